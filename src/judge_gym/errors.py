@@ -1,0 +1,75 @@
+"""Every exception. The message says what, which value and the choices, in the same words everywhere."""
+
+from collections.abc import Iterable
+
+
+class JudgeGymError(Exception):
+    """A fault that the user can read and act on; faces show it without a traceback."""
+
+    status = 500
+    """The HTTP status that a web face answers with."""
+    retry = False
+    """Whether the same request may succeed later."""
+
+    def __init__(self, message: str, *, choices: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.choices = tuple(choices)
+
+    @property
+    def kind(self) -> str:
+        """The class in one lowercase word, for machine-readable answers."""
+        return type(self).__name__.removesuffix("Error").lower()
+
+
+class DesignError(JudgeGymError):
+    """A study, a design or an argument that cannot be run; raised before any money is spent."""
+
+    status = 422
+
+    def __init__(
+        self, message: str, *, choices: Iterable[str] = (), path: tuple[str | int, ...] = ()
+    ) -> None:
+        super().__init__(message, choices=choices)
+        self.path = path
+        """Where in the study file the fault is; the reader of the file turns it into a line."""
+
+
+class NotFoundError(JudgeGymError):
+    """Something named that is not there."""
+
+    status = 404
+
+
+class ConflictError(JudgeGymError):
+    """Something that is there stands in the way."""
+
+    status = 409
+
+
+class StoreError(JudgeGymError):
+    """The database cannot be opened, read or written."""
+
+
+class BudgetError(JudgeGymError):
+    """A budget is reached; everything so far is kept."""
+
+    status = 402
+
+
+class ProviderError(JudgeGymError):
+    """A call that brought no completion."""
+
+    status = 502
+    retry = True
+
+
+def unknown(what: str, value: object, choices: Iterable[str]) -> str:
+    """The sentence for a value that is not among the choices.
+
+    >>> unknown("level", "singel", ["single", "subset"])
+    "unknown level 'singel'; choose 'single' or 'subset'"
+    """
+    names = [repr(str(choice)) for choice in choices]
+    listed = " or ".join(filter(None, [", ".join(names[:-1]), names[-1] if names else ""]))
+    return f"unknown {what} {value!r}" + (f"; choose {listed}" if listed else "")

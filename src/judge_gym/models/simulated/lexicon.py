@@ -1,0 +1,152 @@
+"""What simulated judges can read: words that carry strain, words that only carry tone.
+
+*Strain* runs from 0 (everything in order) to 1 (the gravest state). A judge compares the strain of
+the evidence with the strain of each stage's criteria, so it needs no key to the rubric: it reads
+both, as an LLM would. The words cover public affairs and software, so that both example studies run.
+"""
+
+import re
+from functools import lru_cache
+
+STRAIN: dict[str, float] = {
+    # in order
+    "as scheduled": 0.02,
+    "unanimously": 0.05,
+    "independent audit": 0.05,
+    "published in full": 0.05,
+    "peacefully": 0.05,
+    "upheld": 0.08,
+    "transparent": 0.08,
+    "routine": 0.08,
+    "observers confirmed": 0.05,
+    "well tested": 0.05,
+    "documented": 0.1,
+    "by consensus": 0.08,
+    # friction
+    "cosmetic": 0.15,
+    "typo": 0.15,
+    "naming": 0.18,
+    "isolated": 0.2,
+    "minor": 0.2,
+    "delayed": 0.22,
+    "postponed": 0.25,
+    "disputed": 0.25,
+    "criticized": 0.25,
+    "appealed": 0.22,
+    "clarified": 0.18,
+    # pressure
+    "under review": 0.35,
+    "warned": 0.38,
+    "duplicated": 0.35,
+    "inefficient": 0.4,
+    "ambiguous": 0.45,
+    "investigated": 0.4,
+    "reassigned": 0.42,
+    "narrowed": 0.42,
+    "fined": 0.42,
+    "restricted": 0.48,
+    # breach
+    "bypassed": 0.58,
+    "decree": 0.6,
+    "suspended": 0.6,
+    "dismissed": 0.6,
+    "barred": 0.62,
+    "raided": 0.65,
+    "revoked": 0.65,
+    "race condition": 0.62,
+    "incorrect result": 0.6,
+    "repeated": 0.55,
+    # rupture
+    "detained": 0.75,
+    "censored": 0.78,
+    "banned": 0.8,
+    "emergency powers": 0.82,
+    "dissolved": 0.85,
+    "crash": 0.8,
+    "memory leak": 0.75,
+    "systematic": 0.8,
+    # gravest
+    "outlawed": 0.92,
+    "paramilitary": 0.95,
+    "mass arrests": 0.96,
+    "cancelled elections": 0.97,
+    "one-party": 0.98,
+    "abolished": 0.95,
+    "data loss": 0.95,
+    "injection": 0.93,
+    "remote code execution": 0.98,
+}
+
+TONE: tuple[str, ...] = (
+    "alarming",
+    "unprecedented",
+    "shocking",
+    "chilling",
+    "outrageous",
+    "disturbing",
+    "brazen",
+    "dramatic",
+    "terrifying",
+    "appalling",
+)
+"""Judgement without fact: a neutral summary drops these, a raw text keeps them."""
+
+CONTESTED: dict[str, float] = {
+    "fascism": 1.0,
+    "populism": 0.8,
+    "authoritarianism": 0.8,
+    "democratic backsliding": 0.5,
+    "press freedom": 0.4,
+    "democracy quality": 0.1,
+    "judicial independence": 0.15,
+    "severity": 0.2,
+}
+"""How contested a concept is; the bias of a family is multiplied by it."""
+
+CONTESTED_ELSEWHERE = 0.3
+
+UPRIGHT: tuple[str, ...] = ("quality", "independence", "freedom", "health")
+"""In a concept that names a virtue, the strongest stage is the one with the least strain."""
+
+_STRAIN = re.compile(r"\b(" + "|".join(sorted(map(re.escape, STRAIN), key=len, reverse=True)) + r")\b", re.I)
+_TONE = re.compile(r"\b(" + "|".join(TONE) + r")\b", re.I)
+
+
+@lru_cache(maxsize=4096)
+def strains(text: str) -> tuple[float, ...]:
+    """The strain of every cue in the text, in reading order."""
+    return tuple(STRAIN[cue.lower()] for cue in _STRAIN.findall(text))
+
+
+@lru_cache(maxsize=4096)
+def tones(text: str) -> int:
+    """How many words of mere tone the text carries."""
+    return len(_TONE.findall(text))
+
+
+def without_tone(text: str) -> str:
+    """The text without words of mere tone.
+
+    >>> without_tone("An alarming decree.")
+    'An decree.'
+    """
+    return re.sub(r"\s{2,}", " ", _TONE.sub("", text)).strip()
+
+
+def contested(text: str) -> float:
+    """How contested the first known concept in the text is.
+
+    >>> contested('the degree of "Fascism" in Valdoria')
+    1.0
+    """
+    lowered = text.lower()
+    return next((x for concept, x in CONTESTED.items() if concept in lowered), CONTESTED_ELSEWHERE)
+
+
+def upright(concept: str) -> bool:
+    """Whether more of the concept means less strain.
+
+    >>> upright("democracy quality"), upright("fascism")
+    (True, False)
+    """
+    return any(word in concept.lower() for word in UPRIGHT)
