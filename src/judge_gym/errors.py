@@ -64,12 +64,13 @@ class ProviderError(JudgeGymError):
     retry = True
 
 
-def unknown(what: str, value: object, choices: Iterable[str]) -> str:
+def unknown(what: str, value: object, choices: Iterable[str], where: str = "") -> str:
     """The sentence for a value that is not among the choices.
 
-    >>> unknown("level", "singel", ["single", "subset"])
-    "unknown level 'singel'; choose 'single' or 'subset'"
+    >>> unknown("level", "singel", ["single", "subset"], "verdict.method")
+    "unknown level 'singel' for verdict.method; choose 'single' or 'subset'"
     """
-    names = [repr(str(choice)) for choice in choices]
-    listed = " or ".join(filter(None, [", ".join(names[:-1]), names[-1] if names else ""]))
-    return f"unknown {what} {value!r}" + (f"; choose {listed}" if listed else "")
+    *most, last = [repr(str(choice)) for choice in choices] or [""]
+    listed = f"{', '.join(most)} or {last}" if most else last
+    place = f" for {where}" if where else ""
+    return f"unknown {what} {value!r}{place}" + (f"; choose {listed}" if listed else "")

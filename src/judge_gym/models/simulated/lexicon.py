@@ -108,7 +108,9 @@ CONTESTED_ELSEWHERE = 0.3
 UPRIGHT: tuple[str, ...] = ("quality", "independence", "freedom", "health")
 """In a concept that names a virtue, the strongest stage is the one with the least strain."""
 
-_STRAIN = re.compile(r"\b(" + "|".join(sorted(map(re.escape, STRAIN), key=len, reverse=True)) + r")\b", re.I)
+_STRAIN = re.compile(
+    r"\b(" + "|".join(sorted(map(re.escape, STRAIN), key=len, reverse=True)) + r")\b", re.I
+)
 _TONE = re.compile(r"\b(" + "|".join(TONE) + r")\b", re.I)
 
 

@@ -1,0 +1,50 @@
+# Everything installs into .venv; pins are in constraints.txt.
+PYTHON ?= python3
+REQUIRE ?=
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test check docs snapshots clean
+
+demo: .venv/run
+	$(BIN)/judge-gym demo
+
+# REQUIRE=all installs the system's share of what tests need, or fails; without it they are skipped and counted.
+test: .venv/test
+ifeq ($(REQUIRE),all)
+	scripts/system-packages
+endif
+	REQUIRE=$(REQUIRE) $(BIN)/pytest
+
+check: .venv/check
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+docs: .venv/run
+	$(BIN)/judge-gym axes --markdown > docs/axes.md
+	$(BIN)/python -m judge_gym.cli.reference > docs/cli.md
+
+# Writes the prompt snapshots anew; read the diff before you commit it.
+snapshots: .venv/test
+	WRITE_SNAPSHOTS=1 $(BIN)/pytest -q tests/stages/test_prompts.py
+
+.venv/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "judge-gym needs Python 3.11 or newer")'
+	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv/run: .venv/python pyproject.toml constraints.txt
+	$(PIP) -e .
+	touch $@
+
+.venv/test: .venv/run
+	$(PIP) -e '.[test]'
+	touch $@
+
+.venv/check: .venv/test
+	$(PIP) -e '.[test,check]'
+	touch $@
+
+clean:
+	rm -rf .venv demo-out .judge-gym

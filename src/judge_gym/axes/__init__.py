@@ -1,0 +1,157 @@
+"""What may vary. A design holds one value per knob; everything else is derived from `Design`.
+
+The groups stand in pipeline order. A new knob is a field in its group's file; a new group is a file
+and a line in `Design`.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from judge_gym.axes._knobs import Alias, Axes, Knob, knobs_of
+from judge_gym.axes.evidence import EvidenceAxes
+from judge_gym.axes.judge import JudgeAxes
+from judge_gym.axes.presentation import PresentationAxes
+from judge_gym.axes.probe import ProbeAxes
+from judge_gym.axes.prompt import PromptAxes
+from judge_gym.axes.rubric import RubricAxes
+from judge_gym.axes.verdict import VerdictAxes
+from judge_gym.errors import DesignError, unknown
+from judge_gym.records import StageName
+
+__all__ = ["Axes", "Design", "Knob", "expand", "find_knob"]
+
+
+class Design(Axes):
+    """One judge as an instrument: a value for every knob."""
+
+    judge: JudgeAxes
+    evidence: EvidenceAxes = EvidenceAxes()
+    rubric: RubricAxes = RubricAxes()
+    presentation: PresentationAxes = PresentationAxes()
+    verdict: VerdictAxes = VerdictAxes()
+    probe: ProbeAxes = ProbeAxes()
+    prompt: PromptAxes = PromptAxes()
+
+    @classmethod
+    @cache
+    def knobs(cls) -> Mapping[str, Knob]:
+        """Every knob by its path."""
+        return {knob.path: knob for knob in knobs_of(cls)}
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "Design":
+        """The design with these knobs, given by path; every other knob has its default.
+
+        >>> Design.of({"judge.model": "sim:strict", "verdict.method": "subset"}).verdict.method
+        'subset'
+        """
+        tree: dict[str, Any] = {}
+        for path, value in values.items():
+            *groups, name = find_knob(path).path.split(".")
+            node = tree
+            for group in groups:
+                node = node.setdefault(group, {})
+            node[name] = value
+        try:
+            return cls.model_validate(tree)
+        except ValidationError as fault:
+            raise _refusal(fault) from fault
+
+    def values(self) -> dict[str, Any]:
+        """Every knob's value by path."""
+        return dict(_leaves(self))
+
+    def chosen(self) -> dict[str, Any]:
+        """The knobs not at their default; a new axis leaves this, and so every digest, alone."""
+        knobs = self.knobs()
+        return {
+            path: value for path, value in self.values().items() if value != knobs[path].default
+        }
+
+    def replace(self, values: Mapping[str, Any]) -> "Design":
+        """This design with other values for some knobs."""
+        return Design.of({**self.chosen(), **values})
+
+    def notes(self, stage: StageName) -> tuple[str, ...]:
+        """What the levels of all groups add to the instructions of a stage."""
+        groups = (getattr(self, name) for name in Design.model_fields)
+        return tuple(remark for group in groups for remark in group.remarks(stage))
+
+
+def find_knob(path: str) -> Knob:
+    """The knob of that path, or an error that lists what there is."""
+    knobs = Design.knobs()
+    if path in knobs:
+        return knobs[path]
+    group = path.rpartition(".")[0]
+    siblings = [name for name in knobs if group and name.startswith(f"{group}.")]
+    choices = siblings or sorted({name.split(".")[0] + ".*" for name in knobs})
+    raise DesignError(unknown("knob", path, choices), choices=choices)
+
+
+@cache
+def aliases() -> Mapping[str, Alias]:
+    """The blueprint's names, from every group."""
+    groups = (field.annotation for field in Design.model_fields.values())
+    return {
+        name: alias
+        for group in groups
+        if isinstance(group, type) and issubclass(group, Axes)
+        for name, alias in group.aliases.items()
+    }
+
+
+def expand(name: str, value: Any) -> dict[str, Any]:
+    """What one entry of a design means, as knobs by path.
+
+    An entry is a path, a group or set of slots with a mapping, or a name of the blueprint.
+
+    >>> expand("scoringMethod", "freeform-suffix-subset")
+    {'verdict.method': 'subset', 'verdict.output': 'suffix'}
+    >>> expand("prompt.slots", {"scorer.persona": "a nurse"})
+    {'prompt.slots.scorer.persona': 'a nurse'}
+    """
+    alias = aliases().get(name)
+    if isinstance(alias, str):
+        return {alias: value}
+    if alias is not None:
+        levels = {str(level): values for level, values in alias.items()}
+        if str(value) not in levels:
+            raise DesignError(unknown("level", value, levels, name), choices=levels)
+        return dict(levels[str(value)])
+    inner = any(path.startswith(f"{name}.") for path in Design.knobs())
+    if inner and isinstance(value, Mapping):
+        return {
+            path: leaf
+            for key, item in value.items()
+            for path, leaf in expand(f"{name}.{key}", item).items()
+        }
+    return {find_knob(name).path: value}
+
+
+def _leaves(model: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        if isinstance(value, BaseModel):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _refusal(fault: ValidationError) -> DesignError:
+    """The first complaint of pydantic in our words: what, value, choices."""
+    error = fault.errors()[0]
+    path = ".".join(str(part) for part in error["loc"])
+    if path not in Design.knobs():  # a group is missing: the judge
+        missing = next(p for p in Design.knobs() if p.startswith(path))
+        return DesignError(f"{missing} is not given; name a model such as 'sim:balanced'")
+    knob = Design.knobs()[path]
+    if error["type"] == "missing":
+        return DesignError(f"{path} is not given; it takes {knob.choices}")
+    if not knob.open:
+        levels = [str(level).lower() if isinstance(level, bool) else level for level in knob.levels]
+        return DesignError(unknown("level", error["input"], levels, path), choices=map(str, levels))
+    return DesignError(f"{path} cannot be {error['input']!r}; it takes {knob.choices}")

@@ -1,0 +1,29 @@
+"""The model that judges, and its parameters."""
+
+from judge_gym.axes._knobs import Axes, knob
+
+
+class JudgeAxes(Axes):
+    """The judge itself. Its knobs are its strategy: they go into the request as they are."""
+
+    aliases = {"modelId": "judge.model"}
+
+    model: str = knob(
+        question="Which model judges?",
+        examples=("sim:balanced", "openai:gpt-4.1"),
+        min_length=1,
+    )
+    temperature: float | None = knob(
+        None,
+        question="How much of the spread is sampling? Unset leaves the provider's default.",
+        examples=(0.0, 1.0),
+        ge=0.0,
+        le=2.0,
+    )
+    max_tokens: int = knob(
+        2048,
+        question="Does a short leash cut verdicts off? Cut answers are counted as truncated.",
+        examples=(2048, 256),
+        ge=1,
+        le=1_000_000,
+    )

@@ -1,0 +1,72 @@
+"""How the rubric is shown: under which labels, in which order, before or after the evidence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from judge_gym.axes._knobs import Axes, knob
+
+LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+# Names without rank: no vowel (so no word), no pair in alphabetical sequence, no shared first letter.
+OPAQUE = tuple(
+    "QX VK ZN RJ WM HC PF GD LS BT KZ TW XG NP MR DQ SV JH CL FK YB LQ GX PZ HW DN".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PresentationStrategy:
+    """How a display is made of a rubric."""
+
+    names: Sequence[str]
+    """The label names; the first n of them name n stages."""
+    shuffle_labels: bool
+    shuffle_order: bool
+    rubric_first: bool
+    flips: tuple[bool, ...]
+    """For a pair of responses: as given, reversed, or both."""
+
+
+class PresentationAxes(Axes):
+    """Labels, order, and what comes first."""
+
+    aliases = {
+        "randomizeLabels": {
+            True: {"presentation.labels": "shuffled", "presentation.order": "shuffled"},
+            False: {"presentation.labels": "fixed", "presentation.order": "fixed"},
+        },
+        "promptOrdering": {
+            "rubric-first": {"presentation.first": "rubric"},
+            "evidence-first": {"presentation.first": "evidence"},
+        },
+    }
+
+    labels: Literal["shuffled", "fixed", "opaque"] = knob(
+        "shuffled",
+        question="Do judges prefer a label whatever stands behind it, or read A to D as a rank?",
+        cite="Zheng et al. 2023 (MT-Bench)",
+    )
+    order: Literal["shuffled", "fixed"] = knob(
+        "shuffled",
+        question="Do judges prefer a position in the list?",
+        cite="Zheng et al. 2023 (MT-Bench); Shi et al. 2025",
+    )
+    first: Literal["rubric", "evidence"] = knob(
+        "rubric",
+        question="Does what is read first anchor the verdict?",
+        cite="Wei et al. 2024",
+    )
+    pair_order: Literal["both", "given", "swapped"] = knob(
+        "both",
+        question="In a pair, does the first response win because it is first?",
+        cite="Zheng et al. 2023 (MT-Bench); Tan et al. 2024 (JudgeBench)",
+    )
+
+    def resolve(self) -> PresentationStrategy:
+        """The strategy of a display."""
+        return PresentationStrategy(
+            names=OPAQUE if self.labels == "opaque" else LETTERS,
+            shuffle_labels=self.labels != "fixed",
+            shuffle_order=self.order == "shuffled",
+            rubric_first=self.first == "rubric",
+            flips={"both": (False, True), "given": (False,), "swapped": (True,)}[self.pair_order],
+        )

@@ -1,0 +1,31 @@
+"""In which context a judge is asked whether experts would agree with it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from judge_gym.axes._knobs import Axes, knob
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeStrategy:
+    """Whether the probe follows in the conversation of the verdict."""
+
+    same_context: bool
+
+
+class ProbeAxes(Axes):
+    """The probe's context."""
+
+    aliases = {
+        "freshWindowProbe": {True: {"probe.context": "fresh"}, False: {"probe.context": "same"}}
+    }
+
+    context: Literal["fresh", "same"] = knob(
+        "fresh",
+        question="Is a judge surer of a verdict when its own reasoning stands before its eyes?",
+        cite="Kadavath et al. 2022; Stureborg et al. 2024",
+    )
+
+    def resolve(self) -> ProbeStrategy:
+        """The strategy of the probe stage."""
+        return ProbeStrategy(same_context=self.context == "same")

@@ -1,0 +1,91 @@
+"""Free text slots of the templates, one set per stage, so that no persona is hard-coded.
+
+Each slot is a knob of its own: `prompt.slots.scorer.persona`. The defaults are the political
+scientist's study that judge-gym comes from; a study on code review or medicine names its own.
+"""
+
+from pydantic import BaseModel
+
+from judge_gym.axes._knobs import Axes, knob
+from judge_gym.records import StageName
+
+PERSONA = "Does it matter who the model is told to be?"
+LANGUAGE = "Does the language or register of the instructions matter? Empty adds nothing."
+FRAMING = "Does a sentence of context move the answer? Empty adds nothing."
+MATERIAL = "What the texts are called."
+
+
+class NeutralizerSlots(Axes):
+    """Slots of the neutralizer's prompt."""
+
+    persona: str = knob("a clinical editor", question=PERSONA, examples=("a court reporter",))
+    material: str = knob("news article", question=MATERIAL, examples=("review comment",))
+    language: str = knob("", question=LANGUAGE, examples=("Write in plain English.",))
+    framing: str = knob("", question=FRAMING, examples=("The text is one of many.",))
+
+
+class RubricerSlots(Axes):
+    """Slots of the rubric author's prompt."""
+
+    persona: str = knob("a political scientist", question=PERSONA, examples=("a senior engineer",))
+    material: str = knob("news reporting", question=MATERIAL, examples=("code review comments",))
+    language: str = knob("", question=LANGUAGE, examples=("Write in plain English.",))
+    framing: str = knob("", question=FRAMING, examples=("The rubric will be used by others.",))
+
+
+class CriticSlots(Axes):
+    """Slots of the critic's prompt."""
+
+    persona: str = knob(
+        "an auditor of measurement quality", question=PERSONA, examples=("a psychometrician",)
+    )
+    material: str = knob("news reporting", question=MATERIAL, examples=("code review comments",))
+    language: str = knob("", question=LANGUAGE, examples=("Write in plain English.",))
+    framing: str = knob("", question=FRAMING, examples=("Be strict.",))
+
+
+class ScorerSlots(Axes):
+    """Slots of the judge's prompt."""
+
+    persona: str = knob(
+        "an expert political scientist", question=PERSONA, examples=("a senior engineer",)
+    )
+    language: str = knob("", question=LANGUAGE, examples=("Write in plain English.",))
+    framing: str = knob("", question=FRAMING, examples=("The verdict will be published.",))
+
+
+class ProberSlots(Axes):
+    """Slots of the probe's prompt."""
+
+    persona: str = knob(
+        "an expert political scientist", question=PERSONA, examples=("a senior engineer",)
+    )
+    panel: str = knob(
+        "political science experts",
+        question="Whose agreement is predicted?",
+        examples=("senior engineers",),
+    )
+    language: str = knob("", question=LANGUAGE, examples=("Write in plain English.",))
+    framing: str = knob("", question=FRAMING, examples=("Experts often disagree.",))
+
+
+class Slots(Axes):
+    """The slots of every stage, in pipeline order."""
+
+    neutralizer: NeutralizerSlots = NeutralizerSlots()
+    rubricer: RubricerSlots = RubricerSlots()
+    critic: CriticSlots = CriticSlots()
+    scorer: ScorerSlots = ScorerSlots()
+    prober: ProberSlots = ProberSlots()
+
+
+class PromptAxes(Axes):
+    """The slots of the templates."""
+
+    slots: Slots = Slots()
+
+    def remarks(self, stage: StageName) -> tuple[str, ...]:
+        """A stage's language and framing, where a study gives them."""
+        slots: BaseModel = getattr(self.slots, stage)
+        given = slots.model_dump()
+        return tuple(given[name] for name in ("framing", "language") if given[name])

@@ -1,0 +1,71 @@
+"""Who writes the rubric, with how many stages, how often, and who criticises it."""
+
+from dataclasses import dataclass
+
+from judge_gym.axes._knobs import Axes, knob
+
+# An even scale has no middle to hide in; an odd one gives the middle one fixed meaning, so that
+# "in between" and "undecided" are not two things for two authors.
+NO_MIDPOINT = "There is no middle stage: every stage commits to a direction."
+MIDPOINT = 'Stage {midpoint} is the middle and is labelled "Ambiguous / Mixed Evidence".'
+
+
+@dataclass(frozen=True, slots=True)
+class RubricStrategy:
+    """What a rubric must look like and where it comes from."""
+
+    scale: int
+    midpoint_rule: str
+    author: str | None
+    """The model that writes; None where the rubric is provided."""
+    draws: int
+    critic: str | None
+    """The model that criticises; None where the rubric is provided."""
+
+
+class RubricAxes(Axes):
+    """The rubric's source and scale."""
+
+    aliases = {"scaleSize": "rubric.scale", "rubricOwner": "rubric.author"}
+
+    scale: int = knob(
+        4,
+        question="Do more stages, or a middle stage, change what is measured?",
+        cite="Kim et al. 2024 (Prometheus 2); Garland 1991",
+        examples=(4, 5),
+        ge=2,
+        le=26,
+    )
+    author: str = knob(
+        "own",
+        question="Does a judge's verdict follow the evidence or the rubric that it wrote itself?",
+        cite="Koo et al. 2023 (CoBBLEr)",
+        examples=("own", "provided", "sim:balanced"),
+        min_length=1,
+    )
+    draws: int = knob(
+        1,
+        question="How much of the spread comes from the one rubric that happened to be drawn?",
+        examples=(1, 5),
+        ge=1,
+        le=1000,
+    )
+    critic: str = knob(
+        "openai:gpt-4.1-mini",
+        question="Who says how observable and how discriminable the rubric is?",
+        cite="Dubois et al. 2024 (AlpacaEval 2)",
+        examples=("sim:critic",),
+        min_length=1,
+    )
+
+    def resolve(self, judge: str) -> RubricStrategy:
+        """The strategy of the rubric stage for one judge."""
+        odd = self.scale % 2 == 1
+        provided = self.author == "provided"
+        return RubricStrategy(
+            scale=self.scale,
+            midpoint_rule=MIDPOINT.format(midpoint=self.scale // 2 + 1) if odd else NO_MIDPOINT,
+            author=None if provided else judge if self.author == "own" else self.author,
+            draws=self.draws,
+            critic=None if provided else self.critic,
+        )

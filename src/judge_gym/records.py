@@ -1,0 +1,317 @@
+"""What the stages pass on: plain frozen values, with the hashes that give them their identity.
+
+`id` is the row of a record in the store, 0 until it has one; everything else is content.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from judge_gym.errors import DesignError
+
+Status = Literal["scored", "abstained", "refused", "truncated", "parse_failed", "provider_error"]
+STATUSES: tuple[Status, ...] = (
+    "scored",
+    "abstained",
+    "refused",
+    "truncated",
+    "parse_failed",
+    "provider_error",
+)
+Finish = Literal["stop", "length", "refusal"]
+Role = Literal["system", "user", "assistant"]
+TaskType = Literal["ecc", "control", "benchmark"]
+StageName = Literal["neutralizer", "rubricer", "critic", "scorer", "prober"]
+STAGES: tuple[StageName, ...] = ("neutralizer", "rubricer", "critic", "scorer", "prober")
+
+
+def content_hash(text: str) -> str:
+    """The identity of a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def digest(value: Any) -> str:
+    """The identity of a JSON value, whatever the order of its keys.
+
+    >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    True
+    """
+    return content_hash(json.dumps(value, sort_keys=True, separators=(",", ":")))
+
+
+# --- the ledger's unit ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Which of the possible answers to one question: (series, index, ask)."""
+
+    series: str
+    index: int = 0
+    ask: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation.
+
+    It is kept in parts, so that a long text which many requests share (an article, a task) is
+    stored once; only their concatenation is sent and hashed.
+    """
+
+    role: Role
+    parts: tuple[str, ...]
+
+    @property
+    def content(self) -> str:
+        """What the model is sent."""
+        return "".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Exactly what is asked of a model."""
+
+    model: str
+    messages: tuple[Message, ...]
+    draw: Draw
+    temperature: float | None = None
+    max_tokens: int = 2048
+    schema: Mapping[str, Any] | None = None
+
+    def key(self, endpoint: str = "") -> str:
+        """The ledger's key: a hash of what is asked, of whom, and where."""
+        provider, _, name = self.model.partition(":")
+        url = urlsplit(endpoint)
+        where = urlunsplit((url.scheme, url.netloc.rpartition("@")[2], url.path, "", ""))
+        return digest(
+            {
+                "provider": provider,
+                "endpoint": where,
+                "model": name,
+                "messages": [[message.role, message.content] for message in self.messages],
+                "parameters": {"temperature": self.temperature, "max_tokens": self.max_tokens},
+                "schema": self.schema,
+                "draw": [self.draw.series, self.draw.index, self.draw.ask],
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a provider answered; any of these is an answer and is never asked for again."""
+
+    text: str
+    finish: Finish
+    model: str
+    """The model as the provider reports it."""
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+    """None where the price is unknown."""
+
+
+# --- evidence ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Where and when evidence comes from."""
+
+    country: str
+    start: date | None = None
+    end: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One text to judge. Truth and metadata are for analysis; no prompt ever holds them."""
+
+    title: str
+    text: str
+    url: str = ""
+    date: str = ""
+    source: str = ""
+    truth: int | str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    id: int = 0
+
+    @property
+    def hash(self) -> str:
+        """The identity of the raw text."""
+        return content_hash(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A text derived from evidence for judges to read; `text` is None where making it failed."""
+
+    evidence: Evidence
+    text: str | None
+    status: Status
+    call_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A frozen, ordered set of evidence."""
+
+    items: tuple[Evidence, ...]
+    window: Window | None = None
+    id: int = 0
+
+    @property
+    def hash(self) -> str:
+        """The identity of the texts in their order."""
+        return digest([item.hash for item in self.items])
+
+
+# --- rubrics -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RubricStage:
+    """One stage (of an ordinal rubric) or option (of a nominal one)."""
+
+    label: str
+    criteria: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """Stages with criteria, numbered from 1 in the author's order."""
+
+    stages: tuple[RubricStage, ...]
+    author: str
+    concept: str
+    country: str
+    draw: int = 0
+    reasoning: str = ""
+    id: int = 0
+    call_id: int | None = None
+
+    @property
+    def scale(self) -> int:
+        """The number of stages."""
+        return len(self.stages)
+
+    @property
+    def hash(self) -> str:
+        """The identity of what a judge can read of it."""
+        return digest([self.kind, [[stage.label, *stage.criteria] for stage in self.stages]])
+
+    @property
+    def kind(self) -> Literal["ordinal", "nominal"]:
+        """Whether the order of the stages means anything."""
+        raise TypeError("a rubric is an OrdinalRubric or a NominalRubric")
+
+
+class OrdinalRubric(Rubric):
+    """Stages in rising order."""
+
+    __slots__ = ()
+    kind: Literal["ordinal"] = "ordinal"
+
+    @property
+    def midpoint(self) -> int | None:
+        """The stage in the middle of an odd scale; an even scale has none."""
+        return (self.scale + 1) // 2 if self.scale % 2 else None
+
+
+class NominalRubric(Rubric):
+    """Options without order: no midpoint, no expected stage."""
+
+    __slots__ = ()
+    kind: Literal["nominal"] = "nominal"
+
+
+RUBRIC_KINDS: dict[str, type[OrdinalRubric] | type[NominalRubric]] = {
+    "ordinal": OrdinalRubric,
+    "nominal": NominalRubric,
+}
+
+
+def provided_rubric(data: Any, concept: str, country: str) -> OrdinalRubric | NominalRubric:
+    """A rubric from the JSON that a user gives."""
+    shape = '{"kind": "ordinal" or "nominal", "stages": [{"label": ..., "criteria": [...]}, ...]}'
+    try:
+        kind = RUBRIC_KINDS[data["kind"]]
+        stages = tuple(
+            RubricStage(str(stage["label"]), tuple(str(c) for c in stage["criteria"]))
+            for stage in data["stages"]
+        )
+    except (KeyError, TypeError) as fault:
+        raise DesignError(f"a rubric file is {shape}; this one fails at {fault}") from fault
+    if not 2 <= len(stages) <= 26:
+        raise DesignError(f"a rubric has 2 to 26 stages; this one has {len(stages)}")
+    return kind(stages=stages, author="provided", concept=concept, country=country)
+
+
+@dataclass(frozen=True, slots=True)
+class Critique:
+    """A critic's scores of a rubric; null where the critic's answer could not be read."""
+
+    rubric: Rubric
+    critic: str
+    status: Status
+    observability: float | None
+    discriminability: float | None
+    call_id: int | None = None
+
+
+# --- verdicts ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How an answer was read: labels in display order, empty unless scored."""
+
+    status: Status
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """What a judge was shown: at each position a label and the stage behind it."""
+
+    labels: tuple[str, ...]
+    stages: tuple[int, ...]
+
+    def decode(self, labels: Sequence[str]) -> tuple[int, ...]:
+        """The stages behind labels, in rising order.
+
+        >>> Display(("C", "A", "B"), (2, 3, 1)).decode(["C", "B"])
+        (1, 2)
+        """
+        stage_of = dict(zip(self.labels, self.stages, strict=True))
+        return tuple(sorted(stage_of[label] for label in labels))
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One verdict of a judge on one item under one rubric."""
+
+    rubric: Rubric
+    evidence: Evidence
+    replicate: int
+    display: Display
+    status: Status
+    stages: tuple[int, ...] = ()
+    flipped: bool = False
+    is_swap: bool = False
+    call_id: int | None = None
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How probable the judge holds it that a majority of three experts agree with a sample."""
+
+    sample: Sample
+    status: Status
+    probability: float | None
+    call_id: int | None = None

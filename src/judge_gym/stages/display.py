@@ -1,0 +1,51 @@
+"""What a judge is shown: labels and order from a hash, the same for all variants."""
+
+import hashlib
+from collections.abc import Iterator
+
+from judge_gym.axes.presentation import PresentationStrategy
+from judge_gym.records import Display
+
+
+def display(
+    strategy: PresentationStrategy, seed: int, evidence_hash: str, replicate: int, scale: int
+) -> Display:
+    """The display of a rubric of `scale` stages for one item and replicate.
+
+    Judge, rubric author and design have no part in it, so that a contrast compares like with like.
+    """
+    key = f"{seed}/{evidence_hash}/{replicate}/{scale}"
+    names = list(strategy.names[:scale])
+    if strategy.shuffle_labels:
+        names = [names[i] for i in permutation(scale, f"{key}/labels")]
+    order = permutation(scale, f"{key}/order") if strategy.shuffle_order else list(range(scale))
+    return Display(tuple(names[i] for i in order), tuple(i + 1 for i in order))
+
+
+def permutation(n: int, key: str) -> list[int]:
+    """A permutation of 0 to n-1, uniform over keys (Fisher-Yates).
+
+    >>> sorted(permutation(5, "any key"))
+    [0, 1, 2, 3, 4]
+    """
+    words = _words(key)
+    shuffled = list(range(n))
+    for last in range(n - 1, 0, -1):
+        other = _below(last + 1, words)
+        shuffled[last], shuffled[other] = shuffled[other], shuffled[last]
+    return shuffled
+
+
+def _words(key: str) -> Iterator[int]:
+    """64-bit words of a counter-mode hash."""
+    counter = 0
+    while True:
+        block = hashlib.sha256(f"{key}#{counter}".encode()).digest()
+        yield from (int.from_bytes(block[i : i + 8]) for i in range(0, 32, 8))
+        counter += 1
+
+
+def _below(bound: int, words: Iterator[int]) -> int:
+    """A uniform integer below the bound; words of the last, incomplete cycle are thrown away."""
+    limit = (1 << 64) // bound * bound
+    return next(word for word in words if word < limit) % bound

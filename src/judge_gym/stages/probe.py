@@ -1,0 +1,103 @@
+"""W5: how probable does the judge hold it that experts would agree with its verdict?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from judge_gym.axes import Design
+from judge_gym.records import Completion, Draw, Message, Probe, Request, Sample, Status
+from judge_gym.stages.probabilities import read_probability
+from judge_gym.stages.prompts import failure, instructions, rubric_block, tagged
+from judge_gym.stages.scoring import Scorer, ScoreTarget
+
+INSTRUCTIONS = "You estimate how far independent raters agree on a verdict."
+REVIEWED = "VERDICT UNDER REVIEW\nThe evidence was judged to be at: {stages}."
+ABOVE = "VERDICT UNDER REVIEW\nYour verdict above: {stages}."
+# The event is stated, because "the experts agree" may mean all of them or most of them.
+QUESTION = """QUESTION
+Three {panel}, working independently with the same evidence and the same rubric, each choose the one {noun} that fits best. What is the probability that at least two of the three choose {event}?
+
+Consider how clearly the evidence meets these criteria, whether a neighbouring {noun} fits as well, and how far the criteria constrain a judgment.
+
+End your response exactly like this:
+PROBABILITY: a number from 0 to 1"""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeTarget:
+    """One scored sample to ask about, with the text that was scored and the answer that was given."""
+
+    sample: Sample
+    text: str
+    answer: str = ""
+    """The judge's own words; needed in the same context only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prober:
+    """Asks the judge about its whole verdict, in a fresh context or after its own answer."""
+
+    design: Design
+    seed: int
+    series: str
+
+    def requests(self, targets: Sequence[ProbeTarget]) -> list[Request]:
+        """One request per scored sample."""
+        return [self._request(target) for target in targets]
+
+    def _request(self, target: ProbeTarget) -> Request:
+        sample, slots, judge = target.sample, self.design.prompt.slots.prober, self.design.judge
+        shown = sample.display
+        label_of = dict(zip(shown.stages, shown.labels, strict=True))
+        noun = "stage" if sample.rubric.kind == "ordinal" else "option"
+        chosen = [
+            f'{noun.capitalize()} {label_of[s]} ("{sample.rubric.stages[s - 1].label}")'
+            for s in sample.stages
+        ]
+        labels = [label_of[s] for s in sample.stages]
+        event = f"{noun} {labels[0]}" if len(labels) == 1 else f"one of {', '.join(labels)}"
+        question = QUESTION.format(panel=slots.panel, noun=noun, event=event)
+        if self.design.probe.resolve().same_context:
+            asked = Scorer(self.design, self.seed, self.series).requests([_score_target(target)])[0]
+            reviewed = ABOVE.format(stages=", ".join(chosen))
+            messages = (
+                *asked.messages,
+                Message("assistant", (target.answer,)),
+                Message("user", (reviewed, "\n\n", question)),
+            )
+        else:
+            system = instructions(self.design, "prober", slots.persona, INSTRUCTIONS)
+            rubric, evidence = rubric_block(sample.rubric, shown), tagged(target.text, "EVIDENCE")
+            reviewed = REVIEWED.format(stages=", ".join(chosen))
+            messages = (
+                system,
+                Message("user", (rubric, "\n\n", evidence, "\n\n", reviewed, "\n\n", question)),
+            )
+        return Request(
+            model=judge.model,
+            messages=messages,
+            draw=Draw(self.series, sample.replicate),
+            temperature=judge.temperature,
+            max_tokens=judge.max_tokens,
+        )
+
+    def read(self, target: ProbeTarget, completion: Completion | None) -> Probe:
+        """The probability; null where it could not be read."""
+        status: Status | None = failure(completion)
+        probability = None
+        if completion is not None and status is None:
+            probability = read_probability(completion.text)
+            status = "parse_failed" if probability is None else "scored"
+        assert status is not None
+        return Probe(target.sample, status, probability)
+
+
+def _score_target(target: ProbeTarget) -> ScoreTarget:
+    sample = target.sample
+    return ScoreTarget(
+        sample.rubric,
+        sample.evidence,
+        target.text,
+        sample.replicate,
+        sample.is_swap,
+        sample.flipped,
+    )

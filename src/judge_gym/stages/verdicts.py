@@ -1,0 +1,170 @@
+"""Reading a verdict out of a judge's answer; what is unclear is `parse_failed`, never guessed."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from judge_gym.records import Verdict
+from judge_gym.stages.reading import clean_lines, labelled_lines, standing_together
+
+Method = Literal["single", "subset"]
+
+FAILED = Verdict("parse_failed")
+ABSTAINED = Verdict("abstained")
+ABSTAIN = "abstain"
+
+# Words that may introduce a label: "Stage B", "Options B and D", "\boxed{B}".
+NOUNS = frozenset(
+    "stage stages option options label labels letter letters level category choice boxed".split()
+)
+JOINERS = frozenset({"and", "or", "plus"})
+# A word keeps its inner hyphens and apostrophes: "A-level" and "A's" are not the label A.
+WORD = re.compile(r"[^\W_]+(?:[-'’‑][^\W_]+)*+")
+# What may stand between two labels of a list, and nothing else: "B, D", "[B]/[D]", "**B** & **D**".
+LISTED = re.compile(r"[\s,;/&+|*_`\"'“”‘’\[\](){}<>$\\]*+\Z")
+ASIDE = re.compile(r"[*_`\])}]*+\s*+(?:\([^)]*+\)?+|\[[^\]]*+\]?+|(?<=\s)[\"“][^\"”]*+[\"”]?+)")
+
+
+def parse_verdict(
+    text: str, labels: Sequence[str], *, method: Method = "single", abstain: bool = True
+) -> Verdict:
+    r"""Read the verdict line that ends a free answer.
+
+    >>> parse_verdict("The criteria of B fit best.\nVERDICT: **B** (moderate)", "ABCD")
+    Verdict(status='scored', labels=('B',))
+    >>> parse_verdict("VERDICT: D and B", "ABCD", method="subset").labels
+    ('B', 'D')
+    >>> parse_verdict("VERDICT: A court ruled on it.", "ABCD").status
+    'parse_failed'
+    """
+    lines = clean_lines(text)
+    found = []
+    for line in labelled_lines(lines, "verdict"):
+        verdict = _read(line.payload, labels, method, abstain)
+        if not (line.heading and verdict is FAILED):
+            found.append((line, verdict))
+    if not found:
+        return FAILED
+    readings = dict(found)
+    together = {readings[line] for line in standing_together(lines, [line for line, _ in found])}
+    return together.pop() if len(together) == 1 else FAILED
+
+
+def parse_json_verdict(
+    text: str, labels: Sequence[str], *, method: Method = "single", abstain: bool = True
+) -> Verdict:
+    """Read the verdict of an answer that was asked for as a JSON object.
+
+    >>> parse_json_verdict('{"reasoning": "...", "verdict": ["D", "B"]}', "ABCD", method="subset")
+    Verdict(status='scored', labels=('B', 'D'))
+    """
+    value = _verdict_field(text)
+    match value:
+        case str():
+            return _read(" ".join(clean_lines(value)), labels, method, abstain)
+        case [str(), *_] if all(isinstance(item, str) for item in value):
+            # Each item must be one label: ["B", "D"], not ["B because D"].
+            singles = [
+                _read(" ".join(clean_lines(item)), labels, "single", abstain) for item in value
+            ]
+            if any(verdict.status != "scored" for verdict in singles):
+                return ABSTAINED if singles == [ABSTAINED] else FAILED
+            return _chosen([verdict.labels[0] for verdict in singles], labels, method)
+        case _:
+            return FAILED
+
+
+def _read(payload: str, labels: Sequence[str], method: Method, abstain: bool) -> Verdict:
+    """Read what stands behind `VERDICT:`: labels, then nothing or punctuation and a comment."""
+    known = {label.casefold(): label for label in labels}
+    chosen: list[str] = []
+    end = 0  # of the last thing understood
+    joined = ""  # a joiner that waits for its label
+    words = list(WORD.finditer(payload))
+    for number, match in enumerate(words):
+        if match.start() < end:
+            continue  # inside an aside
+        word, gap = match[0].casefold(), payload[end : match.start()]
+        listed = LISTED.match(gap) is not None
+        votes = listed and _stands_alone(payload, words, number, known)
+        if listed and word in NOUNS:
+            end = match.end()
+        elif listed and word in JOINERS and chosen:
+            joined, end = word, match.end()
+        elif votes and (word in known or word == ABSTAIN):
+            if joined == "or":
+                return FAILED  # "B or C" chooses neither
+            chosen.append(known.get(word, ABSTAIN))
+            aside = ASIDE.match(payload, match.end())
+            joined, end = "", aside.end() if aside else match.end()
+        elif not chosen or joined or not gap.strip() or (votes and _label_like(match[0], known)):
+            return FAILED
+        elif method == "subset" and _names_more(payload[match.start() :], known):
+            return FAILED
+        else:
+            break  # a comment
+    if joined:
+        return FAILED
+    if ABSTAIN in chosen:
+        return ABSTAINED if abstain and set(chosen) == {ABSTAIN} else FAILED
+    return _chosen(chosen, labels, method)
+
+
+def _chosen(chosen: Sequence[str], labels: Sequence[str], method: Method) -> Verdict:
+    """The labels without repeats in display order; one where one was asked."""
+    kept = tuple(label for label in labels if label in chosen)
+    if not kept or (method == "single" and len(kept) > 1):
+        return FAILED
+    return Verdict("scored", kept)
+
+
+def _stands_alone(
+    payload: str, words: list[re.Match[str]], number: int, known: dict[str, str]
+) -> bool:
+    """Whether a label does not open a sentence: punctuation, a label or nothing must follow it."""
+    if number + 1 == len(words):
+        return True
+    here, after = words[number], words[number + 1]
+    if payload[here.end() : after.start()].strip():
+        return True
+    following = after[0]
+    if following.casefold() in JOINERS and number + 2 < len(words):
+        following = words[number + 2][0]
+    return _label_like(following, known) or following.casefold() in {*known, *NOUNS, ABSTAIN}
+
+
+def _label_like(word: str, known: dict[str, str]) -> bool:
+    """Whether a word has the looks of a label, so that `B, E` is a list with an unknown label."""
+    return word.isupper() and any(len(word) == len(label) for label in known)
+
+
+def _names_more(comment: str, known: dict[str, str]) -> bool:
+    """Whether a comment goes on with the list: `B - minor, D - severe` must not be read as B."""
+    words = list(WORD.finditer(comment))
+    for before, match in zip([None, *words], words, strict=False):
+        if match[0] not in known.values():
+            continue
+        gap = comment[before.end() : match.start()] if before else ""
+        joined = bool(re.search(r"[,;/&|]", gap)) or (before is not None and before[0] in JOINERS)
+        rest = comment[match.end() : match.end() + 3].strip()
+        if joined and (not rest or not rest[0].isalnum()):
+            return True
+    return False
+
+
+def _verdict_field(text: str) -> Any:
+    """The `verdict` of the JSON object in an answer, fenced or among prose; None without one."""
+    cleaned = "\n".join(clean_lines(text))
+    key = cleaned.lower().rfind('"verdict"')
+    starts = {cleaned.find("{"), cleaned.rfind("{", 0, key) if key >= 0 else -1}
+    for start in sorted(starts - {-1}):
+        try:
+            value, _ = json.JSONDecoder(strict=False).raw_decode(cleaned, start)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            fields = {str(name).strip().lower(): field for name, field in value.items()}
+            if "verdict" in fields:
+                return fields["verdict"]
+    return None

@@ -1,0 +1,520 @@
+"""A study file becomes experiments: tasks x judges x the points of a sweep."""
+
+import itertools
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from judge_gym.axes import Design, expand
+from judge_gym.errors import DesignError, unknown
+from judge_gym.records import Pool, Rubric, TaskType, content_hash, digest
+
+Path = tuple[str | int, ...]
+Resolve = Callable[[str], str]
+
+
+class _Spec(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class WindowSpec(_Spec):
+    """Where and when a pool's evidence comes from."""
+
+    country: str = Field(min_length=1)
+    start: Annotated[date, Field(strict=False)] | None = None
+    end: Annotated[date, Field(strict=False)] | None = None
+
+
+class PoolSpec(_Spec):
+    """A named pool and where it is read from."""
+
+    files: str | list[str]
+    window: WindowSpec | None = None
+
+
+class TruthSpec(_Spec):
+    """A reference answer, for analysis only."""
+
+    source: str
+    value: float | None = None
+    label: str | None = None
+    direction: Literal["up", "down"] = "up"
+
+
+class TaskSpec(_Spec):
+    """What is judged: a concept on a pool."""
+
+    type: TaskType
+    concept: str = Field(min_length=1)
+    evidence: str
+    dose: float | None = None
+    truth: TruthSpec | None = None
+    rubric: str | None = None
+
+
+class SampleSweep(_Spec):
+    """Random points of the grid, each with its matched neighbours."""
+
+    sample: int = Field(ge=1)
+
+
+class BudgetSpec(_Spec):
+    """Limits that stop a run; everything so far is kept."""
+
+    usd: float | None = Field(None, gt=0)
+    calls: int | None = Field(None, gt=0)
+    tokens: int | None = Field(None, gt=0)
+    minutes: float | None = Field(None, gt=0)
+
+
+class Study(_Spec):
+    """A study file, read and checked as far as that goes without its evidence."""
+
+    study: str = Field(pattern=r"^[\w.-]+$")
+    seed: int = Field(0, ge=0)
+    samples: int = Field(5, ge=1)
+    evidence: dict[str, PoolSpec] = Field(min_length=1)
+    tasks: list[TaskSpec] = Field(min_length=1)
+    judges: list[str] = Field(min_length=1)
+    design: dict[str, Any] = {}
+    vary: dict[str, list[Any]] = {}
+    sweep: Literal["grid", "ablate"] | SampleSweep = "grid"
+    swap: Literal["none", "all"] | list[Annotated[list[str], Field(min_length=2, max_length=2)]] = (
+        "none"
+    )
+    probe: bool = True
+    budget: BudgetSpec = BudgetSpec()
+    tolerance: float = Field(0.05, ge=0, le=1)
+
+    def rivals(self, design: Design) -> tuple[str, ...]:
+        """Whose rubrics a judge is made to use; none where it does not write its own."""
+        judge = design.judge.model
+        if self.swap == "none" or design.rubric.author != "own":
+            return ()
+        if self.swap == "all":
+            return tuple(other for other in self.judges if other != judge)
+        pairs = (pair for pair in self.swap if pair[0] in (judge, "*"))
+        return tuple(dict.fromkeys(author for _, author in pairs if author != judge))
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A concept on a pool. A judge never sees type, truth or dose."""
+
+    type: TaskType
+    concept: str
+    pool_name: str
+    pool: Pool
+    rubric: Rubric | None = None
+    dose: float | None = None
+    truth: Mapping[str, Any] | None = None
+
+    @property
+    def country(self) -> str:
+        """The country of the pool's window; empty without one."""
+        return self.pool.window.country if self.pool.window else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A task under a design: one point of the space."""
+
+    tag: str
+    task: Task
+    design: Design
+    seed: int
+
+    @property
+    def digest(self) -> str:
+        """What makes it this experiment; truth, dose and its names are annotations."""
+        return digest(
+            {
+                "type": self.task.type,
+                "concept": self.task.concept,
+                "country": self.task.country,
+                "pool": self.task.pool.hash,
+                "rubric": self.task.rubric.hash if self.task.rubric else None,
+                "seed": self.seed,
+                "design": self.design.chosen(),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The experiments of a study, and what was folded on the way."""
+
+    experiments: tuple[Experiment, ...]
+    folded: Mapping[str, str] = field(default_factory=dict)
+    """Tags of points that are the same experiment as another, whose tag follows."""
+    skipped_swaps: tuple[str, ...] = ()
+    """Tags that a swap cannot act on, because their judge does not write its own rubric."""
+
+
+# --- reading the file ----------------------------------------------------------------------------
+
+
+def read_study(
+    text: str, file: str, *, resolve: Resolve = str, overrides: Mapping[str, Any] = {}
+) -> Study:
+    """The study in a YAML text; errors name file, line and choices.
+
+    Args:
+        text: the YAML.
+        file: its name, for errors.
+        resolve: turns a bare model name into a model id.
+        overrides: knobs set from outside, over those of the base design.
+    """
+    try:
+        data, lines = _load_yaml(text)
+    except yaml.YAMLError as fault:
+        mark = getattr(fault, "problem_mark", None)
+        where = f"{file}:{mark.line + 1}" if mark else file
+        problem = getattr(fault, "problem", None) or "not readable"
+        raise DesignError(f"{where}: broken YAML: {problem}") from fault
+    try:
+        return _check(data, resolve, overrides)
+    except DesignError as fault:
+        line = next((lines[p] for p in _outwards(fault.path) if p in lines), 1)
+        raise DesignError(f"{file}:{line}: {fault.message}", choices=fault.choices) from fault
+
+
+def _load_yaml(text: str) -> tuple[Any, dict[Path, int]]:
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        lines = dict(_lines(node)) if node else {}
+        return (loader.construct_document(node) if node else None), lines
+    finally:
+        loader.dispose()
+
+
+def _lines(node: yaml.Node, path: Path = ()) -> Iterator[tuple[Path, int]]:
+    """The line of every entry, so that an error can point at it; a key given twice is an error."""
+    yield path, node.start_mark.line + 1
+    if isinstance(node, yaml.SequenceNode):
+        for number, item in enumerate(node.value):
+            yield from _lines(item, (*path, number))
+    elif isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value!r} is given twice", problem_mark=key.start_mark
+                )
+            seen.add(key.value)
+            yield (*path, key.value), key.start_mark.line + 1
+            below = _lines(value, (*path, key.value))
+            next(below)  # the key's own line is the better one
+            yield from below
+
+
+def _outwards(path: Path) -> Iterator[Path]:
+    return (path[:length] for length in range(len(path), -1, -1))
+
+
+def _check(data: Any, resolve: Resolve, overrides: Mapping[str, Any]) -> Study:
+    if not isinstance(data, dict):
+        raise DesignError(f"a study is a mapping with the keys {', '.join(Study.model_fields)}")
+    try:
+        study = Study.model_validate(data)
+    except ValidationError as fault:
+        raise _refusal(fault) from fault
+    base = _knobs(study.design, ("design",), resolve)
+    base |= _knobs(overrides, (), resolve)
+    vary = _levels(study.vary, base, resolve)
+    judges = [
+        _model(judge, ("judges", number), resolve) for number, judge in enumerate(study.judges)
+    ]
+    if len(set(judges)) < len(judges):
+        raise DesignError("a judge is listed twice", path=("judges",))
+    if "judge.model" in base or "judge.model" in vary:
+        raise DesignError(
+            "judge.model is set by `judges`, which are always crossed", path=("vary", "judge.model")
+        )
+    for knob in ("evidence.editor", "rubric.critic"):
+        for model in {base.get(knob), *vary.get(knob, [])} & set(judges):
+            raise DesignError(
+                f"{knob} {model!r} is a judge of this study; choose a model outside the panel",
+                path=("design", knob),
+            )
+    if "probe.context" in vary and not study.probe:
+        raise DesignError(
+            "probe.context varies, but probe is false", path=("vary", "probe.context")
+        )
+    swap = study.swap
+    if not isinstance(swap, str):
+        swap = [
+            [
+                judge if judge == "*" else _model(judge, ("swap", n), resolve),
+                _model(author, ("swap", n), resolve),
+            ]
+            for n, (judge, author) in enumerate(swap)
+        ]
+        for number, (judge, _) in enumerate(swap):
+            if judge not in (*judges, "*"):
+                raise DesignError(
+                    unknown("judge", judge, [*judges, "*"], "swap"),
+                    choices=judges,
+                    path=("swap", number),
+                )
+    for number, task in enumerate(study.tasks):
+        _check_task(study, task, ("tasks", number), base)
+    return study.model_copy(update={"design": base, "vary": vary, "judges": judges, "swap": swap})
+
+
+def _check_task(study: Study, task: TaskSpec, path: Path, base: Mapping[str, Any]) -> None:
+    if task.evidence not in study.evidence:
+        raise DesignError(
+            unknown("evidence", task.evidence, study.evidence, f"the concept {task.concept!r}"),
+            choices=study.evidence,
+            path=(*path, "evidence"),
+        )
+    if task.type != "benchmark" and study.evidence[task.evidence].window is None:
+        raise DesignError(
+            f"a task of type {task.type} needs a window at evidence {task.evidence!r}",
+            path=("evidence", task.evidence),
+        )
+    if task.rubric is None and (
+        task.type == "benchmark" or base.get("rubric.author") == "provided"
+    ):
+        raise DesignError(
+            f"the task {task.concept!r} needs its rubric: rubric: FILE.json", path=path
+        )
+
+
+def _knobs(entries: Mapping[str, Any], path: Path, resolve: Resolve) -> dict[str, Any]:
+    """The entries of a design as knobs, each checked by itself so that the error has its line."""
+    knobs: dict[str, Any] = {}
+    for name, value in entries.items():
+        try:
+            for knob, level in expand(name, value).items():
+                knobs[knob] = _level(knob, level, resolve)
+        except DesignError as fault:
+            raise DesignError(fault.message, choices=fault.choices, path=(*path, name)) from fault
+    return knobs
+
+
+def _levels(
+    vary: Mapping[str, Sequence[Any]], base: dict[str, Any], resolve: Resolve
+) -> dict[str, list[Any]]:
+    """What varies, by knob; a blueprint name must come down to one, what it fixes joins the base."""
+    levels: dict[str, list[Any]] = {}
+    for name, values in vary.items():
+        points = []
+        for number, value in enumerate(values):
+            try:
+                points.append({k: _level(k, v, resolve) for k, v in expand(name, value).items()})
+            except DesignError as fault:
+                raise DesignError(
+                    fault.message, choices=fault.choices, path=("vary", name, number)
+                ) from fault
+        knobs = sorted({knob for point in points for knob in point})
+        moving = [knob for knob in knobs if len({repr(point.get(knob)) for point in points}) > 1]
+        if len(moving) != 1:
+            problem = (
+                f"moves {' and '.join(moving)}; vary them by their own names"
+                if moving
+                else "has fewer than two levels"
+            )
+            raise DesignError(f"vary: {name} {problem}", path=("vary", name))
+        base.update({knob: points[0][knob] for knob in knobs if knob not in moving})
+        levels[moving[0]] = list(dict.fromkeys(point[moving[0]] for point in points))
+    return levels
+
+
+MODEL_KNOBS = ("judge.model", "evidence.editor", "rubric.critic", "rubric.author")
+
+
+def _level(knob: str, level: Any, resolve: Resolve) -> Any:
+    Design.of({"judge.model": "any", knob: level})
+    if knob in MODEL_KNOBS and level not in ("own", "provided"):
+        return resolve(level)
+    return level
+
+
+def _model(name: str, path: Path, resolve: Resolve) -> str:
+    try:
+        return resolve(name)
+    except DesignError as fault:
+        raise DesignError(fault.message, choices=fault.choices, path=path) from fault
+
+
+def _refusal(fault: ValidationError) -> DesignError:
+    """The first complaint of pydantic in our words."""
+    error = fault.errors()[0]
+    path = tuple(
+        part
+        for part in error["loc"]
+        if not (isinstance(part, str) and ("[" in part or part in ("SampleSweep", "str")))
+    )
+    name = ".".join(map(str, path))
+    match error["type"]:
+        case "extra_forbidden":
+            choices = sorted(_fields_at(path[:-1]))
+            return DesignError(
+                unknown("key", path[-1], choices, ".".join(map(str, path[:-1]))),
+                choices=choices,
+                path=path,
+            )
+        case "missing":
+            return DesignError(f"{name} is not given", path=path[:-1] or path)
+        case "literal_error":
+            choices = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
+            return DesignError(
+                unknown("value", error["input"], choices, name), choices=choices, path=path
+            )
+        case _:
+            return DesignError(
+                f"{name} cannot be {error['input']!r}: {error['msg'].lower()}", path=path
+            )
+
+
+def _fields_at(path: Path) -> set[str]:
+    """The keys that a study file knows at a place."""
+    places: dict[Any, type[BaseModel]] = {
+        "tasks": TaskSpec,
+        "evidence": PoolSpec,
+        "window": WindowSpec,
+        "truth": TruthSpec,
+        "budget": BudgetSpec,
+        "sweep": SampleSweep,
+    }
+    named = [places[part] for part in path if part in places]
+    return set((named[-1] if named else Study).model_fields)
+
+
+# --- from study to experiments -------------------------------------------------------------------
+
+
+def points(study: Study) -> list[dict[str, Any]]:
+    """The points of the sweep, each as the knobs in which it differs from the base."""
+    base = {knob: study.design.get(knob, Design.knobs()[knob].default) for knob in study.vary}
+    grid = [
+        dict(zip(study.vary, levels, strict=True))
+        for levels in itertools.product(*study.vary.values())
+    ]
+    if study.sweep == "grid":
+        chosen = grid
+    elif study.sweep == "ablate":
+        chosen = [base, *_neighbours(base, study.vary)]
+    else:
+        rng = random.Random(digest(["sweep", study.seed]))
+        drawn = rng.sample(grid, min(study.sweep.sample, len(grid)))
+        chosen = [near for point in drawn for near in (point, *_neighbours(point, study.vary))]
+    moved = [
+        {knob: level for knob, level in point.items() if level != base[knob]} for point in chosen
+    ]
+    return [point for number, point in enumerate(moved) if point not in moved[:number]]
+
+
+def _neighbours(
+    point: Mapping[str, Any], vary: Mapping[str, Sequence[Any]]
+) -> Iterator[dict[str, Any]]:
+    """Every point that differs in exactly one knob."""
+    for knob, levels in vary.items():
+        yield from ({**point, knob: level} for level in levels if level != point[knob])
+
+
+def experiments(
+    study: Study,
+    pools: Mapping[str, Pool],
+    rubrics: Mapping[str, Rubric],
+    *,
+    shown: Sequence[str] = (),
+) -> Sweep:
+    """Tasks x judges x points.
+
+    Args:
+        study: the checked study.
+        pools: its pools by name, loaded.
+        rubrics: its given rubrics by file name, loaded.
+        shown: knobs of the base that a tag must show, because they were set from outside.
+    """
+    made: dict[str, Experiment] = {}
+    tags: set[str] = set()
+    folded: dict[str, str] = {}
+    skipped: list[str] = []
+    used: set[str] = set()
+    for spec, judge, point in itertools.product(study.tasks, study.judges, points(study)):
+        rubric = replace_concept(rubrics[spec.rubric], spec.concept) if spec.rubric else None
+        truth = spec.truth.model_dump(exclude_none=True) if spec.truth else None
+        task = Task(
+            spec.type, spec.concept, spec.evidence, pools[spec.evidence], rubric, spec.dose, truth
+        )
+        chosen = {**_task_defaults(task), **study.design, **point, "judge.model": judge}
+        idle = _idle(task, Design.of(chosen))
+        used |= {knob for knob in chosen if knob not in idle}
+        design = Design.of(
+            {knob: level for knob, level in chosen.items() if knob not in idle} | _forced(task)
+        )
+        outside = {
+            knob: study.design[knob] for knob in shown if knob in study.design and knob not in point
+        }
+        tag = _tag(study.study, task, judge, {**outside, **point})
+        if tag in tags:
+            raise DesignError(
+                f"two tasks would have the tag {tag!r}; a concept stands once per pool",
+                path=("tasks",),
+            )
+        tags.add(tag)
+        experiment = Experiment(tag, task, design, study.seed)
+        first = made.setdefault(experiment.digest, experiment)
+        if first is not experiment:
+            folded[tag] = first.tag
+        elif study.swap != "none" and design.rubric.author != "own":
+            skipped.append(tag)
+    _refuse_unused(study, used)
+    return Sweep(tuple(made.values()), folded, tuple(skipped))
+
+
+def replace_concept(rubric: Rubric, concept: str) -> Rubric:
+    """A given rubric under the concept of its task."""
+    return replace(rubric, concept=concept)
+
+
+def _task_defaults(task: Task) -> dict[str, Any]:
+    """A benchmark's texts are controlled already, so they are shown as they are."""
+    return {"evidence.view": "raw"} if task.type == "benchmark" else {}
+
+
+def _forced(task: Task) -> dict[str, Any]:
+    return {"rubric.author": "provided"} if task.rubric else {}
+
+
+def _idle(task: Task, design: Design) -> set[str]:
+    """Knobs that cannot act: they return to their default, so such points are one experiment."""
+    prefixes = ["presentation.pair_order"]
+    if task.rubric:
+        prefixes += ["rubric.", "prompt.slots.rubricer.", "prompt.slots.critic."]
+    if design.evidence.view == "raw":
+        prefixes += ["evidence.editor", "prompt.slots.neutralizer."]
+    return {knob for knob in Design.knobs() if knob.startswith(tuple(prefixes))}
+
+
+def _refuse_unused(study: Study, used: set[str]) -> None:
+    knobs = Design.knobs()
+    for section, given in (("vary", study.vary), ("design", study.design)):
+        for knob, level in given.items():
+            if knob not in used and level != knobs[knob].default:
+                raise DesignError(
+                    f"{knob} acts on no task of this study; leave it out", path=(section, knob)
+                )
+
+
+def _tag(study: str, task: Task, judge: str, shown: Mapping[str, Any]) -> str:
+    parts = [study, _slug(task.concept), task.pool_name, judge]
+    return "/".join([*parts, *(f"{knob}={_slug(level)}" for knob, level in shown.items())])
+
+
+def _slug(value: Any) -> str:
+    text = (
+        str(value).lower() if isinstance(value, bool) else re.sub(r"\s+", "-", str(value).strip())
+    )
+    return text if len(text) <= 48 else f"{text[:39]}~{content_hash(text)[:8]}"
