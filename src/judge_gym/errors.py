@@ -1,4 +1,4 @@
-"""Every exception. The message says what, which value and the choices, in the same words everywhere."""
+"""Every exception. A message says what, which value and the choices, in the same words always."""
 
 from collections.abc import Iterable
 

@@ -304,7 +304,7 @@ def _knobs(entries: Mapping[str, Any], path: Path, resolve: Resolve) -> dict[str
 def _levels(
     vary: Mapping[str, Sequence[Any]], base: dict[str, Any], resolve: Resolve
 ) -> dict[str, list[Any]]:
-    """What varies, by knob; a blueprint name must come down to one, what it fixes joins the base."""
+    """What varies, by knob; a blueprint name must come down to one, the rest joins the base."""
     levels: dict[str, list[Any]] = {}
     for name, values in vary.items():
         points = []
@@ -443,11 +443,19 @@ def experiments(
     skipped: list[str] = []
     used: set[str] = set()
     for spec, judge, point in itertools.product(study.tasks, study.judges, points(study)):
-        rubric = replace_concept(rubrics[spec.rubric], spec.concept) if spec.rubric else None
         truth = spec.truth.model_dump(exclude_none=True) if spec.truth else None
         task = Task(
-            spec.type, spec.concept, spec.evidence, pools[spec.evidence], rubric, spec.dose, truth
+            spec.type,
+            spec.concept,
+            spec.evidence,
+            pools[spec.evidence],
+            rubrics[spec.rubric] if spec.rubric else None,
+            spec.dose,
+            truth,
         )
+        if task.rubric:
+            rubric = replace(task.rubric, concept=task.concept, country=task.country)
+            task = replace(task, rubric=rubric)
         chosen = {**_task_defaults(task), **study.design, **point, "judge.model": judge}
         idle = _idle(task, Design.of(chosen))
         used |= {knob for knob in chosen if knob not in idle}
@@ -474,11 +482,6 @@ def experiments(
     return Sweep(tuple(made.values()), folded, tuple(skipped))
 
 
-def replace_concept(rubric: Rubric, concept: str) -> Rubric:
-    """A given rubric under the concept of its task."""
-    return replace(rubric, concept=concept)
-
-
 def _task_defaults(task: Task) -> dict[str, Any]:
     """A benchmark's texts are controlled already, so they are shown as they are."""
     return {"evidence.view": "raw"} if task.type == "benchmark" else {}
@@ -495,6 +498,8 @@ def _idle(task: Task, design: Design) -> set[str]:
         prefixes += ["rubric.", "prompt.slots.rubricer.", "prompt.slots.critic."]
     if design.evidence.view == "raw":
         prefixes += ["evidence.editor", "prompt.slots.neutralizer."]
+    if design.probe.context == "same":  # the probe goes on in the scorer's conversation
+        prefixes += ["prompt.slots.prober.persona"]
     return {knob for knob in Design.knobs() if knob.startswith(tuple(prefixes))}
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from judge_gym.axes._knobs import Axes, knob
 
 LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-# Names without rank: no vowel (so no word), no pair in alphabetical sequence, no shared first letter.
+# Names without rank: no vowel, so no word, and no alphabetical sequence.
 OPAQUE = tuple(
     "QX VK ZN RJ WM HC PF GD LS BT KZ TW XG NP MR DQ SV JH CL FK YB LQ GX PZ HW DN".split()
 )

@@ -84,7 +84,7 @@ class VerdictAxes(Axes):
 
     method: Literal["single", "subset"] = knob(
         "single",
-        question="How much disagreement is forced choice, and goes when a judge may name several stages?",
+        question="How much disagreement goes when a judge may name several stages?",
         cite="Dempster 1967; Shafer 1976; Guerdan et al. 2025",
     )
     output: Literal["suffix", "json"] = knob(

@@ -1,0 +1,187 @@
+"""The room where work is done: runs are carried out over the ledger, interrupted and continued.
+
+A plain asyncio loop. Any number of runs go on side by side and share one limit of calls in flight;
+a file lock beside the database keeps two processes from doing the same work.
+"""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from judge_gym.engine.asking import Asker, Models, Stopped, Tally
+from judge_gym.engine.budget import Meter, Spend, spent
+from judge_gym.engine.pipeline import WORKFLOWS, Pipeline, Workflow, makers
+from judge_gym.engine.planning import Plan, Planner, StagePlan
+from judge_gym.errors import BudgetError, ConflictError, JudgeGymError
+from judge_gym.store import Run, Store
+from judge_gym.studies import BudgetSpec
+
+__all__ = [
+    "WORKFLOWS",
+    "Engine",
+    "Execution",
+    "Models",
+    "Plan",
+    "Planner",
+    "Spend",
+    "StagePlan",
+    "Stopped",
+    "Tally",
+    "Workflow",
+    "makers",
+]
+
+RUNS_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What became of runs that were carried out together."""
+
+    tallies: Sequence[Tally]
+    """One per run, in order."""
+    stopped: JudgeGymError | None
+    """Why it ended early: interrupted, or over budget."""
+
+
+class Engine:
+    """Carries out runs."""
+
+    def __init__(self, store: Store, models: Models, *, concurrency: int = 64) -> None:
+        self._store = store
+        self._models = models
+        self._concurrency = concurrency
+
+    def planner(self) -> Planner:
+        """A walk over the same runs without a call."""
+        return Planner(self._store.ledger, self._models, concurrency=self._concurrency)
+
+    def execute(
+        self,
+        runs: Sequence[Run],
+        workflows: Collection[Workflow] = WORKFLOWS,
+        *,
+        budget: BudgetSpec,
+        watch: Callable[[Sequence[Tally]], None] = lambda tallies: None,
+    ) -> Execution:
+        """Carry out runs; returns when all is done, or when it was stopped.
+
+        Args:
+            runs: whose targets are to be met.
+            workflows: what may be made.
+            budget: the limits of the study that they belong to.
+            watch: called once with the tallies, before the work; they change under its eyes.
+        """
+        self._refuse_unready(runs, workflows)
+        with self.lock():
+            tallies = [Tally() for _ in runs]
+            watch(tallies)
+            try:
+                return _in_own_loop(self._execute(runs, workflows, budget, tallies))
+            except asyncio.CancelledError:  # the second Ctrl-C
+                return Execution(tallies, Stopped("interrupted"))
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Work on this database alone."""
+        lock = FileLock(f"{self._store.database.file}.lock")
+        try:
+            with lock.acquire(timeout=0):
+                yield
+        except Timeout:
+            raise ConflictError(
+                f"another judge-gym is at work on {self._store.database.shown}; "
+                "wait for it or stop it"
+            ) from None
+
+    def _refuse_unready(self, runs: Sequence[Run], workflows: Collection[Workflow]) -> None:
+        """Open every model that may be asked: what cannot be called is refused before any call."""
+        for id in sorted({model for run in runs for model in models_of(run, workflows)}):
+            self._models.open(id)
+
+    async def _execute(
+        self,
+        runs: Sequence[Run],
+        workflows: Collection[Workflow],
+        budget: BudgetSpec,
+        tallies: Sequence[Tally],
+    ) -> Execution:
+        studies = {run.study for run in runs}
+        usage = [row for study in studies for row in self._store.queries.usage(study=study)]
+        meter = Meter(budget, spent(usage))
+        cards = {id: self._models.card(id) for run in runs for id in models_of(run, workflows)}
+        meter.check_prices(cards)
+        asker = Asker(self._store.ledger, self._models, meter, concurrency=self._concurrency)
+        room = asyncio.Semaphore(RUNS_AT_ONCE)
+
+        async def carry_out(run: Run, tally: Tally) -> None:
+            async with room:
+                try:
+                    await Pipeline(self._store, asker, run, tally, workflows).carry_out()
+                except JudgeGymError as fault:
+                    asker.stop(fault)  # the others end too, after what they have in flight
+                    raise
+
+        with _first_interrupt(lambda: asker.stop(Stopped("interrupted"))):
+            ended = await asyncio.gather(
+                *(carry_out(run, tally) for run, tally in zip(runs, tallies, strict=True)),
+                return_exceptions=True,
+            )
+        faults = [fault for fault in ended if isinstance(fault, BaseException)]
+        grave = [fault for fault in faults if not isinstance(fault, Stopped | BudgetError)]
+        if grave:
+            raise grave[0]
+        stopped = [fault for fault in faults if isinstance(fault, JudgeGymError)]
+        return Execution(tallies, stopped[0] if stopped else None)
+
+
+def models_of(run: Run, workflows: Collection[Workflow]) -> set[str]:
+    """Every model that a run may ask."""
+    design = run.experiment.design
+    rubric = design.rubric.resolve(design.judge.model)
+    editor = design.evidence.resolve().editor
+    wanted: dict[Workflow, list[str | None]] = {
+        "evidence": [editor],
+        "rubric": [rubric.author, rubric.critic],
+        "score": [design.judge.model],
+        "swap": [*run.rivals, *([rubric.critic] if run.rivals else []), design.judge.model],
+        "probe": [design.judge.model],
+    }
+    return {model for workflow in workflows for model in wanted[workflow] if model is not None}
+
+
+@contextmanager
+def _first_interrupt(stop: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C lets calls in flight land; the second ends at once."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt() -> None:
+        stop()
+        if task is not None:
+            loop.add_signal_handler(signal.SIGINT, task.cancel)
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+def _in_own_loop(work: Coroutine[Any, Any, Execution]) -> Execution:
+    """Run to the end, also from a notebook, whose thread has a loop already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()

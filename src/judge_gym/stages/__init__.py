@@ -1,4 +1,4 @@
-"""How each stage asks and reads. Pure: `requests` turns targets into requests, `read` an answer into a record.
+"""How each stage asks (`requests`: targets become requests) and reads (`read`: answers, records).
 
 In pipeline order: Neutralizer, Rubricer, Critic, Scorer, Prober. A target is what one request is
 about; `read` gets the target and its completion, or None where no attempt brought one.

@@ -24,7 +24,7 @@ Answer with the summary alone."""
 
 @dataclass(frozen=True, slots=True)
 class Neutralizer:
-    """Asks the editor for a clinical summary. A view does not depend on a study, so neither does its draw."""
+    """Asks the editor for a clinical summary; it belongs to no study, nor does its draw."""
 
     design: Design
 
@@ -46,6 +46,11 @@ class Neutralizer:
             )
             for item in targets
         ]
+
+    @property
+    def maker(self) -> str:
+        """The identity of everything but the item: editor, wording, slots."""
+        return self.requests([Evidence("", "")])[0].key()
 
     def read(self, target: Evidence, completion: Completion | None) -> View:
         """The view, or why there is none."""

@@ -18,9 +18,9 @@ _WORDS = re.compile(r"[\s*_`]*+[^\W\d_]")
 
 
 def read_probability(text: str, name: str = "probability") -> float | None:
-    """The probability on the last line that the name labels.
+    r"""The probability on the last line that the name labels.
 
-    >>> read_probability("Stages are close.\\nPROBABILITY: 85%")
+    >>> read_probability("Stages are close.\nPROBABILITY: 85%")
     0.85
     >>> read_probability("PROBABILITY: 7 out of 10"), read_probability("I would say 0.7")
     (0.7, None)

@@ -14,9 +14,11 @@ REVIEWED = "VERDICT UNDER REVIEW\nThe evidence was judged to be at: {stages}."
 ABOVE = "VERDICT UNDER REVIEW\nYour verdict above: {stages}."
 # The event is stated, because "the experts agree" may mean all of them or most of them.
 QUESTION = """QUESTION
-Three {panel}, working independently with the same evidence and the same rubric, each choose the one {noun} that fits best. What is the probability that at least two of the three choose {event}?
+Three {panel}, working independently with the same evidence and the same rubric, each choose the \
+one {noun} that fits best. What is the probability that at least two of the three choose {event}?
 
-Consider how clearly the evidence meets these criteria, whether a neighbouring {noun} fits as well, and how far the criteria constrain a judgment.
+Consider how clearly the evidence meets these criteria, whether a neighbouring {noun} fits as \
+well, and how far the criteria constrain a judgment.
 
 End your response exactly like this:
 PROBABILITY: a number from 0 to 1"""
@@ -24,7 +26,7 @@ PROBABILITY: a number from 0 to 1"""
 
 @dataclass(frozen=True, slots=True)
 class ProbeTarget:
-    """One scored sample to ask about, with the text that was scored and the answer that was given."""
+    """A scored sample to ask about, the text that was scored, and the answer that was given."""
 
     sample: Sample
     text: str
@@ -62,7 +64,7 @@ class Prober:
             messages = (
                 *asked.messages,
                 Message("assistant", (target.answer,)),
-                Message("user", (reviewed, "\n\n", question)),
+                Message("user", ("\n\n".join([reviewed, *self.design.notes("prober"), question]),)),
             )
         else:
             system = instructions(self.design, "prober", slots.persona, INSTRUCTIONS)

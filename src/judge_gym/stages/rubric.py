@@ -29,15 +29,18 @@ POOR_QUALITY = 0.5
 
 AUTHOR = "You design rubrics that are neutral, observable, and whose stages can be told apart."
 # The wording promises nothing about how many stages a judge may choose: that is the verdict's axis.
-AUTHOR_TASK = """Design a rubric of {scale} stages for assessing how far {material} reflects "{concept}"{place}.
+AUTHOR_TASK = """Design a rubric of {scale} stages for assessing how far {material} \
+reflects "{concept}"{place}.
 
 REQUIREMENTS
-- Exactly {scale} stages, numbered 1 to {scale}, from the weakest signal (1: absent or minimal) to the strongest ({scale}).
+- Exactly {scale} stages, numbered 1 to {scale}, from the weakest signal (1: \
+absent or minimal) to the strongest ({scale}).
 - {midpoint_rule}
 - Each stage has a label of 3 to 5 words and 3 to 5 criteria.
 - A criterion is an observable indicator that can be checked in {material}; it is not an opinion.
 - Neighbouring stages differ clearly in their criteria.
-- Criteria are neutral: they describe conduct of institutions and persons ("shift", "pattern", "frequency"), they do not judge it ("threat", "danger", "erosion").
+- Criteria are neutral: they describe conduct of institutions and persons \
+("shift", "pattern", "frequency"), they do not judge it ("threat", "danger", "erosion").
 
 Then give your reasons why these stages form one coherent spectrum.
 
@@ -54,8 +57,10 @@ CRITIC_TASK = """{rubric}
 
 Score two qualities of this rubric, each from 0 to 1.
 
-Observability: can every criterion be checked in {material}, and is it specific enough to be found false? Deduct for vague words such as "significant", "notable" or "concerning".
-Discriminability: are neighbouring stages clearly different, so that trained raters would place evidence alike? Deduct for criteria that overlap.
+Observability: can every criterion be checked in {material}, and is it specific enough to be found \
+false? Deduct for vague words such as "significant", "notable" or "concerning".
+Discriminability: are neighbouring stages clearly different, so that trained raters would place \
+evidence alike? Deduct for criteria that overlap.
 
 Give your reasons in a few sentences, then end your response exactly like this:
 OBSERVABILITY: a number from 0 to 1
@@ -142,9 +147,10 @@ class Rubricer:
 
 
 def parse_rubric(text: str) -> tuple[tuple[RubricStage, ...], str]:
-    """The stages and the reasoning in an author's answer; no stages where they are not 1, 2, 3 ...
+    r"""The stages and the reasoning in an author's answer; none where they are not 1, 2, 3 ...
 
-    >>> stages, why = parse_rubric("STAGE 1: Calm\\n- quiet\\nSTAGE 2: Stormy\\n- loud\\nREASONING: so")
+    >>> text = "STAGE 1: Calm\n- quiet\nSTAGE 2: Stormy\n- loud\nREASONING: so"
+    >>> stages, why = parse_rubric(text)
     >>> [stage.label for stage in stages], why
     (['Calm', 'Stormy'], 'so')
     """
@@ -194,7 +200,7 @@ def _split_outside_brackets(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Critic:
-    """Asks the critic for a rubric's quality. Out of the panel, and blind to who wrote the rubric."""
+    """Asks the critic for a rubric's quality: out of the panel, and blind to who wrote it."""
 
     design: Design
 
@@ -217,18 +223,22 @@ class Critic:
             for rubric in targets
         ]
 
+    @property
+    def maker(self) -> str:
+        """The identity of everything but the rubric: critic, wording, slots."""
+        return self.requests([OrdinalRubric((), "", "", "")])[0].key()
+
     def read(self, target: Rubric, completion: Completion | None) -> Critique:
         """The scores; null where they could not be read."""
         status = failure(completion)
-        scores: list[float | None] = [None, None]
+        observability = discriminability = None
         if completion is not None and status is None:
-            scores = [
-                read_probability(completion.text, name)
-                for name in ("observability", "discriminability")
-            ]
-            status = "parse_failed" if None in scores else "scored"
+            observability = read_probability(completion.text, "observability")
+            discriminability = read_probability(completion.text, "discriminability")
+            status = "parse_failed" if None in (observability, discriminability) else "scored"
         assert status is not None
-        return Critique(target, self.design.rubric.critic, status, *scores)
+        critic = self.design.rubric.critic
+        return Critique(target, critic, status, observability, discriminability)
 
 
 def _listed(rubric: Rubric) -> str:

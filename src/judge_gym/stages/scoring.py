@@ -70,7 +70,8 @@ class Scorer:
     def read(self, target: ScoreTarget, completion: Completion | None) -> Sample:
         """The sample; what could not be read has a status that says so and no stage."""
         shown = self.display(target)
-        status, stages = failure(completion), ()
+        status = failure(completion)
+        stages: tuple[int, ...] = ()
         if completion is not None and status is None:
             strategy = self.design.verdict.resolve()
             parse = parse_json_verdict if strategy.json else parse_verdict

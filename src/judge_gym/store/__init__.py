@@ -1,0 +1,29 @@
+"""The only room that speaks SQL: the ledger of calls, the records, and the questions about them."""
+
+from judge_gym.store.database import Database, open_database
+from judge_gym.store.ledger import Answer, Ledger, Payer
+from judge_gym.store.materials import Materials
+from judge_gym.store.queries import Progress, Queries
+from judge_gym.store.runs import Run, Runs, Targets
+
+__all__ = ["Answer", "Database", "Ledger", "Payer", "Progress", "Run", "Store", "Targets"]
+
+
+class Store:
+    """One database and its four faces."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.ledger = Ledger(database)
+        self.materials = Materials(database, self.ledger)
+        self.runs = Runs(database, self.materials)
+        self.queries = Queries(database)
+
+    @classmethod
+    def open(cls, url: str | None = None) -> "Store":
+        """The store of a URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder."""
+        return cls(open_database(url))
+
+    def close(self) -> None:
+        """Release the connections."""
+        self.database.engine.dispose()

@@ -2,7 +2,7 @@
 
 *Strain* runs from 0 (everything in order) to 1 (the gravest state). A judge compares the strain of
 the evidence with the strain of each stage's criteria, so it needs no key to the rubric: it reads
-both, as an LLM would. The words cover public affairs and software, so that both example studies run.
+both, as an LLM would. The words cover public affairs and software, for both example studies.
 """
 
 import re
@@ -76,6 +76,27 @@ STRAIN: dict[str, float] = {
     "injection": 0.93,
     "remote code execution": 0.98,
 }
+
+SOFTWARE = frozenset(
+    [
+        "well tested",
+        "documented",
+        "cosmetic",
+        "typo",
+        "naming",
+        "duplicated",
+        "inefficient",
+        "ambiguous",
+        "race condition",
+        "incorrect result",
+        "crash",
+        "memory leak",
+        "data loss",
+        "injection",
+        "remote code execution",
+    ]
+)
+"""Cues of software; a simulated author keeps to its field."""
 
 TONE: tuple[str, ...] = (
     "alarming",

@@ -1,0 +1,102 @@
+"""Endpoints of a cell: status rates, the distribution over stages, the expected stage.
+
+A frame has one row per sample and a column per knob (`Lab.samples`). Within an estimate a call
+counts once, however many experiments share it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from judge_gym.axes import Design
+from judge_gym.records import STATUSES
+
+JUDGE = "judge.model"
+
+
+def varied_knobs(frame: pd.DataFrame) -> list[str]:
+    """The knobs, other than the judge, that take more than one value."""
+    knobs = [knob for knob in Design.knobs() if knob in frame.columns and knob != JUDGE]
+    return [knob for knob in knobs if frame[knob].nunique(dropna=False) > 1]
+
+
+def with_variant(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with a column `variant` that names the levels of what varies."""
+    knobs = varied_knobs(frame)
+    levels = frame[knobs].drop_duplicates()
+    names = [
+        ", ".join(f"{knob}={_level(level)}" for knob, level in zip(knobs, row, strict=True))
+        for row in levels.itertuples(index=False)
+    ]
+    if not knobs:
+        return frame.assign(variant="base")
+    return frame.merge(levels.assign(variant=names), on=knobs)
+
+
+def _level(level: object) -> str:
+    return str(level).lower() if isinstance(level, bool | np.bool_) else str(level)
+
+
+def once_per_call(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Each call once per group; rows that share a call are one observation."""
+    return frame.drop_duplicates([*by, "evidence", "call_id"])
+
+
+def status_rates(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """How many samples ended in each status, per group, and their shares."""
+    counts = (
+        once_per_call(frame, by)
+        .groupby([*by, "status"], observed=True)
+        .size()
+        .unstack(fill_value=0)
+    )
+    counts = counts.reindex(columns=list(STATUSES), fill_value=0)
+    total = counts.sum(axis=1)
+    shares = counts.div(total, axis=0).add_prefix("share_")
+    return pd.concat([total.rename("n"), counts, shares], axis=1).reset_index()
+
+
+def stage_weights(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row per scored sample and chosen stage; a subset spreads its weight equally (pignistic)."""
+    scored = frame[frame["status"] == "scored"]
+    long = scored.assign(stage=scored["stages"].str.split()).explode("stage")
+    size = long.groupby(level=0)["stage"].transform("size")
+    return long.assign(stage=long["stage"].astype(int), weight=1.0 / size)
+
+
+def distributions(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The share of each stage among scored samples, per group."""
+    weights = stage_weights(once_per_call(frame, by))
+    mass = weights.groupby([*by, "stage"], observed=True)["weight"].sum()
+    share = mass / mass.groupby(level=list(range(len(by)))).transform("sum")
+    scored = weights.groupby(list(by), observed=True)["weight"].sum().rename("scored")
+    return share.rename("share").reset_index().merge(scored.reset_index(), on=list(by))
+
+
+def expected_stage(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The mean normalised stage (0 to 1) per group, with a t interval over evidence items.
+
+    Ordinal rubrics only: for options without order there is no expected stage.
+    """
+    if "rubric_kind" in frame and (frame["rubric_kind"] == "nominal").any():
+        raise ValueError("expected stage is undefined for a nominal rubric")
+    weights = stage_weights(once_per_call(frame, by))
+    scaled = (weights["stage"] - 1) / (weights["n_stages"] - 1)
+    cells = (
+        weights.assign(score=scaled * weights["weight"])
+        .groupby([*by, "evidence"], observed=True)
+        .agg(score=("score", "sum"), weight=("weight", "sum"))
+    )
+    per_item = cells["score"] / cells["weight"]
+    return per_item.groupby(level=list(range(len(by)))).apply(_t_interval).unstack().reset_index()
+
+
+def _t_interval(values: pd.Series) -> pd.Series:
+    """Mean, 95 % interval and number of items; the interval is null below two items."""
+    n, mean = len(values), float(values.mean())
+    half = np.nan
+    if n > 1:
+        half = float(stats.t.ppf(0.975, n - 1)) * float(values.std(ddof=1)) / np.sqrt(n)
+    return pd.Series({"mean": mean, "low": mean - half, "high": mean + half, "items": n})

@@ -1,0 +1,165 @@
+"""Figures, in one grammar for notebook and report; titles say what is seen."""
+
+from typing import Any, Final
+
+import altair as alt
+import pandas as pd
+
+from judge_gym.analysis.endpoints import JUDGE
+from judge_gym.records import STATUSES
+
+# A sequential scheme for stages (they have an order), Okabe and Ito's colours for categories.
+STAGE_SCHEME: Final = "viridis"
+STATUS_COLOURS = ["#0072B2", "#E69F00", "#D55E00", "#CC79A7", "#999999", "#000000"]
+WIDTH = 260
+Figure = alt.Chart | alt.FacetChart
+
+
+def distribution_figure(distributions: pd.DataFrame, title: str) -> Figure:
+    """The share of each stage, a bar per judge, a panel per task and variant."""
+    bars = (
+        alt.Chart(distributions)
+        .mark_bar()
+        .encode(
+            x=alt.X(
+                "share:Q",
+                title="share of scored verdicts",
+                axis=alt.Axis(format="%"),
+                scale=alt.Scale(domain=[0, 1]),
+            ),
+            y=alt.Y(f"{_field(JUDGE)}:N", title=None),
+            color=alt.Color("stage:O", title="stage", scale=alt.Scale(scheme=STAGE_SCHEME)),
+            order=alt.Order("stage:Q"),
+            tooltip=[f"{_field(JUDGE)}:N", "stage:O", alt.Tooltip("share:Q", format=".1%")],
+        )
+        .properties(width=WIDTH, height=alt.Step(22))
+    )
+    return _panels(bars, title)
+
+
+def status_figure(rates: pd.DataFrame, title: str) -> Figure:
+    """How answers ended, a bar per judge."""
+    long = rates.melt(
+        id_vars=["task", "variant", JUDGE],
+        value_vars=[f"share_{s}" for s in STATUSES],
+        var_name="status",
+        value_name="share",
+    )
+    long["status"] = long["status"].str.removeprefix("share_")
+    bars = (
+        alt.Chart(long)
+        .mark_bar()
+        .encode(
+            x=alt.X("share:Q", title="share of verdicts", axis=alt.Axis(format="%")),
+            y=alt.Y(f"{_field(JUDGE)}:N", title=None),
+            color=alt.Color(
+                "status:N", scale=alt.Scale(domain=list(STATUSES), range=STATUS_COLOURS)
+            ),
+            order=alt.Order("rank:Q"),
+        )
+        .transform_calculate(rank=f"indexof({list(STATUSES)}, datum.status)")
+        .properties(width=WIDTH, height=alt.Step(22))
+    )
+    return _panels(bars, title)
+
+
+def heat_figure(cells: pd.DataFrame, title: str) -> Figure:
+    """The expected stage of each item by each judge."""
+    rects = (
+        alt.Chart(cells)
+        .mark_rect()
+        .encode(
+            x=alt.X(f"{_field(JUDGE)}:N", title=None, axis=alt.Axis(labelAngle=-35)),
+            y=alt.Y(
+                "item:N", title=None, sort=alt.SortField("rank"), axis=alt.Axis(labelLimit=260)
+            ),
+            color=alt.Color(
+                "mean:Q",
+                title="expected stage (0 to 1)",
+                scale=alt.Scale(scheme=STAGE_SCHEME, domain=[0, 1]),
+            ),
+            tooltip=["item:N", f"{_field(JUDGE)}:N", alt.Tooltip("mean:Q", format=".2f")],
+        )
+        .properties(width=alt.Step(34), height=alt.Step(16))
+    )
+    faceted = rects.facet(column=alt.Column("task:N", title=None)).resolve_scale(y="independent")
+    return _titled(faceted, title)
+
+
+def polarization_figure(polarization: pd.DataFrame, title: str) -> Figure:
+    """Raw P per task and variant."""
+    points = (
+        alt.Chart(polarization)
+        .mark_point(filled=True, size=90)
+        .encode(
+            x=alt.X(
+                "p:Q",
+                title="raw polarization P (0 = alike, 1 = farthest apart)",
+                scale=alt.Scale(domain=[0, 1]),
+            ),
+            y=alt.Y("task:N", title=None, sort="-x"),
+            color=alt.Color(
+                "variant:N",
+                title=None,
+                legend=alt.Legend(orient="bottom", columns=1, labelLimit=400),
+                scale=alt.Scale(range=STATUS_COLOURS),
+            ),
+            shape=alt.Shape("variant:N", title=None),
+            tooltip=["task:N", "variant:N", alt.Tooltip("p:Q", format=".2f"), "items:Q"],
+        )
+        .properties(width=2 * WIDTH, height=alt.Step(28))
+    )
+    return _titled(points, title)
+
+
+def probe_figure(probes: pd.DataFrame, title: str) -> Figure:
+    """What judges say of expert agreement, under their own rubric and under a rival's."""
+    bars = (
+        alt.Chart(probes)
+        .mark_boxplot(size=12, outliers=False)
+        .encode(
+            x=alt.X(
+                "probe:Q",
+                title="stated probability that two of three experts agree",
+                scale=alt.Scale(domain=[0, 1]),
+            ),
+            y=alt.Y(f"{_field(JUDGE)}:N", title=None),
+            yOffset=alt.YOffset("rubric used:N"),
+            color=alt.Color(
+                "rubric used:N",
+                scale=alt.Scale(domain=["own", "rival's", "given"], range=STATUS_COLOURS),
+            ),
+        )
+        .properties(width=WIDTH, height=alt.Step(36))
+    )
+    faceted = bars.facet(column=alt.Column("task:N", title=None))
+    return _titled(faceted, title)
+
+
+def svg(chart: Figure) -> str:
+    """The chart as a standalone picture; needs no browser and no network."""
+    import vl_convert
+
+    styled = chart.configure(font="sans-serif").configure_title(anchor="start", fontSize=14)
+    return str(vl_convert.vegalite_to_svg(styled.to_dict()))
+
+
+def _titled(chart: Any, title: str) -> Figure:
+    figure: Figure = chart.properties(title=title)
+    return figure
+
+
+def _panels(chart: Any, title: str) -> Figure:
+    faceted = chart.facet(
+        row=alt.Row(
+            "task:N", title=None, header=alt.Header(labelAngle=0, labelAlign="left", labelLimit=220)
+        ),
+        column=alt.Column("variant:N", title=None),
+        spacing=12,
+    )
+    return _titled(faceted, title)
+
+
+def _field(column: str) -> str:
+    """A column's name as Vega reads it: a dot would mean a nested field."""
+    return column.replace(".", "\\.")

@@ -1,0 +1,252 @@
+"""The report: tables and figures of a study, as a page that needs nothing else."""
+
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import pandas as pd
+
+from judge_gym.analysis import figures
+from judge_gym.analysis.endpoints import (
+    JUDGE,
+    distributions,
+    expected_stage,
+    status_rates,
+    varied_knobs,
+    with_variant,
+)
+from judge_gym.analysis.polarization import raw_polarization
+from judge_gym.errors import DesignError
+
+SIMULATED = "All judges were simulated: these numbers show the instrument, not any real model."
+PARTLY_SIMULATED = "Some judges were simulated: {models}."
+BIASED = (
+    "Raw P is biased upward at few replicates: two identical judges average 0.2 to 0.3 bits at "
+    "five samples a cell. Each judge used its own rubric, so P measures judge and rubric together."
+)
+CELL = ["task", "variant", JUDGE]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a report."""
+
+    title: str
+    note: str
+    frame: pd.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a report says, before it is set as a page or as text."""
+
+    title: str
+    banner: str
+    """Says that judges were simulated; empty where none was."""
+    facts: dict[str, str]
+    warnings: tuple[str, ...]
+    tables: tuple[Table, ...]
+    charts: tuple[tuple[str, Any], ...]
+    """Title and chart."""
+
+    def html(self) -> str:
+        """The report as one self-contained page."""
+        from jinja2 import Environment
+
+        template = (files("judge_gym.analysis") / "report.html.j2").read_text(encoding="utf-8")
+        environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        pictures = [(title, figures.svg(chart)) for title, chart in self.charts]
+        return environment.from_string(template).render(report=self, pictures=pictures, cell=_shown)
+
+
+def build_report(
+    title: str, samples: pd.DataFrame, usage: pd.DataFrame, *, warnings: tuple[str, ...] = ()
+) -> Report:
+    """A report on samples of one or more experiments.
+
+    Args:
+        title: its heading.
+        samples: a row per sample and a column per knob, as `Lab.samples` gives them.
+        usage: what was paid, by experiment, stage and model.
+        warnings: what the reader should know beside the numbers.
+    """
+    if samples.empty:
+        raise DesignError(f"{title} has no samples yet; run it first")
+    frame = with_variant(samples).assign(task=_task(samples))
+    own = frame[~frame["is_swap"]]
+    rates = status_rates(frame, CELL)
+    shares = distributions(own, CELL)
+    polarization = raw_polarization(own, ["task", "variant"])
+    ordinal = own[own["rubric_kind"] == "ordinal"]
+    means = (
+        expected_stage(ordinal, CELL) if (ordinal["status"] == "scored").any() else pd.DataFrame()
+    )
+    tables = [
+        Table(
+            "How answers ended",
+            "Every status is counted; nothing is coerced into a score.",
+            _rates_table(rates),
+        ),
+        Table(
+            "Expected stage",
+            "0 is the first stage, 1 the last; 95 % t interval over evidence items.",
+            means,
+        ),
+        Table("Raw polarization", BIASED, polarization),
+        Table(
+            "Rubric quality", "A critic's scores; null where the rubric was given.", _quality(frame)
+        ),
+        Table(
+            "Cost",
+            "What was paid for, by stage and model; reused answers cost nothing.",
+            _cost(usage),
+        ),
+    ]
+    return Report(
+        title=title,
+        banner=_banner(frame),
+        facts=_facts(frame, usage),
+        warnings=warnings,
+        tables=tuple(table for table in tables if not table.frame.empty),
+        charts=tuple(_charts(frame, own, ordinal, rates, shares, polarization)),
+    )
+
+
+def _task(frame: pd.DataFrame) -> pd.Series:
+    place = frame["country"].where(frame["country"] != "", frame["pool"])
+    return frame["concept"] + " (" + frame["task_type"] + ", " + place + ")"
+
+
+def _charts(
+    frame: pd.DataFrame,
+    own: pd.DataFrame,
+    ordinal: pd.DataFrame,
+    rates: pd.DataFrame,
+    shares: pd.DataFrame,
+    polarization: pd.DataFrame,
+) -> list[tuple[str, Any]]:
+    charts: list[tuple[str, Any]] = []
+    if not shares.empty:
+        charts.append(
+            (
+                "Where each judge places the evidence",
+                figures.distribution_figure(shares, _most(polarization)),
+            )
+        )
+    items = _items(ordinal)
+    if not items.empty:
+        charts.append(
+            (
+                "Item by item",
+                figures.heat_figure(
+                    items, "Items by the stage that judges expect, strongest on top"
+                ),
+            )
+        )
+    if polarization["p"].notna().any():
+        charts.append(
+            (
+                "How far judges lie apart",
+                figures.polarization_figure(polarization, "Raw polarization by task"),
+            )
+        )
+    unread = 1 - float((frame["status"] == "scored").mean())
+    charts.append(
+        (
+            "How answers ended",
+            figures.status_figure(rates, f"{unread:.1%} of verdicts carry no score"),
+        )
+    )
+    probed = frame[frame["probe"].notna()]
+    if not probed.empty:
+        used = probed["is_swap"].map({True: "rival's", False: "own"})
+        used = used.where(probed["rubric_author"] != "provided", "given")
+        named = probed.assign(**{"rubric used": used})[["task", JUDGE, "probe", "rubric used"]]
+        charts.append(
+            ("What judges say of experts", figures.probe_figure(named, "Stated expert agreement"))
+        )
+    return charts
+
+
+def _most(polarization: pd.DataFrame) -> str:
+    """A title that says what the distributions show."""
+    ranked = (
+        polarization.dropna(subset=["p"]).groupby("task")["p"].mean().sort_values(ascending=False)
+    )
+    if len(ranked) < 2:
+        return "Distribution of verdicts over stages"
+    return f"Judges lie farthest apart on {ranked.index[0]}, closest on {ranked.index[-1]}"
+
+
+def _items(ordinal: pd.DataFrame) -> pd.DataFrame:
+    if not (ordinal["status"] == "scored").any():
+        return pd.DataFrame()
+    first = ordinal["variant"].iloc[0]
+    titled = ordinal[ordinal["variant"] == first].assign(item=lambda f: f["evidence_title"])
+    if not (titled["status"] == "scored").any():
+        return pd.DataFrame()
+    cells = expected_stage(titled, ["task", "item", JUDGE])
+    rank = cells.groupby(["task", "item"])["mean"].transform("mean")
+    return cells.assign(rank=-rank)
+
+
+def _rates_table(rates: pd.DataFrame) -> pd.DataFrame:
+    return rates[
+        [*CELL, "n", *(column for column in rates.columns if column.startswith("share_"))]
+    ].rename(columns=lambda c: c.removeprefix("share_"))
+
+
+def _quality(frame: pd.DataFrame) -> pd.DataFrame:
+    columns = [
+        "task",
+        "rubric",
+        "rubric_author",
+        "rubric_draw",
+        "n_stages",
+        "observability",
+        "discriminability",
+    ]
+    return frame[columns].drop_duplicates().sort_values(columns[:3], ignore_index=True)
+
+
+def _cost(usage: pd.DataFrame) -> pd.DataFrame:
+    if usage.empty:
+        return usage
+    numbers = ["calls", "input_tokens", "output_tokens", "usd"]
+    return usage.groupby(["stage", "model"], as_index=False)[numbers].sum(min_count=1)
+
+
+def _banner(frame: pd.DataFrame) -> str:
+    reported = frame["reported_model"].dropna()
+    simulated = sorted(set(reported[reported.str.startswith("sim:")]))
+    if not simulated:
+        return ""
+    return (
+        SIMULATED
+        if len(simulated) == reported.nunique()
+        else PARTLY_SIMULATED.format(models=", ".join(simulated))
+    )
+
+
+def _facts(frame: pd.DataFrame, usage: pd.DataFrame) -> dict[str, str]:
+    scored = float((frame["status"] == "scored").mean())
+    usd = float(usage["usd"].sum()) if len(usage) else 0.0
+    return {
+        "experiments": str(frame["tag"].nunique()),
+        "judges": ", ".join(sorted(frame[JUDGE].unique())),
+        "tasks": ", ".join(sorted(frame["task"].unique())),
+        "varied": ", ".join(varied_knobs(frame)) or "nothing",
+        "evidence items": str(frame["evidence"].nunique()),
+        "samples": f"{len(frame):,} ({frame['is_swap'].sum():,} under a rival's rubric)",
+        "scored": f"{scored:.1%}",
+        "probes": f"{frame['probe'].notna().sum():,}",
+        "calls paid": f"{int(usage['calls'].sum()) if len(usage) else 0:,}",
+        "cost": f"{usd:.4f} USD",
+    }
+
+
+def _shown(value: Any) -> str:
+    """A cell of a table; undefined is a dash, never 0."""
+    if value is None or (isinstance(value, float) and pd.isna(value)):
+        return "–"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

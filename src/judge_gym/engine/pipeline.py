@@ -1,0 +1,281 @@
+"""One run, top to bottom: evidence, rubric, scoring, rubric swap, probe."""
+
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+from judge_gym.engine.asking import Asker, Tally
+from judge_gym.errors import ConflictError
+from judge_gym.records import Request, Rubric, StageName
+from judge_gym.stages import (
+    Critic,
+    Neutralizer,
+    Prober,
+    ProbeTarget,
+    Rubricer,
+    RubricTarget,
+    Scorer,
+    ScoreTarget,
+)
+from judge_gym.stages.rubric import ASKS, POOR_QUALITY
+from judge_gym.store import Answer, Payer, Run, Store
+from judge_gym.studies import Experiment
+
+Workflow = Literal["evidence", "rubric", "score", "swap", "probe"]
+WORKFLOWS: tuple[Workflow, ...] = ("evidence", "rubric", "score", "swap", "probe")
+T = TypeVar("T")
+CHUNK = 256
+"""Targets that are asked for, read and written together."""
+
+
+def chunked(items: Iterable[T]) -> Iterator[list[T]]:
+    """Items in lists of at most `CHUNK`."""
+    iterator = iter(items)
+    while chunk := list(itertools.islice(iterator, CHUNK)):
+        yield chunk
+
+
+def makers(experiment: Experiment) -> tuple[str | None, str | None]:
+    """Who makes the views and the critiques of an experiment; None where none are made."""
+    editor = experiment.design.evidence.resolve().editor
+    return (
+        Neutralizer(experiment.design).maker if editor else None,
+        None if experiment.task.rubric else Critic(experiment.design).maker,
+    )
+
+
+def rubric_authors(run: Run) -> tuple[list[RubricTarget], list[RubricTarget]]:
+    """The rubrics that a run scores under: its own, and its rivals'."""
+    task, design = run.experiment.task, run.experiment.design
+    strategy = design.rubric.resolve(design.judge.model)
+    draws = range(strategy.draws)
+    own = [strategy.author] if strategy.author else []
+    return (
+        [
+            RubricTarget(author, task.concept, task.country, draw)
+            for author in own
+            for draw in draws
+        ],
+        [
+            RubricTarget(rival, task.concept, task.country, draw)
+            for rival in run.rivals
+            for draw in draws
+        ],
+    )
+
+
+def score_targets(
+    run: Run, rubric: Rubric, texts: dict[int, str], *, is_swap: bool
+) -> Iterator[ScoreTarget]:
+    """Every verdict that a run wants under one rubric, replicate by replicate."""
+    items = [item for item in run.experiment.task.pool.items if item.id in texts]
+    for replicate, item in itertools.product(range(run.samples), items):
+        yield ScoreTarget(rubric, item, texts[item.id], replicate, is_swap)
+
+
+@dataclass(slots=True)
+class Pipeline:
+    """Carries out one run. What is there already is neither asked nor written again."""
+
+    store: Store
+    asker: Asker
+    run: Run
+    tally: Tally
+    workflows: Collection[Workflow]
+    """What may be made; what is missing of the others is an error."""
+
+    async def carry_out(self) -> None:
+        """The five workflows."""
+        own_targets, rival_targets = rubric_authors(self.run)
+        self._announce(own_targets, rival_targets)
+        texts = await self.evidence()
+        own = await self.rubrics("rubric", own_targets)
+        if "score" in self.workflows:
+            await self.score("score", texts, own)
+        rivals = await self.rubrics("swap", rival_targets)
+        if "swap" in self.workflows:
+            await self.score("swap", texts, rivals)
+        if "probe" in self.workflows and self.run.probe:
+            await self.probe(texts, [*own, *rivals])
+
+    def _announce(self, own: Sequence[RubricTarget], rivals: Sequence[RubricTarget]) -> None:
+        """Say how much there is to do, as far as it is known."""
+        cells = len(self.run.experiment.task.pool.items) * self.run.samples
+        scores, swaps = max(1, len(own)) * cells, len(rivals) * cells
+        wanted = {
+            "evidence": len(self.run.experiment.task.pool.items)
+            if makers(self.run.experiment)[0]
+            else 0,
+            "rubric": len(own),
+            "score": scores,
+            "swap": swaps,
+            "probe": (scores + swaps) if self.run.probe else 0,
+        }
+        self.tally.wanted = {
+            workflow: wanted[workflow] for workflow in WORKFLOWS if workflow in self.workflows
+        }
+
+    # --- W1 --------------------------------------------------------------------------------------
+
+    async def evidence(self) -> dict[int, str]:
+        """The text that is shown of each item; items whose view failed are left out."""
+        design, pool = self.run.experiment.design, self.run.experiment.task.pool
+        editor = design.evidence.resolve().editor
+        if editor is None:
+            return {item.id: item.text for item in pool.items}
+        stage = Neutralizer(design)
+        texts = self.store.materials.find_views(stage.maker, pool)
+        missing = [item for item in pool.items if item.id not in texts]
+        if missing and "evidence" not in self.workflows:
+            raise ConflictError(
+                f"{self.run.experiment.tag}: {len(missing)} of {len(pool.items)} items have no "
+                f"neutralized view by {editor}; make them with: "
+                f"judge-gym evidence {self.run.experiment.tag!r}"
+            )
+        self.tally.advance("evidence", len(texts))
+        for chunk in chunked(missing):
+            answers = await self._ask("neutralizer", stage.requests(chunk))
+            views = [
+                replace(stage.read(item, answer.completion), call_id=answer.call_id)
+                for item, answer in zip(chunk, answers, strict=True)
+            ]
+            self.store.materials.save_views(stage.maker, editor, views)
+            texts |= {view.evidence.id: view.text for view in views if view.text is not None}
+            self.tally.advance("evidence", len(chunk))
+            for view in views:
+                if view.text is None:
+                    self.tally.warnings.append(f"no view of {view.evidence.title!r}: {view.status}")
+        return texts
+
+    # --- W2 --------------------------------------------------------------------------------------
+
+    async def rubrics(self, workflow: Workflow, targets: Sequence[RubricTarget]) -> list[Rubric]:
+        """The rubrics to score under, criticised; those that no author gave are left out."""
+        given = self.run.experiment.task.rubric
+        if given is not None and workflow == "rubric":
+            self.store.runs.link_rubric(self.run, given.id, is_swap=False)
+            self.tally.advance("rubric", 1)
+            return [given]
+        made = []
+        for target in targets:
+            rubric = await self._rubric(workflow, target)
+            if rubric is not None:
+                made.append(rubric)
+            if workflow == "rubric":
+                self.tally.advance("rubric", 1)
+        return made
+
+    async def _rubric(self, workflow: Workflow, target: RubricTarget) -> Rubric | None:
+        experiment = self.run.experiment
+        stage = Rubricer(experiment.design, experiment.seed)
+        key = stage.key(target)
+        found = self.store.materials.find_rubric(key=key)
+        if not isinstance(found, Rubric):
+            if workflow not in self.workflows:
+                if workflow == "swap":  # rivals' rubrics matter only to what swaps
+                    return None
+                raise ConflictError(
+                    f"{experiment.tag}: {target.author} has written no rubric of "
+                    f"{experiment.design.rubric.scale} stages for {target.concept!r}; make it: "
+                    f"judge-gym rubric {experiment.tag!r}"
+                )
+            found = await self._write_rubric(stage, key, target)
+        if isinstance(found, Rubric):
+            self.store.runs.link_rubric(self.run, found.id, is_swap=workflow == "swap")
+            if workflow in self.workflows:
+                await self._criticise(found)
+            return found
+        return None
+
+    async def _write_rubric(self, stage: Rubricer, key: str, target: RubricTarget) -> Rubric | None:
+        """Ask for a rubric, and again where it has not the stages that were asked for."""
+        for ask in range(ASKS):
+            [answer] = await self._ask("rubricer", stage.requests([replace(target, ask=ask)]))
+            read = stage.read(target, answer.completion)
+            if read != "parse_failed":
+                break
+        id = self.store.materials.save_rubric(
+            key,
+            read,
+            asks=ask + 1,
+            call_id=answer.call_id,
+            author=target.author,
+            concept=target.concept,
+            country=target.country,
+            scale=stage.design.rubric.scale,
+            draw=target.draw,
+        )
+        if isinstance(read, Rubric):
+            return replace(read, id=id, call_id=answer.call_id)
+        self.store.runs.link_rubric(self.run, id, is_swap=target.author in self.run.rivals)
+        self.tally.warnings.append(
+            f"{target.author} gave no rubric for {target.concept!r}: {read} after {ask + 1} asks"
+        )
+        return None
+
+    async def _criticise(self, rubric: Rubric) -> None:
+        stage = Critic(self.run.experiment.design)
+        [answer] = await self._ask("critic", stage.requests([rubric]))
+        critique = replace(stage.read(rubric, answer.completion), call_id=answer.call_id)
+        self.store.materials.save_critique(stage.maker, critique)
+        for quality in ("observability", "discriminability"):
+            score = getattr(critique, quality)
+            if score is not None and score < POOR_QUALITY:
+                self.tally.warnings.append(
+                    f"the rubric of {rubric.author} for {rubric.concept!r} has {quality} "
+                    f"{score:.2f}, below {POOR_QUALITY}"
+                )
+
+    # --- W3 and W4 -------------------------------------------------------------------------------
+
+    async def score(
+        self, workflow: Workflow, texts: dict[int, str], rubrics: Iterable[Rubric]
+    ) -> None:
+        """Score every item under every rubric, as often as there are replicates."""
+        experiment = self.run.experiment
+        stage = Scorer(experiment.design, experiment.seed, self.run.series)
+        for rubric in rubrics:
+            done = self.store.runs.done_samples(self.run, rubric.id)
+            self.tally.advance(workflow, len(done))
+            targets = (
+                target
+                for target in score_targets(self.run, rubric, texts, is_swap=workflow == "swap")
+                if (rubric.id, target.evidence.id, target.replicate, target.flipped, target.is_swap)
+                not in done
+            )
+            for chunk in chunked(targets):
+                answers = await self._ask("scorer", stage.requests(chunk))
+                samples = [
+                    replace(stage.read(target, answer.completion), call_id=answer.call_id)
+                    for target, answer in zip(chunk, answers, strict=True)
+                ]
+                self.store.runs.save_samples(self.run, samples)
+                self.tally.advance(workflow, len(samples))
+
+    # --- W5 --------------------------------------------------------------------------------------
+
+    async def probe(self, texts: dict[int, str], rubrics: Iterable[Rubric]) -> None:
+        """Ask about every scored verdict that has no probe yet."""
+        experiment = self.run.experiment
+        stage = Prober(experiment.design, experiment.seed, self.run.series)
+        by_id = {rubric.id: rubric for rubric in rubrics}
+        same = experiment.design.probe.resolve().same_context
+        after = 0
+        while page := self.store.runs.unprobed(self.run, by_id, after, CHUNK, answers=same):
+            targets = [
+                ProbeTarget(sample, texts[sample.evidence.id], answer) for sample, answer in page
+            ]
+            answers = await self._ask("prober", stage.requests(targets))
+            probes = [
+                replace(stage.read(target, answer.completion), call_id=answer.call_id)
+                for target, answer in zip(targets, answers, strict=True)
+            ]
+            self.store.runs.save_probes(probes)
+            self.tally.advance("probe", len(probes))
+            after = page[-1][0].id
+        self.tally.wanted["probe"] = self.tally.done.get("probe", 0)
+
+    async def _ask(self, stage: StageName, requests: Sequence[Request]) -> list[Answer]:
+        payer = Payer(self.run.id, self.run.study, self.run.experiment.tag, stage)
+        return await self.asker.ask(requests, payer, self.tally)

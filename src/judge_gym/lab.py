@@ -1,0 +1,551 @@
+"""Lab: the verbs that every face calls. It joins the rooms; it alone reads and writes files."""
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from judge_gym.axes import Design, expand
+from judge_gym.engine import WORKFLOWS, Engine, Plan, Tally, Workflow, makers
+from judge_gym.errors import ConflictError, DesignError, JudgeGymError, NotFoundError
+from judge_gym.models import Registry
+from judge_gym.records import Evidence, Pool, TaskType, Window
+from judge_gym.sources import load_files, load_rubric
+from judge_gym.store import Progress, Run, Store, Targets
+from judge_gym.studies import (
+    BudgetSpec,
+    Experiment,
+    Study,
+    Sweep,
+    Task,
+    TruthSpec,
+    experiments,
+    read_study,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from judge_gym.analysis.report import Report
+
+Watch = Callable[[Sequence[Tally]], None]
+FINISHED = ("complete", "complete-with-failures")
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What became of one run."""
+
+    tag: str
+    run: int
+    status: str
+    counts: Mapping[str, int]
+    """Samples by verdict status."""
+    calls: int
+    """Paid for by this command."""
+    reused: int
+    usd: float
+    within_tolerance: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a study, or of some experiments."""
+
+    study: str
+    status: str
+    runs: tuple[RunResult, ...]
+    warnings: tuple[str, ...]
+    stopped: JudgeGymError | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as `--json` prints it."""
+        fields = ("tag", "run", "status", "counts", "calls", "reused", "usd")
+        runs = [{name: getattr(run, name) for name in fields} for run in self.runs]
+        return {
+            "study": self.study,
+            "status": self.status,
+            "runs": runs,
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A target of a verb, ready to be planned or carried out."""
+
+    study: str
+    sweep: Sweep
+    targets: Mapping[str, Targets]
+    budget: BudgetSpec
+    warnings: tuple[str, ...]
+
+
+class Lab:
+    """A laboratory: one database, and the verbs over it."""
+
+    def __init__(self, store: Store, *, concurrency: int = 64) -> None:
+        self.store = store
+        self.models = Registry()
+        self.engine = Engine(store, self.models, concurrency=concurrency)
+
+    @classmethod
+    def open(cls, url: str | None = None, *, concurrency: int = 64) -> "Lab":
+        """The lab of a database URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder."""
+        return cls(Store.open(url), concurrency=concurrency)
+
+    def close(self) -> None:
+        """Release the database."""
+        self.store.close()
+
+    def __enter__(self) -> "Lab":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- studies ---------------------------------------------------------------------------------
+
+    def prepare(
+        self, target: str | Path, *, overrides: Mapping[str, Any] | None = None
+    ) -> Prepared:
+        """A study file, a study's name or an experiment's tag, with all that it needs, checked.
+
+        Nothing is written; pools and rubrics get their rows when it is run.
+        """
+        path = Path(target)
+        if path.suffix in (".yaml", ".yml"):
+            return self._prepare_file(path, overrides or {})
+        if overrides:
+            raise DesignError(
+                "--set changes a study file's base design; a tag has its design already"
+            )
+        return self._prepare_tags(str(target))
+
+    def _prepare_file(self, path: Path, overrides: Mapping[str, Any]) -> Prepared:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as fault:
+            raise NotFoundError(f"the study file {path} cannot be read: {fault}") from fault
+        study = read_study(text, str(path), resolve=self.models.resolve, overrides=overrides)
+        warnings: list[str] = []
+        pools = {}
+        for name, spec in study.evidence.items():
+            loaded = load_files(spec.files, path.parent)
+            window = (
+                Window(spec.window.country, spec.window.start, spec.window.end)
+                if spec.window
+                else None
+            )
+            pools[name] = _numbered(Pool(loaded.items, window))
+            if loaded.duplicates:
+                warnings.append(
+                    f"evidence {name!r}: {loaded.duplicates} duplicate texts were left out"
+                )
+        rubrics = {
+            task.rubric: load_rubric(path.parent / task.rubric, task.concept, "")
+            for task in study.tasks
+            if task.rubric
+        }
+        shown = [knob for name, value in overrides.items() for knob in expand(name, value)]
+        sweep = experiments(study, pools, rubrics, shown=shown)
+        targets = {
+            experiment.tag: Targets(
+                study.samples, study.rivals(experiment.design), study.probe, study.tolerance
+            )
+            for experiment in sweep.experiments
+        }
+        return Prepared(
+            study.study, sweep, targets, study.budget, (*warnings, *self._kin(study, sweep))
+        )
+
+    def _kin(self, study: Study, sweep: Sweep) -> list[str]:
+        """Warnings about editors and critics of a judge's family."""
+        families = {self.models.card(judge).family: judge for judge in study.judges}
+        roles = {
+            (knob, experiment.design.values()[knob])
+            for experiment in sweep.experiments
+            for knob, used in (
+                ("evidence.editor", experiment.design.evidence.resolve().editor),
+                ("rubric.critic", experiment.design.rubric.resolve("").critic),
+            )
+            if used
+        }
+        return [
+            f"{knob} {model} is of the family of the judge {families[self.models.card(model).family]}"
+            for knob, model in sorted(roles)
+            if self.models.card(model).family in families
+        ]
+
+    def _prepare_tags(self, target: str) -> Prepared:
+        rows = self.store.queries.tags(study=target) or self.store.queries.tags(tags=[target])
+        named: dict[str, Experiment] = {}
+        targets = {}
+        for row in rows:
+            experiment, _ = self.store.runs.find_experiment(row["tag"])
+            if experiment.digest in named:
+                continue
+            named[experiment.digest] = experiment
+            targets[experiment.tag] = self.store.runs.targets(experiment) or Targets(
+                5, (), True, 0.05
+            )
+        return Prepared(rows[0]["study"], Sweep(tuple(named.values())), targets, BudgetSpec(), ())
+
+    def plan(
+        self,
+        target: str | Path,
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        series: str | None = None,
+    ) -> tuple[Plan, Prepared]:
+        """What a study would ask, what it would cost, and what is in the ledger; writes nothing."""
+        prepared = self.prepare(target, overrides=overrides)
+        planner = self.engine.planner()
+        for experiment in prepared.sweep.experiments:
+            wanted = prepared.targets[experiment.tag]
+            run = Run(
+                0,
+                experiment,
+                prepared.study,
+                series or str(experiment.seed),
+                wanted.samples,
+                wanted.rivals,
+                wanted.probe,
+                wanted.tolerance,
+            )
+            planner.walk(run)
+        return planner.plan, prepared
+
+    def run(
+        self,
+        target: str | Path,
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        series: str | None = None,
+        new_run: bool = False,
+        workflows: Collection[Workflow] = WORKFLOWS,
+        samples: int | None = None,
+        rivals: Sequence[str] = (),
+        watch: Watch = lambda tallies: None,
+    ) -> Result:
+        """Carry out a study or experiments; what is there already is neither paid nor made again.
+
+        Args:
+            target: a study file, a study's name or an experiment's tag.
+            overrides: knobs over those of the study file's base design.
+            series: draw scores and probes afresh under this name; by default the study's seed.
+            new_run: begin a new run where one is finished.
+            workflows: what may be made.
+            samples: replicates per cell, over the study's.
+            rivals: authors whose rubrics are to be used beside the study's.
+            watch: called with the tallies before the work begins.
+        """
+        prepared = self.prepare(target, overrides=overrides)
+        runs = []
+        for experiment in prepared.sweep.experiments:
+            saved = self._save(experiment, prepared.study)
+            wanted = prepared.targets[experiment.tag]
+            named = [self.models.resolve(rival) for rival in rivals]
+            wanted = replace(
+                wanted,
+                samples=samples or wanted.samples,
+                rivals=tuple(dict.fromkeys([*wanted.rivals, *named])),
+            )
+            runs.append(
+                self.store.runs.save_run(
+                    saved,
+                    prepared.study,
+                    series or str(saved.seed),
+                    wanted,
+                    makers=makers(saved),
+                    new=new_run,
+                )
+            )
+        execution = self.engine.execute(runs, workflows, budget=prepared.budget, watch=watch)
+        results = tuple(
+            self._result(run, tally) for run, tally in zip(runs, execution.tallies, strict=True)
+        )
+        warnings = [*prepared.warnings, *(w for tally in execution.tallies for w in tally.warnings)]
+        return Result(
+            prepared.study,
+            _overall(results),
+            results,
+            tuple(dict.fromkeys(warnings)),
+            execution.stopped,
+        )
+
+    def _save(self, experiment: Experiment, study: str) -> Experiment:
+        """Give an experiment and what it stands on their rows."""
+        task = experiment.task
+        pool = self.store.materials.save_pool(task.pool)
+        rubric = self.store.materials.save_given_rubric(task.rubric) if task.rubric else None
+        saved = replace(experiment, task=replace(task, pool=pool, rubric=rubric))
+        self.store.runs.save_experiment(saved, study)
+        return saved
+
+    def _result(self, run: Run, tally: Tally) -> RunResult:
+        progress = next(
+            p for p in self.store.queries.progress(run.experiment.tag) if p.run_id == run.id
+        )
+        return RunResult(
+            tag=run.experiment.tag,
+            run=run.id,
+            status=progress.status,
+            counts=progress.statuses,
+            calls=tally.paid,
+            reused=tally.reused,
+            usd=tally.usd,
+            within_tolerance=progress.failed_share <= run.tolerance,
+        )
+
+    # --- the blueprint's main --------------------------------------------------------------------
+
+    def create_window(self, start_date: str, end_date: str, country: str) -> int:
+        """A window for evidence."""
+        from datetime import date
+
+        try:
+            window = Window(country, date.fromisoformat(start_date), date.fromisoformat(end_date))
+        except ValueError as fault:
+            raise DesignError(f"a date is YYYY-MM-DD: {fault}") from fault
+        return self.store.materials.save_window(window)
+
+    def load_evidence(
+        self, window_id: int, files: str | Sequence[str], *, folder: Path = Path()
+    ) -> int:
+        """Load files into a window; how many texts it then holds."""
+        window = self.store.materials.find_window(window_id)
+        pool = self.store.materials.save_pool(Pool(load_files(files, folder).items, window))
+        return len(pool.items)
+
+    def create_experiment(
+        self,
+        experiment_tag: str,
+        window_id: int,
+        model_id: str,
+        task_type: TaskType,
+        concept: str,
+        config: Mapping[str, Any],
+        ground_truth: Mapping[str, Any] | None = None,
+        *,
+        seed: int = 0,
+    ) -> str:
+        """One point of the design space, on the evidence that its window holds now."""
+        pool = self.store.materials.newest_pool(window_id)
+        if pool is None:
+            raise ConflictError(
+                f"the window {window_id} holds no evidence for {concept!r}; load it first"
+            )
+        knobs = {
+            knob: level
+            for name, value in config.items()
+            for knob, level in expand(name, value).items()
+        }
+        design = Design.of({**knobs, "judge.model": self.models.resolve(model_id)})
+        truth = (
+            TruthSpec.model_validate(ground_truth).model_dump(exclude_none=True)
+            if ground_truth
+            else None
+        )
+        task = Task(task_type, concept, f"window-{window_id}", pool, truth=truth)
+        if any(row["tag"] == experiment_tag for row in self.store.queries.tags()):
+            raise ConflictError(f"there is an experiment {experiment_tag!r} already")
+        experiment = Experiment(experiment_tag, task, design, seed)
+        self.store.runs.save_experiment(experiment, "")
+        return experiment.digest
+
+    def start_evidence_pipeline(self, experiment_tag: str) -> Result:
+        """W1: make the views that an experiment's judge reads."""
+        return self.run(experiment_tag, workflows=["evidence"])
+
+    def start_rubric_generation(self, experiment_tag: str) -> Result:
+        """W2: have the rubric written and criticised."""
+        return self.run(experiment_tag, workflows=["rubric"])
+
+    def start_scoring_trial(self, experiment_tag: str, samples: int | None = None) -> Result:
+        """W3: score."""
+        return self.run(experiment_tag, workflows=["score"], samples=samples)
+
+    def start_swap_trial(self, experiment_tag: str, swap_rubric_from: str) -> Result:
+        """W4: score under a rival's rubric, with as many samples and the same displays."""
+        return self.run(experiment_tag, workflows=["swap"], rivals=[swap_rubric_from])
+
+    def start_probing_trial(self, experiment_tag: str) -> Result:
+        """W5: probe every scored sample."""
+        return self.run(experiment_tag, workflows=["probe"])
+
+    # --- the blueprint's data --------------------------------------------------------------------
+
+    def get_experiment_summary(self, experiment_tag: str) -> dict[str, Any]:
+        """What an experiment is and how far its runs are."""
+        [row] = self.store.queries.tags(tags=[experiment_tag])
+        return {
+            **_described(row),
+            "runs": [_progress(p) for p in self.store.queries.progress(experiment_tag)],
+        }
+
+    def list_experiments(
+        self, *, study: str | None = None, task_type: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Experiments with the status of their newest run."""
+        rows = self.store.queries.tags(study=study, task_type=task_type)
+        return [self.get_experiment_summary(row["tag"]) for row in rows]
+
+    def list_experiments_by_task_type(self, task_type: TaskType) -> list[dict[str, Any]]:
+        """All experiments of a type."""
+        return self.list_experiments(task_type=task_type)
+
+    def list_experiment_rubrics(self, experiment_tag: str) -> list[dict[str, Any]]:
+        """Rubrics with the critic's scores."""
+        self.store.queries.tags(tags=[experiment_tag])
+        return self.store.queries.rubrics(experiment_tag)
+
+    def list_experiment_samples(self, experiment_tag: str) -> list[dict[str, Any]]:
+        """Samples with decoded stages."""
+        self.store.queries.tags(tags=[experiment_tag])
+        return list(self.store.queries.samples([experiment_tag]))
+
+    def list_experiment_probes(self, experiment_tag: str) -> list[dict[str, Any]]:
+        """Probes with the probability of expert agreement; null where it could not be read."""
+        kept = ("sample", "evidence", "replicate", "is_swap", "stages", "probe", "probe_status")
+        rows = self.list_experiment_samples(experiment_tag)
+        return [{name: row[name] for name in kept} for row in rows if row["probe_status"]]
+
+    def export_experiment_csv(self, experiment_tag: str) -> str:
+        """Tidy rows of one experiment."""
+        return str(self.samples(experiment_tag).to_csv(index=False))
+
+    def export_design_space_csv(self, experiment_tags: Sequence[str]) -> str:
+        """Tidy rows of several experiments."""
+        return str(self.samples(*experiment_tags).to_csv(index=False))
+
+    def samples(self, *targets: str) -> "pd.DataFrame":
+        """One tidy row per sample and a column per knob, of tags, studies, or everything."""
+        import pandas as pd
+
+        rows = self._rows(targets)
+        frame = pd.DataFrame(self.store.queries.samples([row["tag"] for row in rows]))
+        if frame.empty:
+            return frame
+        knobs = pd.DataFrame(
+            [{"tag": row["tag"], **Design.of(row["design"]).values()} for row in rows]
+        )
+        return frame.merge(knobs, on="tag", how="left")
+
+    def _rows(self, targets: Sequence[str]) -> list[dict[str, Any]]:
+        """Experiments by tag or study; all of them where none is named."""
+        if not targets:
+            return self.store.queries.tags()
+        rows: dict[str, dict[str, Any]] = {}
+        for target in targets:
+            name = self._study_name(target)
+            found = self.store.queries.tags(study=name) or self.store.queries.tags(tags=[name])
+            rows |= {row["tag"]: row for row in found}
+        return list(rows.values())
+
+    def _study_name(self, target: str) -> str:
+        """The name in a study file, or the target itself."""
+        path = Path(target)
+        if path.suffix not in (".yaml", ".yml"):
+            return target
+        return read_study(
+            path.read_text(encoding="utf-8"), target, resolve=self.models.resolve
+        ).study
+
+    def export(self, targets: Sequence[str], out: Path, *, format: str = "csv") -> int:
+        """Write tidy rows to a file; how many."""
+        frame = self.samples(*targets)
+        if format == "parquet":
+            frame.to_parquet(out, index=False)
+        else:
+            frame.to_csv(out, index=False)
+        return len(frame)
+
+    # --- reports, spend, housekeeping ------------------------------------------------------------
+
+    def report(self, target: str) -> "Report":
+        """Tables and figures on a study or an experiment."""
+        import pandas as pd
+
+        from judge_gym.analysis.report import build_report
+
+        name = self._study_name(target)
+        study = bool(self.store.queries.tags(study=name))
+        usage = (
+            self.store.queries.usage(study=name)
+            if study
+            else [u for u in self.store.queries.usage() if u["tag"] == name]
+        )
+        return build_report(
+            name, self.samples(name), pd.DataFrame(usage), warnings=self._report_warnings(name)
+        )
+
+    def _report_warnings(self, study: str) -> tuple[str, ...]:
+        asks = self.store.queries.asks(study)
+        again = (
+            f"{asks['again']} of {asks['asked']} rubric questions were re-asks"
+            if asks["again"]
+            else ""
+        )
+        return (again,) if again else ()
+
+    def usage(self, *, study: str | None = None) -> list[dict[str, Any]]:
+        """What was paid, by experiment, stage and model."""
+        return self.store.queries.usage(study=study)
+
+    def suggest_swaps(self, target: str) -> "pd.DataFrame":
+        """The pairs of judges that diverge most: where a swap of rubrics tells most."""
+        from judge_gym.analysis.polarization import divergent_pairs
+
+        frame = self.samples(target)
+        if frame.empty:
+            raise ConflictError(f"{target} has no samples yet; score it first")
+        return divergent_pairs(frame[~frame["is_swap"]], ["concept", "pool"])
+
+    def cleanup(self, tag: str, *, ledger: bool = False, force: bool = False) -> dict[str, int]:
+        """Forget an experiment's runs. The ledger keeps every answer unless `ledger` is given."""
+        unfinished = [p for p in self.store.queries.progress(tag) if p.status not in FINISHED]
+        if unfinished and not force:
+            try:
+                with self.engine.lock():
+                    pass
+            except ConflictError:
+                raise ConflictError(
+                    f"{tag} may be running now ({unfinished[0].status}); stop it, or use --force"
+                ) from None
+        return self.store.runs.delete_experiment(tag, ledger=ledger)
+
+
+def _numbered(pool: Pool) -> Pool:
+    """A pool whose items can be told apart before they have rows."""
+    items: tuple[Evidence, ...] = tuple(
+        replace(item, id=-n) for n, item in enumerate(pool.items, 1)
+    )
+    return replace(pool, items=items)
+
+
+def _overall(runs: Sequence[RunResult]) -> str:
+    """The status of a study: its worst run's."""
+    statuses = {run.status for run in runs}
+    if "failed" in statuses or any(not run.within_tolerance for run in runs):
+        return "failed"
+    unfinished = [run.status for run in runs if run.status not in FINISHED]
+    if unfinished:
+        return unfinished[0]
+    return "complete-with-failures" if "complete-with-failures" in statuses else "complete"
+
+
+def _progress(progress: Progress) -> dict[str, Any]:
+    fields = ("run_id", "series", "status", "wanted", "done", "failed", "statuses")
+    return {name: getattr(progress, name) for name in fields}
+
+
+def _described(row: Mapping[str, Any]) -> dict[str, Any]:
+    design = Design.of(row["design"])
+    kept = ("tag", "study", "task_type", "concept", "country", "dose", "truth", "digest")
+    return {
+        **{name: row[name] for name in kept},
+        "judge": design.judge.model,
+        "design": json.loads(json.dumps(row["design"])),
+    }

@@ -1,0 +1,99 @@
+"""What a simulated judge understands of the messages. It gets nothing else, as an LLM would."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from judge_gym.models.simulated.lexicon import contested, strains, tones
+from judge_gym.records import Message, content_hash
+
+Kind = Literal["neutralize", "write_rubric", "criticize", "score", "probe"]
+
+_TAGGED = re.compile(r"<(evidence-[0-9a-f]{12})>\n(?P<text>.*?)\n</\1>", re.S)
+_STAGE = re.compile(
+    r'^(?:Stage|Option) (?P<label>\S+): "(?P<title>.*)"\n(?P<criteria>(?:  - .*(?:\n|\Z))*)', re.M
+)
+_CONCEPT = re.compile(r'(?:RUBRIC for|reflects) "(?P<concept>[^"]+)"(?: in (?P<country>[^\n.]+))?')
+_SCALE = re.compile(r"rubric of (?P<scale>\d+) stages")
+_REVIEWED = re.compile(r"^VERDICT UNDER REVIEW\n(?P<stages>.*)$", re.M)
+# Only words outside the material tell what is asked; the first that occurs decides.
+_KINDS: tuple[tuple[str, Kind], ...] = (
+    ("PROBABILITY:", "probe"),
+    ("OBSERVABILITY:", "criticize"),
+    ("STAGE 1:", "write_rubric"),
+    ("clinical summary", "neutralize"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A conversation as a simulated judge understands it."""
+
+    kind: Kind
+    text: str
+    """The material, raw or neutral; empty where there is none."""
+    stages: Mapping[str, float]
+    """The strain of each displayed stage by label, in display order."""
+    concept: str
+    country: str
+    scale: int
+    subset: bool
+    may_abstain: bool
+    reviewed: tuple[str, ...]
+    """The labels of the verdict that a probe asks about."""
+    same_context: bool
+    asked: str
+    """The words of the last message outside the material."""
+
+    @property
+    def contested(self) -> float:
+        """How contested the concept is."""
+        return contested(self.concept)
+
+    @property
+    def cues(self) -> tuple[float, ...]:
+        """The strains that the material speaks of."""
+        return strains(self.text)
+
+    @property
+    def tones(self) -> int:
+        """How many words of mere tone the material carries."""
+        return tones(self.text)
+
+
+def understand(messages: Sequence[Message]) -> Reading:
+    """Read a conversation."""
+    whole = "\n\n".join(message.content for message in messages if message.role != "assistant")
+    material = _TAGGED.search(whole)
+    outside = _TAGGED.sub("", whole)
+    asked = _TAGGED.sub("", messages[-1].content)
+    kind: Kind = next((kind for word, kind in _KINDS if word in asked), "score")
+    stages = {
+        match["label"]: _strain(match["title"] + "\n" + match["criteria"])
+        for match in _STAGE.finditer(outside)
+    }
+    concept = _CONCEPT.search(outside)
+    scale = _SCALE.search(outside)
+    reviewed = _REVIEWED.search(asked)
+    return Reading(
+        kind=kind,
+        text=material["text"] if material else "",
+        stages=stages,
+        concept=concept["concept"] if concept else "",
+        country=(concept["country"] or "") if concept else "",
+        scale=int(scale["scale"]) if scale else len(stages),
+        subset="one or more of" in outside,
+        may_abstain="ABSTAIN" in outside,
+        reviewed=tuple(re.findall(r"(?:Stage|Option) (\S+) \(", reviewed["stages"]))
+        if reviewed
+        else (),
+        same_context=any(message.role == "assistant" for message in messages),
+        asked=asked,
+    )
+
+
+def _strain(text: str) -> float:
+    """The strain of a stage; a text without any cue gets a fixed one of its own."""
+    cues = strains(text)
+    return sum(cues) / len(cues) if cues else int(content_hash(text)[:8], 16) / 0xFFFFFFFF

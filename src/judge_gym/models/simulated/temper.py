@@ -1,0 +1,101 @@
+"""The parameters of a simulated judge, and the named presets."""
+
+import re
+from functools import lru_cache
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from judge_gym.errors import DesignError, unknown
+
+
+class Temper(BaseModel):
+    """The latent-trait model of a simulated judge.
+
+    A judge reads the strain of the evidence, shifts it by its bias (more so, the more contested the
+    concept), and chooses among the displayed stages with weights
+    `exp(-(perceived - stage)^2 / (2 noise^2) + position [shown first] + label [named first])`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    family: str = Field("sim", description="who trained it; judges of a family share their bias")
+    bias: float = Field(
+        0.0, ge=-1, le=1, description="shift of perceived strain, times contestedness"
+    )
+    noise: float = Field(0.12, ge=0.01, le=2, description="spread of the choice among stages")
+    abstain: float = Field(
+        0.25, ge=0, le=1, description="information below which it tends to abstain"
+    )
+    width: float = Field(
+        0.4, ge=0, le=1, description="how readily a subset takes in further stages"
+    )
+    position: float = Field(
+        0.0, ge=0, le=5, description="log-odds for the stage that is shown first"
+    )
+    label: float = Field(0.0, ge=0, le=5, description="log-odds for the label that is named first")
+    tone: float = Field(0.03, ge=0, le=1, description="perceived strain per word of mere tone")
+    overconfidence: float = Field(0.5, ge=-5, le=5, description="log-odds added to its probes")
+    sloppy: float = Field(0.1, ge=0, le=1, description="share of odd but readable formats")
+    garble: float = Field(
+        0.0, ge=0, le=1, description="share of answers without a readable verdict"
+    )
+    refuse: float = Field(0.0, ge=0, le=1, description="share of refusals, times contestedness")
+    truncate: float = Field(0.0, ge=0, le=1, description="share of answers that are cut off")
+    fail: float = Field(0.0, ge=0, le=1, description="share of calls without a completion")
+
+
+PRESETS: dict[str, Temper] = {
+    "judge": Temper(),
+    "balanced": Temper(family="sim-meadow", noise=0.13, overconfidence=0.3),
+    "strict": Temper(family="sim-granite", bias=-0.7, noise=0.1, width=0.2, overconfidence=1.2),
+    "alarmist": Temper(family="sim-ember", bias=0.8, noise=0.12, tone=0.06, overconfidence=1.5),
+    "cautious": Temper(
+        family="sim-harbor", bias=0.1, noise=0.15, abstain=0.6, width=0.75, overconfidence=-0.4
+    ),
+    "hasty": Temper(
+        family="sim-rapids",
+        noise=0.25,
+        position=1.0,
+        label=0.6,
+        abstain=0.0,
+        overconfidence=2.0,
+        sloppy=0.3,
+    ),
+    "sloppy": Temper(
+        family="sim-thicket", noise=0.18, sloppy=0.8, garble=0.06, truncate=0.03, refuse=0.08
+    ),
+    "editor": Temper(family="sim-desk"),
+    "critic": Temper(family="sim-bench"),
+}
+
+
+@lru_cache(maxsize=1024)
+def temper(name: str) -> Temper:
+    """The temper of `preset` or `preset?parameter=value&...`.
+
+    >>> temper("strict?noise=0.3").noise
+    0.3
+    """
+    preset, _, query = name.partition("?")
+    if preset not in PRESETS:
+        raise DesignError(
+            unknown("simulated judge", f"sim:{name}", [f"sim:{p}" for p in PRESETS]),
+            choices=[f"sim:{p}" for p in PRESETS],
+        )
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    for parameter in given:
+        if parameter not in Temper.model_fields:
+            raise DesignError(
+                unknown("parameter", parameter, Temper.model_fields, f"sim:{name}"),
+                choices=Temper.model_fields,
+            )
+    if query and not re.fullmatch(r"[^=&]+=[^=&]+(&[^=&]+=[^=&]+)*", query):
+        raise DesignError(f"sim:{name} is not sim:NAME?parameter=value&parameter=value")
+    try:
+        return Temper.model_validate({**PRESETS[preset].model_dump(), **given})
+    except ValidationError as fault:
+        error = fault.errors()[0]
+        raise DesignError(
+            f"sim:{name}: {error['loc'][0]} cannot be {error['input']!r}: {error['msg'].lower()}"
+        ) from fault

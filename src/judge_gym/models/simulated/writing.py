@@ -1,0 +1,73 @@
+"""Simulated editors, authors and critics: they write what simulated judges can read."""
+
+import random
+import re
+from itertools import pairwise
+
+from judge_gym.models.simulated.lexicon import SOFTWARE, STRAIN, strains, upright, without_tone
+from judge_gym.models.simulated.prompts import Reading
+from judge_gym.models.simulated.temper import Temper
+
+AUTHOR_SHIFT = 0.25
+"""How far an author's bias moves the thresholds of its rubric on a wholly contested concept."""
+
+TITLES = (
+    "No Visible Signs",
+    "Faint Early Signs",
+    "Occasional Visible Signs",
+    "Recurring Visible Signs",
+    "Frequent Clear Signs",
+    "Widespread Clear Signs",
+    "Pervasive Dominant Signs",
+)
+CRITERIA = (
+    'Accounts describe conduct or changes as "{cue}"',
+    'Two or more sources use terms such as "{cue}"',
+    'The main event reported can be summed up as "{cue}"',
+)
+
+
+def summary(reading: Reading, max_words: int = 150) -> str:
+    """A neutral summary: the opening and every sentence with a cue, without words of mere tone."""
+    sentences = re.split(r"(?<=[.!?])\s+", reading.text.strip())
+    kept = [s for number, s in enumerate(sentences) if number == 0 or strains(s)]
+    words = without_tone(" ".join(kept)).split()
+    return " ".join(words[:max_words])
+
+
+def rubric(temper: Temper, reading: Reading, rng: random.Random) -> str:
+    """A rubric whose stages differ in strain; a biased author moves its thresholds."""
+    software = re.search(
+        r"\b(code|software|review)\b", f"{reading.concept} {reading.asked}".lower()
+    )
+    words = [cue for cue in STRAIN if (cue in SOFTWARE) == bool(software)]
+    shift = AUTHOR_SHIFT * temper.bias * reading.contested
+    stages = []
+    for number in range(1, reading.scale + 1):
+        target = (number - 0.5) / reading.scale
+        target = (1 - target if upright(reading.concept) else target) - shift
+        nearest = sorted(words, key=lambda cue: abs(STRAIN[cue] - target))[:5]
+        cues = rng.sample(nearest, len(CRITERIA))
+        lines = [f"- {form.format(cue=cue)}" for form, cue in zip(CRITERIA, cues, strict=True)]
+        stages.append("\n".join([f"STAGE {number}: {_title(number, reading.scale)}", *lines]))
+    reasons = f"REASONING: The stages rise evenly in how plainly {reading.concept} shows."
+    return "\n".join([*stages, reasons])
+
+
+def _title(number: int, scale: int) -> str:
+    if scale % 2 and number == scale // 2 + 1:
+        return "Ambiguous / Mixed Evidence"
+    place = round((number - 1) / max(1, scale - 1) * (len(TITLES) - 1))
+    return TITLES[place] if scale <= len(TITLES) else f"{TITLES[place]} ({number} of {scale})"
+
+
+def critique(reading: Reading, rng: random.Random) -> str:
+    """Scores of a rubric: lower where neighbouring stages lie close together."""
+    values = list(reading.stages.values())
+    gaps = [abs(a - b) for a, b in pairwise(values)] or [0.0]
+    apart = min(1.0, max(0.05, 0.35 + 3 * min(gaps) + rng.gauss(0, 0.04)))
+    observable = min(1.0, max(0.05, rng.gauss(0.82, 0.06)))
+    return (
+        "The criteria can mostly be checked. Some neighbouring stages share words.\n"
+        f"OBSERVABILITY: {observable:.2f}\nDISCRIMINABILITY: {apart:.2f}"
+    )

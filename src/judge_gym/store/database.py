@@ -1,0 +1,172 @@
+"""Opening a database: SQLite in WAL mode by default, its schema checked and brought up to date."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from judge_gym.errors import ConflictError, StoreError
+
+HEAD = "0001"
+"""The newest revision that this version knows; a test keeps it true."""
+ENVIRONMENT = "JUDGE_GYM_DATABASE_URL"
+DEFAULT = Path(".judge-gym") / "lab.db"
+
+
+class Database:
+    """A connection factory that knows its dialect."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.engine = sa.create_engine(url)
+        if self.engine.dialect.name == "sqlite":
+            sa.event.listen(self.engine, "connect", _tune_sqlite)
+        self.insert: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[
+            self.engine.dialect.name
+        ]
+        """An INSERT that can say what happens on conflict."""
+
+    @property
+    def file(self) -> Path | None:
+        """The SQLite file; None on a server."""
+        return (
+            Path(self.engine.url.database or "") if self.engine.dialect.name == "sqlite" else None
+        )
+
+    @contextmanager
+    def begin(self) -> Iterator[sa.Connection]:
+        """A transaction."""
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except sa.exc.OperationalError as fault:
+            raise StoreError(f"the database {self.shown} cannot be used: {fault.orig}") from fault
+
+    def once(
+        self, connection: sa.Connection, table: sa.Table, row: Mapping[str, Any], key: str
+    ) -> int:
+        """Insert a row unless its key is there; the id of the one that is."""
+        connection.execute(self.insert(table).values(row).on_conflict_do_nothing())
+        query = sa.select(table.c.id).where(table.c[key] == row[key])
+        return int(connection.execute(query).scalar_one())
+
+    def better(
+        self,
+        connection: sa.Connection,
+        table: sa.Table,
+        row: Mapping[str, Any],
+        key: list[str],
+        *,
+        over: sa.ColumnElement[bool],
+    ) -> None:
+        """Insert a row; one that is there gives way only where `over` holds."""
+        insert = self.insert(table).values(row)
+        change = insert.on_conflict_do_update(index_elements=key, set_=dict(row), where=over)
+        connection.execute(change)
+
+    @property
+    def shown(self) -> str:
+        """The URL without its password."""
+        return self.engine.url.render_as_string(hide_password=True)
+
+    def revision(self) -> str | None:
+        """The revision that the database is at; None for an empty one."""
+        with self.begin() as connection:
+            if not sa.inspect(connection).has_table("alembic_version"):
+                return None
+            row = connection.execute(sa.text("SELECT version_num FROM alembic_version")).first()
+            return str(row[0]) if row else None
+
+    def upgrade(self) -> tuple[str | None, str]:
+        """Bring the schema to this version's; where it was and where it is."""
+        before = self.revision()
+        self._refuse_newer(before)
+        if before != HEAD:
+            from alembic import command
+
+            with self.begin() as connection:
+                config = alembic_config()
+                config.attributes["connection"] = connection
+                command.upgrade(config, "head")
+        return before, HEAD
+
+    def prepare(self) -> None:
+        """On open: create, or upgrade where that only adds; refuse what is newer."""
+        revision = self.revision()
+        self._refuse_newer(revision)
+        if revision == HEAD:
+            return
+        if not _only_adds(revision):
+            raise ConflictError(
+                f"the database {self.shown} is at schema {revision}, this version needs {HEAD}: "
+                "back it up and run 'judge-gym db upgrade'"
+            )
+        self.upgrade()
+
+    def _refuse_newer(self, revision: str | None) -> None:
+        if revision is not None and revision > HEAD:
+            raise ConflictError(
+                f"the database {self.shown} is at schema {revision} of a newer judge-gym, this one "
+                f"knows {HEAD}: upgrade judge-gym, or name another database in {ENVIRONMENT}"
+            )
+
+
+def _only_adds(revision: str | None) -> bool:
+    """Whether every migration after a revision leaves all that is there as it is."""
+    from alembic.script import ScriptDirectory
+
+    pending = ScriptDirectory.from_config(alembic_config()).walk_revisions(revision or "base", HEAD)
+    return all(step.module.only_adds for step in pending if step.revision != revision)
+
+
+def alembic_config() -> Any:
+    """Alembic's settings; the migrations lie beside this file."""
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    return config
+
+
+def open_database(url: str | None = None) -> Database:
+    """The database of a URL, of the environment, or of the working folder."""
+    given = url or os.environ.get(ENVIRONMENT)
+    try:
+        parsed = sa.make_url(given) if given else sa.make_url(f"sqlite:///{DEFAULT}")
+    except sa.exc.ArgumentError:
+        raise StoreError(
+            f"{ENVIRONMENT} or --db is not a database URL; it looks like sqlite:///lab.db"
+        ) from None
+    if parsed.get_backend_name() != "sqlite":
+        raise StoreError(
+            f"{parsed.get_backend_name()} is not supported by this version; choose sqlite:///FILE"
+        )
+    if parsed.database in (None, "", ":memory:"):
+        raise StoreError("a lab lives in a file: sqlite:///FILE")
+    file = Path(str(parsed.database))
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise StoreError(f"the folder {file.parent} cannot be made: {fault.strerror}") from fault
+    database = Database(parsed.render_as_string(hide_password=False))
+    try:
+        database.prepare()
+    except sa.exc.DatabaseError as fault:
+        raise StoreError(f"{file} is not a judge-gym database: {fault.orig}") from fault
+    return database
+
+
+def _tune_sqlite(connection: Any, _: Any) -> None:
+    cursor = connection.cursor()
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "foreign_keys=ON",
+        "busy_timeout=30000",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()

@@ -1,0 +1,175 @@
+"""The ledger: one row per question asked of a model, append-only rows for the attempts at it.
+
+Any completed attempt is the answer, and is reused for ever; only a question without a completion
+is asked again.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+from judge_gym.records import Completion, Message, Request, Role, content_hash
+from judge_gym.store.database import Database
+from judge_gym.store.tables import attempts, calls, texts
+
+CHUNK = 500
+"""Keys per query; SQLite takes a limited number of parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the ledger holds of one question."""
+
+    call_id: int
+    completion: Completion | None
+    """None where no attempt brought one."""
+    reused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Which run pays for an attempt, and at which stage."""
+
+    run_id: int | None
+    study: str
+    tag: str
+    stage: str
+
+
+def latest_attempt(call_id: sa.Column[int], *, completed: bool) -> sa.ScalarSelect[int]:
+    """The newest attempt at a call, or the newest that brought a completion."""
+    other = attempts.alias()
+    newest = sa.select(sa.func.max(other.c.id)).where(other.c.call_id == call_id)
+    return (
+        (newest.where(other.c.completed) if completed else newest)
+        .correlate(call_id.table)
+        .scalar_subquery()
+    )
+
+
+class Ledger:
+    """Finds answers and records attempts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._kept: set[str] = set()  # hashes that are surely stored, to save a write each
+
+    def find(self, keys: Iterable[str]) -> dict[str, Answer]:
+        """The answers to questions that were ever completed, by key."""
+        wanted = list(dict.fromkeys(keys))
+        found: dict[str, Answer] = {}
+        with self._database.begin() as connection:
+            for start in range(0, len(wanted), CHUNK):
+                query = (
+                    sa.select(calls.c.key, calls.c.id, *_completion_columns())
+                    .join(attempts, attempts.c.call_id == calls.c.id)
+                    .join(texts, texts.c.hash == attempts.c.text)
+                    .where(calls.c.key.in_(wanted[start : start + CHUNK]))
+                    .where(attempts.c.id == latest_attempt(calls.c.id, completed=True))
+                )
+                for key, call_id, *completion in connection.execute(query):
+                    found[key] = Answer(call_id, Completion(*completion), reused=True)
+        return found
+
+    def record(
+        self,
+        key: str,
+        request: Request,
+        endpoint: str,
+        payer: Payer,
+        *,
+        seconds: float,
+        completion: Completion | None = None,
+        error: str | None = None,
+    ) -> Answer:
+        """Write an attempt, and the question at its first."""
+        with self._database.begin() as connection:
+            call_id = self._call(connection, key, request, endpoint)
+            done = completion is not None
+            row = {
+                "call_id": call_id,
+                "run_id": payer.run_id,
+                "study": payer.study,
+                "tag": payer.tag,
+                "stage": payer.stage,
+                "at": datetime.now(UTC),
+                "seconds": seconds,
+                "completed": done,
+                "error": error,
+            }
+            if completion is not None:
+                row |= {
+                    "text": self.keep(connection, completion.text),
+                    "finish": completion.finish,
+                    "reported_model": completion.model,
+                    "input_tokens": completion.input_tokens,
+                    "output_tokens": completion.output_tokens,
+                    "usd": completion.usd,
+                }
+            connection.execute(attempts.insert().values(row))
+        return Answer(call_id, completion)
+
+    def keep(self, connection: sa.Connection, text: str) -> str:
+        """Store a text once; its hash."""
+        hash = content_hash(text)
+        if hash not in self._kept:
+            insert = self._database.insert(texts).values(hash=hash, body=text)
+            connection.execute(insert.on_conflict_do_nothing())
+            if len(self._kept) > 100_000:
+                self._kept.clear()
+            self._kept.add(hash)
+        return hash
+
+    def transcript(self, call_id: int) -> tuple[Sequence[Message], Sequence[sa.RowMapping]]:
+        """What was asked, and every attempt at an answer."""
+        with self._database.begin() as connection:
+            stored = (
+                connection.scalar(sa.select(calls.c.messages).where(calls.c.id == call_id)) or []
+            )
+            hashes = {hash for _, parts in stored for hash in parts}
+            rows = connection.execute(
+                sa.select(texts.c.hash, texts.c.body).where(texts.c.hash.in_(hashes))
+            )
+            body = {hash: text for hash, text in rows}
+            tried = sa.select(attempts, texts.c.body).outerjoin(
+                texts, texts.c.hash == attempts.c.text
+            )
+            history = connection.execute(
+                tried.where(attempts.c.call_id == call_id).order_by(attempts.c.id)
+            )
+            return [
+                _message(role, [body[h] for h in parts]) for role, parts in stored
+            ], history.mappings().all()
+
+    def _call(self, connection: sa.Connection, key: str, request: Request, endpoint: str) -> int:
+        messages = [
+            [m.role, [self.keep(connection, part) for part in m.parts if part]]
+            for m in request.messages
+        ]
+        row = {
+            "key": key,
+            "model": request.model,
+            "endpoint": endpoint,
+            "messages": messages,
+            "parameters": {"temperature": request.temperature, "max_tokens": request.max_tokens},
+            "schema": dict(request.schema) if request.schema else None,
+            "series": request.draw.series,
+            "draw": request.draw.index,
+            "ask": request.draw.ask,
+        }
+        insert = (
+            self._database.insert(calls).values(row).on_conflict_do_nothing().returning(calls.c.id)
+        )
+        made = connection.scalar(insert)
+        return int(made or connection.scalar(sa.select(calls.c.id).where(calls.c.key == key)) or 0)
+
+
+def _message(role: Role, parts: list[str]) -> Message:
+    return Message(role, tuple(parts))
+
+
+def _completion_columns() -> list[sa.ColumnElement[object]]:
+    a = attempts.c
+    return [texts.c.body, a.finish, a.reported_model, a.input_tokens, a.output_tokens, a.usd]

@@ -1,0 +1,320 @@
+"""Reading for faces and analysis: counts, statuses, tidy rows, spend; all derived from rows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from judge_gym.errors import NotFoundError
+from judge_gym.store import tables as t
+from judge_gym.store.database import Database
+from judge_gym.store.ledger import latest_attempt
+
+RunStatus = Literal[
+    "pending",
+    "evidence-done",
+    "rubric-done",
+    "scoring",
+    "probing",
+    "complete",
+    "complete-with-failures",
+    "failed",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: per stage, what is wanted, what is there, and what brought no answer."""
+
+    run_id: int
+    tag: str
+    series: str
+    wanted: Mapping[str, int]
+    done: Mapping[str, int]
+    failed: Mapping[str, int]
+    statuses: Mapping[str, int]
+    """Samples by verdict status."""
+    tolerance: float
+
+    @property
+    def status(self) -> RunStatus:
+        """The first thing that is true, from the end of the pipeline backwards."""
+        if not self.wanted["score"]:  # no rubric, or nothing to read: there is nothing to score
+            return "failed"
+        short = {stage for stage in self.wanted if self.done[stage] < self.wanted[stage]}
+        if not short:
+            return "complete-with-failures" if any(self.failed.values()) else "complete"
+        if short == {"probe"}:
+            return "probing"
+        if self.done["score"] or self.done["swap"]:
+            return "scoring"
+        if "rubric" not in short:
+            return "rubric-done" if "evidence" not in short else "pending"
+        return "evidence-done" if "evidence" not in short and self.wanted["evidence"] else "pending"
+
+    @property
+    def failed_share(self) -> float:
+        """The share of targets that no attempt brought an answer for."""
+        return sum(self.failed.values()) / max(1, sum(self.wanted.values()))
+
+
+class Queries:
+    """Read-only questions."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def tags(
+        self, *, study: str | None = None, task_type: str | None = None, tags: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
+        """Experiments by their tags, with annotations and the knobs not at their default."""
+        e = t.experiments.c
+        query = sa.select(
+            t.tags, e.task_type, e.concept, e.country, e.seed, e.design, e.pool_id
+        ).join(t.experiments, e.digest == t.tags.c.digest)
+        if study is not None:
+            query = query.where(t.tags.c.study == study)
+        if task_type is not None:
+            query = query.where(e.task_type == task_type)
+        if tags:
+            query = query.where(t.tags.c.tag.in_(tags))
+        with self._database.begin() as connection:
+            rows = [
+                dict(row) for row in connection.execute(query.order_by(t.tags.c.tag)).mappings()
+            ]
+        missing = set(tags) - {row["tag"] for row in rows}
+        if missing:
+            raise NotFoundError(
+                f"there is no experiment {sorted(missing)[0]!r}; 'judge-gym status' lists the tags"
+            )
+        return rows
+
+    def progress(self, tag: str) -> list[Progress]:
+        """The runs of an experiment, newest last; superseded ones are left out."""
+        with self._database.begin() as connection:
+            query = (
+                sa.select(
+                    t.runs,
+                    t.experiments.c.pool_id,
+                    t.experiments.c.design,
+                    t.experiments.c.rubric_id,
+                )
+                .join(t.experiments, t.experiments.c.digest == t.runs.c.digest)
+                .join(t.tags, t.tags.c.digest == t.runs.c.digest)
+                .where(t.tags.c.tag == tag, t.runs.c.superseded.is_(None))
+                .order_by(t.runs.c.id)
+            )
+            return [
+                self._progress(connection, tag, row)
+                for row in connection.execute(query).mappings().all()
+            ]
+
+    def _progress(self, connection: sa.Connection, tag: str, run: sa.RowMapping) -> Progress:
+        items = (
+            connection.scalar(
+                sa.select(sa.func.count()).where(t.pool_items.c.pool_id == run["pool_id"])
+            )
+            or 0
+        )
+        views = _by_status(
+            connection,
+            sa.select(t.views.c.status, sa.func.count())
+            .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
+            .where(t.pool_items.c.pool_id == run["pool_id"], t.views.c.maker == run["view_maker"])
+            .group_by(t.views.c.status),
+        )
+        rubrics = connection.execute(
+            sa.select(t.run_rubrics.c.is_swap, t.rubrics.c.status, sa.func.count())
+            .join(t.rubrics, t.run_rubrics.c.rubric_id == t.rubrics.c.id)
+            .where(t.run_rubrics.c.run_id == run["id"])
+            .group_by(t.run_rubrics.c.is_swap, t.rubrics.c.status)
+        ).all()
+        s = t.samples.c
+        counted = connection.execute(
+            sa.select(s.is_swap, s.status, sa.func.count())
+            .where(s.run_id == run["id"])
+            .group_by(s.is_swap, s.status)
+        ).all()
+        probes = _by_status(
+            connection,
+            sa.select(t.probes.c.status, sa.func.count())
+            .join(t.samples, s.id == t.probes.c.sample_id)
+            .where(s.run_id == run["id"])
+            .group_by(t.probes.c.status),
+        )
+        statuses: dict[str, int] = {}
+        for _, status, count in counted:
+            statuses[status] = statuses.get(status, 0) + count
+        draws = 1 if run["rubric_id"] else run["design"].get("rubric.draws", 1)
+        own, rivals = draws, draws * len(run["rivals"])
+        unseen = sum(count for status, count in views.items() if status != "scored")
+        unwritten = _matching(rubrics, False, failed=True), _matching(rubrics, True, failed=True)
+        cells = (items - unseen) * run["samples"]  # what has no view or no rubric cannot be scored
+        wanted = {
+            "evidence": items if run["view_maker"] else 0,
+            "rubric": own + rivals,
+            "score": (own - unwritten[0]) * cells,
+            "swap": (rivals - unwritten[1]) * cells,
+            "probe": statuses.get("scored", 0) if run["probe"] else 0,
+        }
+        done = {
+            "evidence": sum(views.values()),
+            "rubric": _matching(rubrics, False) + _matching(rubrics, True),
+            "score": _matching(counted, False),
+            "swap": _matching(counted, True),
+            "probe": sum(probes.values()),
+        }
+        failed = {
+            "evidence": unseen,
+            "rubric": sum(unwritten),
+            "score": sum(
+                n for swap, status, n in counted if not swap and status == "provider_error"
+            ),
+            "swap": sum(n for swap, status, n in counted if swap and status == "provider_error"),
+            "probe": probes.get("provider_error", 0),
+        }
+        return Progress(
+            run["id"], tag, run["series"], wanted, done, failed, statuses, run["tolerance"]
+        )
+
+    def samples(self, tags: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """One tidy row per sample of the active runs, without the knobs."""
+        s = t.samples.c
+        query = (
+            sa.select(
+                t.tags.c.tag,
+                t.tags.c.study,
+                t.experiments.c.task_type,
+                t.experiments.c.concept,
+                t.experiments.c.country,
+                t.tags.c.pool_name.label("pool"),
+                t.tags.c.dose,
+                t.runs.c.id.label("run"),
+                t.runs.c.series,
+                s.id.label("sample"),
+                s.evidence_id.label("evidence"),
+                t.evidence.c.title.label("evidence_title"),
+                t.pool_items.c.truth,
+                s.replicate,
+                s.flipped,
+                s.is_swap,
+                s.status,
+                s.stages,
+                t.rubrics.c.scale.label("n_stages"),
+                s.display,
+                t.probes.c.probability.label("probe"),
+                t.probes.c.status.label("probe_status"),
+                s.rubric_id.label("rubric"),
+                t.rubrics.c.kind.label("rubric_kind"),
+                t.rubrics.c.author.label("rubric_author"),
+                t.rubrics.c.draw.label("rubric_draw"),
+                t.critiques.c.observability,
+                t.critiques.c.discriminability,
+                s.call_id,
+                t.attempts.c.reported_model,
+                t.attempts.c.usd,
+            )
+            .join(t.runs, t.runs.c.id == s.run_id)
+            .join(t.experiments, t.experiments.c.digest == t.runs.c.digest)
+            .join(t.tags, t.tags.c.digest == t.experiments.c.digest)
+            .join(t.evidence, t.evidence.c.id == s.evidence_id)
+            .join(
+                t.pool_items,
+                sa.and_(
+                    t.pool_items.c.pool_id == t.experiments.c.pool_id,
+                    t.pool_items.c.evidence_id == s.evidence_id,
+                ),
+            )
+            .join(t.rubrics, t.rubrics.c.id == s.rubric_id)
+            .join(t.attempts, t.attempts.c.id == latest_attempt(s.call_id, completed=False))
+            .outerjoin(t.probes, t.probes.c.sample_id == s.id)
+            .outerjoin(
+                t.critiques,
+                sa.and_(
+                    t.critiques.c.rubric_id == s.rubric_id,
+                    t.critiques.c.maker == t.runs.c.critic_maker,
+                ),
+            )
+            .where(t.tags.c.tag == sa.bindparam("tag"), t.runs.c.superseded.is_(None))
+            .order_by(s.id)
+        )
+        with self._database.begin() as connection:
+            for tag in tags:
+                for row in connection.execute(query, {"tag": tag}).mappings():
+                    yield dict(row)
+
+    def rubrics(self, tag: str) -> list[dict[str, Any]]:
+        """The rubrics of an experiment's runs, with the critic's scores (null until given)."""
+        query = (
+            sa.select(
+                t.rubrics,
+                t.run_rubrics.c.is_swap,
+                t.critiques.c.critic,
+                t.critiques.c.observability,
+                t.critiques.c.discriminability,
+            )
+            .distinct()
+            .join(t.run_rubrics, t.run_rubrics.c.rubric_id == t.rubrics.c.id)
+            .join(t.runs, t.runs.c.id == t.run_rubrics.c.run_id)
+            .join(t.tags, t.tags.c.digest == t.runs.c.digest)
+            .outerjoin(
+                t.critiques,
+                sa.and_(
+                    t.critiques.c.rubric_id == t.rubrics.c.id,
+                    t.critiques.c.maker == t.runs.c.critic_maker,
+                ),
+            )
+            .where(t.tags.c.tag == tag, t.runs.c.superseded.is_(None))
+            .order_by(t.rubrics.c.id)
+        )
+        with self._database.begin() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    def usage(self, *, study: str | None = None, run_id: int | None = None) -> list[dict[str, Any]]:
+        """What was paid, by experiment, stage and model."""
+        a = t.attempts.c
+        query = sa.select(
+            a.study,
+            a.tag,
+            a.stage,
+            t.calls.c.model,
+            sa.func.count().label("attempts"),
+            sa.func.sum(sa.case((a.completed, 1), else_=0)).label("calls"),
+            sa.func.sum(a.input_tokens).label("input_tokens"),
+            sa.func.sum(a.output_tokens).label("output_tokens"),
+            sa.func.sum(a.usd).label("usd"),
+            sa.func.sum(a.seconds).label("seconds"),
+        ).join(t.calls, t.calls.c.id == a.call_id)
+        if study is not None:
+            query = query.where(a.study == study)
+        if run_id is not None:
+            query = query.where(a.run_id == run_id)
+        with self._database.begin() as connection:
+            grouped = query.group_by(a.study, a.tag, a.stage, t.calls.c.model).order_by(
+                a.study, a.tag, a.stage
+            )
+            return [dict(row) for row in connection.execute(grouped).mappings()]
+
+    def asks(self, study: str) -> dict[str, int]:
+        """How many rubric questions of a study were asked, and how many of them were re-asks."""
+        a = t.attempts.c
+        query = sa.select(
+            sa.func.count(), sa.func.sum(sa.case((t.calls.c.ask > 0, 1), else_=0))
+        ).join(t.calls, t.calls.c.id == a.call_id)
+        with self._database.begin() as connection:
+            asked, again = connection.execute(
+                query.where(a.study == study, a.stage == "rubricer")
+            ).one()
+        return {"asked": asked, "again": again or 0}
+
+
+def _matching(rows: Sequence[Any], is_swap: bool, *, failed: bool = False) -> int:
+    """Count rows of (is_swap, status, count)."""
+    return sum(
+        n for swap, status, n in rows if swap == is_swap and not (failed and status == "scored")
+    )
+
+
+def _by_status(connection: sa.Connection, query: sa.Select[Any]) -> dict[str, int]:
+    return {status: count for status, count in connection.execute(query)}

@@ -1,0 +1,358 @@
+"""Saving and finding experiments, runs, samples and probes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from judge_gym.axes import Design
+from judge_gym.errors import NotFoundError
+from judge_gym.records import Display, Evidence, Probe, Rubric, Sample
+from judge_gym.store import tables as t
+from judge_gym.store.database import Database
+from judge_gym.store.ledger import latest_attempt
+from judge_gym.store.materials import Materials
+from judge_gym.studies import Experiment, Task
+
+SampleKey = tuple[int, int, int, bool, bool]
+"""(rubric, evidence, replicate, flipped, is_swap) within a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of an experiment in one series, with its targets."""
+
+    id: int
+    experiment: Experiment
+    study: str
+    series: str
+    samples: int
+    rivals: tuple[str, ...]
+    probe: bool
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What a run is asked for; raising a target goes on with what is missing."""
+
+    samples: int
+    rivals: tuple[str, ...]
+    probe: bool
+    tolerance: float
+
+
+class Runs:
+    """The records of experiments. Every write has a unique key, so a second one is nothing."""
+
+    def __init__(self, database: Database, materials: Materials) -> None:
+        self._database = database
+        self._materials = materials
+
+    # --- experiments and runs --------------------------------------------------------------------
+
+    def save_experiment(self, experiment: Experiment, study: str) -> None:
+        """An experiment under its tag; what the tag meant before is kept as `tag@digest`."""
+        task = experiment.task
+        with self._database.begin() as connection:
+            row = {
+                "digest": experiment.digest,
+                "task_type": task.type,
+                "concept": task.concept,
+                "country": task.country,
+                "pool_id": task.pool.id,
+                "rubric_id": task.rubric.id if task.rubric else None,
+                "seed": experiment.seed,
+                "design": experiment.design.chosen(),
+            }
+            connection.execute(
+                self._database.insert(t.experiments).values(row).on_conflict_do_nothing()
+            )
+            older = (
+                connection.execute(sa.select(t.tags).where(t.tags.c.tag == experiment.tag))
+                .mappings()
+                .first()
+            )
+            if older and older["digest"] != experiment.digest:
+                kept = dict(older) | {"tag": f"{experiment.tag}@{older['digest'][:8]}"}
+                connection.execute(
+                    self._database.insert(t.tags).values(kept).on_conflict_do_nothing()
+                )
+                connection.execute(t.tags.delete().where(t.tags.c.tag == experiment.tag))
+            tag = {
+                "tag": experiment.tag,
+                "digest": experiment.digest,
+                "study": study,
+                "pool_name": task.pool_name,
+                "dose": task.dose,
+                "truth": dict(task.truth) if task.truth else None,
+            }
+            insert = self._database.insert(t.tags).values(tag)
+            connection.execute(insert.on_conflict_do_update(index_elements=["tag"], set_=tag))
+
+    def find_experiment(self, tag: str) -> tuple[Experiment, str]:
+        """An experiment by its tag, and the study that named it."""
+        with self._database.begin() as connection:
+            query = sa.select(t.experiments, t.tags).join(
+                t.tags, t.tags.c.digest == t.experiments.c.digest
+            )
+            row = connection.execute(query.where(t.tags.c.tag == tag)).mappings().first()
+            if row is None:
+                near = [
+                    name
+                    for name in connection.scalars(sa.select(t.tags.c.tag))
+                    if tag and tag in name
+                ][:5]
+                hint = (
+                    f"; did you mean {' or '.join(map(repr, near))}?"
+                    if near
+                    else "; 'judge-gym status' lists the tags"
+                )
+                raise NotFoundError(f"there is no experiment {tag!r}{hint}", choices=near)
+        rubric = self._materials.find_rubric(id=row["rubric_id"]) if row["rubric_id"] else None
+        task = Task(
+            type=row["task_type"],
+            concept=row["concept"],
+            pool_name=row["pool_name"],
+            pool=self._materials.find_pool(row["pool_id"]),
+            rubric=rubric if isinstance(rubric, Rubric) else None,
+            dose=row["dose"],
+            truth=row["truth"],
+        )
+        return Experiment(tag, task, Design.of(row["design"]), row["seed"]), row["study"]
+
+    def save_run(
+        self,
+        experiment: Experiment,
+        study: str,
+        series: str,
+        targets: Targets,
+        *,
+        makers: tuple[str | None, str | None],
+        new: bool = False,
+    ) -> Run:
+        """The active run of an experiment in a series: found and its targets raised, or made.
+
+        Args:
+            experiment: already saved.
+            study: the study that asks.
+            series: the series of draws.
+            targets: what is asked for.
+            makers: the makers of its views and of its critiques.
+            new: supersede the active run.
+        """
+        active = sa.and_(
+            t.runs.c.digest == experiment.digest,
+            t.runs.c.series == series,
+            t.runs.c.superseded.is_(None),
+        )
+        with self._database.begin() as connection:
+            if new:
+                connection.execute(
+                    t.runs.update().where(active).values(superseded=datetime.now(UTC))
+                )
+            row = {
+                "digest": experiment.digest,
+                "series": series,
+                "samples": targets.samples,
+                "rivals": list(targets.rivals),
+                "probe": targets.probe,
+                "tolerance": targets.tolerance,
+                "view_maker": makers[0],
+                "critic_maker": makers[1],
+                "created": datetime.now(UTC),
+            }
+            connection.execute(self._database.insert(t.runs).values(row).on_conflict_do_nothing())
+            found = connection.execute(sa.select(t.runs).where(active)).mappings().one()
+            raised = {
+                "samples": max(found["samples"], targets.samples),
+                "rivals": list(dict.fromkeys([*found["rivals"], *targets.rivals])),
+                "probe": found["probe"] or targets.probe,
+                "tolerance": targets.tolerance,
+            }
+            connection.execute(t.runs.update().where(t.runs.c.id == found["id"]).values(raised))
+        return Run(
+            found["id"],
+            experiment,
+            study,
+            series,
+            raised["samples"],
+            tuple(raised["rivals"]),
+            raised["probe"],
+            targets.tolerance,
+        )
+
+    def targets(self, experiment: Experiment) -> Targets | None:
+        """What the newest active run of an experiment is asked for."""
+        query = sa.select(t.runs).where(
+            t.runs.c.digest == experiment.digest, t.runs.c.superseded.is_(None)
+        )
+        with self._database.begin() as connection:
+            row = connection.execute(query.order_by(t.runs.c.id.desc())).first()
+        if row is None:
+            return None
+        return Targets(row.samples, tuple(row.rivals), row.probe, row.tolerance)
+
+    def link_rubric(self, run: Run, rubric_id: int, is_swap: bool) -> None:
+        """Say that a run scores under a rubric."""
+        row = {"run_id": run.id, "rubric_id": rubric_id, "is_swap": is_swap}
+        with self._database.begin() as connection:
+            connection.execute(
+                self._database.insert(t.run_rubrics).values(row).on_conflict_do_nothing()
+            )
+
+    def delete_experiment(self, tag: str, *, ledger: bool) -> dict[str, int]:
+        """Forget an experiment's runs and rows; with `ledger`, the calls that only it used."""
+        experiment, _ = self.find_experiment(tag)
+        with self._database.begin() as connection:
+            runs = sa.select(t.runs.c.id).where(t.runs.c.digest == experiment.digest)
+            mine = sa.select(t.samples.c.id).where(t.samples.c.run_id.in_(runs))
+            counts = {
+                "runs": _count(connection, runs),
+                "samples": _count(connection, mine),
+                "probes": _count(
+                    connection, sa.select(t.probes.c.id).where(t.probes.c.sample_id.in_(mine))
+                ),
+                "calls": 0,
+            }
+            used = sa.union(
+                sa.select(t.samples.c.call_id).where(t.samples.c.run_id.in_(runs)),
+                sa.select(t.probes.c.call_id).where(t.probes.c.sample_id.in_(mine)),
+            )
+            calls = [id for (id,) in connection.execute(used)] if ledger else []
+            others = connection.scalar(
+                sa.select(sa.func.count()).where(
+                    t.tags.c.digest == experiment.digest, t.tags.c.tag != tag
+                )
+            )
+            if others:  # the experiment has another name: only this one goes
+                connection.execute(t.tags.delete().where(t.tags.c.tag == tag))
+                return dict.fromkeys(counts, 0)
+            connection.execute(
+                t.experiments.delete().where(t.experiments.c.digest == experiment.digest)
+            )
+            if calls:
+                counts["calls"] = _delete_unused_calls(connection, calls)
+        return counts
+
+    # --- samples and probes ----------------------------------------------------------------------
+
+    def done_samples(self, run: Run, rubric_id: int) -> set[SampleKey]:
+        """The samples of a run under a rubric that need no call any more."""
+        s = t.samples.c
+        with self._database.begin() as connection:
+            rows = connection.execute(
+                sa.select(s.rubric_id, s.evidence_id, s.replicate, s.flipped, s.is_swap).where(
+                    s.run_id == run.id, s.rubric_id == rubric_id, s.status != "provider_error"
+                )
+            )
+            return {tuple(row) for row in rows}
+
+    def save_samples(self, run: Run, samples: Sequence[Sample]) -> None:
+        """Samples of a run; one without a completion gives way to one with."""
+        key = ["run_id", "rubric_id", "evidence_id", "replicate", "flipped", "is_swap"]
+        with self._database.begin() as connection:
+            for sample in samples:
+                pairs = zip(sample.display.labels, sample.display.stages, strict=True)
+                row = {
+                    "run_id": run.id,
+                    "rubric_id": sample.rubric.id,
+                    "evidence_id": sample.evidence.id,
+                    "replicate": sample.replicate,
+                    "flipped": sample.flipped,
+                    "is_swap": sample.is_swap,
+                    "status": sample.status,
+                    "stages": " ".join(map(str, sample.stages)),
+                    "display": " ".join(f"{label}={stage}" for label, stage in pairs),
+                    "call_id": sample.call_id,
+                }
+                self._database.better(
+                    connection, t.samples, row, key, over=t.samples.c.status == "provider_error"
+                )
+
+    def unprobed(
+        self, run: Run, rubrics: Mapping[int, Rubric], after: int, limit: int, *, answers: bool
+    ) -> list[tuple[Sample, str]]:
+        """Scored samples without a readable probe, in pages, with the judge's answer if wanted."""
+        s = t.samples.c
+        query = sa.select(t.samples).outerjoin(t.probes, t.probes.c.sample_id == s.id)
+        if answers:
+            query = (
+                query.add_columns(t.texts.c.body)
+                .join(t.attempts, t.attempts.c.id == latest_attempt(s.call_id, completed=True))
+                .join(t.texts, t.texts.c.hash == t.attempts.c.text)
+            )
+        missing = sa.or_(t.probes.c.id.is_(None), t.probes.c.status == "provider_error")
+        query = (
+            query.where(s.run_id == run.id, s.status == "scored", s.id > after, missing)
+            .order_by(s.id)
+            .limit(limit)
+        )
+        evidence = {item.id: item for item in run.experiment.task.pool.items}
+        with self._database.begin() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [
+            (
+                _sample(row, rubrics[row["rubric_id"]], evidence[row["evidence_id"]]),
+                row.get("body", ""),
+            )
+            for row in rows
+        ]
+
+    def save_probes(self, probes: Iterable[Probe]) -> None:
+        """Probes of samples; one without a completion gives way to one with."""
+        with self._database.begin() as connection:
+            for probe in probes:
+                row = {
+                    "sample_id": probe.sample.id,
+                    "status": probe.status,
+                    "probability": probe.probability,
+                    "call_id": probe.call_id,
+                }
+                self._database.better(
+                    connection,
+                    t.probes,
+                    row,
+                    ["sample_id"],
+                    over=t.probes.c.status == "provider_error",
+                )
+
+
+def _count(connection: sa.Connection, query: sa.Select[Any]) -> int:
+    return int(connection.scalar(sa.select(sa.func.count()).select_from(query.subquery())) or 0)
+
+
+def _delete_unused_calls(connection: sa.Connection, ids: list[int]) -> int:
+    """Delete calls that no record refers to any more."""
+    owners = (t.samples, t.probes, t.views, t.rubrics, t.critiques)
+    deleted = 0
+    for start in range(0, len(ids), 500):
+        free = sa.and_(
+            t.calls.c.id.in_(ids[start : start + 500]),
+            *(~sa.exists().where(owner.c.call_id == t.calls.c.id) for owner in owners),
+        )
+        gone = [id for (id,) in connection.execute(sa.select(t.calls.c.id).where(free))]
+        connection.execute(t.attempts.delete().where(t.attempts.c.call_id.in_(gone)))
+        connection.execute(t.calls.delete().where(t.calls.c.id.in_(gone)))
+        deleted += len(gone)
+    return deleted
+
+
+def _sample(row: sa.RowMapping, rubric: Rubric, evidence: Evidence) -> Sample:
+    shown = [pair.split("=") for pair in row["display"].split()]
+    return Sample(
+        rubric=rubric,
+        evidence=evidence,
+        replicate=row["replicate"],
+        display=Display(
+            tuple(label for label, _ in shown), tuple(int(stage) for _, stage in shown)
+        ),
+        status=row["status"],
+        stages=tuple(map(int, row["stages"].split())),
+        flipped=row["flipped"],
+        is_swap=row["is_swap"],
+        call_id=row["call_id"],
+        id=row["id"],
+    )

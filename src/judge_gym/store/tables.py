@@ -1,0 +1,240 @@
+"""The schema. Rows are the truth: no counter, no status column of an experiment or a run."""
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _id() -> sa.Column[int]:
+    return sa.Column("id", sa.Integer, primary_key=True)
+
+
+def _to(target: str, *, owned: bool = False) -> sa.ForeignKey:
+    return sa.ForeignKey(target, ondelete="CASCADE" if owned else None)
+
+
+# --- the ledger ----------------------------------------------------------------------------------
+
+texts = sa.Table(
+    "texts",
+    metadata,
+    sa.Column("hash", sa.String(64), primary_key=True),
+    sa.Column("body", sa.Text, nullable=False),
+)
+
+calls = sa.Table(
+    "calls",
+    metadata,
+    _id(),
+    sa.Column("key", sa.String(64), nullable=False, unique=True),
+    sa.Column("model", sa.String, nullable=False, index=True),
+    sa.Column("endpoint", sa.String, nullable=False),
+    sa.Column("messages", sa.JSON, nullable=False),  # [[role, [text hash, ...]], ...]
+    sa.Column("parameters", sa.JSON, nullable=False),
+    sa.Column("schema", sa.JSON),
+    sa.Column("series", sa.String, nullable=False),
+    sa.Column("draw", sa.Integer, nullable=False),
+    sa.Column("ask", sa.Integer, nullable=False),
+)
+
+attempts = sa.Table(
+    "attempts",
+    metadata,
+    _id(),
+    sa.Column("call_id", _to("calls.id"), nullable=False, index=True),
+    sa.Column("run_id", sa.Integer, index=True),  # who paid; kept when the run is cleaned up
+    sa.Column("study", sa.String, index=True),
+    sa.Column("tag", sa.String),
+    sa.Column("stage", sa.String, nullable=False),
+    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("seconds", sa.Float, nullable=False),
+    sa.Column("completed", sa.Boolean, nullable=False),
+    sa.Column("text", _to("texts.hash")),
+    sa.Column("finish", sa.String),
+    sa.Column("reported_model", sa.String),
+    sa.Column("input_tokens", sa.Integer),
+    sa.Column("output_tokens", sa.Integer),
+    sa.Column("usd", sa.Float),
+    sa.Column("error", sa.String),
+)
+
+# --- evidence ------------------------------------------------------------------------------------
+
+windows = sa.Table(
+    "windows",
+    metadata,
+    _id(),
+    sa.Column("key", sa.String(64), nullable=False, unique=True),
+    sa.Column("country", sa.String, nullable=False),
+    sa.Column("start", sa.Date),
+    sa.Column("end", sa.Date),
+)
+
+evidence = sa.Table(
+    "evidence",
+    metadata,
+    _id(),
+    sa.Column("text", _to("texts.hash"), nullable=False, unique=True),
+    sa.Column("title", sa.String, nullable=False),
+    sa.Column("url", sa.String, nullable=False),
+    sa.Column("date", sa.String, nullable=False),
+    sa.Column("source", sa.String, nullable=False),
+    sa.Column("metadata", sa.JSON, nullable=False),
+)
+
+pools = sa.Table(
+    "pools",
+    metadata,
+    _id(),
+    sa.Column("hash", sa.String(64), nullable=False, index=True),
+    sa.Column("window_id", _to("windows.id")),
+    sa.Column("key", sa.String(64), nullable=False, unique=True),  # of hash, window and truths
+)
+
+pool_items = sa.Table(
+    "pool_items",
+    metadata,
+    sa.Column("pool_id", _to("pools.id"), primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("evidence_id", _to("evidence.id"), nullable=False, index=True),
+    sa.Column("truth", sa.JSON),
+)
+
+views = sa.Table(
+    "views",
+    metadata,
+    _id(),
+    sa.Column("evidence_id", _to("evidence.id"), nullable=False),
+    sa.Column("maker", sa.String(64), nullable=False),  # editor, prompt and slots, as one hash
+    sa.Column("editor", sa.String, nullable=False),
+    sa.Column("status", sa.String, nullable=False),
+    sa.Column("text", _to("texts.hash")),
+    sa.Column("call_id", _to("calls.id"), nullable=False),
+    sa.UniqueConstraint("evidence_id", "maker"),
+)
+
+# --- rubrics -------------------------------------------------------------------------------------
+
+rubrics = sa.Table(
+    "rubrics",
+    metadata,
+    _id(),
+    sa.Column("key", sa.String(64), nullable=False, unique=True),
+    sa.Column("status", sa.String, nullable=False),
+    sa.Column("kind", sa.String, nullable=False),
+    sa.Column("author", sa.String, nullable=False),
+    sa.Column("concept", sa.String, nullable=False),
+    sa.Column("country", sa.String, nullable=False),
+    sa.Column("scale", sa.Integer, nullable=False),
+    sa.Column("draw", sa.Integer, nullable=False),
+    sa.Column("asks", sa.Integer, nullable=False),
+    sa.Column("stages", sa.JSON, nullable=False),  # [[label, criterion, ...], ...]
+    sa.Column("reasoning", sa.Text, nullable=False),
+    sa.Column("call_id", _to("calls.id")),
+)
+
+critiques = sa.Table(
+    "critiques",
+    metadata,
+    _id(),
+    sa.Column("rubric_id", _to("rubrics.id"), nullable=False),
+    sa.Column("maker", sa.String(64), nullable=False),
+    sa.Column("critic", sa.String, nullable=False),
+    sa.Column("status", sa.String, nullable=False),
+    sa.Column("observability", sa.Float),
+    sa.Column("discriminability", sa.Float),
+    sa.Column("call_id", _to("calls.id"), nullable=False),
+    sa.UniqueConstraint("rubric_id", "maker"),
+)
+
+# --- experiments and runs ------------------------------------------------------------------------
+
+experiments = sa.Table(
+    "experiments",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("task_type", sa.String, nullable=False, index=True),
+    sa.Column("concept", sa.String, nullable=False),
+    sa.Column("country", sa.String, nullable=False),
+    sa.Column("pool_id", _to("pools.id"), nullable=False),
+    sa.Column("rubric_id", _to("rubrics.id")),  # a given rubric
+    sa.Column("seed", sa.Integer, nullable=False),
+    sa.Column("design", sa.JSON, nullable=False),  # the knobs that are not at their default
+)
+
+tags = sa.Table(
+    "tags",
+    metadata,
+    sa.Column("tag", sa.String, primary_key=True),
+    sa.Column("digest", _to("experiments.digest", owned=True), nullable=False, index=True),
+    sa.Column("study", sa.String, nullable=False, index=True),
+    sa.Column("pool_name", sa.String, nullable=False),
+    sa.Column("dose", sa.Float),
+    sa.Column("truth", sa.JSON),
+)
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    _id(),
+    sa.Column("digest", _to("experiments.digest", owned=True), nullable=False),
+    sa.Column("series", sa.String, nullable=False),
+    sa.Column("samples", sa.Integer, nullable=False),  # the targets: raising them goes on
+    sa.Column("rivals", sa.JSON, nullable=False),
+    sa.Column("probe", sa.Boolean, nullable=False),
+    sa.Column("tolerance", sa.Float, nullable=False),
+    sa.Column("view_maker", sa.String(64)),
+    sa.Column("critic_maker", sa.String(64)),
+    sa.Column("created", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("superseded", sa.DateTime(timezone=True)),
+    sa.Index(
+        "uq_runs_active",
+        "digest",
+        "series",
+        unique=True,
+        sqlite_where=sa.text("superseded IS NULL"),
+        postgresql_where=sa.text("superseded IS NULL"),
+    ),
+)
+
+run_rubrics = sa.Table(
+    "run_rubrics",
+    metadata,
+    sa.Column("run_id", _to("runs.id", owned=True), primary_key=True),
+    sa.Column("rubric_id", _to("rubrics.id"), primary_key=True),
+    sa.Column("is_swap", sa.Boolean, nullable=False),
+)
+
+samples = sa.Table(
+    "samples",
+    metadata,
+    _id(),
+    sa.Column("run_id", _to("runs.id", owned=True), nullable=False),
+    sa.Column("rubric_id", _to("rubrics.id"), nullable=False, index=True),
+    sa.Column("evidence_id", _to("evidence.id"), nullable=False),
+    sa.Column("replicate", sa.Integer, nullable=False),
+    sa.Column("flipped", sa.Boolean, nullable=False),
+    sa.Column("is_swap", sa.Boolean, nullable=False),
+    sa.Column("status", sa.String, nullable=False),
+    sa.Column("stages", sa.String, nullable=False),  # "2 3"
+    sa.Column("display", sa.String, nullable=False),  # "C=2 A=3 ...", in display order
+    sa.Column("call_id", _to("calls.id"), nullable=False),
+    sa.UniqueConstraint("run_id", "rubric_id", "evidence_id", "replicate", "flipped", "is_swap"),
+)
+
+probes = sa.Table(
+    "probes",
+    metadata,
+    _id(),
+    sa.Column("sample_id", _to("samples.id", owned=True), nullable=False, unique=True),
+    sa.Column("status", sa.String, nullable=False),
+    sa.Column("probability", sa.Float),
+    sa.Column("call_id", _to("calls.id"), nullable=False),
+)
