@@ -1,0 +1,60 @@
+"""A laboratory for LLM judges.
+
+The map, in the order of the data:
+
+- `axes`: what may vary; `Design` holds one value per knob.
+- `studies`: a study file becomes experiments.
+- `stages`: how each stage asks and reads (pure).
+- `analysis`: frames in; numbers, figures and a report out (pure).
+- `models`: the only room that calls an LLM; simulated judges live there.
+- `store`: the only room that speaks SQL; the ledger of calls.
+- `sources`: where evidence comes from.
+- `engine`: carries runs out over the ledger.
+- `lab`: `Lab`, the verbs that every face calls; `cli` is one of the faces.
+
+The public names load when they are used, so that importing the package stays light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from judge_gym.axes import Design
+    from judge_gym.errors import JudgeGymError
+    from judge_gym.lab import Lab
+    from judge_gym.models.simulated import verdict_distribution
+    from judge_gym.records import Verdict
+    from judge_gym.stages.verdicts import parse_json_verdict, parse_verdict
+    from judge_gym.studies import Study, read_study
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Design": "axes",
+    "JudgeGymError": "errors",
+    "Lab": "lab",
+    "Study": "studies",
+    "Verdict": "records",
+    "parse_json_verdict": "stages.verdicts",
+    "parse_verdict": "stages.verdicts",
+    "read_study": "studies",
+    "verdict_distribution": "models.simulated",
+}
+
+__all__ = [
+    "Design",
+    "JudgeGymError",
+    "Lab",
+    "Study",
+    "Verdict",
+    "parse_json_verdict",
+    "parse_verdict",
+    "read_study",
+    "verdict_distribution",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'judge_gym' has no attribute {name!r}")
+    return getattr(import_module(f"judge_gym.{_HOMES[name]}"), name)

@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from judge_gym.axes import Design, expand
 from judge_gym.engine import WORKFLOWS, Engine, Plan, Tally, Workflow, makers
-from judge_gym.errors import ConflictError, DesignError, JudgeGymError, NotFoundError
+from judge_gym.errors import ConflictError, DesignError, JudgeGymError
 from judge_gym.models import Registry
-from judge_gym.records import Evidence, Pool, TaskType, Window
-from judge_gym.sources import load_files, load_rubric
-from judge_gym.store import Progress, Run, Store, Targets
+from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags
+from judge_gym.records import Pool, TaskType, Window
+from judge_gym.sources import load_files
+from judge_gym.store import Progress, Run, Store
 from judge_gym.studies import (
-    BudgetSpec,
     Experiment,
-    Study,
-    Sweep,
     Task,
     TruthSpec,
-    experiments,
     read_study,
 )
 
@@ -71,17 +68,6 @@ class Result:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A target of a verb, ready to be planned or carried out."""
-
-    study: str
-    sweep: Sweep
-    targets: Mapping[str, Targets]
-    budget: BudgetSpec
-    warnings: tuple[str, ...]
-
-
 class Lab:
     """A laboratory: one database, and the verbs over it."""
 
@@ -110,87 +96,13 @@ class Lab:
     def prepare(
         self, target: str | Path, *, overrides: Mapping[str, Any] | None = None
     ) -> Prepared:
-        """A study file, a study's name or an experiment's tag, with all that it needs, checked.
-
-        Nothing is written; pools and rubrics get their rows when it is run.
-        """
+        """A study file, a study's name or a tag, with all that it needs; writes nothing."""
         path = Path(target)
-        if path.suffix in (".yaml", ".yml"):
-            return self._prepare_file(path, overrides or {})
+        if path.suffix in STUDY_SUFFIXES:
+            return prepare_file(path, self.models, overrides or {})
         if overrides:
-            raise DesignError(
-                "--set changes a study file's base design; a tag has its design already"
-            )
-        return self._prepare_tags(str(target))
-
-    def _prepare_file(self, path: Path, overrides: Mapping[str, Any]) -> Prepared:
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as fault:
-            raise NotFoundError(f"the study file {path} cannot be read: {fault}") from fault
-        study = read_study(text, str(path), resolve=self.models.resolve, overrides=overrides)
-        warnings: list[str] = []
-        pools = {}
-        for name, spec in study.evidence.items():
-            loaded = load_files(spec.files, path.parent)
-            window = (
-                Window(spec.window.country, spec.window.start, spec.window.end)
-                if spec.window
-                else None
-            )
-            pools[name] = _numbered(Pool(loaded.items, window))
-            if loaded.duplicates:
-                warnings.append(
-                    f"evidence {name!r}: {loaded.duplicates} duplicate texts were left out"
-                )
-        rubrics = {
-            task.rubric: load_rubric(path.parent / task.rubric, task.concept, "")
-            for task in study.tasks
-            if task.rubric
-        }
-        shown = [knob for name, value in overrides.items() for knob in expand(name, value)]
-        sweep = experiments(study, pools, rubrics, shown=shown)
-        targets = {
-            experiment.tag: Targets(
-                study.samples, study.rivals(experiment.design), study.probe, study.tolerance
-            )
-            for experiment in sweep.experiments
-        }
-        return Prepared(
-            study.study, sweep, targets, study.budget, (*warnings, *self._kin(study, sweep))
-        )
-
-    def _kin(self, study: Study, sweep: Sweep) -> list[str]:
-        """Warnings about editors and critics of a judge's family."""
-        families = {self.models.card(judge).family: judge for judge in study.judges}
-        roles = {
-            (knob, experiment.design.values()[knob])
-            for experiment in sweep.experiments
-            for knob, used in (
-                ("evidence.editor", experiment.design.evidence.resolve().editor),
-                ("rubric.critic", experiment.design.rubric.resolve("").critic),
-            )
-            if used
-        }
-        return [
-            f"{knob} {model} is of the family of the judge {families[self.models.card(model).family]}"
-            for knob, model in sorted(roles)
-            if self.models.card(model).family in families
-        ]
-
-    def _prepare_tags(self, target: str) -> Prepared:
-        rows = self.store.queries.tags(study=target) or self.store.queries.tags(tags=[target])
-        named: dict[str, Experiment] = {}
-        targets = {}
-        for row in rows:
-            experiment, _ = self.store.runs.find_experiment(row["tag"])
-            if experiment.digest in named:
-                continue
-            named[experiment.digest] = experiment
-            targets[experiment.tag] = self.store.runs.targets(experiment) or Targets(
-                5, (), True, 0.05
-            )
-        return Prepared(rows[0]["study"], Sweep(tuple(named.values())), targets, BudgetSpec(), ())
+            raise DesignError("--set changes a study file's base design; a tag has its design")
+        return prepare_tags(str(target), self.store)
 
     def plan(
         self,
@@ -447,7 +359,7 @@ class Lab:
     def _study_name(self, target: str) -> str:
         """The name in a study file, or the target itself."""
         path = Path(target)
-        if path.suffix not in (".yaml", ".yml"):
+        if path.suffix not in STUDY_SUFFIXES:
             return target
         return read_study(
             path.read_text(encoding="utf-8"), target, resolve=self.models.resolve
@@ -515,14 +427,6 @@ class Lab:
                     f"{tag} may be running now ({unfinished[0].status}); stop it, or use --force"
                 ) from None
         return self.store.runs.delete_experiment(tag, ledger=ledger)
-
-
-def _numbered(pool: Pool) -> Pool:
-    """A pool whose items can be told apart before they have rows."""
-    items: tuple[Evidence, ...] = tuple(
-        replace(item, id=-n) for n, item in enumerate(pool.items, 1)
-    )
-    return replace(pool, items=items)
 
 
 def _overall(runs: Sequence[RunResult]) -> str:

@@ -12,7 +12,7 @@ from judge_gym.records import STATUSES
 STAGE_SCHEME: Final = "viridis"
 STATUS_COLOURS = ["#0072B2", "#E69F00", "#D55E00", "#CC79A7", "#999999", "#000000"]
 WIDTH = 260
-Figure = alt.Chart | alt.FacetChart
+Figure = alt.Chart | alt.FacetChart | alt.HConcatChart
 
 
 def distribution_figure(distributions: pd.DataFrame, title: str) -> Figure:
@@ -46,6 +46,7 @@ def status_figure(rates: pd.DataFrame, title: str) -> Figure:
         value_name="share",
     )
     long["status"] = long["status"].str.removeprefix("share_")
+    long["rank"] = long["status"].map(STATUSES.index)
     bars = (
         alt.Chart(long)
         .mark_bar()
@@ -57,22 +58,25 @@ def status_figure(rates: pd.DataFrame, title: str) -> Figure:
             ),
             order=alt.Order("rank:Q"),
         )
-        .transform_calculate(rank=f"indexof({list(STATUSES)}, datum.status)")
         .properties(width=WIDTH, height=alt.Step(22))
     )
     return _panels(bars, title)
 
 
 def heat_figure(cells: pd.DataFrame, title: str) -> Figure:
-    """The expected stage of each item by each judge."""
-    rects = (
-        alt.Chart(cells)
+    """The expected stage of each item by each judge, a panel per task, strongest items on top."""
+    panels = [_heat_panel(part, str(task)) for task, part in cells.groupby("task", sort=False)]
+    return _titled(alt.hconcat(*panels), title)
+
+
+def _heat_panel(cells: pd.DataFrame, task: str) -> Any:
+    ranked = cells.groupby("item")["mean"].mean().sort_values(ascending=False).index.tolist()
+    return (
+        alt.Chart(cells, title=alt.TitleParams(task, fontSize=11, fontWeight="normal"))
         .mark_rect()
         .encode(
             x=alt.X(f"{_field(JUDGE)}:N", title=None, axis=alt.Axis(labelAngle=-35)),
-            y=alt.Y(
-                "item:N", title=None, sort=alt.SortField("rank"), axis=alt.Axis(labelLimit=260)
-            ),
+            y=alt.Y("item:N", title=None, sort=ranked, axis=alt.Axis(labelLimit=165)),
             color=alt.Color(
                 "mean:Q",
                 title="expected stage (0 to 1)",
@@ -80,10 +84,8 @@ def heat_figure(cells: pd.DataFrame, title: str) -> Figure:
             ),
             tooltip=["item:N", f"{_field(JUDGE)}:N", alt.Tooltip("mean:Q", format=".2f")],
         )
-        .properties(width=alt.Step(34), height=alt.Step(16))
+        .properties(width=alt.Step(26), height=alt.Step(16))
     )
-    faceted = rects.facet(column=alt.Column("task:N", title=None)).resolve_scale(y="independent")
-    return _titled(faceted, title)
 
 
 def polarization_figure(polarization: pd.DataFrame, title: str) -> Figure:

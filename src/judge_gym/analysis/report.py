@@ -185,9 +185,7 @@ def _items(ordinal: pd.DataFrame) -> pd.DataFrame:
     titled = ordinal[ordinal["variant"] == first].assign(item=lambda f: f["evidence_title"])
     if not (titled["status"] == "scored").any():
         return pd.DataFrame()
-    cells = expected_stage(titled, ["task", "item", JUDGE])
-    rank = cells.groupby(["task", "item"])["mean"].transform("mean")
-    return cells.assign(rank=-rank)
+    return expected_stage(titled, ["task", "item", JUDGE])
 
 
 def _rates_table(rates: pd.DataFrame) -> pd.DataFrame:

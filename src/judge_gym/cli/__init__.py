@@ -1,0 +1,45 @@
+"""The command line: a thin face over `Lab`. Heavy libraries load when a command needs them."""
+
+import json
+import sys
+
+from judge_gym.errors import BudgetError, JudgeGymError
+
+__all__ = ["main"]
+
+FAILED, BAD_INPUT, STOPPED, INTERRUPTED = 1, 2, 3, 130
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command; errors that the user can mend are shown without a traceback."""
+    from typer import Abort, Exit
+
+    from judge_gym.cli import study, upkeep, workflows  # noqa: F401  (they add their verbs)
+    from judge_gym.cli.app import app
+
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = app(words, prog_name="judge-gym", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except JudgeGymError as fault:
+        _complain(fault.kind, fault.message, fault.choices, "--json" in words)
+        sys.exit(STOPPED if isinstance(fault, BudgetError) else BAD_INPUT)
+    except Exit as fault:
+        sys.exit(fault.exit_code)
+    except (KeyboardInterrupt, Abort):
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # the reader of a pipe has gone
+        sys.stderr.close()
+        sys.exit(FAILED)
+    except Exception as fault:
+        if not hasattr(fault, "format_message"):  # click's complaints about the words of a call
+            raise
+        _complain("usage", fault.format_message(), (), "--json" in words)
+        sys.exit(BAD_INPUT)
+
+
+def _complain(kind: str, message: str, choices: tuple[str, ...], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"error": {"kind": kind, "message": message, "choices": list(choices)}}))
+    else:
+        print(f"judge-gym: {message}", file=sys.stderr)

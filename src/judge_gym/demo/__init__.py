@@ -1,0 +1,1 @@
+"""Evidence and studies that are shipped: fictional countries, written for this project."""

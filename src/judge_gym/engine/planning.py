@@ -41,6 +41,7 @@ OUTPUT_TOKENS: dict[StageName, int] = {
     "prober": 150,
 }
 """What an answer of each stage typically holds."""
+TYPICAL_ANSWER = "word " * 250
 
 
 @dataclass(slots=True)
@@ -118,18 +119,20 @@ class Planner:
             for rubric in rubrics
         )
         for chunk in chunked(targets):
-            answers = self._look_up(run, "scorer", scorer.requests(chunk))
-            probes = []
-            for target, answer in zip(chunk, answers, strict=True):
+            requests = scorer.requests(chunk)
+            answers = self._look_up(run, "scorer", requests)
+            for target, request, answer in zip(chunk, requests, answers, strict=True):
                 sample = scorer.read(target, answer)
-                if answer is None:
+                if answer is None:  # most verdicts will be scored, and each gets its own probe
                     sample = replace(sample, status="scored", stages=(1,))
-                if sample.status == "scored":
-                    probes.append(
-                        ProbeTarget(sample, target.text, answer.text if answer else "word " * 200)
-                    )
-            if run.probe:
-                self._look_up(run, "prober", prober.requests(probes))
+                if not run.probe or sample.status != "scored":
+                    continue
+                probe = ProbeTarget(sample, target.text, answer.text if answer else TYPICAL_ANSWER)
+                if answer is None:
+                    asked = prober.requests([probe])[0]
+                    self._count(run, "prober", f"probe of {request.key()}", asked, known=False)
+                else:
+                    self._look_up(run, "prober", prober.requests([probe]))
 
     def _texts(self, run: Run) -> dict[int, str]:
         pool, stage = run.experiment.task.pool, Neutralizer(run.experiment.design)
@@ -196,7 +199,7 @@ class Planner:
         card = self._models.card(request.model)
         usd = card.price(*tokens)
         plan.usd = None if plan.usd is None or usd is None else plan.usd + usd
-        plan.seconds += card.seconds(tokens[1]) / self._concurrency
+        plan.seconds += card.seconds(tokens[1], self._concurrency)
 
 
 def _shortened(item: Evidence) -> str:

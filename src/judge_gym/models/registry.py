@@ -21,6 +21,7 @@ PROVIDERS = {
 # For an estimate of time: a typical hosted model, until a run has measured its own.
 SECONDS_BEFORE_FIRST_TOKEN = 0.8
 SECONDS_PER_TOKEN = 0.015
+SIMULATED_SECONDS = 0.0012
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,11 @@ class ModelCard:
             return None
         return input_tokens * per_token[0] + output_tokens * per_token[1]
 
-    def seconds(self, output_tokens: int) -> float:
-        """How long a call may take, for an estimate."""
+    def seconds(self, output_tokens: int, concurrency: int) -> float:
+        """How much wall time a call may add; simulated judges keep the CPU busy."""
         if self.simulated:
-            return 0.0005
-        return SECONDS_BEFORE_FIRST_TOKEN + SECONDS_PER_TOKEN * output_tokens
+            return SIMULATED_SECONDS
+        return (SECONDS_BEFORE_FIRST_TOKEN + SECONDS_PER_TOKEN * output_tokens) / concurrency
 
 
 @cache

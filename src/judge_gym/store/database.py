@@ -132,7 +132,7 @@ def alembic_config() -> Any:
     return config
 
 
-def open_database(url: str | None = None) -> Database:
+def open_database(url: str | None = None, *, prepare: bool = True) -> Database:
     """The database of a URL, of the environment, or of the working folder."""
     given = url or os.environ.get(ENVIRONMENT)
     try:
@@ -154,7 +154,8 @@ def open_database(url: str | None = None) -> Database:
         raise StoreError(f"the folder {file.parent} cannot be made: {fault.strerror}") from fault
     database = Database(parsed.render_as_string(hide_password=False))
     try:
-        database.prepare()
+        if prepare:
+            database.prepare()
     except sa.exc.DatabaseError as fault:
         raise StoreError(f"{file} is not a judge-gym database: {fault.orig}") from fault
     return database

@@ -1,0 +1,174 @@
+"""The application, and what its verbs share: the lab, `--set`, progress, how a command ends."""
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import yaml
+from typer.core import TyperGroup
+
+from judge_gym.errors import DesignError, NotFoundError
+
+if TYPE_CHECKING:
+    from judge_gym.lab import Lab, Result
+
+
+class StageGroup(TyperGroup):
+    """A stage's verb takes a target at once: `rubric STUDY` is `rubric make STUDY`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Put `make` before what is no command of the group."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            args = ["make", *args]
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Options before the target belong to `make` too."""
+        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
+            args = ["make", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    help="A laboratory for LLM judges: every choice of the instrument is an axis.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+settings: dict[str, Any] = {"db": None, "concurrency": 64}
+
+Target = Annotated[
+    str, typer.Argument(help="A study file, a study's name, or an experiment's tag.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Set = Annotated[
+    list[str],
+    typer.Option("--set", metavar="GROUP.KNOB=LEVEL", help="Override the study's base design."),
+]
+Series = Annotated[
+    str | None, typer.Option(help="Draw scores and probes afresh under this name (test-retest).")
+]
+NoSet: list[str] = []
+
+
+@app.callback()
+def options(
+    db: Annotated[
+        str | None,
+        typer.Option(
+            help="Database URL; else JUDGE_GYM_DATABASE_URL, else .judge-gym/lab.db here."
+        ),
+    ] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Calls in flight at most.")] = 64,
+) -> None:
+    """Options of every verb."""
+    settings.update(db=db, concurrency=concurrency)
+
+
+def open_lab(url: str | None = None) -> "Lab":
+    """The lab of the database that this command names."""
+    from judge_gym.lab import Lab
+
+    return Lab.open(url or settings["db"], concurrency=settings["concurrency"])
+
+
+def overrides(given: Sequence[str]) -> dict[str, Any]:
+    """`group.knob=level` as the study file would read it."""
+    knobs = {}
+    for entry in given:
+        name, equals, level = entry.partition("=")
+        if not equals:
+            raise DesignError(f"--set takes GROUP.KNOB=LEVEL, not {entry!r}")
+        knobs[name.strip()] = yaml.safe_load(level)
+    return knobs
+
+
+def carry_out(work: "Callable[[Any], Result]", *, quiet: bool) -> "Result":
+    """Do long work with its progress in sight."""
+    from judge_gym.cli import display
+
+    watcher = display.Watcher()
+    with watcher.shown(quiet):
+        return work(watcher.watch)
+
+
+def show_result(result: "Result", as_json: bool) -> None:
+    """Show what became of runs."""
+    from judge_gym.cli import display
+
+    if as_json:
+        display.print_json(result.to_json())
+        return
+    rows = [
+        {
+            "tag": run.tag,
+            "status": run.status,
+            "samples": ", ".join(f"{n} {name}" for name, n in run.counts.items()),
+            "paid": run.calls,
+            "reused": run.reused,
+            "usd": run.usd,
+        }
+        for run in result.runs
+    ]
+    display.table("", rows)
+    notes(*result.warnings)
+
+
+def end(result: "Result", again: str, *, quiet: bool) -> None:
+    """Leave with the code that says how it ended."""
+    from judge_gym.cli import FAILED, INTERRUPTED, STOPPED
+    from judge_gym.engine import Stopped
+
+    if result.stopped is not None:
+        if not quiet:
+            typer.echo(f"{result.stopped.message}; go on with: {again}", err=True)
+        raise typer.Exit(INTERRUPTED if isinstance(result.stopped, Stopped) else STOPPED)
+    if not quiet:
+        typer.echo(f"{result.study}: {result.status}", err=True)
+    if result.status not in ("complete", "complete-with-failures"):
+        raise typer.Exit(FAILED)
+
+
+def same_command() -> str:
+    """The words of this call, to go on with."""
+    return shlex.join(["judge-gym", *sys.argv[1:]])
+
+
+def print_report(report: Any) -> None:
+    """A report as text."""
+    from judge_gym.cli import display
+
+    if report.banner:
+        display.out.print(report.banner, style="bold yellow")
+    display.table(report.title, [{"": name, " ": value} for name, value in report.facts.items()])
+    for table in report.tables:
+        display.table(table.title, table.frame.to_dict("records"), note=table.note, compact=True)
+    notes(*report.warnings)
+    if report.banner:
+        display.out.print(report.banner, style="bold yellow")
+
+
+def notes(*notes: str) -> None:
+    """Remarks beside the result."""
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+
+
+def make_folder(folder: Path) -> None:
+    """A folder to write into."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise NotFoundError(f"the folder {folder} cannot be made: {fault.strerror}") from fault
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a text to a file."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as fault:
+        raise NotFoundError(f"{path} cannot be written: {fault.strerror}") from fault

@@ -1,0 +1,143 @@
+"""Tables and live progress on a terminal; plain lines where there is none."""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from judge_gym.engine import WORKFLOWS, Tally
+
+PLAIN_WIDTH = 200
+"""Columns where no terminal says how many there are: a log or a pipe folds nothing."""
+
+
+def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else PLAIN_WIDTH)
+
+
+out = _console(stderr=False)
+err = _console(stderr=True)
+QUIET_SECONDS = 10.0
+"""How often a line is printed where no terminal shows live progress."""
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(value, indent=2, default=str))
+
+
+def table(
+    title: str, rows: Sequence[Mapping[str, Any]], *, note: str = "", compact: bool = False
+) -> None:
+    """A table; undefined is a dash, and `compact` leaves out columns of nothing but zeros."""
+    if not rows:
+        return
+    idle = [name for name in rows[0] if compact and all(row[name] == 0 for row in rows)]
+    rows = [{name: value for name, value in row.items() if name not in idle} for row in rows]
+    if idle:
+        note = f"{note} All zero: {', '.join(idle)}."
+    shown = Table(
+        box=SIMPLE_HEAD,
+        title=title or None,
+        title_justify="left",
+        caption=note or None,
+        caption_justify="left",
+    )
+    for name in rows[0]:
+        numeric = all(isinstance(row[name], int | float) or row[name] is None for row in rows)
+        shown.add_column(str(name), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(cell(value) for value in row.values()))
+    out.print(shown)
+
+
+def cell(value: Any) -> str:
+    """A value as a person reads it."""
+    if value is None or value != value:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def duration(seconds: float) -> str:
+    """A time span in its two largest units.
+
+    >>> duration(3725), duration(4.2)
+    ('1 h 2 min', '4 s')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+class Watcher:
+    """Shows what runs are doing, from their tallies."""
+
+    def __init__(self) -> None:
+        self._tallies: Sequence[Tally] = ()
+        self._started = time.monotonic()
+        self._over = threading.Event()
+
+    def watch(self, tallies: Sequence[Tally]) -> None:
+        """Begin to look at these."""
+        self._tallies, self._started = tallies, time.monotonic()
+
+    def sums(self) -> tuple[dict[str, tuple[int, int]], int, float]:
+        """Done and wanted per stage, calls paid, and cost."""
+        stages: dict[str, tuple[int, int]] = {}
+        for stage in WORKFLOWS:
+            done = sum(tally.done.get(stage, 0) for tally in self._tallies)
+            wanted = sum(tally.wanted.get(stage, 0) for tally in self._tallies)
+            if wanted:
+                stages[stage] = (min(done, wanted), wanted)
+        paid = sum(tally.paid for tally in self._tallies)
+        return stages, paid, sum(tally.usd for tally in self._tallies)
+
+    def line(self) -> str:
+        """All in one line: stages, rate, cost, time left."""
+        stages, paid, usd = self.sums()
+        elapsed = max(1e-6, time.monotonic() - self._started)
+        done, wanted = (sum(pair[i] for pair in stages.values()) for i in (0, 1))
+        left = duration(elapsed * (wanted - done) / done) if done else "?"
+        parts = [f"{stage} {pair[0]:,}/{pair[1]:,}" for stage, pair in stages.items()]
+        return f"{' · '.join(parts)} | {paid / elapsed:.0f} calls/s | {usd:.2f} USD | {left} left"
+
+    @contextmanager
+    def shown(self, quiet: bool) -> Iterator[None]:
+        """Live on a terminal, a line now and then elsewhere, nothing if quiet."""
+        if quiet:
+            yield
+            return
+        live = err.is_terminal
+        thread = threading.Thread(target=self._live if live else self._lines, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            thread.join()
+
+    def _live(self) -> None:
+        from rich.live import Live
+        from rich.text import Text
+
+        with Live(console=err, refresh_per_second=4, transient=True) as live:
+            while not self._over.wait(0.25):
+                live.update(Text(self.line()))
+
+    def _lines(self) -> None:
+        while not self._over.wait(QUIET_SECONDS):
+            print(self.line(), file=sys.stderr, flush=True)

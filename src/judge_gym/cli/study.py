@@ -1,0 +1,342 @@
+"""Verbs over studies: begin, plan, run, look, export, forget."""
+
+import shlex
+import sys
+from collections.abc import Mapping
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from judge_gym.cli.app import (
+    AsJson,
+    NoSet,
+    Series,
+    Set,
+    Target,
+    app,
+    carry_out,
+    end,
+    make_folder,
+    notes,
+    open_lab,
+    overrides,
+    print_report,
+    same_command,
+    show_result,
+    write_page,
+)
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for database, exports and report.")] = Path(
+        "demo-out"
+    ),
+    json: AsJson = False,
+) -> None:
+    """Run the whole pipeline on simulated judges: no key, no network, no cost."""
+    from judge_gym.cli import display
+
+    make_folder(out)
+    with open_lab(f"sqlite:///{out / 'lab.db'}") as lab, as_file(files("judge_gym.demo")) as folder:
+        result = carry_out(lambda watch: lab.run(folder / "study.yaml", watch=watch), quiet=json)
+        lab.export(["demo"], out / "samples.csv")
+        lab.export(["demo"], out / "samples.parquet", format="parquet")
+        report = lab.report("demo")
+        (out / "report.html").write_text(report.html(), encoding="utf-8")
+        if json:
+            files_written = {
+                name: str(out / name)
+                for name in ("lab.db", "samples.csv", "samples.parquet", "report.html")
+            }
+            display.print_json({**result.to_json(), "simulated": True, "files": files_written})
+        else:
+            print_report(report)
+            display.out.print(
+                f"\nreport:  {out / 'report.html'}\nsamples: {out / 'samples.csv'}, samples.parquet"
+            )
+    end(result, f"judge-gym demo --out {shlex.quote(str(out))}", quiet=json)
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder to write into.")] = Path(),
+    example: Annotated[
+        str, typer.Option(help="pilot (contested concepts) or review (code review).")
+    ] = "pilot",
+) -> None:
+    """Write a commented study to start from, with evidence to try it on."""
+    examples = {
+        "pilot": ["pilot.yaml", "valdoria.jsonl", "norvessa.jsonl"],
+        "review": ["review.yaml", "reviews.jsonl", "rubric.json"],
+    }
+    if example not in examples:
+        raise DesignError(unknown("example", example, examples), choices=examples)
+    make_folder(folder)
+    study = folder / examples[example][0]
+    taken = [folder / name for name in examples[example] if (folder / name).exists()]
+    if taken:
+        raise ConflictError(f"{taken[0]} is there already; choose another folder")
+    for name in examples[example]:
+        (folder / name).write_text(
+            (files("judge_gym.demo") / name).read_text(encoding="utf-8"), encoding="utf-8"
+        )
+    typer.echo(f"wrote {', '.join(str(folder / name) for name in examples[example])}")
+    typer.echo(
+        f"next: judge-gym plan {study}\n      judge-gym run {study}\n      judge-gym report {study}"
+    )
+
+
+@app.command()
+def plan(target: Target, set: Set = NoSet, series: Series = None, json: AsJson = False) -> None:
+    """Say what a study will ask, cost and take, before anything is paid."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        plan, prepared = lab.plan(target, overrides=overrides(set), series=series)
+    stages: dict[str, Any] = {name: stage for name, stage in plan.stages.items()}
+    stages["all"] = plan.total()
+    fields = (
+        "calls",
+        "in_ledger",
+        "to_pay",
+        "shared",
+        "input_tokens",
+        "output_tokens",
+        "usd",
+        "seconds",
+    )
+    if json:
+        display.print_json(
+            {
+                "study": prepared.study,
+                "experiments": [{"tag": tag, **counts} for tag, counts in plan.experiments.items()],
+                "stages": {
+                    name: {field: getattr(stage, field) for field in fields}
+                    for name, stage in stages.items()
+                },
+                "folded": dict(prepared.sweep.folded),
+                "skipped_swaps": list(prepared.sweep.skipped_swaps),
+                "warnings": list(prepared.warnings),
+            }
+        )
+        return
+    display.table(
+        f"{len(plan.experiments)} experiments",
+        [{"tag": tag, **counts} for tag, counts in plan.experiments.items()],
+    )
+    display.table(
+        "calls by stage; tokens, cost and time are of what is still to pay",
+        [
+            {
+                "stage": name,
+                **{field: getattr(stage, field) for field in fields[:-1]},
+                "time": display.duration(stage.seconds),
+            }
+            for name, stage in stages.items()
+        ],
+        note="shared: the same question as one counted; usd –: the price of a model is unknown",
+    )
+    notes(
+        *(
+            f"{tag} is the same experiment as {other}"
+            for tag, other in prepared.sweep.folded.items()
+        ),
+        *(
+            f"no swap for {tag}: its judge does not write its own rubric"
+            for tag in prepared.sweep.skipped_swaps
+        ),
+        *prepared.warnings,
+    )
+
+
+@app.command()
+def run(
+    target: Target,
+    set: Set = NoSet,
+    series: Series = None,
+    new_run: Annotated[
+        bool, typer.Option("--new-run", help="Begin a new run where one is finished.")
+    ] = False,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Replicates per cell, over the study's.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Carry out a study; interrupt it with Ctrl-C, continue it with the same command."""
+    with open_lab() as lab:
+        result = carry_out(
+            lambda watch: lab.run(
+                target,
+                overrides=overrides(set),
+                series=series,
+                new_run=new_run,
+                samples=samples,
+                watch=watch,
+            ),
+            quiet=json,
+        )
+    show_result(result, json)
+    end(result, same_command(), quiet=json)
+
+
+@app.command()
+def status(
+    target: Annotated[
+        str | None, typer.Argument(help="A study's name or an experiment's tag; all if none.")
+    ] = None,
+    type: Annotated[
+        str | None, typer.Option(help="Only tasks of this type: ecc, control, benchmark.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Show how far experiments are."""
+    from judge_gym.cli import display
+
+    if type not in (None, "ecc", "control", "benchmark"):
+        raise DesignError(
+            unknown("task type", type, ["ecc", "control", "benchmark"]),
+            choices=["ecc", "control", "benchmark"],
+        )
+    with open_lab() as lab:
+        if target is None:
+            rows = lab.list_experiments(task_type=type)
+        else:
+            name = lab._study_name(target)
+            rows = lab.list_experiments(study=name, task_type=type) or [
+                lab.get_experiment_summary(name)
+            ]
+    if json:
+        display.print_json(rows)
+        return
+    if not rows:
+        typer.echo(
+            "no experiments yet; 'judge-gym init' writes a study, 'judge-gym run STUDY' runs it"
+        )
+    display.table("", [line for row in rows for line in _status_lines(row)])
+
+
+def _status_lines(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    from judge_gym.engine import WORKFLOWS
+
+    if not row["runs"]:
+        return [
+            {
+                "tag": row["tag"],
+                "status": "pending",
+                "series": "",
+                **dict.fromkeys(WORKFLOWS, ""),
+                "unread": "",
+            }
+        ]
+    return [
+        {
+            "tag": row["tag"],
+            "status": run["status"],
+            "series": run["series"],
+            **{stage: f"{run['done'][stage]}/{run['wanted'][stage]}" for stage in WORKFLOWS},
+            "unread": ", ".join(
+                f"{n} {name}" for name, n in run["statuses"].items() if name != "scored"
+            ),
+        }
+        for run in row["runs"]
+    ]
+
+
+@app.command()
+def report(
+    target: Target,
+    out: Annotated[Path | None, typer.Option(help="Write the HTML page here.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Report on a study: text here, and with --out a self-contained HTML page with figures."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        made = lab.report(target)
+    if out is not None:
+        write_page(out, made.html())
+    if json:
+        tables = {
+            table.title: table.frame.astype(object)
+            .where(table.frame.notna(), None)
+            .to_dict("records")
+            for table in made.tables
+        }
+        display.print_json(
+            {
+                "title": made.title,
+                "banner": made.banner,
+                "facts": made.facts,
+                "warnings": made.warnings,
+                "tables": tables,
+            }
+        )
+        return
+    print_report(made)
+    if out is not None:
+        typer.echo(f"\nwrote {out}")
+
+
+@app.command()
+def export(
+    tags: Annotated[
+        list[str] | None, typer.Argument(help="Tags or studies; everything if none.")
+    ] = None,
+    format: Annotated[str, typer.Option(help="csv or parquet.")] = "csv",
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; CSV goes to standard output without it.")
+    ] = None,
+) -> None:
+    """Write one tidy row per sample, with a column per knob."""
+    if format not in ("csv", "parquet"):
+        raise DesignError(unknown("format", format, ["csv", "parquet"]), choices=["csv", "parquet"])
+    if out is None and format == "parquet":
+        raise DesignError("parquet needs --out FILE")
+    with open_lab() as lab:
+        if out is None:
+            sys.stdout.write(str(lab.samples(*(tags or [])).to_csv(index=False)))
+            return
+        try:
+            rows = lab.export(tags or [], out, format=format)
+        except OSError as fault:
+            raise NotFoundError(f"{out} cannot be written: {fault}") from fault
+    typer.echo(f"wrote {rows:,} rows to {out}", err=True)
+
+
+@app.command()
+def usage(
+    study: Annotated[str | None, typer.Argument(help="Only this study.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Show what was paid, by experiment, stage and model."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        rows = lab.usage(study=study)
+    display.print_json(rows) if json else display.table("", rows)
+
+
+@app.command()
+def cleanup(
+    tag: Annotated[str, typer.Argument(help="The experiment's tag.")],
+    ledger: Annotated[
+        bool, typer.Option("--ledger", help="Delete the calls that only it used, too.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Even if it may be running.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Forget an experiment's runs, samples and probes; the ledger keeps every answer."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        counts = lab.cleanup(tag, ledger=ledger, force=force)
+    if json:
+        display.print_json(counts)
+        return
+    typer.echo("deleted " + ", ".join(f"{n} {name}" for name, n in counts.items()))
+    if not ledger:
+        typer.echo("the ledger keeps every answer: running it again pays for nothing")

@@ -1,0 +1,105 @@
+"""Verbs that describe and keep: axes, database, ledger, simulated judges."""
+
+from typing import Annotated
+
+import typer
+
+from judge_gym.cli.app import AsJson, app, open_lab, settings
+from judge_gym.errors import NotFoundError
+
+
+@app.command()
+def axes(
+    json: AsJson = False,
+    markdown: Annotated[bool, typer.Option(help="Print the page of the docs.")] = False,
+    schema: Annotated[bool, typer.Option(help="Print the JSON Schema of a design.")] = False,
+) -> None:
+    """List every knob with its levels and its research question."""
+    from judge_gym.axes import Design
+    from judge_gym.cli import display, reference
+
+    if schema:
+        display.print_json(Design.model_json_schema())
+    elif markdown:
+        typer.echo(reference.axes_page(), nl=False)
+    elif json:
+        display.print_json(
+            [
+                {
+                    name: getattr(knob, name)
+                    for name in ("path", "levels", "open", "default", "question", "cite")
+                }
+                for knob in Design.knobs().values()
+            ]
+        )
+    else:
+        rows = [
+            {"knob": k.path, "levels (default first)": reference.levels(k), "question": k.question}
+            for k in Design.knobs().values()
+        ]
+        display.table("", rows)
+
+
+db_app = typer.Typer(help="The database.", no_args_is_help=True)
+ledger_app = typer.Typer(help="The ledger of calls.", no_args_is_help=True)
+sim_app = typer.Typer(help="Simulated judges.", no_args_is_help=True)
+app.add_typer(db_app, name="db")
+app.add_typer(ledger_app, name="ledger")
+app.add_typer(sim_app, name="sim")
+
+
+@db_app.command("upgrade")
+def upgrade() -> None:
+    """Bring the database's schema to this version's."""
+    from judge_gym.store.database import open_database
+
+    before, after = open_database(settings["db"], prepare=False).upgrade()
+    typer.echo(
+        f"schema {before or 'none'} -> {after}" if before != after else f"schema {after} is current"
+    )
+
+
+@ledger_app.command("show")
+def show_call(call_id: int, json: AsJson = False) -> None:
+    """Print what was asked in a call, and every attempt at an answer."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        messages, attempts = lab.store.ledger.transcript(call_id)
+    if not messages:
+        raise NotFoundError(f"there is no call {call_id}")
+    if json:
+        asked = [{"role": message.role, "content": message.content} for message in messages]
+        display.print_json(
+            {"call": call_id, "messages": asked, "attempts": [dict(row) for row in attempts]}
+        )
+        return
+    for message in messages:
+        typer.echo(f"--- {message.role}\n{message.content}\n")
+    for row in attempts:
+        typer.echo(
+            f"--- attempt {row['id']} ({row['reported_model'] or row['error']}, {row['finish']})"
+            f"\n{row['body'] or ''}\n"
+        )
+
+
+@sim_app.command("list")
+def list_simulated(json: AsJson = False) -> None:
+    """List the presets, and the parameters that `sim:NAME?parameter=value` takes."""
+    from judge_gym.cli import display
+    from judge_gym.models.simulated import PRESETS, Temper
+
+    if json:
+        display.print_json({name: temper.model_dump() for name, temper in PRESETS.items()})
+        return
+    display.table(
+        "presets",
+        [{"model": f"sim:{name}", **temper.model_dump()} for name, temper in PRESETS.items()],
+    )
+    display.table(
+        "parameters",
+        [
+            {"parameter": name, "default": field.default, "meaning": field.description}
+            for name, field in Temper.model_fields.items()
+        ],
+    )

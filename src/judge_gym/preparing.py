@@ -1,0 +1,105 @@
+"""From what a user names, a study file or a tag, to experiments with their evidence and targets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from judge_gym.axes import expand
+from judge_gym.errors import NotFoundError
+from judge_gym.models import Registry
+from judge_gym.records import Pool, Window
+from judge_gym.sources import load_files, load_rubric
+from judge_gym.store import Store, Targets
+from judge_gym.studies import (
+    BudgetSpec,
+    Experiment,
+    PoolSpec,
+    Study,
+    Sweep,
+    experiments,
+    read_study,
+)
+
+STUDY_SUFFIXES = (".yaml", ".yml")
+USUAL = Targets(samples=5, rivals=(), probe=True, tolerance=0.05)
+"""What an experiment that no study asked for is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A target of a verb, ready to be planned or carried out."""
+
+    study: str
+    sweep: Sweep
+    targets: Mapping[str, Targets]
+    budget: BudgetSpec
+    warnings: tuple[str, ...]
+
+
+def prepare_file(path: Path, models: Registry, overrides: Mapping[str, Any]) -> Prepared:
+    """A study file with its evidence and rubrics; they get their rows when it is run."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise NotFoundError(f"the study file {path} cannot be read: {fault}") from fault
+    study = read_study(text, str(path), resolve=models.resolve, overrides=overrides)
+    warnings: list[str] = []
+    pools = {
+        name: _pool(name, spec, path.parent, warnings) for name, spec in study.evidence.items()
+    }
+    rubrics = {
+        task.rubric: load_rubric(path.parent / task.rubric, task.concept, "")
+        for task in study.tasks
+        if task.rubric
+    }
+    shown = [knob for name, value in overrides.items() for knob in expand(name, value)]
+    sweep = experiments(study, pools, rubrics, shown=shown)
+    targets = {
+        made.tag: Targets(study.samples, study.rivals(made.design), study.probe, study.tolerance)
+        for made in sweep.experiments
+    }
+    warnings += _kin(study, sweep, models)
+    return Prepared(study.study, sweep, targets, study.budget, tuple(warnings))
+
+
+def prepare_tags(target: str, store: Store) -> Prepared:
+    """Experiments that are in the store, by study or by tag; each once, whatever its names."""
+    rows = store.queries.tags(study=target) or store.queries.tags(tags=[target])
+    named: dict[str, Experiment] = {}
+    for row in rows:
+        experiment, _ = store.runs.find_experiment(row["tag"])
+        named.setdefault(experiment.digest, experiment)
+    targets = {made.tag: store.runs.targets(made) or USUAL for made in named.values()}
+    return Prepared(rows[0]["study"], Sweep(tuple(named.values())), targets, BudgetSpec(), ())
+
+
+def _pool(name: str, spec: PoolSpec, folder: Path, warnings: list[str]) -> Pool:
+    loaded = load_files(spec.files, folder)
+    if loaded.duplicates:
+        warnings.append(f"evidence {name!r}: {loaded.duplicates} duplicate texts were left out")
+    given = spec.window
+    window = Window(given.country, given.start, given.end) if given else None
+    # A plan tells items apart before they have rows.
+    items = tuple(replace(item, id=-number) for number, item in enumerate(loaded.items, 1))
+    return Pool(items, window)
+
+
+def _kin(study: Study, sweep: Sweep, models: Registry) -> list[str]:
+    """Warnings about editors and critics of a judge's family."""
+    judges = {models.card(judge).family: judge for judge in study.judges}
+    roles = {
+        (role, model)
+        for design in (made.design for made in sweep.experiments)
+        for role, model in (
+            ("evidence.editor", design.evidence.resolve().editor),
+            ("rubric.critic", design.rubric.resolve(design.judge.model).critic),
+        )
+        if model is not None
+    }
+    families = [(role, model, models.card(model).family) for role, model in sorted(roles)]
+    return [
+        f"{role} {model} is of the family of the judge {judges[family]}"
+        for role, model, family in families
+        if family in judges
+    ]

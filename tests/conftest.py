@@ -1,0 +1,125 @@
+"""What tests share: a lab on its own SQLite file, a small study, models that do as they are told."""
+
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from judge_gym.lab import Lab
+from judge_gym.models import ModelCard
+from judge_gym.records import Completion, Request
+from judge_gym.store import Store
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+REQUIRE_ALL = os.environ.get("REQUIRE") == "all"
+TEXTS = {
+    "calm": "The budget was adopted unanimously and published in full. The vote took place as scheduled.",
+    "tense": "The regulator warned two stations and fined one. A bill that narrowed access is under review.",
+    "harsh": "Judges were dismissed by decree, an editor was detained and a newspaper was banned.",
+}
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests reach loopback and nothing else."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if isinstance(address, tuple) and address[0] not in LOOPBACK:
+            raise AssertionError(f"a test reached for {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A store on a file of its own."""
+    opened = Store.open(f"sqlite:///{tmp_path / 'lab.db'}")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    """A lab on a file of its own."""
+    with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def write_study(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a small valid study, with any key replaced, and the evidence that it names."""
+
+    def write(name: str = "study.yaml", **changes: Any) -> Path:
+        lines = [f'{{"title": "{title}", "text": "{text}"}}' for title, text in TEXTS.items()]
+        (tmp_path / "evidence.jsonl").write_text("\n".join(lines))
+        study: dict[str, Any] = {
+            "study": "small",
+            "seed": 3,
+            "samples": 2,
+            "evidence": {"here": {"files": "evidence.jsonl", "window": {"country": "Valdoria"}}},
+            "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
+            "judges": ["sim:balanced", "sim:strict"],
+            "design": {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"},
+        }
+        study.update(changes)
+        path = tmp_path / name
+        path.write_text(
+            yaml.safe_dump({k: v for k, v in study.items() if v is not None}, sort_keys=False)
+        )
+        return path
+
+    return write
+
+
+class Scripted:
+    """Models that answer with what a function says of each request, and count what they are asked."""
+
+    def __init__(self, answer: Callable[[Request], Completion | str | Exception]) -> None:
+        self.answer = answer
+        self.asked: list[Request] = []
+        self.id = "sim:scripted"
+
+    def open(self, id: str) -> "Scripted":
+        return self
+
+    def card(self, id: str) -> ModelCard:
+        return ModelCard(id, *id.split(":", 1), family="scripted", simulated=True)
+
+    async def complete(self, request: Request) -> Completion:
+        self.asked.append(request)
+        said = self.answer(request)
+        if isinstance(said, Exception):
+            raise said
+        if isinstance(said, str):
+            return Completion(said, "stop", request.model, 10, 5, 0.001)
+        return said
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip, or with REQUIRE=all fail, what needs a program that is not there."""
+    for item in items:
+        for mark in item.iter_markers("needs"):
+            tool = mark.args[0]
+            if shutil.which(tool) is None and not REQUIRE_ALL:
+                item.add_marker(pytest.mark.skip(reason=f"{tool} is not installed"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """With REQUIRE=all a missing program is a failure."""
+    for mark in item.iter_markers("needs"):
+        if shutil.which(mark.args[0]) is None and REQUIRE_ALL:
+            pytest.fail(f"{mark.args[0]} is not installed, and REQUIRE=all asks for it")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Name what was skipped for want of a program, and count it."""
+    reasons = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", [])]
+    for reason in sorted(set(reasons)):
+        terminalreporter.write_line(f"skipped {reasons.count(reason)}: {reason}")
