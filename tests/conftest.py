@@ -1,4 +1,4 @@
-"""What tests share: a lab on its own SQLite file, a small study, models that do as they are told."""
+"""What tests share: a lab on its own file, a small study, models that do as they are told."""
 
 import os
 import shutil
@@ -18,8 +18,8 @@ from judge_gym.store import Store
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 REQUIRE_ALL = os.environ.get("REQUIRE") == "all"
 TEXTS = {
-    "calm": "The budget was adopted unanimously and published in full. The vote took place as scheduled.",
-    "tense": "The regulator warned two stations and fined one. A bill that narrowed access is under review.",
+    "calm": "The budget was adopted unanimously and published in full, as scheduled.",
+    "tense": "The regulator warned two stations and fined one; a bill is under review.",
     "harsh": "Judges were dismissed by decree, an editor was detained and a newspaper was banned.",
 }
 
@@ -79,7 +79,7 @@ def write_study(tmp_path: Path) -> Callable[..., Path]:
 
 
 class Scripted:
-    """Models that answer with what a function says of each request, and count what they are asked."""
+    """Models that answer as a function says, and keep what they are asked."""
 
     def __init__(self, answer: Callable[[Request], Completion | str | Exception]) -> None:
         self.answer = answer
@@ -90,7 +90,8 @@ class Scripted:
         return self
 
     def card(self, id: str) -> ModelCard:
-        return ModelCard(id, *id.split(":", 1), family="scripted", simulated=True)
+        provider, _, name = id.partition(":")
+        return ModelCard(id, provider, name, family="scripted", simulated=True)
 
     async def complete(self, request: Request) -> Completion:
         self.asked.append(request)
