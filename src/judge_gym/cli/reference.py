@@ -1,5 +1,7 @@
 """Pages of the docs that are generated from what they describe."""
 
+import typer
+
 from judge_gym.axes import Design, Knob, aliases
 
 
@@ -58,7 +60,26 @@ def axes_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def cli_page() -> str:
+    """The page of all commands."""
+    from typer.cli import get_docs_for_click
+    from typer.main import get_command
+
+    from judge_gym.cli import study, upkeep, workflows  # noqa: F401  (they add their verbs)
+    from judge_gym.cli.app import app
+
+    command = get_command(app)
+    page = get_docs_for_click(
+        obj=command, ctx=typer.Context(command), name="judge-gym", title="Commands"
+    )
+    return page.rstrip() + "\n"
+
+
 def _shown(level: object) -> str:
     if isinstance(level, bool):
         return str(level).lower()
     return "unset" if level is None else str(level) or "empty"
+
+
+if __name__ == "__main__":
+    typer.echo(cli_page(), nl=False)

@@ -89,15 +89,16 @@ class Pipeline:
         """The five workflows."""
         own_targets, rival_targets = rubric_authors(self.run)
         self._announce(own_targets, rival_targets)
-        texts = await self.evidence()
-        own = await self.rubrics("rubric", own_targets)
-        if "score" in self.workflows:
+        does = set(self.workflows)
+        texts = await self.evidence() if does - {"rubric"} else {}
+        own = await self.rubrics("rubric", own_targets) if does & {"rubric", "score"} else []
+        if "score" in does:
             await self.score("score", texts, own)
-        rivals = await self.rubrics("swap", rival_targets)
-        if "swap" in self.workflows:
+        if "swap" in does:
+            rivals = await self.rubrics("swap", rival_targets)
             await self.score("swap", texts, rivals)
-        if "probe" in self.workflows and self.run.probe:
-            await self.probe(texts, [*own, *rivals])
+        if "probe" in does and self.run.probe:
+            await self.probe(texts)
 
     def _announce(self, own: Sequence[RubricTarget], rivals: Sequence[RubricTarget]) -> None:
         """Say how much there is to do, as far as it is known."""
@@ -173,8 +174,6 @@ class Pipeline:
         found = self.store.materials.find_rubric(key=key)
         if not isinstance(found, Rubric):
             if workflow not in self.workflows:
-                if workflow == "swap":  # rivals' rubrics matter only to what swaps
-                    return None
                 raise ConflictError(
                     f"{experiment.tag}: {target.author} has written no rubric of "
                     f"{experiment.design.rubric.scale} stages for {target.concept!r}; make it: "
@@ -255,11 +254,11 @@ class Pipeline:
 
     # --- W5 --------------------------------------------------------------------------------------
 
-    async def probe(self, texts: dict[int, str], rubrics: Iterable[Rubric]) -> None:
+    async def probe(self, texts: dict[int, str]) -> None:
         """Ask about every scored verdict that has no probe yet."""
         experiment = self.run.experiment
         stage = Prober(experiment.design, experiment.seed, self.run.series)
-        by_id = {rubric.id: rubric for rubric in rubrics}
+        by_id = self.store.runs.rubrics(self.run)
         same = experiment.design.probe.resolve().same_context
         after = 0
         while page := self.store.runs.unprobed(self.run, by_id, after, CHUNK, answers=same):

@@ -203,6 +203,14 @@ class Runs:
                 self._database.insert(t.run_rubrics).values(row).on_conflict_do_nothing()
             )
 
+    def rubrics(self, run: Run) -> dict[int, Rubric]:
+        """The rubrics that a run scores under."""
+        query = sa.select(t.run_rubrics.c.rubric_id).where(t.run_rubrics.c.run_id == run.id)
+        with self._database.begin() as connection:
+            ids = connection.scalars(query).all()
+        found = [self._materials.find_rubric(id=id) for id in ids]
+        return {rubric.id: rubric for rubric in found if isinstance(rubric, Rubric)}
+
     def delete_experiment(self, tag: str, *, ledger: bool) -> dict[str, int]:
         """Forget an experiment's runs and rows; with `ledger`, the calls that only it used."""
         experiment, _ = self.find_experiment(tag)

@@ -1,0 +1,5 @@
+"""`python -m judge_gym` is the command line."""
+
+from judge_gym.cli import main
+
+main()
