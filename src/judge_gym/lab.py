@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judge_gym.axes import Design, expand
-from judge_gym.engine import WORKFLOWS, Engine, Plan, Tally, Workflow, makers
-from judge_gym.errors import ConflictError, DesignError, JudgeGymError
+from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Plan, Result, Tally, Workflow, makers
+from judge_gym.errors import ConflictError, DesignError
 from judge_gym.models import Registry
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags
 from judge_gym.records import Pool, TaskType, Window
@@ -27,45 +27,6 @@ if TYPE_CHECKING:
     from judge_gym.analysis.report import Report
 
 Watch = Callable[[Sequence[Tally]], None]
-FINISHED = ("complete", "complete-with-failures")
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """What became of one run."""
-
-    tag: str
-    run: int
-    status: str
-    counts: Mapping[str, int]
-    """Samples by verdict status."""
-    calls: int
-    """Paid for by this command."""
-    reused: int
-    usd: float
-    within_tolerance: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What became of a study, or of some experiments."""
-
-    study: str
-    status: str
-    runs: tuple[RunResult, ...]
-    warnings: tuple[str, ...]
-    stopped: JudgeGymError | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The result as `--json` prints it."""
-        fields = ("tag", "run", "status", "counts", "calls", "reused", "usd")
-        runs = [{name: getattr(run, name) for name in fields} for run in self.runs]
-        return {
-            "study": self.study,
-            "status": self.status,
-            "runs": runs,
-            "warnings": list(self.warnings),
-        }
 
 
 class Lab:
@@ -175,17 +136,7 @@ class Lab:
                 )
             )
         execution = self.engine.execute(runs, workflows, budget=prepared.budget, watch=watch)
-        results = tuple(
-            self._result(run, tally) for run, tally in zip(runs, execution.tallies, strict=True)
-        )
-        warnings = [*prepared.warnings, *(w for tally in execution.tallies for w in tally.warnings)]
-        return Result(
-            prepared.study,
-            _overall(results),
-            results,
-            tuple(dict.fromkeys(warnings)),
-            execution.stopped,
-        )
+        return execution.result(prepared.study, prepared.warnings)
 
     def _save(self, experiment: Experiment, study: str) -> Experiment:
         """Give an experiment and what it stands on their rows."""
@@ -195,21 +146,6 @@ class Lab:
         saved = replace(experiment, task=replace(task, pool=pool, rubric=rubric))
         self.store.runs.save_experiment(saved, study)
         return saved
-
-    def _result(self, run: Run, tally: Tally) -> RunResult:
-        progress = next(
-            p for p in self.store.queries.progress(run.experiment.tag) if p.run_id == run.id
-        )
-        return RunResult(
-            tag=run.experiment.tag,
-            run=run.id,
-            status=progress.status,
-            counts=progress.statuses,
-            calls=tally.paid,
-            reused=tally.reused,
-            usd=tally.usd,
-            within_tolerance=progress.failed_share <= run.tolerance,
-        )
 
     # --- the blueprint's main --------------------------------------------------------------------
 
@@ -351,12 +287,12 @@ class Lab:
             return self.store.queries.tags()
         rows: dict[str, dict[str, Any]] = {}
         for target in targets:
-            name = self._study_name(target)
+            name = self.study_name(target)
             found = self.store.queries.tags(study=name) or self.store.queries.tags(tags=[name])
             rows |= {row["tag"]: row for row in found}
         return list(rows.values())
 
-    def _study_name(self, target: str) -> str:
+    def study_name(self, target: str) -> str:
         """The name in a study file, or the target itself."""
         path = Path(target)
         if path.suffix not in STUDY_SUFFIXES:
@@ -382,7 +318,7 @@ class Lab:
 
         from judge_gym.analysis.report import build_report
 
-        name = self._study_name(target)
+        name = self.study_name(target)
         study = bool(self.store.queries.tags(study=name))
         usage = (
             self.store.queries.usage(study=name)
@@ -427,17 +363,6 @@ class Lab:
                     f"{tag} may be running now ({unfinished[0].status}); stop it, or use --force"
                 ) from None
         return self.store.runs.delete_experiment(tag, ledger=ledger)
-
-
-def _overall(runs: Sequence[RunResult]) -> str:
-    """The status of a study: its worst run's."""
-    statuses = {run.status for run in runs}
-    if "failed" in statuses or any(not run.within_tolerance for run in runs):
-        return "failed"
-    unfinished = [run.status for run in runs if run.status not in FINISHED]
-    if unfinished:
-        return unfinished[0]
-    return "complete-with-failures" if "complete-with-failures" in statuses else "complete"
 
 
 def _progress(progress: Progress) -> dict[str, Any]:

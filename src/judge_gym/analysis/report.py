@@ -22,8 +22,9 @@ SIMULATED = "All judges were simulated: these numbers show the instrument, not a
 PARTLY_SIMULATED = "Some judges were simulated: {models}."
 BIASED = (
     "Raw P is biased upward at few replicates: two identical judges average 0.2 to 0.3 bits at "
-    "five samples a cell. Each judge used its own rubric, so P measures judge and rubric together."
+    "five samples a cell."
 )
+OWN_RUBRICS = " Judges used their own rubrics, so P measures judge and rubric together."
 CELL = ["task", "variant", JUDGE]
 
 
@@ -92,7 +93,11 @@ def build_report(
             "0 is the first stage, 1 the last; 95 % t interval over evidence items.",
             means,
         ),
-        Table("Raw polarization", BIASED, polarization),
+        Table(
+            "Raw polarization",
+            BIASED + (OWN_RUBRICS if (own["rubric.author"] == "own").any() else ""),
+            polarization,
+        ),
         Table(
             "Rubric quality", "A critic's scores; null where the rubric was given.", _quality(frame)
         ),

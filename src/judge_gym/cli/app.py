@@ -13,7 +13,8 @@ from typer.core import TyperGroup
 from judge_gym.errors import DesignError, NotFoundError
 
 if TYPE_CHECKING:
-    from judge_gym.lab import Lab, Result
+    from judge_gym.engine import Result
+    from judge_gym.lab import Lab
 
 
 class StageGroup(TyperGroup):

@@ -205,7 +205,7 @@ def status(
         if target is None:
             rows = lab.list_experiments(task_type=type)
         else:
-            name = lab._study_name(target)
+            name = lab.study_name(target)
             rows = lab.list_experiments(study=name, task_type=type) or [
                 lab.get_experiment_summary(name)
             ]

@@ -10,8 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
@@ -19,17 +18,21 @@ from judge_gym.engine.asking import Asker, Models, Stopped, Tally
 from judge_gym.engine.budget import Meter, Spend, spent
 from judge_gym.engine.pipeline import WORKFLOWS, Pipeline, Workflow, makers
 from judge_gym.engine.planning import Plan, Planner, StagePlan
+from judge_gym.engine.results import FINISHED, Execution, Result, RunResult
 from judge_gym.errors import BudgetError, ConflictError, JudgeGymError
 from judge_gym.store import Run, Store
 from judge_gym.studies import BudgetSpec
 
 __all__ = [
+    "FINISHED",
     "WORKFLOWS",
     "Engine",
     "Execution",
     "Models",
     "Plan",
     "Planner",
+    "Result",
+    "RunResult",
     "Spend",
     "StagePlan",
     "Stopped",
@@ -39,16 +42,7 @@ __all__ = [
 ]
 
 RUNS_AT_ONCE = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Execution:
-    """What became of runs that were carried out together."""
-
-    tallies: Sequence[Tally]
-    """One per run, in order."""
-    stopped: JudgeGymError | None
-    """Why it ended early: interrupted, or over budget."""
+T = TypeVar("T")
 
 
 class Engine:
@@ -84,9 +78,11 @@ class Engine:
             tallies = [Tally() for _ in runs]
             watch(tallies)
             try:
-                return _in_own_loop(self._execute(runs, workflows, budget, tallies))
+                stopped = _in_own_loop(self._execute(runs, workflows, budget, tallies))
             except asyncio.CancelledError:  # the second Ctrl-C
-                return Execution(tallies, Stopped("interrupted"))
+                stopped = Stopped("interrupted")
+        progress = [self._store.queries.run_progress(run.id, run.experiment.tag) for run in runs]
+        return Execution(runs, tallies, progress, stopped)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -112,7 +108,8 @@ class Engine:
         workflows: Collection[Workflow],
         budget: BudgetSpec,
         tallies: Sequence[Tally],
-    ) -> Execution:
+    ) -> JudgeGymError | None:
+        """Carry out runs side by side; why they were stopped, if they were."""
         studies = {run.study for run in runs}
         usage = [row for study in studies for row in self._store.queries.usage(study=study)]
         meter = Meter(budget, spent(usage))
@@ -121,25 +118,30 @@ class Engine:
         asker = Asker(self._store.ledger, self._models, meter, concurrency=self._concurrency)
         room = asyncio.Semaphore(RUNS_AT_ONCE)
 
-        async def carry_out(run: Run, tally: Tally) -> None:
+        pipelines = [
+            Pipeline(self._store, asker, run, tally, workflows)
+            for run, tally in zip(runs, tallies, strict=True)
+        ]
+        for pipeline in pipelines:
+            pipeline.announce()
+
+        async def carry_out(pipeline: Pipeline) -> None:
             async with room:
                 try:
-                    await Pipeline(self._store, asker, run, tally, workflows).carry_out()
+                    await pipeline.carry_out()
                 except JudgeGymError as fault:
                     asker.stop(fault)  # the others end too, after what they have in flight
                     raise
 
         with _first_interrupt(lambda: asker.stop(Stopped("interrupted"))):
             ended = await asyncio.gather(
-                *(carry_out(run, tally) for run, tally in zip(runs, tallies, strict=True)),
-                return_exceptions=True,
+                *(carry_out(pipeline) for pipeline in pipelines), return_exceptions=True
             )
         faults = [fault for fault in ended if isinstance(fault, BaseException)]
         grave = [fault for fault in faults if not isinstance(fault, Stopped | BudgetError)]
         if grave:
             raise grave[0]
-        stopped = [fault for fault in faults if isinstance(fault, JudgeGymError)]
-        return Execution(tallies, stopped[0] if stopped else None)
+        return next((fault for fault in faults if isinstance(fault, JudgeGymError)), None)
 
 
 def models_of(run: Run, workflows: Collection[Workflow]) -> set[str]:
@@ -177,7 +179,7 @@ def _first_interrupt(stop: Callable[[], None]) -> Iterator[None]:
         loop.remove_signal_handler(signal.SIGINT)
 
 
-def _in_own_loop(work: Coroutine[Any, Any, Execution]) -> Execution:
+def _in_own_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end, also from a notebook, whose thread has a loop already."""
     try:
         asyncio.get_running_loop()

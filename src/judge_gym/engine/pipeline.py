@@ -88,7 +88,6 @@ class Pipeline:
     async def carry_out(self) -> None:
         """The five workflows."""
         own_targets, rival_targets = rubric_authors(self.run)
-        self._announce(own_targets, rival_targets)
         does = set(self.workflows)
         texts = await self.evidence() if does - {"rubric"} else {}
         own = await self.rubrics("rubric", own_targets) if does & {"rubric", "score"} else []
@@ -100,8 +99,9 @@ class Pipeline:
         if "probe" in does and self.run.probe:
             await self.probe(texts)
 
-    def _announce(self, own: Sequence[RubricTarget], rivals: Sequence[RubricTarget]) -> None:
-        """Say how much there is to do, as far as it is known."""
+    def announce(self) -> None:
+        """Say how much there is to do, as far as it is known before it is done."""
+        own, rivals = rubric_authors(self.run)
         cells = len(self.run.experiment.task.pool.items) * self.run.samples
         scores, swaps = max(1, len(own)) * cells, len(rivals) * cells
         wanted = {

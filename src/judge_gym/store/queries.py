@@ -92,23 +92,25 @@ class Queries:
 
     def progress(self, tag: str) -> list[Progress]:
         """The runs of an experiment, newest last; superseded ones are left out."""
+        wanted = t.runs.c.digest.in_(sa.select(t.tags.c.digest).where(t.tags.c.tag == tag))
+        return self._progresses(tag, sa.and_(wanted, t.runs.c.superseded.is_(None)))
+
+    def run_progress(self, run_id: int, tag: str) -> Progress:
+        """How far one run is, under the tag that it was started by."""
+        [progress] = self._progresses(tag, t.runs.c.id == run_id)
+        return progress
+
+    def _progresses(self, tag: str, which: sa.ColumnElement[bool]) -> list[Progress]:
+        e = t.experiments.c
+        query = (
+            sa.select(t.runs, e.pool_id, e.design, e.rubric_id)
+            .join(t.experiments, e.digest == t.runs.c.digest)
+            .where(which)
+            .order_by(t.runs.c.id)
+        )
         with self._database.begin() as connection:
-            query = (
-                sa.select(
-                    t.runs,
-                    t.experiments.c.pool_id,
-                    t.experiments.c.design,
-                    t.experiments.c.rubric_id,
-                )
-                .join(t.experiments, t.experiments.c.digest == t.runs.c.digest)
-                .join(t.tags, t.tags.c.digest == t.runs.c.digest)
-                .where(t.tags.c.tag == tag, t.runs.c.superseded.is_(None))
-                .order_by(t.runs.c.id)
-            )
-            return [
-                self._progress(connection, tag, row)
-                for row in connection.execute(query).mappings().all()
-            ]
+            rows = connection.execute(query).mappings().all()
+            return [self._progress(connection, tag, row) for row in rows]
 
     def _progress(self, connection: sa.Connection, tag: str, run: sa.RowMapping) -> Progress:
         items = (

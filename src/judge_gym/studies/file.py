@@ -1,10 +1,7 @@
-"""A study file becomes experiments: tasks x judges x the points of a sweep."""
+"""Reading a study file: YAML, checked key by key, with errors that name file, line and choices."""
 
-import itertools
-import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -13,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge_gym.axes import Design, expand
 from judge_gym.errors import DesignError, unknown
-from judge_gym.records import Pool, Rubric, TaskType, content_hash, digest
+from judge_gym.records import TaskType
 
 Path = tuple[str | int, ...]
 Resolve = Callable[[str], str]
@@ -101,63 +98,6 @@ class Study(_Spec):
             return tuple(other for other in self.judges if other != judge)
         pairs = (pair for pair in self.swap if pair[0] in (judge, "*"))
         return tuple(dict.fromkeys(author for _, author in pairs if author != judge))
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A concept on a pool. A judge never sees type, truth or dose."""
-
-    type: TaskType
-    concept: str
-    pool_name: str
-    pool: Pool
-    rubric: Rubric | None = None
-    dose: float | None = None
-    truth: Mapping[str, Any] | None = None
-
-    @property
-    def country(self) -> str:
-        """The country of the pool's window; empty without one."""
-        return self.pool.window.country if self.pool.window else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """A task under a design: one point of the space."""
-
-    tag: str
-    task: Task
-    design: Design
-    seed: int
-
-    @property
-    def digest(self) -> str:
-        """What makes it this experiment; truth, dose and its names are annotations."""
-        return digest(
-            {
-                "type": self.task.type,
-                "concept": self.task.concept,
-                "country": self.task.country,
-                "pool": self.task.pool.hash,
-                "rubric": self.task.rubric.hash if self.task.rubric else None,
-                "seed": self.seed,
-                "design": self.design.chosen(),
-            }
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """The experiments of a study, and what was folded on the way."""
-
-    experiments: tuple[Experiment, ...]
-    folded: Mapping[str, str] = field(default_factory=dict)
-    """Tags of points that are the same experiment as another, whose tag follows."""
-    skipped_swaps: tuple[str, ...] = ()
-    """Tags that a swap cannot act on, because their judge does not write its own rubric."""
-
-
-# --- reading the file ----------------------------------------------------------------------------
 
 
 def read_study(
@@ -388,138 +328,3 @@ def _fields_at(path: Path) -> set[str]:
     }
     named = [places[part] for part in path if part in places]
     return set((named[-1] if named else Study).model_fields)
-
-
-# --- from study to experiments -------------------------------------------------------------------
-
-
-def points(study: Study) -> list[dict[str, Any]]:
-    """The points of the sweep, each as the knobs in which it differs from the base."""
-    base = {knob: study.design.get(knob, Design.knobs()[knob].default) for knob in study.vary}
-    grid = [
-        dict(zip(study.vary, levels, strict=True))
-        for levels in itertools.product(*study.vary.values())
-    ]
-    if study.sweep == "grid":
-        chosen = grid
-    elif study.sweep == "ablate":
-        chosen = [base, *_neighbours(base, study.vary)]
-    else:
-        rng = random.Random(digest(["sweep", study.seed]))
-        drawn = rng.sample(grid, min(study.sweep.sample, len(grid)))
-        chosen = [near for point in drawn for near in (point, *_neighbours(point, study.vary))]
-    moved = [
-        {knob: level for knob, level in point.items() if level != base[knob]} for point in chosen
-    ]
-    return [point for number, point in enumerate(moved) if point not in moved[:number]]
-
-
-def _neighbours(
-    point: Mapping[str, Any], vary: Mapping[str, Sequence[Any]]
-) -> Iterator[dict[str, Any]]:
-    """Every point that differs in exactly one knob."""
-    for knob, levels in vary.items():
-        yield from ({**point, knob: level} for level in levels if level != point[knob])
-
-
-def experiments(
-    study: Study,
-    pools: Mapping[str, Pool],
-    rubrics: Mapping[str, Rubric],
-    *,
-    shown: Sequence[str] = (),
-) -> Sweep:
-    """Tasks x judges x points.
-
-    Args:
-        study: the checked study.
-        pools: its pools by name, loaded.
-        rubrics: its given rubrics by file name, loaded.
-        shown: knobs of the base that a tag must show, because they were set from outside.
-    """
-    made: dict[str, Experiment] = {}
-    tags: set[str] = set()
-    folded: dict[str, str] = {}
-    skipped: list[str] = []
-    used: set[str] = set()
-    for spec, judge, point in itertools.product(study.tasks, study.judges, points(study)):
-        truth = spec.truth.model_dump(exclude_none=True) if spec.truth else None
-        task = Task(
-            spec.type,
-            spec.concept,
-            spec.evidence,
-            pools[spec.evidence],
-            rubrics[spec.rubric] if spec.rubric else None,
-            spec.dose,
-            truth,
-        )
-        if task.rubric:
-            rubric = replace(task.rubric, concept=task.concept, country=task.country)
-            task = replace(task, rubric=rubric)
-        chosen = {**_task_defaults(task), **study.design, **point, "judge.model": judge}
-        idle = _idle(task, Design.of(chosen))
-        used |= {knob for knob in chosen if knob not in idle}
-        design = Design.of(
-            {knob: level for knob, level in chosen.items() if knob not in idle} | _forced(task)
-        )
-        outside = {
-            knob: study.design[knob] for knob in shown if knob in study.design and knob not in point
-        }
-        tag = _tag(study.study, task, judge, {**outside, **point})
-        if tag in tags:
-            raise DesignError(
-                f"two tasks would have the tag {tag!r}; a concept stands once per pool",
-                path=("tasks",),
-            )
-        tags.add(tag)
-        experiment = Experiment(tag, task, design, study.seed)
-        first = made.setdefault(experiment.digest, experiment)
-        if first is not experiment:
-            folded[tag] = first.tag
-        elif study.swap != "none" and design.rubric.author != "own":
-            skipped.append(tag)
-    _refuse_unused(study, used)
-    return Sweep(tuple(made.values()), folded, tuple(skipped))
-
-
-def _task_defaults(task: Task) -> dict[str, Any]:
-    """A benchmark's texts are controlled already, so they are shown as they are."""
-    return {"evidence.view": "raw"} if task.type == "benchmark" else {}
-
-
-def _forced(task: Task) -> dict[str, Any]:
-    return {"rubric.author": "provided"} if task.rubric else {}
-
-
-def _idle(task: Task, design: Design) -> set[str]:
-    """Knobs that cannot act: they return to their default, so such points are one experiment."""
-    prefixes = ["presentation.pair_order"]
-    if task.rubric:
-        prefixes += ["rubric.", "prompt.slots.rubricer.", "prompt.slots.critic."]
-    if design.evidence.view == "raw":
-        prefixes += ["evidence.editor", "prompt.slots.neutralizer."]
-    if design.probe.context == "same":  # the probe goes on in the scorer's conversation
-        prefixes += ["prompt.slots.prober.persona"]
-    return {knob for knob in Design.knobs() if knob.startswith(tuple(prefixes))}
-
-
-def _refuse_unused(study: Study, used: set[str]) -> None:
-    knobs = Design.knobs()
-    for section, given in (("vary", study.vary), ("design", study.design)):
-        for knob, level in given.items():
-            if knob not in used and level != knobs[knob].default:
-                raise DesignError(
-                    f"{knob} acts on no task of this study; leave it out", path=(section, knob)
-                )
-
-
-def _tag(study: str, task: Task, judge: str, shown: Mapping[str, Any]) -> str:
-    parts = [study, _slug(task.concept), task.pool_name, judge]
-    return "/".join([*parts, *(f"{knob}={_slug(level)}" for knob, level in shown.items())])
-
-
-def _slug(value: Any) -> str:
-    text = (
-        str(value).lower() if isinstance(value, bool) else re.sub(r"\s+", "-", str(value).strip())
-    )
-    return text if len(text) <= 48 else f"{text[:39]}~{content_hash(text)[:8]}"

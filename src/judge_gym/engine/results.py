@@ -1,0 +1,89 @@
+"""What became of runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from judge_gym.engine.asking import Tally
+from judge_gym.errors import JudgeGymError
+from judge_gym.store import Progress, Run
+
+FINISHED = ("complete", "complete-with-failures")
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What became of one run."""
+
+    tag: str
+    run: int
+    status: str
+    counts: Mapping[str, int]
+    """Samples by verdict status."""
+    calls: int
+    """Paid for by this command."""
+    reused: int
+    usd: float
+    within_tolerance: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a study, or of some experiments."""
+
+    study: str
+    status: str
+    runs: tuple[RunResult, ...]
+    warnings: tuple[str, ...]
+    stopped: JudgeGymError | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as `--json` prints it."""
+        fields = ("tag", "run", "status", "counts", "calls", "reused", "usd")
+        runs = [{name: getattr(run, name) for name in fields} for run in self.runs]
+        return {
+            "study": self.study,
+            "status": self.status,
+            "runs": runs,
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Runs that were carried out together."""
+
+    runs: Sequence[Run]
+    tallies: Sequence[Tally]
+    progress: Sequence[Progress]
+    stopped: JudgeGymError | None
+    """Why it ended early: interrupted, or over budget."""
+
+    def result(self, study: str, warnings: Sequence[str] = ()) -> Result:
+        """The result for a study."""
+        runs = tuple(
+            RunResult(
+                tag=run.experiment.tag,
+                run=run.id,
+                status=progress.status,
+                counts=progress.statuses,
+                calls=tally.paid,
+                reused=tally.reused,
+                usd=tally.usd,
+                within_tolerance=progress.failed_share <= run.tolerance,
+            )
+            for run, tally, progress in zip(self.runs, self.tallies, self.progress, strict=True)
+        )
+        noted = [*warnings, *(note for tally in self.tallies for note in tally.warnings)]
+        return Result(study, _overall(runs), runs, tuple(dict.fromkeys(noted)), self.stopped)
+
+
+def _overall(runs: Sequence[RunResult]) -> str:
+    """The status of a study: its worst run's."""
+    statuses = {run.status for run in runs}
+    if "failed" in statuses or any(not run.within_tolerance for run in runs):
+        return "failed"
+    unfinished = [run.status for run in runs if run.status not in FINISHED]
+    if unfinished:
+        return unfinished[0]
+    return "complete-with-failures" if "complete-with-failures" in statuses else "complete"
