@@ -63,7 +63,7 @@ class Lab:
             return prepare_file(path, self.models, overrides or {})
         if overrides:
             raise DesignError("--set changes a study file's base design; a tag has its design")
-        return prepare_tags(str(target), self.store)
+        return prepare_tags(str(target), self.store, self.models)
 
     def plan(
         self,
@@ -304,6 +304,8 @@ class Lab:
     def export(self, targets: Sequence[str], out: Path, *, format: str = "csv") -> int:
         """Write tidy rows to a file; how many."""
         frame = self.samples(*targets)
+        if frame.empty:
+            raise ConflictError("there are no samples to export yet; run a study first")
         if format == "parquet":
             frame.to_parquet(out, index=False)
         else:

@@ -1,6 +1,6 @@
 """From what a user names, a study file or a tag, to experiments with their evidence and targets."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -59,11 +59,11 @@ def prepare_file(path: Path, models: Registry, overrides: Mapping[str, Any]) -> 
         made.tag: Targets(study.samples, study.rivals(made.design), study.probe, study.tolerance)
         for made in sweep.experiments
     }
-    warnings += _kin(study, sweep, models)
+    warnings += [*_kin(study, sweep, models), *_simulated(study.judges, models)]
     return Prepared(study.study, sweep, targets, study.budget, tuple(warnings))
 
 
-def prepare_tags(target: str, store: Store) -> Prepared:
+def prepare_tags(target: str, store: Store, models: Registry) -> Prepared:
     """Experiments that are in the store, by study or by tag; each once, whatever its names."""
     rows = store.queries.tags(study=target) or store.queries.tags(tags=[target])
     named: dict[str, Experiment] = {}
@@ -71,7 +71,9 @@ def prepare_tags(target: str, store: Store) -> Prepared:
         experiment, _ = store.runs.find_experiment(row["tag"])
         named.setdefault(experiment.digest, experiment)
     targets = {made.tag: store.runs.targets(made) or USUAL for made in named.values()}
-    return Prepared(rows[0]["study"], Sweep(tuple(named.values())), targets, BudgetSpec(), ())
+    judges = dict.fromkeys(made.design.judge.model for made in named.values())
+    notes = tuple(_simulated(judges, models))
+    return Prepared(rows[0]["study"], Sweep(tuple(named.values())), targets, BudgetSpec(), notes)
 
 
 def _pool(name: str, spec: PoolSpec, folder: Path, warnings: list[str]) -> Pool:
@@ -83,6 +85,12 @@ def _pool(name: str, spec: PoolSpec, folder: Path, warnings: list[str]) -> Pool:
     # A plan tells items apart before they have rows.
     items = tuple(replace(item, id=-number) for number, item in enumerate(loaded.items, 1))
     return Pool(items, window)
+
+
+def _simulated(judges: Iterable[str], models: Registry) -> list[str]:
+    """A note that judges are simulated, so that nobody takes the numbers for a real model's."""
+    names = [judge for judge in judges if models.card(judge).simulated]
+    return [f"simulated, not real models: {', '.join(names)}"] if names else []
 
 
 def _kin(study: Study, sweep: Sweep, models: Registry) -> list[str]:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -127,7 +128,7 @@ class Window:
     end: date | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evidence:
     """One text to judge. Truth and metadata are for analysis; no prompt ever holds them."""
 
@@ -140,7 +141,7 @@ class Evidence:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: int = 0
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """The identity of the raw text."""
         return content_hash(self.text)
@@ -156,7 +157,7 @@ class View:
     call_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pool:
     """A frozen, ordered set of evidence."""
 
@@ -164,7 +165,7 @@ class Pool:
     window: Window | None = None
     id: int = 0
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """The identity of the texts in their order."""
         return digest([item.hash for item in self.items])

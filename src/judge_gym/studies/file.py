@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import date
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from judge_gym.axes import Design, expand
 from judge_gym.errors import DesignError, unknown
@@ -89,6 +90,13 @@ class Study(_Spec):
     budget: BudgetSpec = BudgetSpec()
     tolerance: float = Field(0.05, ge=0, le=1)
 
+    _file: str = PrivateAttr("study")
+    _lines: Mapping[Path, int] = PrivateAttr({})
+
+    def located(self) -> AbstractContextManager[None]:
+        """Within this, errors about a place in the study name file and line."""
+        return _located(self._file, self._lines)
+
     def rivals(self, design: Design) -> tuple[str, ...]:
         """Whose rubrics a judge is made to use; none where it does not write its own."""
         judge = design.judge.model
@@ -118,10 +126,21 @@ def read_study(
         where = f"{file}:{mark.line + 1}" if mark else file
         problem = getattr(fault, "problem", None) or "not readable"
         raise DesignError(f"{where}: broken YAML: {problem}") from fault
+    outside = _knobs(overrides, (), resolve)  # not of the file, so without a line
+    with _located(file, lines):
+        study = _check(data, resolve, outside)
+    study._file, study._lines = file, lines
+    return study
+
+
+@contextmanager
+def _located(file: str, lines: Mapping[Path, int]) -> Iterator[None]:
+    """Errors about a place in the file name its line, or that of what is around it."""
     try:
-        return _check(data, resolve, overrides)
+        yield
     except DesignError as fault:
-        line = next((lines[p] for p in _outwards(fault.path) if p in lines), 1)
+        around = (fault.path[:length] for length in range(len(fault.path), -1, -1))
+        line = next((lines[path] for path in around if path in lines), 1)
         raise DesignError(f"{file}:{line}: {fault.message}", choices=fault.choices) from fault
 
 
@@ -155,11 +174,7 @@ def _lines(node: yaml.Node, path: Path = ()) -> Iterator[tuple[Path, int]]:
             yield from below
 
 
-def _outwards(path: Path) -> Iterator[Path]:
-    return (path[:length] for length in range(len(path), -1, -1))
-
-
-def _check(data: Any, resolve: Resolve, overrides: Mapping[str, Any]) -> Study:
+def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
     if not isinstance(data, dict):
         raise DesignError(f"a study is a mapping with the keys {', '.join(Study.model_fields)}")
     try:
@@ -167,7 +182,7 @@ def _check(data: Any, resolve: Resolve, overrides: Mapping[str, Any]) -> Study:
     except ValidationError as fault:
         raise _refusal(fault) from fault
     base = _knobs(study.design, ("design",), resolve)
-    base |= _knobs(overrides, (), resolve)
+    base |= outside
     vary = _levels(study.vary, base, resolve)
     judges = [
         _model(judge, ("judges", number), resolve) for number, judge in enumerate(study.judges)
@@ -178,12 +193,6 @@ def _check(data: Any, resolve: Resolve, overrides: Mapping[str, Any]) -> Study:
         raise DesignError(
             "judge.model is set by `judges`, which are always crossed", path=("vary", "judge.model")
         )
-    for knob in ("evidence.editor", "rubric.critic"):
-        for model in {base.get(knob), *vary.get(knob, [])} & set(judges):
-            raise DesignError(
-                f"{knob} {model!r} is a judge of this study; choose a model outside the panel",
-                path=("design", knob),
-            )
     if "probe.context" in vary and not study.probe:
         raise DesignError(
             "probe.context varies, but probe is false", path=("vary", "probe.context")
@@ -205,11 +214,11 @@ def _check(data: Any, resolve: Resolve, overrides: Mapping[str, Any]) -> Study:
                     path=("swap", number),
                 )
     for number, task in enumerate(study.tasks):
-        _check_task(study, task, ("tasks", number), base)
+        _check_task(study, task, ("tasks", number))
     return study.model_copy(update={"design": base, "vary": vary, "judges": judges, "swap": swap})
 
 
-def _check_task(study: Study, task: TaskSpec, path: Path, base: Mapping[str, Any]) -> None:
+def _check_task(study: Study, task: TaskSpec, path: Path) -> None:
     if task.evidence not in study.evidence:
         raise DesignError(
             unknown("evidence", task.evidence, study.evidence, f"the concept {task.concept!r}"),
@@ -221,11 +230,9 @@ def _check_task(study: Study, task: TaskSpec, path: Path, base: Mapping[str, Any
             f"a task of type {task.type} needs a window at evidence {task.evidence!r}",
             path=("evidence", task.evidence),
         )
-    if task.rubric is None and (
-        task.type == "benchmark" or base.get("rubric.author") == "provided"
-    ):
+    if task.type == "benchmark" and task.rubric is None:
         raise DesignError(
-            f"the task {task.concept!r} needs its rubric: rubric: FILE.json", path=path
+            f"the benchmark {task.concept!r} needs its rubric: rubric: FILE.json", path=path
         )
 
 
@@ -307,6 +314,7 @@ def _refusal(fault: ValidationError) -> DesignError:
             return DesignError(f"{name} is not given", path=path[:-1] or path)
         case "literal_error":
             choices = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
+            choices += {"sweep": ["{sample: K}"], "swap": ["[[JUDGE, AUTHOR], ...]"]}.get(name, [])
             return DesignError(
                 unknown("value", error["input"], choices, name), choices=choices, path=path
             )

@@ -10,7 +10,7 @@ from typing import Any
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError
 from judge_gym.records import Pool, Rubric, TaskType, content_hash, digest
-from judge_gym.studies.file import Study
+from judge_gym.studies.file import Study, TaskSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,49 +111,71 @@ def experiments(
         rubrics: its given rubrics by file name, loaded.
         shown: knobs of the base that a tag must show, because they were set from outside.
     """
+    with study.located():
+        return _experiments(study, pools, rubrics, shown)
+
+
+def _experiments(
+    study: Study,
+    pools: Mapping[str, Pool],
+    rubrics: Mapping[str, Rubric],
+    shown: Sequence[str],
+) -> Sweep:
     made: dict[str, Experiment] = {}
-    tags: set[str] = set()
     folded: dict[str, str] = {}
     skipped: list[str] = []
     used: set[str] = set()
-    for spec, judge, point in itertools.product(study.tasks, study.judges, points(study)):
-        truth = spec.truth.model_dump(exclude_none=True) if spec.truth else None
-        task = Task(
-            spec.type,
-            spec.concept,
-            spec.evidence,
-            pools[spec.evidence],
-            rubrics[spec.rubric] if spec.rubric else None,
-            spec.dose,
-            truth,
-        )
-        if task.rubric:
-            rubric = replace(task.rubric, concept=task.concept, country=task.country)
-            task = replace(task, rubric=rubric)
-        chosen = {**_task_defaults(task), **study.design, **point, "judge.model": judge}
-        idle = _idle(task, Design.of(chosen))
-        used |= {knob for knob in chosen if knob not in idle}
-        design = Design.of(
-            {knob: level for knob, level in chosen.items() if knob not in idle} | _forced(task)
-        )
-        outside = {
-            knob: study.design[knob] for knob in shown if knob in study.design and knob not in point
-        }
-        tag = _tag(study.study, task, judge, {**outside, **point})
-        if tag in tags:
-            raise DesignError(
-                f"two tasks would have the tag {tag!r}; a concept stands once per pool",
-                path=("tasks",),
-            )
-        tags.add(tag)
-        experiment = Experiment(tag, task, design, study.seed)
-        first = made.setdefault(experiment.digest, experiment)
-        if first is not experiment:
-            folded[tag] = first.tag
-        elif study.swap != "none" and design.rubric.author != "own":
-            skipped.append(tag)
+    outside = {knob: study.design[knob] for knob in shown}
+    for number, spec in enumerate(study.tasks):
+        task = _task(spec, pools, rubrics)
+        for judge, point in itertools.product(study.judges, points(study)):
+            chosen = {**_task_defaults(task), **study.design, **point, "judge.model": judge}
+            idle = _idle(task, Design.of(chosen))
+            used |= chosen.keys() - idle
+            active = {knob: level for knob, level in chosen.items() if knob not in idle}
+            design = Design.of(active | _forced(task))
+            _refuse_roles(study, task, design, number)
+            tag = _tag(study.study, task, judge, {**outside, **point})
+            if tag in folded or any(tag == other.tag for other in made.values()):
+                raise DesignError(
+                    f"two tasks would have the tag {tag!r}; a concept stands once per pool",
+                    path=("tasks", number),
+                )
+            experiment = Experiment(tag, task, design, study.seed)
+            first = made.setdefault(experiment.digest, experiment)
+            if first is not experiment:
+                folded[tag] = first.tag
+            elif study.swap != "none" and design.rubric.author != "own":
+                skipped.append(tag)
     _refuse_unused(study, used)
     return Sweep(tuple(made.values()), folded, tuple(skipped))
+
+
+def _task(spec: TaskSpec, pools: Mapping[str, Pool], rubrics: Mapping[str, Rubric]) -> Task:
+    truth = spec.truth.model_dump(exclude_none=True) if spec.truth else None
+    task = Task(
+        spec.type, spec.concept, spec.evidence, pools[spec.evidence], dose=spec.dose, truth=truth
+    )
+    if spec.rubric is None:
+        return task
+    given = replace(rubrics[spec.rubric], concept=task.concept, country=task.country)
+    return replace(task, rubric=given)
+
+
+def _refuse_roles(study: Study, task: Task, design: Design, number: int) -> None:
+    """Who makes a view or a rubric must be named, and must not sit on the panel."""
+    rubric = design.rubric.resolve(design.judge.model)
+    if task.rubric is None and rubric.author is None:
+        raise DesignError(
+            f"the task {task.concept!r} needs its rubric: rubric: FILE.json", path=("tasks", number)
+        )
+    roles = {"evidence.editor": design.evidence.resolve().editor, "rubric.critic": rubric.critic}
+    for knob, model in roles.items():
+        if model in study.judges:
+            raise DesignError(
+                f"{knob} {model!r} is a judge of this study; choose a model outside the panel",
+                path=("design", knob),
+            )
 
 
 def _task_defaults(task: Task) -> dict[str, Any]:
