@@ -21,7 +21,7 @@ PROVIDERS = {
 # For an estimate of time: a typical hosted model, until a run has measured its own.
 SECONDS_BEFORE_FIRST_TOKEN = 0.8
 SECONDS_PER_TOKEN = 0.015
-SIMULATED_SECONDS = 0.0012
+SIMULATED_SECONDS = 0.0008
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Opening a database: SQLite in WAL mode by default, its schema checked and brought up to date."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ class Database:
             self.engine.dialect.name
         ]
         """An INSERT that can say what happens on conflict."""
+        self._statements: dict[str, Any] = {}
 
     @property
     def file(self) -> Path | None:
@@ -50,23 +51,48 @@ class Database:
         self, connection: sa.Connection, table: sa.Table, row: Mapping[str, Any], key: str
     ) -> int:
         """Insert a row unless its key is there; the id of the one that is."""
-        connection.execute(self.insert(table).values(row).on_conflict_do_nothing())
+        connection.execute(self._ignoring(table), row)
         query = sa.select(table.c.id).where(table.c[key] == row[key])
         return int(connection.execute(query).scalar_one())
+
+    def add(
+        self, connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Insert rows; one whose key is there already stays as it is."""
+        if rows:
+            connection.execute(self._ignoring(table), rows)
 
     def better(
         self,
         connection: sa.Connection,
         table: sa.Table,
-        row: Mapping[str, Any],
-        key: list[str],
+        rows: Sequence[Mapping[str, Any]],
         *,
-        over: sa.ColumnElement[bool],
+        key: tuple[str, ...],
+        over: tuple[str, ...],
     ) -> None:
-        """Insert a row; one that is there gives way only where `over` holds."""
-        insert = self.insert(table).values(row)
-        change = insert.on_conflict_do_update(index_elements=key, set_=dict(row), where=over)
-        connection.execute(change)
+        """Insert rows; one that is there gives way only if its status is among `over`."""
+        if rows:
+            connection.execute(self._replacing(table, key, over), rows)
+
+    # Statements are built once and take their values as parameters: building one costs more than
+    # running it.
+
+    def _ignoring(self, table: sa.Table) -> Any:
+        if table.name not in self._statements:
+            self._statements[table.name] = self.insert(table).on_conflict_do_nothing()
+        return self._statements[table.name]
+
+    def _replacing(self, table: sa.Table, key: tuple[str, ...], over: tuple[str, ...]) -> Any:
+        name = f"{table.name} over {over}"
+        if name not in self._statements:
+            insert = self.insert(table)
+            self._statements[name] = insert.on_conflict_do_update(
+                index_elements=key,
+                set_={c.name: insert.excluded[c.name] for c in table.c if c.name != "id"},
+                where=sa.or_(*(table.c.status == status for status in over)),
+            )
+        return self._statements[name]
 
     @property
     def shown(self) -> str:

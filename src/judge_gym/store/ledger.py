@@ -14,6 +14,7 @@ from judge_gym.records import Completion, Message, Request, Role, content_hash
 from judge_gym.store.database import Database
 from judge_gym.store.tables import attempts, calls, texts
 
+_INSERT_ATTEMPT = attempts.insert()
 CHUNK = 500
 """Keys per query; SQLite takes a limited number of parameters."""
 
@@ -87,7 +88,6 @@ class Ledger:
         """Write an attempt, and the question at its first."""
         with self._database.begin() as connection:
             call_id = self._call(connection, key, request, endpoint)
-            done = completion is not None
             row = {
                 "call_id": call_id,
                 "run_id": payer.run_id,
@@ -96,27 +96,23 @@ class Ledger:
                 "stage": payer.stage,
                 "at": datetime.now(UTC),
                 "seconds": seconds,
-                "completed": done,
+                "completed": completion is not None,
+                "text": self.keep(connection, completion.text) if completion else None,
+                "finish": completion.finish if completion else None,
+                "reported_model": completion.model if completion else None,
+                "input_tokens": completion.input_tokens if completion else None,
+                "output_tokens": completion.output_tokens if completion else None,
+                "usd": completion.usd if completion else None,
                 "error": error,
             }
-            if completion is not None:
-                row |= {
-                    "text": self.keep(connection, completion.text),
-                    "finish": completion.finish,
-                    "reported_model": completion.model,
-                    "input_tokens": completion.input_tokens,
-                    "output_tokens": completion.output_tokens,
-                    "usd": completion.usd,
-                }
-            connection.execute(attempts.insert().values(row))
+            connection.execute(_INSERT_ATTEMPT, row)
         return Answer(call_id, completion)
 
     def keep(self, connection: sa.Connection, text: str) -> str:
         """Store a text once; its hash."""
         hash = content_hash(text)
         if hash not in self._kept:
-            insert = self._database.insert(texts).values(hash=hash, body=text)
-            connection.execute(insert.on_conflict_do_nothing())
+            self._database.add(connection, texts, [{"hash": hash, "body": text}])
             if len(self._kept) > 100_000:
                 self._kept.clear()
             self._kept.add(hash)
@@ -159,11 +155,7 @@ class Ledger:
             "draw": request.draw.index,
             "ask": request.draw.ask,
         }
-        insert = (
-            self._database.insert(calls).values(row).on_conflict_do_nothing().returning(calls.c.id)
-        )
-        made = connection.scalar(insert)
-        return int(made or connection.scalar(sa.select(calls.c.id).where(calls.c.key == key)) or 0)
+        return self._database.once(connection, calls, row, "key")
 
 
 def _message(role: Role, parts: list[str]) -> Message:

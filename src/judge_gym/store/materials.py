@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from judge_gym.errors import NotFoundError
 from judge_gym.records import (
     RUBRIC_KINDS,
+    STATUSES,
     Critique,
     Evidence,
     Pool,
@@ -21,6 +22,9 @@ from judge_gym.records import (
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import Ledger
+
+UNREAD = tuple(status for status in STATUSES if status != "scored")
+"""A view, rubric or critique that could not be had gives way to one that could."""
 
 
 class Materials:
@@ -59,9 +63,7 @@ class Materials:
                 {"pool_id": pool_id, "position": n, "evidence_id": item.id, "truth": item.truth}
                 for n, item in enumerate(items)
             ]
-            connection.execute(
-                self._database.insert(t.pool_items).on_conflict_do_nothing(), members
-            )
+            self._database.add(connection, t.pool_items, members)
         return replace(pool, items=items, id=pool_id)
 
     def find_pool(self, id: int) -> Pool:
@@ -103,8 +105,8 @@ class Materials:
     def save_views(self, maker: str, editor: str, views: Iterable[View]) -> None:
         """Views by one editor; one that failed gives way to one that did not."""
         with self._database.begin() as connection:
-            for view in views:
-                row = {
+            rows = [
+                {
                     "evidence_id": view.evidence.id,
                     "maker": maker,
                     "editor": editor,
@@ -112,13 +114,11 @@ class Materials:
                     "text": self._ledger.keep(connection, view.text) if view.text else None,
                     "call_id": view.call_id,
                 }
-                self._database.better(
-                    connection,
-                    t.views,
-                    row,
-                    ["evidence_id", "maker"],
-                    over=t.views.c.status != "scored",
-                )
+                for view in views
+            ]
+            self._database.better(
+                connection, t.views, rows, key=("evidence_id", "maker"), over=UNREAD
+            )
 
     def find_views(self, maker: str, pool: Pool) -> dict[int, str]:
         """The texts that an editor made of a pool, by evidence."""
@@ -163,9 +163,7 @@ class Materials:
             "call_id": call_id,
         }
         with self._database.begin() as connection:
-            self._database.better(
-                connection, t.rubrics, row, ["key"], over=t.rubrics.c.status != "scored"
-            )
+            self._database.better(connection, t.rubrics, [row], key=("key",), over=UNREAD)
             return int(
                 connection.scalar(sa.select(t.rubrics.c.id).where(t.rubrics.c.key == key)) or 0
             )
@@ -207,11 +205,7 @@ class Materials:
         }
         with self._database.begin() as connection:
             self._database.better(
-                connection,
-                t.critiques,
-                row,
-                ["rubric_id", "maker"],
-                over=t.critiques.c.status != "scored",
+                connection, t.critiques, [row], key=("rubric_id", "maker"), over=UNREAD
             )
 
 

@@ -16,6 +16,8 @@ from judge_gym.store.ledger import latest_attempt
 from judge_gym.store.materials import Materials
 from judge_gym.studies import Experiment, Task
 
+UNANSWERED = ("provider_error",)
+"""A sample or probe without a completion gives way to one with; any completion stays."""
 SampleKey = tuple[int, int, int, bool, bool]
 """(rubric, evidence, replicate, flipped, is_swap) within a run."""
 
@@ -260,25 +262,24 @@ class Runs:
 
     def save_samples(self, run: Run, samples: Sequence[Sample]) -> None:
         """Samples of a run; one without a completion gives way to one with."""
-        key = ["run_id", "rubric_id", "evidence_id", "replicate", "flipped", "is_swap"]
+        rows = [
+            {
+                "run_id": run.id,
+                "rubric_id": sample.rubric.id,
+                "evidence_id": sample.evidence.id,
+                "replicate": sample.replicate,
+                "flipped": sample.flipped,
+                "is_swap": sample.is_swap,
+                "status": sample.status,
+                "stages": " ".join(map(str, sample.stages)),
+                "display": _shown(sample.display),
+                "call_id": sample.call_id,
+            }
+            for sample in samples
+        ]
+        key = ("run_id", "rubric_id", "evidence_id", "replicate", "flipped", "is_swap")
         with self._database.begin() as connection:
-            for sample in samples:
-                pairs = zip(sample.display.labels, sample.display.stages, strict=True)
-                row = {
-                    "run_id": run.id,
-                    "rubric_id": sample.rubric.id,
-                    "evidence_id": sample.evidence.id,
-                    "replicate": sample.replicate,
-                    "flipped": sample.flipped,
-                    "is_swap": sample.is_swap,
-                    "status": sample.status,
-                    "stages": " ".join(map(str, sample.stages)),
-                    "display": " ".join(f"{label}={stage}" for label, stage in pairs),
-                    "call_id": sample.call_id,
-                }
-                self._database.better(
-                    connection, t.samples, row, key, over=t.samples.c.status == "provider_error"
-                )
+            self._database.better(connection, t.samples, rows, key=key, over=UNANSWERED)
 
     def unprobed(
         self, run: Run, rubrics: Mapping[int, Rubric], after: int, limit: int, *, answers: bool
@@ -311,21 +312,17 @@ class Runs:
 
     def save_probes(self, probes: Iterable[Probe]) -> None:
         """Probes of samples; one without a completion gives way to one with."""
+        rows = [
+            {
+                "sample_id": probe.sample.id,
+                "status": probe.status,
+                "probability": probe.probability,
+                "call_id": probe.call_id,
+            }
+            for probe in probes
+        ]
         with self._database.begin() as connection:
-            for probe in probes:
-                row = {
-                    "sample_id": probe.sample.id,
-                    "status": probe.status,
-                    "probability": probe.probability,
-                    "call_id": probe.call_id,
-                }
-                self._database.better(
-                    connection,
-                    t.probes,
-                    row,
-                    ["sample_id"],
-                    over=t.probes.c.status == "provider_error",
-                )
+            self._database.better(connection, t.probes, rows, key=("sample_id",), over=UNANSWERED)
 
 
 def _count(connection: sa.Connection, query: sa.Select[Any]) -> int:
@@ -346,6 +343,11 @@ def _delete_unused_calls(connection: sa.Connection, ids: list[int]) -> int:
         connection.execute(t.calls.delete().where(t.calls.c.id.in_(gone)))
         deleted += len(gone)
     return deleted
+
+
+def _shown(display: Display) -> str:
+    pairs = zip(display.labels, display.stages, strict=True)
+    return " ".join(f"{label}={stage}" for label, stage in pairs)
 
 
 def _sample(row: sa.RowMapping, rubric: Rubric, evidence: Evidence) -> Sample:

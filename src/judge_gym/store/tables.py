@@ -38,7 +38,7 @@ calls = sa.Table(
     sa.Column("endpoint", sa.String, nullable=False),
     sa.Column("messages", sa.JSON, nullable=False),  # [[role, [text hash, ...]], ...]
     sa.Column("parameters", sa.JSON, nullable=False),
-    sa.Column("schema", sa.JSON),
+    sa.Column("schema", sa.JSON(none_as_null=True)),
     sa.Column("series", sa.String, nullable=False),
     sa.Column("draw", sa.Integer, nullable=False),
     sa.Column("ask", sa.Integer, nullable=False),
@@ -104,7 +104,7 @@ pool_items = sa.Table(
     sa.Column("pool_id", _to("pools.id"), primary_key=True),
     sa.Column("position", sa.Integer, primary_key=True),
     sa.Column("evidence_id", _to("evidence.id"), nullable=False, index=True),
-    sa.Column("truth", sa.JSON),
+    sa.Column("truth", sa.JSON(none_as_null=True)),
 )
 
 views = sa.Table(
@@ -177,7 +177,7 @@ tags = sa.Table(
     sa.Column("study", sa.String, nullable=False, index=True),
     sa.Column("pool_name", sa.String, nullable=False),
     sa.Column("dose", sa.Float),
-    sa.Column("truth", sa.JSON),
+    sa.Column("truth", sa.JSON(none_as_null=True)),
 )
 
 runs = sa.Table(
