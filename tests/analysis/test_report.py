@@ -1,0 +1,401 @@
+"""The report of a study that was run on simulated judges, as a page and as text."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from html import escape, unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from judge_gym.analysis.endpoints import JUDGE
+from judge_gym.analysis.report import Report, build_report
+from judge_gym.cli import main
+from judge_gym.errors import DesignError, NotFoundError
+from judge_gym.lab import Lab
+
+Write = Callable[..., Path]
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+NO_USAGE = pd.DataFrame()
+GIVEN = {
+    "kind": "ordinal",
+    "stages": [{"label": cue, "criteria": [f'Called "{cue}"']} for cue in ("upheld", "banned")],
+}
+
+
+class Page(HTMLParser):
+    """A page taken apart: its elements, its words, and its tables by heading."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.tables: dict[str, list[list[str]]] = {}
+        self._open: list[str] = []
+        self._heading = ""
+        self.feed(html)
+        self.close()
+        assert not self._open, "every element that is opened is closed"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+        if tag == "h2":
+            self._heading = ""
+        if tag == "tr":
+            self.tables.setdefault(self._heading, []).append([])
+        if tag in ("td", "th"):
+            self.tables[self._heading][-1].append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        here = self._open[-1] if self._open else ""
+        if here != "style":
+            self.words.append(data)
+        if here == "h2":
+            self._heading += data
+        if here in ("td", "th"):
+            self.tables[self._heading][-1][-1] += data
+
+    def column(self, table: str, name: str) -> list[str]:
+        head, *rows = self.tables[table]
+        return [row[head.index(name)] for row in rows]
+
+
+def run(lab: Lab, study: Path) -> Report:
+    return lab.report(lab.run(study).study)
+
+
+def url(lab: Lab) -> str:
+    return f"sqlite:///{lab.store.database.file}"
+
+
+def text_of(lab: Lab, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What `judge-gym report` prints."""
+    with pytest.raises(SystemExit) as end:
+        main(["--db", url(lab), "report", "small", *words])
+    assert end.value.code == 0
+    return capsys.readouterr().out
+
+
+# --- what it says --------------------------------------------------------------------------------
+
+
+def test_a_report_has_the_facts_of_the_run(lab: Lab, write_study: Write) -> None:
+    tasks = [
+        {"type": "ecc", "concept": concept, "evidence": "here"} for concept in ("fascism", "trust")
+    ]
+    report = run(lab, write_study(tasks=tasks, swap="all", vary={"rubric.scale": [4, 5]}))
+    frame = lab.samples("small")
+    # 2 tasks x 2 judges x 2 scales; each cell 3 items x 2 samples, under its own and one rival's.
+    assert report.facts["experiments"] == "8"
+    assert report.facts["judges"] == "sim:balanced, sim:strict"
+    assert report.facts["tasks"] == "fascism (ecc, Valdoria), trust (ecc, Valdoria)"
+    assert report.facts["varied"] == "rubric.scale"
+    assert report.facts["evidence items"] == "3"
+    assert report.facts["samples"] == "96 (48 under a rival's rubric)"
+    scored = int((frame["status"] == "scored").sum())
+    assert report.facts["scored"] == f"{scored / 96:.1%}"
+    assert report.facts["probes"] == str(scored)
+    # 3 views; 8 rubrics, each criticised; 96 verdicts; a probe for each that was scored.
+    assert report.facts["calls paid"] == str(3 + 8 + 8 + 96 + scored)
+    assert report.facts["cost"] == "0.0000 USD"
+    page = Page(report.html())
+    assert all(value in page.words for value in report.facts.values())
+
+
+def test_its_tables_are_on_the_page(lab: Lab, write_study: Write) -> None:
+    report = run(lab, write_study())
+    page, frame = Page(report.html()), lab.samples("small")
+    assert page.tables.keys() == {table.title for table in report.tables}
+    assert {"How answers ended", "Expected stage", "Raw polarization", "Cost"} <= page.tables.keys()
+    assert page.column("How answers ended", JUDGE) == ["sim:balanced", "sim:strict"]
+    assert page.column("How answers ended", "n") == ["6", "6"]
+    ended = frame.groupby(JUDGE)["status"].apply(lambda s: float((s == "scored").mean()))
+    assert [float(c) for c in page.column("How answers ended", "scored")] == pytest.approx(
+        ended.tolist(), abs=1e-3
+    )
+    assert page.column("Raw polarization", "judges") == ["2"]
+    calls = dict(zip(page.column("Cost", "stage"), page.column("Cost", "calls"), strict=False))
+    assert calls["neutralizer"] == "3" and calls["critic"] == "2"
+
+
+def test_every_chart_is_drawn(lab: Lab, write_study: Write) -> None:
+    report = run(lab, write_study(swap="all"))
+    html = report.html()
+    assert len(report.charts) == html.count("<svg ") == 5
+    words = Page(html).words
+    assert all(title in words for title, _ in report.charts)
+
+
+def test_a_report_is_the_same_each_time(lab: Lab, write_study: Write) -> None:
+    first = run(lab, write_study(swap="all")).html()
+    assert lab.report("small").html() == first
+
+
+def test_a_report_on_one_tag_covers_that_experiment_alone(lab: Lab, write_study: Write) -> None:
+    run(lab, write_study())
+    report = lab.report("small/fascism/here/sim:strict")
+    assert report.facts["experiments"] == "1" and report.facts["judges"] == "sim:strict"
+    assert report.facts["samples"].startswith("6 ")
+
+
+def test_warnings_are_on_the_page(lab: Lab, write_study: Write) -> None:
+    run(lab, write_study())
+    warned = build_report("small", lab.samples("small"), NO_USAGE, warnings=("1 of 3 & more",))
+    assert "1 of 3 & more" in Page(warned.html()).words
+
+
+# --- simulated or not ----------------------------------------------------------------------------
+
+
+def test_a_report_says_at_both_ends_that_judges_were_simulated(
+    lab: Lab, write_study: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = run(lab, write_study())
+    assert "simulated" in report.banner
+    html = report.html()
+    first, last = html.find(report.banner), html.rfind(report.banner)
+    assert -1 < first < html.index("<dl>") < html.rindex("</table>") < last
+    printed = text_of(lab, capsys)
+    assert printed.startswith(report.banner) and printed.rstrip().endswith(report.banner)
+    assert json.loads(text_of(lab, capsys, "--json"))["banner"] == report.banner
+
+
+def test_a_report_without_any_answer_still_says_so(lab: Lab, write_study: Write) -> None:
+    judges = ["sim:judge?fail=1", "sim:strict?fail=1"]
+    assert "simulated" in run(lab, write_study(judges=judges)).banner
+
+
+def test_what_a_model_reports_decides_whether_it_was_simulated(
+    lab: Lab, write_study: Write
+) -> None:
+    run(lab, write_study())
+    frame = lab.samples("small")
+    strict = frame[JUDGE] == "sim:strict"
+    hosted = frame.assign(**{JUDGE: "openai:gpt-4.1", "reported_model": "gpt-4.1-2025-04-14"})
+    report = build_report("small", hosted.assign(rubric_author="openai:gpt-4.1"), NO_USAGE)
+    assert report.banner == ""
+    assert "imulated" not in report.html()
+    # A judge behind another name whose responses come from a simulated model is simulated.
+    posing = hosted.assign(reported_model="sim:strict")
+    assert "All judges were simulated" in build_report("small", posing, NO_USAGE).banner
+    mixed = frame.assign(reported_model=frame["reported_model"].where(strict, "gpt-4.1"))
+    banner = build_report("small", mixed, NO_USAGE).banner
+    assert "Some judges were simulated" in banner
+    assert "sim:strict" in banner and "gpt-4.1" not in banner
+
+
+# --- what is undefined ---------------------------------------------------------------------------
+
+
+def test_what_is_undefined_is_a_dash(
+    lab: Lab, write_study: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.jsonl").write_text('{"text": "A judge was dismissed and a paper was banned."}')
+    pool = {"here": {"files": "one.jsonl", "window": {"country": "Valdoria"}}}
+    report = run(lab, write_study(evidence=pool, judges=["sim:judge?abstain=0"]))
+    page = Page(report.html())
+    assert page.column("Raw polarization", "p") == ["–"], "one judge cannot be polarized"
+    assert page.column("Expected stage", "low") == page.column("Expected stage", "high") == ["–"]
+    assert page.column("Expected stage", "items") == ["1"]
+    assert "nan" not in " ".join(page.words).lower().split()
+    tables = json.loads(text_of(lab, capsys, "--json"))["tables"]
+    assert tables["Raw polarization"][0]["p"] is None
+
+
+def test_an_unknown_cost_is_not_shown_as_nothing(lab: Lab, write_study: Write) -> None:
+    run(lab, write_study())
+    usage = pd.DataFrame(lab.usage(study="small")).assign(usd=None)
+    report = build_report("small", lab.samples("small"), usage)
+    assert "0.0000" not in report.facts["cost"]
+    assert set(Page(report.html()).column("Cost", "usd")) == {"–"}
+
+
+@pytest.mark.parametrize(
+    ("judges", "status"),
+    [
+        (["sim:judge?abstain=1", "sim:strict?abstain=1"], "abstained"),
+        (["sim:judge?refuse=1", "sim:strict?refuse=1"], "refused"),
+        (["sim:judge?garble=1", "sim:strict?garble=1"], "parse_failed"),
+        (["sim:judge?fail=1", "sim:strict?fail=1"], "provider_error"),
+    ],
+)
+def test_a_study_without_a_single_score_still_reports(
+    lab: Lab, write_study: Write, tmp_path: Path, judges: list[str], status: str
+) -> None:
+    (tmp_path / "vague.jsonl").write_text('{"text": "The committee met on Tuesday."}')
+    pool = {"here": {"files": "vague.jsonl", "window": {"country": "Valdoria"}}}
+    report = run(lab, write_study(evidence=pool, judges=judges))
+    assert set(lab.samples("small")["status"]) == {status}
+    assert report.facts["scored"] == "0.0%" and report.facts["probes"] == "0"
+    page = Page(report.html())
+    assert page.column("How answers ended", status) == ["1", "1"]
+    assert page.column("Raw polarization", "p") == ["–"]
+    assert "Expected stage" not in page.tables
+    assert page.words.count("100.0% of verdicts carry no score") == 1
+
+
+def test_a_study_without_samples_is_refused(lab: Lab, write_study: Write) -> None:
+    lab.run(write_study(), workflows=["rubric"])
+    with pytest.raises(DesignError, match="small has no samples yet; run it first"):
+        lab.report("small")
+
+
+def test_an_unknown_study_is_refused(lab: Lab) -> None:
+    with pytest.raises(NotFoundError, match="nowhere"):
+        lab.report("nowhere")
+
+
+# --- rubrics -------------------------------------------------------------------------------------
+
+
+def given_rubric(write_study: Write, folder: Path, kind: str) -> Path:
+    (folder / "rubric.json").write_text(json.dumps({**GIVEN, "kind": kind}))
+    tasks = [{"type": "benchmark", "concept": "c", "evidence": "here", "rubric": "rubric.json"}]
+    return write_study(study="given", tasks=tasks, design=None)
+
+
+def test_options_without_order_have_no_expected_stage(
+    lab: Lab, write_study: Write, tmp_path: Path
+) -> None:
+    report = run(lab, given_rubric(write_study, tmp_path, "nominal"))
+    page = Page(report.html())
+    assert "Expected stage" not in page.tables and "Item by item" not in page.words
+    assert page.column("Raw polarization", "items") == ["3"], "P needs no order"
+
+
+def test_polarization_says_that_each_judge_used_its_own_rubric_only_where_it_did(
+    lab: Lab, write_study: Write, tmp_path: Path
+) -> None:
+    def note(report: Report) -> str:
+        return next(table.note for table in report.tables if table.title == "Raw polarization")
+
+    third = {"rubric.author": "sim:hasty", "evidence.view": "raw", "rubric.critic": "sim:critic"}
+    assert "own rubric" in note(run(lab, write_study()))
+    assert "own rubric" not in note(run(lab, given_rubric(write_study, tmp_path, "ordinal")))
+    assert "own rubric" not in note(run(lab, write_study(study="third", design=third)))
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+def test_the_page_needs_nothing_else(lab: Lab, write_study: Write) -> None:
+    html = run(lab, write_study(swap="all")).html()
+    page = Page(html)
+    fetching = {"script", "link", "img", "iframe", "object", "embed", "image", "use", "base"}
+    assert not fetching & {tag for tag, _ in page.elements}
+    assert not [a for _, a in page.elements if {"src", "href", "xlink:href", "srcset"} & a.keys()]
+    assert "@import" not in html
+    assert all(target.startswith("#") for target in re.findall(r"url\(['\"]?([^)]*)", html))
+    namespaces = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert set(re.findall(r"\w+://[^\s\"'<>)]+", html)) <= namespaces
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids)), "figures do not share names"
+
+
+def test_what_a_study_names_is_escaped(
+    lab: Lab, write_study: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    title, concept, country = (
+        "<script>alert('title')</script>",
+        "<b onclick=alert(1)>power</b>",
+        "<img src=x onerror=alert(2)>",
+    )
+    item = {"title": title, "text": "A judge was dismissed and a paper was banned."}
+    (tmp_path / "bad.jsonl").write_text(json.dumps(item))
+    study = write_study(
+        evidence={"here": {"files": "bad.jsonl", "window": {"country": country}}},
+        tasks=[{"type": "ecc", "concept": concept, "evidence": "here"}],
+        swap="all",
+    )
+    html = run(lab, study).html()
+    page = Page(html)
+    assert not {"script", "img", "b"} & {tag for tag, _ in page.elements}
+    assert not [name for _, a in page.elements for name in a if name.startswith("on")]
+    assert f"{concept} (ecc, {country})" in page.words, "it is shown as it was written"
+    assert escape(concept, quote=False) in html
+    assert concept in text_of(lab, capsys)
+
+
+@pytest.mark.parametrize("concept", ["[red]power[/red]", "power [/closed]"])
+def test_what_a_study_names_is_no_markup_on_a_terminal(
+    lab: Lab, write_study: Write, capsys: pytest.CaptureFixture[str], concept: str
+) -> None:
+    run(lab, write_study(tasks=[{"type": "ecc", "concept": concept, "evidence": "here"}]))
+    assert concept in text_of(lab, capsys)
+
+
+MEASURE = """<!doctype html><title>-</title>
+<iframe id="page" width="{width}" height="844" srcdoc="{page}"></iframe>
+<script>
+onload = () => {{
+  const page = document.getElementById("page").contentDocument;
+  const inside = (box, frame) => box.left >= frame.left - 2 && box.right <= frame.right + 2
+    && box.top >= frame.top - 2 && box.bottom <= frame.bottom + 2;
+  const figures = [...page.querySelectorAll("figure svg")].map(svg => {{
+    const frame = svg.getBoundingClientRect();
+    const boxes = [...svg.querySelectorAll("[aria-roledescription][d]")]
+      .map(mark => mark.getBoundingClientRect());
+    return {{
+      area: frame.width * frame.height,
+      marks: boxes.filter(box => box.width * box.height > 0).length,
+      cut: [...svg.querySelectorAll("text")]
+        .filter(text => !inside(text.getBoundingClientRect(), frame)).map(t => t.textContent),
+    }};
+  }});
+  document.title = JSON.stringify({{
+    window: page.defaultView.innerWidth, page: page.documentElement.scrollWidth,
+    banners: [...page.querySelectorAll(".banner")].filter(b => b.offsetHeight > 10).length,
+    figures,
+  }});
+}};
+</script>"""
+CHROMIUM = (
+    "chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync --hide-scrollbars "
+    "--window-size=1400,1000"
+).split()
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_fits_a_phone_and_a_desk_and_its_figures_are_drawn(
+    lab: Lab, write_study: Write, tmp_path: Path, width: int
+) -> None:
+    tasks = [
+        {"type": "ecc", "concept": concept, "evidence": "here"}
+        for concept in ("democratic backsliding of the central administration", "fascism")
+    ]
+    vary = {"verdict.method": ["single", "subset"]}
+    html = run(lab, write_study(tasks=tasks, vary=vary, swap="all")).html()
+    wrapper = tmp_path / "wrapper.html"
+    wrapper.write_text(MEASURE.format(width=width, page=escape(html)), encoding="utf-8")
+    profile = f"--user-data-dir={tmp_path / 'profile'}"
+    done = subprocess.run(
+        [*CHROMIUM, profile, "--dump-dom", wrapper.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    found = re.search(r"<title>(.*?)</title>", done.stdout)
+    assert found is not None
+    seen: dict[str, Any] = json.loads(unescape(found[1]))
+    assert seen["window"] == width, "the page is laid out at the width that is tested"
+    assert seen["page"] <= width, "nothing runs over the side"
+    assert seen["banners"] == 2
+    assert len(seen["figures"]) == 5
+    for figure in seen["figures"]:
+        assert figure["area"] > 10_000 and figure["marks"] >= 2
+        assert figure["cut"] == [], "no word stands outside its figure"

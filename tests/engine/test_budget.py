@@ -1,0 +1,184 @@
+"""A budget holds whatever is in flight; what was paid for is kept, and a larger one goes on."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Scripted
+from judge_gym.cli import main
+from judge_gym.engine import Engine
+from judge_gym.engine.budget import input_tokens
+from judge_gym.errors import BudgetError, DesignError, ProviderError
+from judge_gym.lab import Lab
+from judge_gym.models import ModelCard
+from judge_gym.models.simulated import SimulatedModel
+from judge_gym.records import Completion, Request
+
+WriteStudy = Callable[..., Path]
+MANY = {"judges": ["sim:balanced?abstain=0", "sim:strict?abstain=0"], "samples": 20}
+"""3 views, 2 rubrics, 2 critiques, 120 scores and 120 probes: 247 calls."""
+ALL = 247
+
+
+class Costly(Scripted):
+    """Judges that always take their worst case: every token that they may, at a real price."""
+
+    def __init__(
+        self, *, down: bool = False, model: str = "gpt-4.1", seconds: float = 0.002
+    ) -> None:
+        super().__init__(lambda request: "")
+        self.down, self.model, self.seconds = down, model, seconds
+        self.flying = self.most_flying = 0
+
+    def card(self, id: str) -> ModelCard:
+        return ModelCard(id, "openai", self.model, family="openai", simulated=False)
+
+    async def complete(self, request: Request) -> Completion:
+        self.flying += 1
+        self.most_flying = max(self.flying, self.most_flying)
+        await asyncio.sleep(self.seconds)
+        self.flying -= 1
+        if self.down:
+            raise ProviderError("down")
+        said = await SimulatedModel(request.model).complete(request)
+        tokens = input_tokens(request), request.max_tokens
+        usd = self.card(request.model).price(*tokens)
+        return Completion(said.text, said.finish, said.model, *tokens, usd)
+
+
+def use(lab: Lab, models: Costly) -> Costly:
+    lab.engine = Engine(lab.store, models, concurrency=64)
+    return models
+
+
+def spent(lab: Lab, study: str = "small") -> dict[str, float]:
+    usage = lab.usage(study=study)
+    return {
+        "calls": sum(row["attempts"] for row in usage),
+        "tokens": sum((r["input_tokens"] or 0) + (r["output_tokens"] or 0) for r in usage),
+        "usd": sum(row["usd"] or 0.0 for row in usage),
+    }
+
+
+def paid(result: Any) -> int:
+    return sum(run.calls for run in result.runs)
+
+
+@pytest.mark.parametrize("limit", [1, 6, 100, ALL - 1])
+def test_no_more_calls_than_the_budget_whatever_is_in_flight(
+    lab: Lab, write_study: WriteStudy, limit: int
+) -> None:
+    models = use(lab, Costly())
+    stopped = lab.run(write_study(**MANY, budget={"calls": limit}))
+    assert isinstance(stopped.stopped, BudgetError)
+    assert f"{limit} calls" in stopped.stopped.message
+    assert spent(lab)["calls"] == paid(stopped) == limit
+    if limit >= 100:
+        assert models.most_flying == 64
+
+
+def test_a_spent_budget_pays_nothing_more_and_a_larger_one_pays_the_rest(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    use(lab, Costly())
+    lab.run(write_study(**MANY, budget={"calls": 100}))
+    again = lab.run(write_study(**MANY, budget={"calls": 100}))
+    assert (paid(again), type(again.stopped)) == (0, BudgetError)
+    assert again.status not in ("complete", "complete-with-failures")
+    rest = lab.run(write_study(**MANY, budget={"calls": ALL}))
+    assert (paid(rest), rest.stopped, rest.status) == (ALL - 100, None, "complete")
+    assert len(lab.samples("small")) == 120
+    assert paid(lab.run(write_study(**MANY, budget={"calls": ALL}))) == 0
+
+
+def test_attempts_that_bring_nothing_count_too(lab: Lab, write_study: WriteStudy) -> None:
+    path = write_study(**MANY, budget={"calls": 4})
+    use(lab, Costly(down=True))
+    for turn in range(3):  # a provider that is down is not hammered beyond the budget
+        result = lab.run(path)
+        assert spent(lab)["calls"] == 4
+        assert (paid(result) == 0) == (turn > 0)
+
+
+@pytest.mark.parametrize(("name", "limit"), [("tokens", 60_000), ("usd", 0.4)])
+def test_tokens_and_money_stay_within_the_budget_in_the_worst_case(
+    lab: Lab, write_study: WriteStudy, name: str, limit: float
+) -> None:
+    """A call may take more than a twentieth of these budgets, so 64 at once would break them."""
+    use(lab, Costly())
+    stopped = lab.run(write_study(**MANY, budget={name: limit}))
+    assert isinstance(stopped.stopped, BudgetError)
+    assert name in stopped.stopped.message
+    assert 0.8 * limit < spent(lab)[name] <= limit
+    assert sum(run.usd for run in stopped.runs) == pytest.approx(spent(lab)["usd"])
+    before = spent(lab)["calls"]
+    more = lab.run(write_study(**MANY, budget={name: limit * 100}))
+    assert more.status == "complete"
+    assert spent(lab)["calls"] == ALL
+    assert paid(more) == ALL - before
+
+
+def test_a_call_that_alone_breaks_the_budget_is_never_made(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    models = use(lab, Costly())
+    stopped = lab.run(write_study(**MANY, budget={"tokens": 500}))
+    assert isinstance(stopped.stopped, BudgetError)
+    assert models.most_flying == 0
+
+
+def test_minutes_end_a_run_and_the_next_has_its_own(lab: Lab, write_study: WriteStudy) -> None:
+    """Views, rubrics, critiques, scores and probes follow each other: five times 50 ms at least."""
+    use(lab, Costly(seconds=0.05))
+    path = write_study(**MANY, budget={"minutes": 0.1 / 60})
+    for _ in range(2):
+        before = spent(lab)["calls"]
+        result = lab.run(path)
+        assert isinstance(result.stopped, BudgetError)
+        assert "minutes" in result.stopped.message
+        assert before < spent(lab)["calls"] == before + paid(result) < ALL
+
+
+def test_money_cannot_be_promised_where_a_price_is_unknown(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    models = use(lab, Costly(model="no-such-model-at-all"))
+    with pytest.raises(DesignError, match=r"price of sim:\w+") as refusal:
+        lab.run(write_study(budget={"usd": 20}))
+    assert "budget.usd" in refusal.value.message
+    assert models.most_flying == 0
+    assert lab.run(write_study(budget={"calls": 500})).status == "complete"
+
+
+def test_a_budget_is_its_studys_own(lab: Lab, write_study: WriteStudy) -> None:
+    use(lab, Costly())
+    lab.run(write_study(study="first", seed=1))
+    limit = int(spent(lab, "first")["calls"])
+    second = lab.run(write_study("two.yaml", study="second", seed=2, budget={"calls": limit}))
+    assert second.stopped is None
+    assert spent(lab, "second")["calls"] <= limit
+
+
+def test_on_the_command_line_a_reached_budget_is_exit_3_and_says_how_to_go_on(
+    write_study: WriteStudy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JUDGE_GYM_DATABASE_URL", raising=False)
+    words = ["run", str(write_study(budget={"calls": 10}))]
+    monkeypatch.setattr("sys.argv", ["judge-gym", *words])
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    assert end.value.code == 3
+    said = capsys.readouterr().err
+    assert "10 calls" in said
+    assert f"judge-gym run {words[1]}" in said
+    write_study(budget={"calls": 1000})
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    assert end.value.code == 0

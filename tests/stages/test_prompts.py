@@ -1,0 +1,384 @@
+"""What models are asked: pinned to the byte per stage and level, blind, and keyed by content.
+
+`make snapshots` writes tests/snapshots anew; read the diff before you commit it.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge_gym.axes import Design
+from judge_gym.engine import Engine
+from judge_gym.lab import Lab
+from judge_gym.models import Model, Registry
+from judge_gym.records import (
+    STAGES,
+    Completion,
+    Draw,
+    Evidence,
+    Message,
+    OrdinalRubric,
+    Request,
+    RubricStage,
+    StageName,
+    content_hash,
+)
+from judge_gym.stages import (
+    Critic,
+    Neutralizer,
+    Prober,
+    ProbeTarget,
+    Rubricer,
+    RubricTarget,
+    Scorer,
+    ScoreTarget,
+)
+
+SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
+WRITE = os.environ.get("WRITE_SNAPSHOTS") == "1"
+BASE = Design.of({"judge.model": "sim:strict"})
+SEED = 7
+ITEM = Evidence(
+    "A title", "In an alarming move, the ministry dismissed two judges on 3 May, the Gazette wrote."
+)
+VIEW = "Two judges were dismissed by the ministry on 3 May, according to the Gazette."
+LEVELS = [
+    (path, level)
+    for path, knob in Design.knobs().items()
+    for level in knob.levels
+    if level != knob.default
+]
+
+
+def rubric(scale: int) -> OrdinalRubric:
+    stages = tuple(
+        RubricStage(f"Label number {n}", (f"first sign of {n}", f"second sign of {n}"))
+        for n in range(1, scale + 1)
+    )
+    return OrdinalRubric(stages, "sim:strict", "fascism", "Valdoria")
+
+
+def answer(design: Design, labels: tuple[str, ...]) -> Completion:
+    """A verdict in the form that a design asks for."""
+    subset = design.verdict.method == "subset"
+    chosen = labels[:2] if subset else labels[:1]
+    text = f"The criteria fit.\nVERDICT: {', '.join(chosen)}"
+    if design.verdict.output == "json":
+        verdict: Any = list(chosen) if subset else chosen[0]
+        text = json.dumps({"reasoning": "The criteria fit.", "verdict": verdict})
+    return Completion(text, "stop", design.judge.model, 1, 1, 0.0)
+
+
+def asked(design: Design) -> dict[StageName, list[Request]]:
+    """What each stage asks for one item and one replicate, from evidence to probe."""
+    strategy = design.rubric.resolve(design.judge.model)
+    editor = design.evidence.resolve().editor
+    criteria, text = rubric(design.rubric.scale), VIEW if editor else ITEM.text
+    scorer, prober = Scorer(design, SEED, str(SEED)), Prober(design, SEED, str(SEED))
+    target = ScoreTarget(criteria, ITEM, text, replicate=0)
+    reply = answer(design, scorer.display(target).labels)
+    sample = scorer.read(target, reply)
+    assert sample.status == "scored"
+    return {
+        "neutralizer": Neutralizer(design).requests([ITEM]) if editor else [],
+        "rubricer": Rubricer(design, SEED).requests(
+            [
+                RubricTarget(strategy.author, "fascism", "Valdoria", draw)
+                for draw in range(strategy.draws)
+                if strategy.author
+            ]
+        ),
+        "critic": Critic(design).requests([criteria] if strategy.critic else []),
+        "scorer": scorer.requests([target]),
+        "prober": prober.requests([ProbeTarget(sample, text, reply.text)]),
+    }
+
+
+# --- snapshots -----------------------------------------------------------------------------------
+
+
+def fields(requests: list[Request]) -> dict[str, str]:
+    """Everything of a stage's requests but their messages."""
+    first = requests[0]
+    return {
+        "requests": str(len(requests)),
+        "model": first.model,
+        "series": first.draw.series,
+        "index": ", ".join(str(request.draw.index) for request in requests),
+        "temperature": str(first.temperature),
+        "max_tokens": str(first.max_tokens),
+        "schema": json.dumps(first.schema),
+    }
+
+
+def words(requests: list[Request]) -> str:
+    """The messages of a stage; requests that differ in their draw alone count once."""
+    conversations = dict.fromkeys(
+        "\n".join(f"--- {message.role}\n{message.content}" for message in request.messages)
+        for request in requests
+    )
+    return "\n".join(conversations)
+
+
+def whole(stage: StageName, requests: list[Request]) -> str:
+    head = "\n".join(f"{name}: {value}" for name, value in fields(requests).items())
+    return f"=== {stage}\n{head}\n{words(requests)}\n"
+
+
+def difference(stage: StageName, before: list[Request], after: list[Request]) -> str:
+    """What a level changes in what a stage asks; empty where it changes nothing."""
+    if before == after:
+        return ""
+    if not after:
+        return f"=== {stage}\nnot asked\n"
+    was, now = fields(before), fields(after)
+    changed = [f"{name}: {was[name]} -> {now[name]}" for name in was if was[name] != now[name]]
+    text = words(after) if words(after) != words(before) else "the messages of the base"
+    return "\n".join([f"=== {stage}", *changed, text, ""])
+
+
+def snapshot_name(path: str, level: Any) -> str:
+    name = f"{path}={level}"
+    plain = re.sub(r"[^\w.=-]+", "-", name)
+    return plain if plain == name and len(name) <= 64 else f"{plain[:56]}~{content_hash(name)[:6]}"
+
+
+def compare(name: str, text: str) -> None:
+    """Check a text against its snapshot, or write it."""
+    path = SNAPSHOTS / f"{name}.txt"
+    if WRITE:
+        SNAPSHOTS.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert path.exists(), f"{path.name} is missing; run `make snapshots` and read the diff"
+    told = "published wording is a contract; if you mean it, run `make snapshots`, read the diff"
+    assert path.read_text(encoding="utf-8") == text, f"{path.name}: {told}"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_asks_as_its_snapshot_says(stage: StageName) -> None:
+    compare(f"base-{stage}", whole(stage, asked(BASE)[stage]))
+
+
+@pytest.mark.parametrize(("path", "level"), LEVELS)
+def test_a_level_changes_what_its_snapshot_says(path: str, level: Any) -> None:
+    base, here = asked(BASE), asked(BASE.replace({path: level}))
+    changes = "".join(difference(stage, base[stage], here[stage]) for stage in STAGES)
+    text = f"{path} = {level!r}\n\n{changes or 'every request is that of the base'}"
+    compare(snapshot_name(path, level), f"{text.rstrip()}\n")
+
+
+def test_every_snapshot_belongs_to_a_stage_or_a_level() -> None:
+    names = {f"base-{stage}" for stage in STAGES} | {snapshot_name(*level) for level in LEVELS}
+    assert len(names) == len(STAGES) + len(LEVELS), "two levels share a file"
+    stale = {path for path in SNAPSHOTS.iterdir() if path.stem not in names}
+    if WRITE:
+        for path in stale:
+            path.unlink()
+        stale = set()
+    assert not stale, "stale snapshots; run `make snapshots`"
+
+
+LATE = [level for level in LEVELS if level[0].split(".")[0] in ("verdict", "presentation", "probe")]
+
+
+@pytest.mark.parametrize(("path", "level"), LATE)
+def test_verdict_presentation_and_probe_change_nothing_before_scoring(
+    path: str, level: Any
+) -> None:
+    base, here = asked(BASE), asked(BASE.replace({path: level}))
+    for stage in STAGES[:3]:
+        assert here[stage] == base[stage]
+
+
+def test_requests_are_repeatable() -> None:
+    assert asked(BASE) == asked(BASE)
+
+
+# --- blinding ------------------------------------------------------------------------------------
+
+
+class Overheard(Registry):
+    """Simulated judges that are overheard."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[Request] = []
+
+    def open(self, id: str) -> Model:
+        return Overhearing(super().open(id), self.heard)
+
+
+class Overhearing:
+    """A model beside which every request is written down."""
+
+    def __init__(self, model: Model, heard: list[Request]) -> None:
+        self.id = model.id
+        self._model = model
+        self._heard = heard
+
+    async def complete(self, request: Request) -> Completion:
+        self._heard.append(request)
+        return await self._model.complete(request)
+
+
+@pytest.fixture
+def overhear(tmp_path: Path, write_study: Callable[..., Path]) -> Callable[..., dict[str, Request]]:
+    """Runs a study in a new lab; everything that was asked, by key."""
+
+    def run(**changes: Any) -> dict[str, Request]:
+        path = write_study(**changes)
+        evidence = tmp_path / "evidence.jsonl"
+        rows = [json.loads(line) for line in evidence.read_text().splitlines()]
+        marks = {
+            "title": "zq-title",
+            "url": "https://zq.example/item",
+            "date": "1999-09-09",
+            "source": "zq-source",
+            "truth": "zq-truth",
+            "metadata": {"zq-key": "zq-value"},
+        }
+        evidence.write_text("\n".join(json.dumps({**row, **marks}) for row in rows))
+        models = Overheard()
+        with Lab.open(f"sqlite:///{tmp_path / content_hash(str(changes))[:8]}.db") as lab:
+            lab.engine = Engine(lab.store, models, concurrency=4)
+            result = lab.run(path)
+        assert result.status == "complete", result.warnings
+        assert models.heard
+        return {request.key(): request for request in models.heard}
+
+    return run
+
+
+SECRETS = {
+    "dose": 31.41592,
+    "truth": {"source": "zq-index", "value": 0.271828, "label": "zq-label", "direction": "down"},
+}
+TASK = {"concept": "fascism", "evidence": "here"}
+TOLD = ("zq", "1999", "31.4159", "0.271828", "ecc", "benchmark", "dose", "ground truth")
+
+
+def systems(requests: dict[str, Request]) -> set[str]:
+    return {request.messages[0].content for request in requests.values()}
+
+
+def test_no_stage_tells_ecc_from_control_nor_what_is_kept_for_analysis(
+    overhear: Callable[..., dict[str, Request]],
+) -> None:
+    control = overhear(study="zq", tasks=[{**TASK, **SECRETS, "type": "control"}], swap="all")
+    ecc = overhear(study="plain", tasks=[{**TASK, "type": "ecc"}], swap="all")
+    assert len(systems(ecc)) == len(STAGES), "every stage was asked"
+    assert ecc == control
+    for request in control.values():
+        said = "\n".join(message.content for message in request.messages)
+        assert not [word for word in TOLD if re.search(rf"\b{word}", said, re.I)], said
+
+
+def test_a_benchmark_is_asked_as_an_ecc_task_would_be(
+    overhear: Callable[..., dict[str, Request]], tmp_path: Path
+) -> None:
+    stages = [{"label": f"Level {n}", "criteria": [f"sign {n}"]} for n in range(3)]
+    (tmp_path / "rubric.json").write_text(json.dumps({"kind": "ordinal", "stages": stages}))
+    asked = [
+        overhear(
+            tasks=[{**TASK, "type": kind, "rubric": "rubric.json"}],
+            design={"evidence.view": "raw", "probe.context": "same"},
+        )
+        for kind in ("ecc", "control", "benchmark")
+    ]
+    assert asked[0] == asked[1] == asked[2]
+
+
+def test_the_critic_is_blind_to_who_wrote_the_rubric() -> None:
+    own, other = rubric(4), replace(rubric(4), author="zq:author", draw=3, reasoning="zq-reasons")
+    assert Critic(BASE).requests([own]) == Critic(BASE).requests([other])
+
+
+def test_a_judge_is_blind_to_who_wrote_the_rubric() -> None:
+    other = replace(rubric(4), author="zq:author", draw=3, reasoning="zq-reasons")
+    scorer = Scorer(BASE, SEED, "7")
+    own, swap = (
+        ScoreTarget(criteria, ITEM, VIEW, 0, is_swap=criteria is other)
+        for criteria in (rubric(4), other)
+    )
+    assert scorer.requests([own]) == scorer.requests([swap])
+
+
+# --- keys ----------------------------------------------------------------------------------------
+
+REQUEST = Request(
+    "openai:gpt-4.1",
+    (Message("system", ("You judge.",)), Message("user", ("One, ", "two."))),
+    Draw("7", 1, 0),
+    temperature=0.5,
+    max_tokens=100,
+    schema={"type": "object", "required": ["verdict"]},
+)
+ENDPOINT = "https://lab.example:8443/v1"
+CHANGED: dict[str, Request] = {
+    "provider": replace(REQUEST, model="azure:gpt-4.1"),
+    "model": replace(REQUEST, model="openai:gpt-4.1-mini"),
+    "words": replace(REQUEST, messages=(REQUEST.messages[0], Message("user", ("One, two!",)))),
+    "role": replace(
+        REQUEST, messages=(REQUEST.messages[0], Message("assistant", ("One, ", "two.")))
+    ),
+    "order": replace(REQUEST, messages=REQUEST.messages[::-1]),
+    "fewer": replace(REQUEST, messages=REQUEST.messages[1:]),
+    "joined": replace(REQUEST, messages=(Message("system", ("You judge.", "One, two.")),)),
+    "temperature": replace(REQUEST, temperature=0.6),
+    "no temperature": replace(REQUEST, temperature=None),
+    "max_tokens": replace(REQUEST, max_tokens=101),
+    "schema": replace(REQUEST, schema={"type": "object"}),
+    "no schema": replace(REQUEST, schema=None),
+    "series": replace(REQUEST, draw=Draw("8", 1, 0)),
+    "index": replace(REQUEST, draw=Draw("7", 2, 0)),
+    "ask": replace(REQUEST, draw=Draw("7", 1, 1)),
+    "series and index": replace(REQUEST, draw=Draw("71", 0, 0)),
+}
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_a_key_changes_with_what_is_asked(what: str) -> None:
+    assert CHANGED[what].key(ENDPOINT) != REQUEST.key(ENDPOINT)
+
+
+def test_no_two_changes_share_a_key() -> None:
+    assert len({request.key(ENDPOINT) for request in CHANGED.values()}) == len(CHANGED)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "",
+        "https://lab.example:8443/v2",
+        "https://lab.example/v1",
+        "http://lab.example:8443/v1",
+        "https://other.example:8443/v1",
+    ],
+)
+def test_a_key_changes_with_the_endpoint(endpoint: str) -> None:
+    assert REQUEST.key(endpoint) != REQUEST.key(ENDPOINT)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "https://user:secret@lab.example:8443/v1",
+        "https://a%40b@lab.example:8443/v1",
+        "https://lab.example:8443/v1?key=secret",
+        "https://lab.example:8443/v1?a=1#part",
+    ],
+)
+def test_a_key_holds_no_userinfo_and_no_query(endpoint: str) -> None:
+    assert REQUEST.key(endpoint) == REQUEST.key(ENDPOINT)
+
+
+def test_a_key_does_not_depend_on_how_a_message_is_cut_nor_on_the_order_of_a_schema() -> None:
+    cut = (Message("system", ("You ", "", "judge.")), Message("user", ("One, two.",)))
+    schema = {"required": ["verdict"], "type": "object"}
+    assert replace(REQUEST, messages=cut, schema=schema).key(ENDPOINT) == REQUEST.key(ENDPOINT)

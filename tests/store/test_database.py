@@ -1,0 +1,341 @@
+"""Opening a database: its schema, its refusals, and what survives a crash at the worst moment."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from judge_gym.errors import ConflictError, StoreError
+from judge_gym.store import Store, database, tables
+from judge_gym.store.database import HEAD, alembic_config, open_database
+
+
+def url(file: Path) -> str:
+    return f"sqlite:///{file}"
+
+
+def set_revision(file: Path, revision: str) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+    connection.close()
+
+
+def stated_revision(file: Path) -> str:
+    connection = sqlite3.connect(file)
+    [(revision,)] = connection.execute("SELECT version_num FROM alembic_version")
+    connection.close()
+    return str(revision)
+
+
+def structure(engine: sa.Engine) -> dict[str, Any]:
+    """All that makes a schema, in comparable form."""
+    look = sa.inspect(engine)
+    return {
+        table: {
+            "columns": {
+                c["name"]: (str(c["type"]), c["nullable"]) for c in look.get_columns(table)
+            },
+            "key": look.get_pk_constraint(table)["constrained_columns"],
+            "foreign": {
+                (*f["constrained_columns"], f["referred_table"], *f["options"].items())
+                for f in look.get_foreign_keys(table)
+            },
+            "unique": {tuple(u["column_names"]) for u in look.get_unique_constraints(table)},
+            "indexes": {
+                (i["name"], *i["column_names"], i["unique"], *_options(i))
+                for i in look.get_indexes(table)
+            },
+        }
+        for table in look.get_table_names()
+        if table != "alembic_version"
+    }
+
+
+def _options(index: Any) -> list[str]:
+    return [f"{name}={value}" for name, value in index.get("dialect_options", {}).items()]
+
+
+# --- the schema ----------------------------------------------------------------------------------
+
+
+def test_a_new_file_gets_the_schema_at_its_head(tmp_path: Path) -> None:
+    Store.open(url(tmp_path / "deep" / "er" / "lab.db")).close()
+    file = tmp_path / "deep" / "er" / "lab.db"
+    assert stated_revision(file) == HEAD
+    connection = sqlite3.connect(file)
+    found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    connection.close()
+    assert set(tables.metadata.tables) <= found
+
+
+def test_the_migrations_give_exactly_the_declared_tables(store: Store, tmp_path: Path) -> None:
+    with store.database.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, tables.metadata) == []
+    declared = sa.create_engine(url(tmp_path / "declared.db"))
+    tables.metadata.create_all(declared)
+    assert structure(store.database.engine) == structure(declared)
+    declared.dispose()
+
+
+def test_head_is_the_newest_script_and_there_is_one_line_of_them() -> None:
+    assert ScriptDirectory.from_config(alembic_config()).get_heads() == [HEAD]
+
+
+def test_every_migration_says_whether_it_only_adds() -> None:
+    scripts = list(ScriptDirectory.from_config(alembic_config()).walk_revisions())
+    assert scripts
+    for script in scripts:
+        assert isinstance(getattr(script.module, "only_adds", None), bool), script.revision
+        assert script.revision == script.revision.zfill(4), "revisions are compared as strings"
+
+
+def test_the_file_is_in_wal_mode_and_foreign_keys_are_enforced(store: Store) -> None:
+    assert store.database.file is not None
+    other = sqlite3.connect(store.database.file)
+    assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    other.close()
+    with pytest.raises(sa.exc.IntegrityError), store.database.begin() as connection:
+        connection.execute(tables.evidence.insert().values(_evidence_row("no such text")))
+
+
+def _evidence_row(text: str) -> dict[str, Any]:
+    empty = dict.fromkeys(("title", "url", "date", "source"), "")
+    return {**empty, "text": text, "metadata": {}}
+
+
+def test_opening_again_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "lab.db"
+    Store.open(url(file)).close()
+    before = file.read_bytes()
+    Store.open(url(file)).close()
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("variable", [True, False])
+def test_the_place_is_the_environments_else_the_working_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JUDGE_GYM_DATABASE_URL", raising=False)
+    if variable:
+        monkeypatch.setenv("JUDGE_GYM_DATABASE_URL", url(tmp_path / "named.db"))
+    Store.open().close()
+    expected = tmp_path / ("named.db" if variable else ".judge-gym/lab.db")
+    assert stated_revision(expected) == HEAD
+
+
+# --- upgrades ------------------------------------------------------------------------------------
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "lab.db"
+    Store.open(url(file)).close()
+    set_revision(file, "9999")
+    for attempt in (lambda: Store.open(url(file)), lambda: _upgrade(file)):
+        with pytest.raises(ConflictError) as refusal:
+            attempt()
+        assert "9999" in refusal.value.message
+        assert HEAD in refusal.value.message
+    assert stated_revision(file) == "9999"
+
+
+def _upgrade(file: Path) -> tuple[str | None, str]:
+    opened = open_database(url(file), prepare=False)
+    try:
+        return opened.upgrade()
+    finally:
+        opened.engine.dispose()
+
+
+@pytest.mark.parametrize("only_adds", [True, False])
+def test_opening_upgrades_by_itself_only_where_that_only_adds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_adds: bool
+) -> None:
+    file = tmp_path / "lab.db"
+    Store.open(url(file)).close()
+    _add_a_migration(tmp_path, monkeypatch, only_adds)
+    if only_adds:
+        Store.open(url(file)).close()
+    else:
+        with pytest.raises(ConflictError, match=f"{HEAD}.*9000.*judge-gym db upgrade"):
+            Store.open(url(file))
+        assert stated_revision(file) == HEAD
+        assert _upgrade(file) == (HEAD, "9000")
+    assert stated_revision(file) == "9000"
+    Store.open(url(file)).close()
+
+
+def _add_a_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_adds: bool) -> None:
+    """judge-gym as its next version would be, with one more migration beside the real ones."""
+    versions = tmp_path / "versions"
+    versions.mkdir()
+    (versions / "9000_next.py").write_text(
+        f'revision = "9000"\ndown_revision = "{HEAD}"\nonly_adds = {only_adds}\n'
+        "from alembic import op\nimport sqlalchemy as sa\n"
+        'def upgrade():\n    op.create_table("labels", sa.Column("id", sa.Integer))\n'
+    )
+
+    def with_one_more() -> Any:
+        config = alembic_config()
+        shipped = Path(config.get_main_option("script_location")) / "versions"
+        config.set_main_option("path_separator", "os")
+        config.set_main_option("version_locations", os.pathsep.join(map(str, (shipped, versions))))
+        return config
+
+    monkeypatch.setattr(database, "alembic_config", with_one_more)
+    monkeypatch.setattr(database, "HEAD", "9000")
+
+
+KILL_AT = """
+import os, signal, sys
+import sqlalchemy as sa
+from judge_gym.store import Store
+left = int(sys.argv[2])
+@sa.event.listens_for(sa.engine.Engine, "before_cursor_execute")
+def die(connection, cursor, statement, *_):
+    global left
+    if statement.split()[0] in ("CREATE", "INSERT"):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+Store.open("sqlite:///" + sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("statement", [1, 2, 9, 25])
+def test_a_database_whose_making_was_killed_can_be_opened(tmp_path: Path, statement: int) -> None:
+    file = tmp_path / "lab.db"
+    killed = subprocess.run([sys.executable, "-c", KILL_AT, str(file), str(statement)])
+    assert killed.returncode == -signal.SIGKILL
+    opened = Store.open(url(file))
+    assert set(tables.metadata.tables) <= set(sa.inspect(opened.database.engine).get_table_names())
+    opened.close()
+    assert stated_revision(file) == HEAD
+
+
+OPEN_AT_THE_SIGN = """
+import sys, time
+from pathlib import Path
+from alembic import command, script
+from judge_gym.store import Store
+print("ready", flush=True)
+sys.stdin.readline()
+Store.open("sqlite:///" + sys.argv[1]).close()
+"""
+
+
+def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> None:
+    for turn in range(2):
+        file = tmp_path / f"lab{turn}.db"
+        openers = [
+            subprocess.Popen(
+                [sys.executable, "-c", OPEN_AT_THE_SIGN, str(file)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(4)
+        ]
+        for opener in openers:
+            assert opener.stdout is not None
+            opener.stdout.readline()
+        for opener in openers:
+            assert opener.stdin is not None
+            opener.stdin.write("\n")
+            opener.stdin.flush()
+        complaints = [opener.communicate()[1] for opener in openers]
+        assert [opener.returncode for opener in openers] == [0] * 4, complaints
+        assert stated_revision(file) == HEAD
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("attempt", ["open", "upgrade"])
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, attempt: str) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_bytes(b"Dear diary, " * 400)
+    with pytest.raises(StoreError, match=r"notes\.txt"):
+        Store.open(url(file)) if attempt == "open" else _upgrade(file)
+    assert file.read_bytes() == b"Dear diary, " * 400
+
+
+def test_a_folder_that_is_a_file_and_a_file_that_is_a_folder_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file" / "lab.db", tmp_path / "file" / "in" / "lab.db", tmp_path):
+        with pytest.raises(StoreError, match=str(tmp_path)):
+            Store.open(url(place))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("postgresql://ann:hunter2@db.example/lab", "postgresql"),
+        ("postgresql+psycopg://ann:hunter2@db.example/lab", "postgresql"),
+        ("mysql://ann:hunter2@db.example/lab", "mysql"),
+        ("sqlite://ann:hunter2@db.example/lab.db", "sqlite"),
+        ("sqlite+nosuchdriver://ann:hunter2@/lab.db", "sqlite"),
+        ("ann:hunter2 is my password", "sqlite:///"),
+        ("sqlite://", "sqlite:///FILE"),
+        ("sqlite:///:memory:", "sqlite:///FILE"),
+    ],
+)
+def test_urls_that_cannot_be_served_are_refused_without_the_password(
+    given: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError) as refusal:
+        Store.open(given)
+    assert says in refusal.value.message
+    assert "hunter2" not in refusal.value.message
+    assert "\n" not in refusal.value.message
+
+
+AS_NOBODY = """
+import os, sys
+import sqlalchemy as sa
+from judge_gym.errors import StoreError
+from judge_gym.store import Store
+sa.create_engine("sqlite://").connect().close()
+os.chdir(sys.argv[1])
+if os.getuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+try:
+    Store.open(sys.argv[2])
+except StoreError as fault:
+    print(fault.message)
+else:
+    sys.exit("it was opened")
+"""
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_read_only_folder_is_refused_and_says_which(existing: bool) -> None:
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to others
+        folder = Path(name)
+        for file in [folder / "lab.db"] if existing else []:
+            Store.open(url(file)).close()
+            file.chmod(0o444)
+        folder.chmod(0o555)
+        try:
+            for place in ("sqlite:///lab.db", *([] if existing else ["sqlite:///new/lab.db"])):
+                tried = subprocess.run(
+                    [sys.executable, "-c", AS_NOBODY, name, place], capture_output=True, text=True
+                )
+                assert tried.returncode == 0, tried.stderr
+                assert place.removeprefix("sqlite:///").partition("/")[0] in tried.stdout
+            assert [f.name for f in folder.iterdir()] == (["lab.db"] if existing else [])
+        finally:
+            folder.chmod(0o755)

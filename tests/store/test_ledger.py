@@ -1,0 +1,256 @@
+"""The ledger: what is an answer, what is kept, what is shared, what it says was paid."""
+
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from judge_gym.records import Completion, Draw, Finish, Message, Request, Role
+from judge_gym.store import Payer, Store
+from judge_gym.store.tables import attempts, calls, texts
+
+PAYER = Payer(1, "study", "study/tag", "scorer")
+ARTICLE = "A long article that many requests share. " * 50
+BASE = Request(
+    model="openai:gpt-4.1",
+    messages=(Message("system", ("Be fair.",)), Message("user", ("Judge ", ARTICLE))),
+    draw=Draw("7", 2, 0),
+    temperature=0.5,
+    max_tokens=100,
+)
+
+
+def completion(text: str, finish: Finish = "stop", usd: float | None = 0.25) -> Completion:
+    return Completion(text, finish, "gpt-4.1-2026", 10, 4, usd)
+
+
+def record(
+    store: Store,
+    request: Request,
+    said: Completion | None,
+    *,
+    error: str | None = None,
+    payer: Payer = PAYER,
+) -> int:
+    answer = store.ledger.record(
+        request.key(), request, "", payer, seconds=0.5, completion=said, error=error
+    )
+    return answer.call_id
+
+
+def rows(store: Store, table: sa.Table) -> int:
+    with store.database.begin() as connection:
+        return int(connection.scalar(sa.select(sa.func.count()).select_from(table)) or 0)
+
+
+# --- the key -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(BASE, model="google:gpt-4.1"),
+        replace(BASE, model="openai:gpt-4.1-mini"),
+        replace(BASE, messages=BASE.messages[1:]),
+        replace(BASE, messages=(Message("user", ("Be fair.",)), BASE.messages[1])),
+        replace(BASE, messages=(BASE.messages[0], Message("user", ("Judge ", ARTICLE + ".")))),
+        replace(BASE, temperature=None),
+        replace(BASE, temperature=0.0),
+        replace(BASE, max_tokens=101),
+        replace(BASE, schema={"type": "object"}),
+        replace(BASE, draw=Draw("8", 2, 0)),
+        replace(BASE, draw=Draw("7", 3, 0)),
+        replace(BASE, draw=Draw("7", 2, 1)),
+    ],
+)
+def test_whatever_is_asked_differently_is_another_call(store: Store, other: Request) -> None:
+    first, second = record(store, BASE, completion("A")), record(store, other, completion("B"))
+    assert first != second
+    found = store.ledger.find([BASE.key(), other.key()])
+    assert [found[r.key()].call_id for r in (BASE, other)] == [first, second]
+
+
+def test_only_what_is_sent_counts_not_how_it_was_put_together(store: Store) -> None:
+    whole = replace(BASE, messages=(BASE.messages[0], Message("user", (f"Judge {ARTICLE}",))))
+    assert record(store, BASE, completion("A")) == record(store, whole, completion("A"))
+    assert rows(store, calls) == 1
+
+
+def test_an_endpoint_is_part_of_the_key_but_not_who_logs_in_there() -> None:
+    plain = BASE.key("https://lab.example/v1")
+    assert plain == BASE.key("https://ann:hunter2@lab.example/v1?api_key=hunter2")
+    assert plain != BASE.key("https://other.example/v1")
+    assert plain != BASE.key("https://lab.example/v2")
+    assert plain != BASE.key()
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        completion("Reasons.\nVERDICT: A"),
+        completion("I cannot help with that.", "refusal"),
+        completion("", "refusal"),
+        completion("The evidence shows tha", "length"),
+        completion("zzz\x00 no verdict ☃ \N{PILE OF POO}"),
+        completion("free", usd=None),
+    ],
+    ids=["verdict", "refusal", "empty", "truncated", "unreadable", "unpriced"],
+)
+def test_any_completion_is_the_answer_and_is_reused(store: Store, said: Completion) -> None:
+    call_id = record(store, BASE, said)
+    found = store.ledger.find([BASE.key()])[BASE.key()]
+    assert (found.call_id, found.completion, found.reused) == (call_id, said, True)
+
+
+def test_a_text_that_is_no_proper_unicode_is_not_lost_once_paid_for(store: Store) -> None:
+    record(store, BASE, completion("Half a surrogate \ud83d came.\nVERDICT: A"))
+    found = store.ledger.find([BASE.key()])[BASE.key()].completion
+    assert found is not None
+    assert found.text.endswith("VERDICT: A")
+
+
+def test_failed_attempts_are_no_answers_but_stay_in_their_order(store: Store) -> None:
+    call_id = record(store, BASE, None, error="overloaded")
+    assert record(store, BASE, None, error="timed out") == call_id
+    assert store.ledger.find([BASE.key()]) == {}
+    before = store.ledger.transcript(call_id)[1]
+    record(store, BASE, completion("VERDICT: A"))
+    after = store.ledger.transcript(call_id)[1]
+    assert after[:2] == before
+    assert [(a["completed"], a["error"], a["body"]) for a in after] == [
+        (False, "overloaded", None),
+        (False, "timed out", None),
+        (True, None, "VERDICT: A"),
+    ]
+
+
+def test_the_latest_completion_is_the_answer_and_a_later_failure_takes_nothing_away(
+    store: Store,
+) -> None:
+    for said in (completion("first"), completion("second")):
+        record(store, BASE, said)
+    record(store, BASE, None, error="overloaded")
+    found = store.ledger.find([BASE.key()])[BASE.key()]
+    assert found.completion == completion("second")
+    assert rows(store, attempts) == 3
+
+
+def test_many_keys_are_found_at_once_and_unknown_ones_are_left_out(store: Store) -> None:
+    requests = [replace(BASE, draw=Draw("7", n)) for n in range(700)]
+    for number, request in enumerate(requests[:650]):
+        record(store, request, completion(str(number)))
+    keys = [request.key() for request in requests]
+    found = store.ledger.find([*keys, *keys])
+    said = {key: answer.completion.text for key, answer in found.items() if answer.completion}
+    assert said == {key: str(number) for number, key in enumerate(keys[:650])}
+
+
+# --- texts and transcripts -----------------------------------------------------------------------
+
+
+def test_a_text_that_many_calls_share_is_stored_once(store: Store) -> None:
+    for number in range(5):
+        messages = (BASE.messages[0], Message("user", (ARTICLE, f"\n\nQuestion {number}")))
+        record(store, replace(BASE, messages=messages), completion("VERDICT: A"))
+    with store.database.begin() as connection:
+        bodies = list(connection.scalars(sa.select(texts.c.body)))
+    questions = [f"\n\nQuestion {number}" for number in range(5)]
+    assert sorted(bodies) == sorted(["Be fair.", ARTICLE, "VERDICT: A", *questions])
+
+
+def test_a_text_whose_transaction_failed_is_stored_the_next_time(store: Store) -> None:
+    with suppress(KeyboardInterrupt), store.database.begin() as connection:
+        store.ledger.keep(connection, "VERDICT: A")
+        raise KeyboardInterrupt
+    record(store, BASE, completion("VERDICT: A"))
+    assert store.ledger.find([BASE.key()])[BASE.key()].completion == completion("VERDICT: A")
+
+
+roles: st.SearchStrategy[Role] = st.sampled_from(["system", "user", "assistant"])
+messages = st.builds(Message, roles, st.lists(st.text(max_size=12), max_size=4).map(tuple))
+KEEPS_ITS_STORE = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@KEEPS_ITS_STORE
+@given(st.lists(messages, min_size=1, max_size=4).map(tuple), st.text())
+def test_a_transcript_is_exactly_what_was_asked_and_answered(
+    store: Store, asked: tuple[Message, ...], said: str
+) -> None:
+    request = replace(BASE, messages=asked)
+    shown, tried = store.ledger.transcript(record(store, request, completion(said)))
+    assert [(m.role, m.content) for m in shown] == [(m.role, m.content) for m in asked]
+    assert tried[-1]["body"] == said
+
+
+@KEEPS_ITS_STORE
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=8))
+def test_a_call_is_one_row_however_often_it_is_tried(store: Store, drawn: list[int]) -> None:
+    before = rows(store, attempts)
+    for number in drawn:
+        record(store, replace(BASE, draw=Draw("once", number)), completion("x"))
+    assert rows(store, attempts) == before + len(drawn)
+    with store.database.begin() as connection:
+        mine = sa.select(calls.c.draw).where(calls.c.series == "once")
+        kept = list(connection.scalars(mine))
+    assert len(kept) == len(set(kept))
+    assert set(drawn) <= set(kept)
+
+
+def test_an_unknown_call_has_no_transcript(store: Store) -> None:
+    assert store.ledger.transcript(404) == ([], [])
+
+
+# --- what was paid -------------------------------------------------------------------------------
+
+
+def test_usage_adds_up_by_experiment_stage_and_model(store: Store) -> None:
+    expected: dict[tuple[str, str, str, str], list[float]] = defaultdict(lambda: [0, 0, 0, 0, 0.0])
+    number = 0
+    for study, tag in (("s", "s/a"), ("s", "s/b"), ("t", "t/a")):
+        for stage in ("scorer", "prober"):
+            for model in ("openai:gpt-4.1", "sim:strict"):
+                for failed in (False, True, False):
+                    number += 1
+                    request = replace(BASE, model=model, draw=Draw("7", number))
+                    said = Completion("x", "stop", model, number, 2 * number, number / 8)
+                    record(
+                        store,
+                        request,
+                        None if failed else said,
+                        error="down" if failed else None,
+                        payer=Payer(1, study, tag, stage),
+                    )
+                    total = expected[study, tag, stage, model]
+                    total[0] += 1
+                    if not failed:
+                        total[1] += 1
+                        total[2] += said.input_tokens
+                        total[3] += said.output_tokens
+                        total[4] += said.usd or 0
+    fields = ("attempts", "calls", "input_tokens", "output_tokens", "usd")
+    for asked in (None, "s", "t"):
+        found = {
+            (u["study"], u["tag"], u["stage"], u["model"]): [u[name] for name in fields]
+            for u in store.queries.usage(study=asked)
+        }
+        assert found == {key: sums for key, sums in expected.items() if asked in (None, key[0])}
+
+
+def test_what_was_paid_survives_closing_the_database(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'lab.db'}"
+    first = Store.open(url)
+    record(first, BASE, completion("A"))
+    first.close()
+    second = Store.open(url)
+    assert second.ledger.find([BASE.key()])[BASE.key()].completion == completion("A")
+    second.close()

@@ -1,0 +1,283 @@
+"""Counts and statuses are derived from rows; nothing is counted across runs."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from judge_gym.axes import Design
+from judge_gym.errors import NotFoundError
+from judge_gym.records import (
+    Completion,
+    Critique,
+    Display,
+    Draw,
+    Evidence,
+    Message,
+    OrdinalRubric,
+    Pool,
+    Probe,
+    Request,
+    RubricStage,
+    Sample,
+    Status,
+    TaskType,
+    View,
+)
+from judge_gym.store import Payer, Progress, Run, Store, Targets
+from judge_gym.studies import Experiment, Task
+
+STAGES = tuple(RubricStage(f"Stage {n}", ("a", "b")) for n in range(1, 5))
+RUBRIC = OrdinalRubric(STAGES, "sim:strict", "fascism", "")
+SHOWN = Display(("C", "A", "D", "B"), (1, 2, 3, 4))
+
+
+def call(store: Store, number: int, *, ask: int = 0, stage: str = "scorer") -> int:
+    request = Request("sim:x", (Message("user", (str(number),)),), Draw("s", number, ask))
+    said = Completion("x", "stop", "sim:x-2026", 1, 1, 0.5)
+    payer = Payer(1, "study", "study/a", stage)
+    return store.ledger.record(
+        request.key(), request, "", payer, seconds=0, completion=said
+    ).call_id
+
+
+def experiment(
+    store: Store, tag: str = "study/a", study: str = "study", type: TaskType = "ecc", **knobs: Any
+) -> Experiment:
+    items = (Evidence("T0", "Text 0", truth=2), Evidence("T1", "Text 1"))
+    task = Task(type, "fascism", "here", store.materials.save_pool(Pool(items)), dose=1.0)
+    chosen = {name.replace("__", "."): level for name, level in knobs.items()}
+    made = Experiment(tag, task, Design.of({"judge.model": "sim:strict", **chosen}), 3)
+    store.runs.save_experiment(made, study)
+    return made
+
+
+def start(store: Store, of: Experiment, *, new: bool = False, **targets: Any) -> Run:
+    wanted = replace(Targets(samples=2, rivals=(), probe=True, tolerance=0.0), **targets)
+    return store.runs.save_run(of, "study", "3", wanted, makers=("v", "c"), new=new)
+
+
+def make_views(store: Store, run: Run, *statuses: Status) -> None:
+    views = [
+        View(item, f"short {item.id}" if status == "scored" else None, status, call(store, n))
+        for n, (item, status) in enumerate(
+            zip(run.experiment.task.pool.items, statuses, strict=True)
+        )
+    ]
+    store.materials.save_views("v", "sim:editor", views)
+
+
+def make_rubric(store: Store, run: Run, *, key: str = "own", is_swap: bool = False) -> int:
+    id = store.materials.save_rubric(
+        key, RUBRIC, author=key, concept="fascism", country="", scale=4
+    )
+    store.runs.link_rubric(run, id, is_swap)
+    return id
+
+
+def make_samples(
+    store: Store, run: Run, rubric_id: int, *statuses: Status, is_swap: bool = False
+) -> None:
+    """Item by item within a replicate."""
+    items = run.experiment.task.pool.items
+    made = [
+        Sample(
+            replace(RUBRIC, id=rubric_id),
+            items[n % 2],
+            n // 2,
+            SHOWN,
+            status,
+            (2, 3) if status == "scored" else (),
+            is_swap=is_swap,
+            call_id=call(store, 10 + n),
+        )
+        for n, status in enumerate(statuses)
+    ]
+    store.runs.save_samples(run, made)
+
+
+def make_probes(store: Store, run: Run, rubric_ids: list[int], *statuses: Status) -> None:
+    by_id = {id: replace(RUBRIC, id=id) for id in rubric_ids}
+    found = store.runs.unprobed(run, by_id, 0, 99, answers=False)
+    store.runs.save_probes(
+        Probe(sample, status, 0.6 if status == "scored" else None, call(store, 90))
+        for (sample, _), status in zip(found, statuses, strict=False)
+    )
+
+
+def progress(store: Store) -> Progress:
+    [found] = store.queries.progress("study/a")
+    return found
+
+
+# --- the status of a run -------------------------------------------------------------------------
+
+
+def stages(evidence: int, rubric: int, score: int, swap: int, probe: int) -> Mapping[str, int]:
+    return {
+        "evidence": evidence, "rubric": rubric, "score": score, "swap": swap, "probe": probe,
+    }  # fmt: skip
+
+
+WANTED = stages(2, 2, 4, 4, 8)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "done", "failed", "status"),
+    [
+        (WANTED, stages(0, 0, 0, 0, 0), {}, "pending"),
+        (WANTED, stages(1, 0, 0, 0, 0), {}, "pending"),
+        (WANTED, stages(0, 2, 0, 0, 0), {}, "pending"),
+        (WANTED, stages(2, 0, 0, 0, 0), {}, "evidence-done"),
+        (WANTED, stages(2, 1, 0, 0, 0), {}, "evidence-done"),
+        (WANTED, stages(2, 2, 0, 0, 0), {}, "rubric-done"),
+        (stages(0, 1, 4, 0, 0), stages(0, 0, 0, 0, 0), {}, "pending"),
+        (stages(0, 1, 4, 0, 0), stages(0, 1, 0, 0, 0), {}, "rubric-done"),
+        (WANTED, stages(2, 2, 1, 0, 0), {}, "scoring"),
+        (WANTED, stages(2, 2, 4, 3, 0), {}, "scoring"),
+        (WANTED, stages(2, 1, 4, 0, 0), {}, "scoring"),
+        (WANTED, stages(2, 2, 4, 4, 0), {}, "probing"),
+        (WANTED, stages(2, 2, 4, 4, 7), {}, "probing"),
+        (WANTED, WANTED, {}, "complete"),
+        (WANTED, WANTED, {"score": 1}, "complete-with-failures"),
+        (WANTED, WANTED, {"evidence": 1}, "complete-with-failures"),
+        (stages(2, 1, 0, 0, 0), stages(2, 1, 0, 0, 0), {"rubric": 1}, "failed"),
+    ],
+)
+def test_a_status_is_read_off_what_is_wanted_and_there(
+    wanted: Mapping[str, int], done: Mapping[str, int], failed: Mapping[str, int], status: str
+) -> None:
+    lost = {**dict.fromkeys(WANTED, 0), **failed}
+    assert Progress(1, "t", "s", wanted, done, lost, {}, 0.05).status == status
+
+
+def test_progress_counts_what_each_stage_wants_has_and_lost(store: Store) -> None:
+    run = start(store, experiment(store), rivals=("sim:rival",))
+    assert progress(store).wanted == stages(2, 2, 4, 4, 0)
+    make_views(store, run, "scored", "scored")
+    own, rival = make_rubric(store, run), make_rubric(store, run, key="sim:rival", is_swap=True)
+    make_samples(store, run, own, "scored", "abstained", "refused", "provider_error")
+    make_samples(store, run, rival, "scored", "scored", "truncated", is_swap=True)
+    make_probes(store, run, [own, rival], "scored", "provider_error")
+    found = progress(store)
+    assert found.wanted == stages(2, 2, 4, 4, 3)
+    assert found.done == stages(2, 2, 4, 3, 2)
+    assert found.failed == stages(0, 0, 1, 0, 1)
+    assert found.statuses == {
+        "scored": 3, "abstained": 1, "refused": 1, "provider_error": 1, "truncated": 1,
+    }  # fmt: skip
+    assert found.status == "scoring"
+    assert found.failed_share == pytest.approx(2 / 15)
+
+
+def test_an_item_without_a_view_cannot_be_scored_and_counts_as_lost(store: Store) -> None:
+    run = start(store, experiment(store))
+    make_views(store, run, "scored", "refused")
+    found = progress(store)
+    assert (found.wanted["score"], found.done["evidence"], found.failed["evidence"]) == (2, 2, 1)
+
+
+def test_a_run_without_any_rubric_has_failed(store: Store) -> None:
+    run = start(store, experiment(store))
+    make_views(store, run, "scored", "scored")
+    id = store.materials.save_rubric(
+        "own", "parse_failed", asks=3, author="x", concept="fascism", country="", scale=4
+    )
+    store.runs.link_rubric(run, id, is_swap=False)
+    found = progress(store)
+    assert (found.status, found.wanted["score"], found.failed["rubric"]) == ("failed", 0, 1)
+
+
+def test_a_superseded_run_is_counted_nowhere(store: Store) -> None:
+    made = experiment(store)
+    old = start(store, made)
+    make_samples(store, old, make_rubric(store, old), "scored", "scored", "scored", "scored")
+    new = start(store, made, new=True)
+    assert progress(store).run_id == new.id
+    assert progress(store).done == stages(0, 0, 0, 0, 0)
+    assert list(store.queries.samples(["study/a"])) == []
+    assert store.queries.rubrics("study/a") == []
+    make_samples(store, new, make_rubric(store, new), "scored")
+    assert [row["run"] for row in store.queries.samples(["study/a"])] == [new.id]
+
+
+# --- tidy rows and lists -------------------------------------------------------------------------
+
+
+def test_a_tidy_row_carries_verdict_display_rubric_probe_and_call(store: Store) -> None:
+    run = start(store, experiment(store))
+    rubric_id = make_rubric(store, run)
+    make_samples(store, run, rubric_id, "scored", "abstained")
+    make_probes(store, run, [rubric_id], "scored")
+    critique = Critique(replace(RUBRIC, id=rubric_id), "sim:c", "scored", 0.8, 0.4, call(store, 5))
+    store.materials.save_critique("c", critique)
+    store.materials.save_critique("another critic", replace(critique, observability=0.1))
+    first, second = store.queries.samples(["study/a"])
+    expected = {
+        "tag": "study/a",
+        "study": "study",
+        "task_type": "ecc",
+        "concept": "fascism",
+        "pool": "here",
+        "dose": 1.0,
+        "series": "3",
+        "evidence_title": "T0",
+        "truth": 2,
+        "replicate": 0,
+        "flipped": False,
+        "is_swap": False,
+        "status": "scored",
+        "stages": "2 3",
+        "n_stages": 4,
+        "display": "C=1 A=2 D=3 B=4",
+        "probe": 0.6,
+        "probe_status": "scored",
+        "rubric_kind": "ordinal",
+        "rubric_author": "own",
+        "observability": 0.8,
+        "discriminability": 0.4,
+        "call_id": call(store, 10),
+        "reported_model": "sim:x-2026",
+        "usd": 0.5,
+    }
+    assert {name: first[name] for name in expected} == expected
+    empty = ("truth", "probe", "probe_status")
+    assert [second[name] for name in empty] == [None, None, None]
+    assert (second["status"], second["stages"]) == ("abstained", "")
+
+
+def test_critics_scores_are_null_until_given(store: Store) -> None:
+    run = start(store, experiment(store))
+    make_rubric(store, run)
+    [row] = store.queries.rubrics("study/a")
+    assert (row["observability"], row["discriminability"], row["critic"]) == (None, None, None)
+    assert [label for label, *_ in row["stages"]] == [stage.label for stage in STAGES]
+
+
+def test_experiments_are_listed_by_study_type_and_tag(store: Store) -> None:
+    experiment(store, "study/a")
+    experiment(store, "study/b", type="control")
+    experiment(store, "other/a", study="other", verdict__method="subset")
+
+    def listed(**wanted: Any) -> list[str]:
+        return [row["tag"] for row in store.queries.tags(**wanted)]
+
+    assert listed() == ["other/a", "study/a", "study/b"]
+    assert listed(study="study") == ["study/a", "study/b"]
+    assert listed(task_type="control") == ["study/b"]
+    assert listed(study="other", task_type="control") == []
+    assert listed(tags=["other/a"]) == ["other/a"]
+    [row] = store.queries.tags(tags=["other/a"])
+    assert row["design"] == {"judge.model": "sim:strict", "verdict.method": "subset"}
+    with pytest.raises(NotFoundError, match="study/c"):
+        store.queries.tags(tags=["study/a", "study/c"])
+
+
+def test_re_asks_of_rubrics_are_counted_among_the_questions(store: Store) -> None:
+    assert store.queries.asks("study") == {"asked": 0, "again": 0}
+    for number, ask in ((0, 0), (0, 1), (0, 2), (1, 0)):
+        call(store, number, ask=ask, stage="rubricer")
+    call(store, 7)
+    assert store.queries.asks("study") == {"asked": 4, "again": 2}
+    assert store.queries.asks("other") == {"asked": 0, "again": 0}

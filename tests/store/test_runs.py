@@ -1,0 +1,339 @@
+"""Experiments, runs, samples and probes: targets only rise, names move, nothing is lost."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judge_gym.axes import Design
+from judge_gym.errors import NotFoundError
+from judge_gym.records import (
+    STATUSES,
+    Completion,
+    Display,
+    Draw,
+    Evidence,
+    Message,
+    OrdinalRubric,
+    Pool,
+    Probe,
+    Request,
+    Rubric,
+    RubricStage,
+    Sample,
+    Status,
+    Window,
+)
+from judge_gym.store import Payer, Run, Store, Targets
+from judge_gym.store import tables as t
+from judge_gym.studies import Experiment, Task
+
+STAGES = (RubricStage("Calm", ("quiet",)), RubricStage("Stormy", ("loud",)))
+TARGETS = Targets(samples=2, rivals=(), probe=True, tolerance=0.05)
+SHOWN = Display(("B", "A"), (2, 1))
+
+
+def experiment(
+    store: Store, tag: str = "study/a", *, given: Rubric | None = None, **knobs: Any
+) -> Experiment:
+    """A saved experiment."""
+    items = tuple(Evidence(f"T{n}", f"Text {n}", truth=n) for n in range(2))
+    pool = store.materials.save_pool(Pool(items, Window("Valdoria")))
+    rubric = store.materials.save_given_rubric(given) if given else None
+    task = Task("ecc", "fascism", "here", pool, rubric, dose=1.5, truth={"source": "index"})
+    chosen = {name.replace("__", "."): level for name, level in knobs.items()}
+    made = Experiment(tag, task, Design.of({"judge.model": "sim:strict", **chosen}), seed=3)
+    store.runs.save_experiment(made, "study")
+    return made
+
+
+def run_of(store: Store, of: Experiment, series: str = "3", **targets: Any) -> Run:
+    wanted = replace(TARGETS, **targets)
+    return store.runs.save_run(of, "study", series, wanted, makers=("v", "c"))
+
+
+def call(store: Store, number: int) -> int:
+    request = Request("sim:x", (Message("user", (str(number),)),), Draw("s", number))
+    said = Completion(f"said {number}", "stop", "sim:x", 1, 1, 0.0)
+    payer = Payer(None, "study", "study/a", "scorer")
+    return store.ledger.record(
+        request.key(), request, "", payer, seconds=0, completion=said
+    ).call_id
+
+
+def rubric_of(store: Store, key: str = "rubric") -> Rubric:
+    made = OrdinalRubric(STAGES, "sim:strict", "fascism", "Valdoria")
+    id = store.materials.save_rubric(
+        key, made, author="sim:strict", concept="fascism", country="Valdoria", scale=2
+    )
+    return replace(made, id=id)
+
+
+def rows(store: Store, table: sa.Table) -> list[dict[str, Any]]:
+    with store.database.begin() as connection:
+        return [dict(row) for row in connection.execute(sa.select(table)).mappings()]
+
+
+# --- experiments and their names -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", [None, OrdinalRubric(STAGES, "provided", "fascism", "Valdoria")])
+def test_an_experiment_comes_back_as_it_was(store: Store, given: Rubric | None) -> None:
+    author = {"rubric__author": "provided"} if given else {}
+    made = experiment(store, given=given, verdict__method="subset", **author)
+    found, study = store.runs.find_experiment(made.tag)
+    assert (found, study) == (made, "study")
+    assert found.digest == made.digest
+
+
+def test_saving_an_experiment_again_is_nothing(store: Store) -> None:
+    experiment(store)
+    before = rows(store, t.experiments), rows(store, t.tags)
+    experiment(store)
+    assert (rows(store, t.experiments), rows(store, t.tags)) == before
+
+
+def test_truth_and_dose_are_annotations_that_may_change_under_the_same_experiment(
+    store: Store,
+) -> None:
+    made = experiment(store)
+    task = replace(made.task, dose=2.5, truth=None)
+    store.runs.save_experiment(replace(made, task=task), "study")
+    [row] = rows(store, t.tags)
+    assert (row["digest"], row["dose"], row["truth"]) == (made.digest, 2.5, None)
+
+
+def test_a_corrected_truth_of_an_item_reaches_the_experiment(store: Store) -> None:
+    made = experiment(store)
+    corrected = tuple(replace(item, truth=9) for item in made.task.pool.items)
+    pool = store.materials.save_pool(replace(made.task.pool, items=corrected))
+    again = replace(made, task=replace(made.task, pool=pool))
+    assert again.digest == made.digest
+    store.runs.save_experiment(again, "study")
+    found, _ = store.runs.find_experiment(made.tag)
+    assert [item.truth for item in found.task.pool.items] == [9, 9]
+
+
+def test_a_tag_that_moves_on_leaves_what_it_meant_under_tag_at_digest(store: Store) -> None:
+    first = experiment(store, verdict__method="single")
+    second = experiment(store, verdict__method="subset")
+    assert first.digest != second.digest
+    assert store.runs.find_experiment("study/a")[0].digest == second.digest
+    kept = f"study/a@{first.digest[:8]}"
+    assert store.runs.find_experiment(kept)[0].digest == first.digest
+    experiment(store, verdict__method="single")
+    assert store.runs.find_experiment("study/a")[0].digest == first.digest
+    assert store.runs.find_experiment(f"study/a@{second.digest[:8]}")[0].digest == second.digest
+
+
+def test_an_unknown_tag_is_answered_with_those_that_hold_it(store: Store) -> None:
+    experiment(store, "study/fascism/here/sim:strict")
+    with pytest.raises(NotFoundError) as refusal:
+        store.runs.find_experiment("sim:strict")
+    assert refusal.value.choices == ("study/fascism/here/sim:strict",)
+    assert "study/fascism/here/sim:strict" in refusal.value.message
+    with pytest.raises(NotFoundError, match="judge-gym status"):
+        store.runs.find_experiment("nothing like it")
+
+
+# --- runs and their targets ----------------------------------------------------------------------
+
+
+def test_targets_are_raised_and_never_lowered(store: Store) -> None:
+    made = experiment(store)
+    first = run_of(store, made, samples=3, rivals=("sim:a",), probe=False)
+    second = run_of(store, made, samples=2, rivals=("sim:b",), probe=True, tolerance=0.2)
+    assert second == replace(first, samples=3, rivals=("sim:a", "sim:b"), probe=True, tolerance=0.2)
+    assert run_of(store, made, samples=1, rivals=(), probe=False, tolerance=0.2) == second
+    assert store.runs.targets(made) == Targets(3, ("sim:a", "sim:b"), True, 0.2)
+    assert len(rows(store, t.runs)) == 1
+
+
+def test_each_series_has_its_run_and_a_new_one_supersedes(store: Store) -> None:
+    made = experiment(store)
+    first, other = run_of(store, made), run_of(store, made, "again")
+    new = store.runs.save_run(made, "study", "3", TARGETS, makers=("v", "c"), new=True)
+    assert len({first.id, other.id, new.id}) == 3
+    assert run_of(store, made).id == new.id
+    assert run_of(store, made, "again").id == other.id
+    superseded = {row["id"] for row in rows(store, t.runs) if row["superseded"]}
+    assert superseded == {first.id}
+
+
+def test_the_database_itself_allows_one_active_run_per_experiment_and_series(store: Store) -> None:
+    run = run_of(store, experiment(store))
+    [row] = rows(store, t.runs)
+    for superseded in (datetime.now(UTC), datetime.now(UTC)):  # of these, any number
+        with store.database.begin() as connection:
+            values = {k: v for k, v in row.items() if k != "id"} | {"superseded": superseded}
+            connection.execute(t.runs.insert().values(values))
+    with pytest.raises(sa.exc.IntegrityError), store.database.begin() as connection:
+        connection.execute(t.runs.insert().values({**row, "id": run.id + 99}))
+
+
+# --- samples and probes --------------------------------------------------------------------------
+
+
+def sample(run: Run, rubric: Rubric, n: int, status: Status, call_id: int) -> Sample:
+    """The n-th sample of a run: two items, two replicates, own and swapped."""
+    scored = status == "scored"
+    return Sample(
+        rubric=rubric,
+        evidence=run.experiment.task.pool.items[n % 2],
+        replicate=n // 2 % 2,
+        display=SHOWN,
+        status=status,
+        stages=(1, 2) if scored else (),
+        is_swap=n >= 4,
+        call_id=call_id,
+    )
+
+
+def test_samples_come_back_as_they_were_with_the_judges_words(store: Store) -> None:
+    run, rubric = run_of(store, experiment(store)), rubric_of(store)
+    made = [sample(run, rubric, n, "scored", call(store, n)) for n in range(4)]
+    store.runs.save_samples(run, made)
+    found = store.runs.unprobed(run, {rubric.id: rubric}, 0, 99, answers=True)
+    assert [replace(s, id=0) for s, _ in found] == made
+    assert [words for _, words in found] == [f"said {n}" for n in range(4)]
+    page = store.runs.unprobed(run, {rubric.id: rubric}, found[0][0].id, 2, answers=False)
+    assert [s for s, _ in page] == [s for s, _ in found[1:3]]
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_only_a_scored_sample_without_an_answered_probe_is_to_be_probed(
+    store: Store, status: Status
+) -> None:
+    run, rubric = run_of(store, experiment(store)), rubric_of(store)
+    store.runs.save_samples(run, [sample(run, rubric, 0, status, call(store, 0))])
+
+    def left() -> list[Sample]:
+        found = store.runs.unprobed(run, {rubric.id: rubric}, 0, 9, answers=False)
+        return [s for s, _ in found]
+
+    assert len(left()) == (status == "scored")
+    for target in left():
+        for answer in STATUSES:
+            store.runs.save_probes([Probe(target, "provider_error", None, call(store, 1))])
+            probability = 0.7 if answer == "scored" else None
+            store.runs.save_probes([Probe(target, answer, probability, call(store, 1))])
+            assert bool(left()) == (answer == "provider_error")
+            with store.database.begin() as connection:
+                connection.execute(t.probes.delete())
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("template") / "lab.db"
+    Store.open(f"sqlite:///{file}").close()
+    return file
+
+
+@contextmanager
+def fresh(template: Path) -> Iterator[Store]:
+    """A store of its own for every example of a property."""
+    file = template.with_name("example.db")
+    shutil.copy(template, file)
+    opened = Store.open(f"sqlite:///{file}")
+    try:
+        yield opened
+    finally:
+        opened.close()
+        for left in template.parent.glob("example.db*"):
+            left.unlink()
+
+
+answered = st.sampled_from([status for status in STATUSES if status != "provider_error"])
+finals = st.dictionaries(st.integers(0, 7), st.one_of(st.none(), answered), min_size=1)
+"""What became of each sample in the end; None where it never got an answer."""
+
+
+@settings(max_examples=40, deadline=None)
+@given(finals, st.data())
+def test_samples_and_probes_saved_in_any_order_any_number_of_times_give_the_same_rows(
+    template: Path, final: Mapping[int, Status | None], data: st.DataObject
+) -> None:
+    writes = [(n, "provider_error") for n in final] + [(n, s) for n, s in final.items() if s]
+    again = data.draw(st.lists(st.sampled_from(writes), max_size=8))
+    order = data.draw(st.permutations(writes + again))
+    cut = data.draw(st.integers(1, len(order)))
+    with fresh(template) as store:
+        run, rubric = run_of(store, experiment(store)), rubric_of(store)
+        calls = [call(store, n) for n in range(8)]
+        made = [sample(run, rubric, n, s, calls[n]) for n, s in order]  # type: ignore[arg-type]
+        store.runs.save_samples(run, made[:cut])
+        store.runs.save_samples(run, made[cut:])
+        found = {
+            (row["evidence_id"], row["replicate"], row["is_swap"]): row
+            for row in rows(store, t.samples)
+        }
+        expected = {n: status or "provider_error" for n, status in final.items()}
+        keys = {n: sample(run, rubric, n, "scored", calls[n]) for n in final}
+        assert {key: row["status"] for key, row in found.items()} == {
+            (s.evidence.id, s.replicate, s.is_swap): expected[n] for n, s in keys.items()
+        }
+        assert all(
+            (row["stages"] == "1 2") == (row["status"] == "scored") for row in found.values()
+        )
+        assert store.runs.done_samples(run, rubric.id) == {
+            (rubric.id, s.evidence.id, s.replicate, False, s.is_swap)
+            for n, s in keys.items()
+            if final[n]
+        }
+        probed = {row["id"]: replace(keys[min(keys)], id=row["id"]) for row in found.values()}
+        probes = [Probe(s, "scored", 0.5, calls[0]) for s in probed.values()]
+        missing = [Probe(s, "provider_error", None, calls[0]) for s in probed.values()]
+        store.runs.save_probes(data.draw(st.permutations([*probes, *missing, *probes])))
+        kept = {row["sample_id"]: row["probability"] for row in rows(store, t.probes)}
+        assert kept == dict.fromkeys(probed, 0.5)
+
+
+# --- forgetting ----------------------------------------------------------------------------------
+
+
+def filled(store: Store, of: Experiment, numbers: list[int]) -> Run:
+    """A run with a sample and a probe for each of these calls."""
+    run, rubric = run_of(store, of), rubric_of(store)
+    store.runs.link_rubric(run, rubric.id, is_swap=False)
+    store.runs.save_samples(
+        run, [sample(run, rubric, n, "scored", call(store, n)) for n in numbers]
+    )
+    found = store.runs.unprobed(run, {rubric.id: rubric}, 0, 99, answers=False)
+    store.runs.save_probes([Probe(s, "scored", 0.6, call(store, 100)) for s, _ in found])
+    return run
+
+
+@pytest.mark.parametrize("ledger", [False, True])
+def test_forgetting_keeps_the_ledger_or_drops_only_what_nobody_else_uses(
+    store: Store, ledger: bool
+) -> None:
+    filled(store, experiment(store, "study/a"), [0, 1, 2])
+    filled(store, experiment(store, "study/b", verdict__method="subset"), [2, 3])
+    counts = store.runs.delete_experiment("study/a", ledger=ledger)
+    assert counts == {"runs": 1, "samples": 3, "probes": 3, "calls": 2 if ledger else 0}
+    kept = {row["draw"] for row in rows(store, t.calls)}
+    assert kept == ({2, 3, 100} if ledger else {0, 1, 2, 3, 100})
+    assert {row["call_id"] for row in rows(store, t.attempts)} == {
+        row["id"] for row in rows(store, t.calls)
+    }
+    assert {row["tag"] for row in rows(store, t.tags)} == {"study/b"}
+    assert len(rows(store, t.samples)) == len(rows(store, t.probes)) == 2
+    assert len(rows(store, t.runs)) == len(rows(store, t.run_rubrics)) == 1
+    with pytest.raises(NotFoundError):
+        store.runs.delete_experiment("study/a", ledger=ledger)
+
+
+def test_forgetting_one_of_two_names_keeps_the_experiment(store: Store) -> None:
+    filled(store, experiment(store, "study/a"), [0])
+    experiment(store, "other/a")
+    assert set(store.runs.delete_experiment("study/a", ledger=True).values()) == {0}
+    assert store.runs.find_experiment("other/a")
+    assert len(rows(store, t.samples)) == len(rows(store, t.probes)) == 1

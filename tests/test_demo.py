@@ -1,0 +1,205 @@
+"""`judge-gym demo`: the whole pipeline on simulated judges, once and once more."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import entropy
+
+JUDGE, METHOD = "judge.model", "verdict.method"
+CONCEPTS = ("fascism", "democratic backsliding", "democracy quality")
+FILES = ("lab.db", "samples.csv", "samples.parquet", "report.html")
+# As export promises it: DESIGN section 7.
+COLUMNS = (
+    "tag concept evidence series replicate flipped is_swap status stages n_stages probe call_id"
+).split()
+
+
+@dataclass(frozen=True)
+class Demo:
+    out: Path
+    answers: tuple[Mapping[str, Any], ...]
+    """What the first and the second call printed."""
+    pages: tuple[str, ...]
+    samples: pd.DataFrame
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """The demo, run twice into one folder, with no key and no proxy in sight."""
+    folder = tmp_path_factory.mktemp("demo")
+    out = folder / "out"
+    kept = {k: v for k, v in os.environ.items() if not k.upper().endswith(("_KEY", "_PROXY"))}
+    answers, pages = [], []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-m", "judge_gym", "demo", "--out", str(out), "--json"],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env={**kept, "PYTHONWARNINGS": "error"},
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        answers.append(json.loads(done.stdout))
+        pages.append((out / "report.html").read_text(encoding="utf-8"))
+    frame = pd.read_csv(out / "samples.csv", dtype={"stages": str})
+    return Demo(out, tuple(answers), tuple(pages), frame)
+
+
+@pytest.fixture(scope="module")
+def samples(demo: Demo) -> pd.DataFrame:
+    return demo.samples
+
+
+def test_the_demo_completes_and_says_that_it_was_simulated(demo: Demo) -> None:
+    answer = demo.answers[0]
+    assert (answer["study"], answer["status"], answer["simulated"]) == ("demo", "complete", True)
+    keys = {"tag", "run", "status", "counts", "calls", "reused", "usd"}
+    assert all(run.keys() == keys for run in answer["runs"])
+    assert {run["status"] for run in answer["runs"]} == {"complete"}
+    assert sum(run["usd"] for run in answer["runs"]) == 0
+
+
+def test_the_demo_keeps_what_it_made_in_its_folder(demo: Demo) -> None:
+    assert set(demo.answers[0]["files"]) == set(FILES)
+    assert all((demo.out / name).stat().st_size > 10_000 for name in FILES)
+    assert {path.name for path in demo.out.parent.iterdir()} == {"out"}, "and nothing beside it"
+
+
+def test_running_it_again_pays_nothing_and_changes_nothing(demo: Demo) -> None:
+    first, second = demo.answers
+    assert sum(run["calls"] for run in first["runs"]) > 1000
+    assert sum(run["calls"] for run in second["runs"]) == 0
+    same = ("tag", "run", "status", "counts")
+    assert [[run[name] for name in same] for run in second["runs"]] == [
+        [run[name] for name in same] for run in first["runs"]
+    ]
+    assert demo.pages[1] == demo.pages[0]
+
+
+def test_its_page_says_at_both_ends_that_judges_were_simulated(demo: Demo) -> None:
+    page = demo.pages[0]
+    said = "All judges were simulated"
+    assert page.count(said) == 2
+    assert page.index(said) < page.index("<svg") < page.rindex("</table>") < page.rindex(said)
+
+
+def test_its_evidence_is_spread_over_the_scale() -> None:
+    pools = {}
+    for pool in ("valdoria", "norvessa"):
+        text = (files("judge_gym.demo") / f"{pool}.jsonl").read_text(encoding="utf-8")
+        pools[pool] = [json.loads(line) for line in text.splitlines()]
+    contested = sorted(item["metadata"]["latent"] for item in pools["valdoria"])
+    assert len(contested) >= 12
+    assert contested[0] < 0.1 and contested[-1] > 0.9
+    assert max(np.diff(contested)) < 0.15, "no part of the scale is left out"
+    everything = [item for items in pools.values() for item in items]
+    assert len({item["text"] for item in everything}) == len(everything)
+    assert all(80 < len(item["text"].split()) < 250 for item in everything)
+
+
+def test_three_judges_three_tasks_both_methods_on_all_the_evidence(samples: pd.DataFrame) -> None:
+    cells = samples[~samples["is_swap"]].groupby(["concept", JUDGE, METHOD])["evidence"].nunique()
+    assert len(cells) == 3 * 3 * 2
+    assert set(samples["concept"]) == set(CONCEPTS)
+    assert set(samples[METHOD]) == {"single", "subset"}
+    assert samples[JUDGE].nunique() == 3 and samples["n_stages"].unique().tolist() == [4]
+    assert (cells >= 12).all()
+    types = samples.groupby("concept")["task_type"].first().to_dict()
+    assert types == dict(zip(CONCEPTS, ("ecc", "ecc", "control"), strict=True))
+    doses = samples.groupby("concept")["dose"].first()
+    assert [doses[concept] for concept in CONCEPTS] == [2, 1, 0]
+
+
+def test_every_judge_also_scores_under_the_others_rubrics(samples: pd.DataFrame) -> None:
+    own, swapped = samples[~samples["is_swap"]], samples[samples["is_swap"]]
+    assert (own["rubric_author"] == own[JUDGE]).all()
+    assert (swapped["rubric_author"] != swapped[JUDGE]).all()
+    cell = ["concept", METHOD, JUDGE, "rubric_author"]
+    sizes = samples.groupby(["concept", *cell[1:]]).size()
+    assert len(sizes) == 3 * 2 * 3 * 3
+    assert sizes.groupby(level="concept").nunique().eq(1).all(), "equal samples on every side"
+
+
+def test_every_scored_verdict_is_probed_and_no_other(samples: pd.DataFrame) -> None:
+    scored = samples["status"] == "scored"
+    assert samples.loc[scored, "probe"].between(0, 1).all()
+    assert samples.loc[~scored, "probe"].isna().all()
+    assert samples.loc[scored, "probe"].nunique() > 10
+    assert (~scored).any(), "somewhere a judge abstains"
+
+
+def test_stages_are_chosen_as_the_method_allows(samples: pd.DataFrame) -> None:
+    scored = samples[samples["status"] == "scored"]
+    sizes = scored["stages"].str.count(" ") + 1
+    assert (sizes[scored[METHOD] == "single"] == 1).all()
+    assert sizes[scored[METHOD] == "subset"].max() > 1
+    assert scored["stages"].str.split().explode().astype(int).between(1, 4).all()
+    assert samples.loc[samples["status"] != "scored", "stages"].isna().all()
+
+
+def test_exports_hold_the_same_rows_and_the_promised_columns(demo: Demo) -> None:
+    parquet = pd.read_parquet(demo.out / "samples.parquet")
+    assert {*COLUMNS, JUDGE, METHOD, "evidence.view", "rubric.scale"} <= set(parquet.columns)
+    assert parquet.columns.tolist() == demo.samples.columns.tolist()
+    keys = ["tag", "sample", "status", "call_id", "probe"]
+    pd.testing.assert_frame_equal(
+        parquet[keys], demo.samples[keys], check_dtype=False, check_column_type=False
+    )
+    assert parquet["stages"].tolist() == demo.samples["stages"].fillna("").tolist()
+
+
+def polarization(samples: pd.DataFrame, concept: str, method: str) -> float:
+    """Raw P as methods.md defines it, computed here from the exported rows."""
+    part = samples[(samples["concept"] == concept) & (samples[METHOD] == method)]
+    part = part[(part["status"] == "scored") & ~part["is_swap"]]
+    values = []
+    for _, item in part.groupby("evidence"):
+        shares = []
+        for _, verdicts in item.groupby(JUDGE)["stages"]:
+            mass = np.zeros(4)
+            for stages in verdicts.str.split():
+                mass[[int(stage) - 1 for stage in stages]] += 1 / len(stages)
+            shares.append(mass / mass.sum())
+        if len(shares) == 3:
+            divergence = entropy(np.mean(shares, axis=0), base=2) - np.mean(
+                [entropy(share, base=2) for share in shares]
+            )
+            values.append(divergence / np.log2(3))
+    return float(np.mean(values))
+
+
+@pytest.mark.parametrize("method", ["single", "subset"])
+def test_judges_lie_farther_apart_the_more_contested_the_concept(
+    samples: pd.DataFrame, method: str
+) -> None:
+    most, some, least = (polarization(samples, concept, method) for concept in CONCEPTS)
+    assert most > some + 0.1 and some > least + 0.1
+
+
+def test_the_report_shows_that_polarization(demo: Demo) -> None:
+    page = demo.pages[0]
+    table = page[page.index("<h2>Raw polarization</h2>") :]
+    for method in ("single", "subset"):
+        for concept in CONCEPTS:
+            assert f">{polarization(demo.samples, concept, method):.3g}<" in table
+
+
+def test_the_alarmist_places_evidence_higher_than_the_strict_judge_and_most_so_on_fascism(
+    samples: pd.DataFrame,
+) -> None:
+    scored = samples[(samples["status"] == "scored") & ~samples["is_swap"]]
+    scored = scored[scored[METHOD] == "single"].astype({"stages": int})
+    means = scored.groupby(["concept", JUDGE])["stages"].mean().unstack()
+    gap = (means["sim:alarmist"] - means["sim:strict"]).to_dict()
+    assert gap["fascism"] > gap["democratic backsliding"] > abs(gap["democracy quality"])
