@@ -143,6 +143,29 @@ def test_a_report_is_the_same_each_time(lab: Lab, write_study: Write) -> None:
     assert lab.report("small").html() == first
 
 
+def test_a_verdict_that_two_experiments_share_counts_once(lab: Lab, write_study: Write) -> None:
+    # Scores do not depend on the probe's context, so two of the three points share theirs.
+    vary = {"verdict.method": ["single", "subset"], "probe.context": ["fresh", "same"]}
+    judges = ["sim:judge?abstain=0.75", "sim:strict?abstain=0.75"]
+    report = run(lab, write_study(vary=vary, sweep="ablate", judges=judges, samples=4))
+    frame = lab.samples("small")
+    once = frame.drop_duplicates("call_id")
+    rate, naive = (f"{(f['status'] == 'scored').mean():.1%}" for f in (once, frame))
+    assert len(frame) == 72 and len(once) == 48 and rate != naive, "the case tells them apart"
+    assert report.facts["scored"] == rate
+
+
+def test_items_that_share_a_title_stay_apart(lab: Lab, write_study: Write, tmp_path: Path) -> None:
+    texts = ("It was published in full and upheld.", "It was banned and its staff detained.")
+    lines = [json.dumps({"title": "News of the day", "text": text}) for text in texts]
+    (tmp_path / "twins.jsonl").write_text("\n".join(lines))
+    pool = {"here": {"files": "twins.jsonl", "window": {"country": "Valdoria"}}}
+    report = run(lab, write_study(evidence=pool, judges=["sim:judge?abstain=0"]))
+    page = Page(report.html())
+    cells = [a for _, a in page.elements if a.get("aria-roledescription") == "rect mark"]
+    assert len(cells) == 2
+
+
 def test_a_report_on_one_tag_covers_that_experiment_alone(lab: Lab, write_study: Write) -> None:
     run(lab, write_study())
     report = lab.report("small/fascism/here/sim:strict")

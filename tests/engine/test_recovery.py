@@ -214,8 +214,7 @@ def test_a_second_process_is_turned_away_and_the_first_loses_nothing(
     with held(first, file):
         turned_away = [
             start("run", str(big)),
-            start("run", str(big), "--new-run"),
-            start("run", str(big), "--samples", "90"),
+            start("run", str(big), "--new-run", "--samples", "90"),
             start("score", str(big), "--json"),
         ]
         looking = start("status", "big", "--json")
@@ -224,6 +223,9 @@ def test_a_second_process_is_turned_away_and_the_first_loses_nothing(
             assert process.returncode == 2, complaint
             assert "another judge-gym" in said + complaint
             assert "Traceback" not in complaint
+        forgetting = start("cleanup", "big/fascism/here/sim:sloppy")
+        assert "--force" in forgetting.communicate()[1]
+        assert forgetting.returncode == 2
         assert looking.wait() == 0, "looking is always allowed"
     _, complaint = first.communicate()
     assert first.returncode == 0, complaint

@@ -77,7 +77,7 @@ class Design(Axes):
 
     def notes(self, stage: StageName) -> tuple[str, ...]:
         """What the levels of all groups add to the instructions of a stage."""
-        groups = (getattr(self, name) for name in Design.model_fields)
+        groups = (getattr(self, name) for name in type(self).model_fields)
         return tuple(remark for group in groups for remark in group.remarks(stage))
 
 
@@ -118,10 +118,11 @@ def expand(name: str, value: Any) -> dict[str, Any]:
     if isinstance(alias, str):
         return {alias: value}
     if alias is not None:
-        levels = {str(level): values for level, values in alias.items()}
-        if str(value) not in levels:
-            raise DesignError(unknown("level", value, levels, name), choices=levels)
-        return dict(levels[str(value)])
+        for level, knobs in alias.items():
+            if level == value and type(level) is type(value):
+                return dict(knobs)
+        levels = [str(level).lower() if isinstance(level, bool) else str(level) for level in alias]
+        raise DesignError(unknown("level", value, levels, name), choices=levels)
     inner = any(path.startswith(f"{name}.") for path in Design.knobs())
     if inner and isinstance(value, Mapping):
         return {

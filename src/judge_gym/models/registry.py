@@ -82,14 +82,14 @@ class Registry:
             return self.card(name).id
         from genai_prices.data_snapshot import get_snapshot
 
+        ours = {theirs: ours for ours, theirs in PROVIDERS.items()}
         try:
             provider, _ = get_snapshot().find_provider_model(name, None, None, None)
+            return f"{ours[provider.id]}:{name}"
         except LookupError:
             simulated = [f"sim:{preset}" for preset in PRESETS]
             choices = [*simulated, *(f"{provider}:NAME" for provider in PROVIDERS)]
             raise DesignError(unknown("model", name, choices), choices=choices) from None
-        ours = {theirs: ours for ours, theirs in PROVIDERS.items()}
-        return f"{ours.get(provider.id, provider.id)}:{name}"
 
     def card(self, id: str) -> ModelCard:
         """What is known of a model."""

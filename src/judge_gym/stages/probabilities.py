@@ -4,17 +4,19 @@ import re
 
 from judge_gym.stages.reading import clean_lines, labelled_lines, standing_together
 
-_NUMBER = r"\d{0,6}(?:[.,]\d{1,12})?"
+# A comma is a decimal sign only behind a nought: "0,85", not "1,000".
+_NUMBER = r"(?:0?\.\d{1,12}|0,\d{1,12}|\d{1,6}(?:\.\d{1,12})?)"
 _VALUE = re.compile(
-    rf"""[\s*_`"'(\[<]*+(?:(?:about|approximately|approx\.?|roughly|around|ca\.?)\s++|[~≈])?+\s*+
-    (?P<number>(?=[\d.,]){_NUMBER})(?![\d])\s*+
-    (?:(?P<percent>%|percent\b|per\s+cent\b)|(?:/|out\s+of\b|in\b)\s*+(?P<whole>{_NUMBER})(?!\d))?+
+    rf"""[\s*_`"'(\[]*+(?:(?:about|approximately|approx\.?|roughly|around|ca\.?)\s++|[~≈]\s*+)?+
+    (?P<number>{_NUMBER})(?:\s*+(?P<percent>%|percent\b|per\s+cent\b)|
+    \s*+(?:/|⁄|out\s+of\b|in\b)\s*+(?P<whole>\d{{1,6}})(?![\d.,]\d))?+
     (?P<rest>.*)\Z""",
     re.I | re.X | re.S,
 )
-# "0.7-0.8", "0.7 to 0.8", "0.7 or 0.8": two numbers are no probability.
-_SECOND = re.compile(r"[\s*_`%]*+(?:-|–|—|to\b|or\b|and\b|±|\+/-)\s*+[~.]?\d", re.I)
-_WORDS = re.compile(r"[\s*_`]*+[^\W\d_]")
+# Behind the number: nothing, or closing punctuation and a comment that begins with no number.
+_REST = re.compile(
+    r"[\s*_`\"')\]]*+(?:\.?+\s*+\Z|[.;,(–—-]++\s*+[^\s\d.<>=~].*\Z|\([^)]*+\)\.?\s*+\Z)", re.S
+)
 
 
 def read_probability(text: str, name: str = "probability") -> float | None:
@@ -35,11 +37,8 @@ def read_probability(text: str, name: str = "probability") -> float | None:
 
 def _value(payload: str) -> float | None:
     match = _VALUE.match(payload)
-    if match is None or _SECOND.match(match["rest"]) or _WORDS.match(match["rest"]):
+    if match is None or not _REST.match(match["rest"]):
         return None
-    try:
-        value = float(match["number"].replace(",", "."))
-        whole = 100.0 if match["percent"] else float((match["whole"] or "1").replace(",", "."))
-    except ValueError:
-        return None
+    value = float(match["number"].replace(",", "."))
+    whole = 100 if match["percent"] else int(match["whole"] or 1)
     return value / whole if whole > 0 and value <= whole else None

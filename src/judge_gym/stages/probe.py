@@ -49,18 +49,23 @@ class Prober:
     def _request(self, target: ProbeTarget) -> Request:
         sample, slots, judge = target.sample, self.design.prompt.slots.prober, self.design.judge
         shown = sample.display
-        label_of = dict(zip(shown.stages, shown.labels, strict=True))
         noun = "stage" if sample.rubric.kind == "ordinal" else "option"
+        # In display order, so that the list does not give the scale's order away.
         chosen = [
-            f'{noun.capitalize()} {label_of[s]} ("{sample.rubric.stages[s - 1].label}")'
-            for s in sample.stages
+            (label, s)
+            for label, s in zip(shown.labels, shown.stages, strict=True)
+            if s in sample.stages
         ]
-        labels = [label_of[s] for s in sample.stages]
+        labels = [label for label, _ in chosen]
+        named = ", ".join(
+            f'{noun.capitalize()} {label} ("{sample.rubric.stages[s - 1].label}")'
+            for label, s in chosen
+        )
         event = f"{noun} {labels[0]}" if len(labels) == 1 else f"one of {', '.join(labels)}"
         question = QUESTION.format(panel=slots.panel, noun=noun, event=event)
         if self.design.probe.resolve().same_context:
             asked = Scorer(self.design, self.seed, self.series).requests([_score_target(target)])[0]
-            reviewed = ABOVE.format(stages=", ".join(chosen))
+            reviewed = ABOVE.format(stages=named)
             messages = (
                 *asked.messages,
                 Message("assistant", (target.answer,)),
@@ -69,7 +74,7 @@ class Prober:
         else:
             system = instructions(self.design, "prober", slots.persona, INSTRUCTIONS)
             rubric, evidence = rubric_block(sample.rubric, shown), tagged(target.text, "EVIDENCE")
-            reviewed = REVIEWED.format(stages=", ".join(chosen))
+            reviewed = REVIEWED.format(stages=named)
             messages = (
                 system,
                 Message("user", (rubric, "\n\n", evidence, "\n\n", reviewed, "\n\n", question)),

@@ -73,7 +73,7 @@ _STAGE = re.compile(
 _REASONING = re.compile(
     rf"[{DECORATION}\-]*+(?:reasoning|rationale|reasons)[*_`]*+\s*+:[\s*_`]*+(?P<text>.*)\Z", re.I
 )
-_CRITERIA = re.compile(r"[*_`\s]*+criteria[*_`]*+\s*+:[*_`\s]*+(?P<rest>.*)\Z", re.I)
+_CRITERIA = re.compile(r"[*_`\s•+–—-]*+criteria[*_`]*+\s*+:[*_`\s]*+(?P<rest>.*)\Z", re.I)
 _BULLET = re.compile(r"\s*+(?:[-*•+–—]|\d{1,2}[.)]|[a-z][.)])\s++(?P<text>.*)\Z")
 
 
@@ -157,17 +157,20 @@ def parse_rubric(text: str) -> tuple[tuple[RubricStage, ...], str]:
     stages: list[tuple[str, list[str]]] = []
     reasoning: list[str] | None = None
     for line in clean_lines(text):
-        if match := _STAGE.match(line):
-            if int(match["number"]) == len(stages) + 1 and reasoning is None:
-                stages.append((match["label"].strip(" \t*_`\"'“”"), []))
-            elif reasoning is None:
+        if reasoning is not None:
+            reasoning.append(line)
+        elif match := _STAGE.match(line):
+            if int(match["number"]) != len(stages) + 1:
                 return (), ""
+            stages.append((match["label"].strip(" \t*_`\"'“”"), []))
         elif match := _REASONING.match(line):
             reasoning = [match["text"]]
-        elif reasoning is not None:
-            reasoning.append(line)
         elif stages:
-            stages[-1][1].extend(_criteria(line))
+            criteria = stages[-1][1]
+            found = list(_criteria(line))
+            if not found and criteria and line[:1].isspace() and line.strip():
+                criteria[-1] += " " + line.strip(" *_`\t")  # a criterion that runs on
+            criteria += found
     if not stages or not all(label and criteria for label, criteria in stages):
         return (), ""
     kept = tuple(RubricStage(label, tuple(criteria)) for label, criteria in stages)

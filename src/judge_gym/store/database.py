@@ -25,6 +25,7 @@ class Database:
         self.engine = sa.create_engine(url)
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _tune_sqlite)
+            sa.event.listen(self.engine, "begin", _begin_sqlite)
         self.insert: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[
             self.engine.dialect.name
         ]
@@ -40,11 +41,24 @@ class Database:
 
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
-        """A transaction."""
+        """A transaction that writes: it waits for its turn when it begins, not halfway."""
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """A transaction that only reads; it waits for nobody."""
+        with self._transaction("BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sa.Connection]:
         try:
-            with self.engine.begin() as connection:
+            with self.engine.execution_options(begin=begin).begin() as connection:
                 yield connection
-        except sa.exc.OperationalError as fault:
+        except sa.exc.IntegrityError:
+            raise  # a fault of ours, not of the database
+        except sa.exc.DatabaseError as fault:
             raise StoreError(f"the database {self.shown} cannot be used: {fault.orig}") from fault
 
     def once(
@@ -101,20 +115,17 @@ class Database:
 
     def revision(self) -> str | None:
         """The revision that the database is at; None for an empty one."""
-        with self.begin() as connection:
-            if not sa.inspect(connection).has_table("alembic_version"):
-                return None
-            row = connection.execute(sa.text("SELECT version_num FROM alembic_version")).first()
-            return str(row[0]) if row else None
+        with self.read() as connection:
+            return _revision(connection)
 
     def upgrade(self) -> tuple[str | None, str]:
         """Bring the schema to this version's; where it was and where it is."""
-        before = self.revision()
-        self._refuse_newer(before)
-        if before != HEAD:
-            from alembic import command
+        with self.begin() as connection:  # another process may be at it too
+            before = _revision(connection)
+            self._refuse_newer(before)
+            if before != HEAD:
+                from alembic import command
 
-            with self.begin() as connection:
                 config = alembic_config()
                 config.attributes["connection"] = connection
                 command.upgrade(config, "head")
@@ -139,6 +150,13 @@ class Database:
                 f"the database {self.shown} is at schema {revision} of a newer judge-gym, this one "
                 f"knows {HEAD}: upgrade judge-gym, or name another database in {ENVIRONMENT}"
             )
+
+
+def _revision(connection: sa.Connection) -> str | None:
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    row = connection.execute(sa.text("SELECT version_num FROM alembic_version")).first()
+    return str(row[0]) if row else None
 
 
 def _only_adds(revision: str | None) -> bool:
@@ -167,10 +185,9 @@ def open_database(url: str | None = None, *, prepare: bool = True) -> Database:
         raise StoreError(
             f"{ENVIRONMENT} or --db is not a database URL; it looks like sqlite:///lab.db"
         ) from None
-    if parsed.get_backend_name() != "sqlite":
-        raise StoreError(
-            f"{parsed.get_backend_name()} is not supported by this version; choose sqlite:///FILE"
-        )
+    if parsed.drivername not in ("sqlite", "sqlite+pysqlite") or parsed.host or parsed.username:
+        what = f"{parsed.drivername} with a host" if parsed.host else parsed.drivername
+        raise StoreError(f"{what} is not supported by this version; choose sqlite:///FILE")
     if parsed.database in (None, "", ":memory:"):
         raise StoreError("a lab lives in a file: sqlite:///FILE")
     file = Path(str(parsed.database))
@@ -179,15 +196,17 @@ def open_database(url: str | None = None, *, prepare: bool = True) -> Database:
     except OSError as fault:
         raise StoreError(f"the folder {file.parent} cannot be made: {fault.strerror}") from fault
     database = Database(parsed.render_as_string(hide_password=False))
-    try:
-        if prepare:
-            database.prepare()
-    except sa.exc.DatabaseError as fault:
-        raise StoreError(f"{file} is not a judge-gym database: {fault.orig}") from fault
+    if prepare:
+        database.prepare()
     return database
 
 
+def _begin_sqlite(connection: sa.Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
+
+
 def _tune_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # transactions are begun by us, so that they hold schema too
     cursor = connection.cursor()
     for pragma in (
         "journal_mode=WAL",

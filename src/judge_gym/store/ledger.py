@@ -61,7 +61,7 @@ class Ledger:
         """The answers to questions that were ever completed, by key."""
         wanted = list(dict.fromkeys(keys))
         found: dict[str, Answer] = {}
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             for start in range(0, len(wanted), CHUNK):
                 query = (
                     sa.select(calls.c.key, calls.c.id, *_completion_columns())
@@ -106,21 +106,26 @@ class Ledger:
                 "error": error,
             }
             connection.execute(_INSERT_ATTEMPT, row)
+        self._remember(request)
         return Answer(call_id, completion)
 
+    def _remember(self, request: Request) -> None:
+        """Its texts are committed now, and need not be written again."""
+        if len(self._kept) > 100_000:
+            self._kept.clear()
+        self._kept.update(content_hash(part) for m in request.messages for part in m.parts)
+
     def keep(self, connection: sa.Connection, text: str) -> str:
-        """Store a text once; its hash."""
+        """Store a text once; its hash. Half a surrogate, which no database takes, becomes `?`."""
+        text = text.encode("utf-8", "replace").decode("utf-8")
         hash = content_hash(text)
         if hash not in self._kept:
             self._database.add(connection, texts, [{"hash": hash, "body": text}])
-            if len(self._kept) > 100_000:
-                self._kept.clear()
-            self._kept.add(hash)
         return hash
 
     def transcript(self, call_id: int) -> tuple[Sequence[Message], Sequence[sa.RowMapping]]:
         """What was asked, and every attempt at an answer."""
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             stored = (
                 connection.scalar(sa.select(calls.c.messages).where(calls.c.id == call_id)) or []
             )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
@@ -45,7 +46,7 @@ class Materials:
 
     def find_window(self, id: int) -> Window:
         """A window by its row."""
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             row = connection.execute(sa.select(t.windows).where(t.windows.c.id == id)).first()
         if row is None:
             raise NotFoundError(f"there is no window {id}")
@@ -57,8 +58,12 @@ class Materials:
         with self._database.begin() as connection:
             items = tuple(replace(item, id=self._evidence(connection, item)) for item in pool.items)
             key = digest([pool.hash, window_id, [item.truth for item in items]])
-            row = {"hash": pool.hash, "window_id": window_id, "key": key}
+            loaded = datetime.now(UTC)
+            row = {"hash": pool.hash, "window_id": window_id, "key": key, "loaded": loaded}
             pool_id = self._database.once(connection, t.pools, row, "key")
+            connection.execute(
+                t.pools.update().where(t.pools.c.id == pool_id).values(loaded=loaded)
+            )
             members = [
                 {"pool_id": pool_id, "position": n, "evidence_id": item.id, "truth": item.truth}
                 for n, item in enumerate(items)
@@ -68,7 +73,7 @@ class Materials:
 
     def find_pool(self, id: int) -> Pool:
         """A pool by its row."""
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             head = connection.execute(
                 sa.select(t.windows)
                 .join(t.pools, t.pools.c.window_id == t.windows.c.id)
@@ -86,9 +91,9 @@ class Materials:
 
     def newest_pool(self, window_id: int) -> Pool | None:
         """The pool that was last loaded into a window."""
-        with self._database.begin() as connection:
-            query = sa.select(sa.func.max(t.pools.c.id)).where(t.pools.c.window_id == window_id)
-            id = connection.scalar(query)
+        with self._database.read() as connection:
+            query = sa.select(t.pools.c.id).where(t.pools.c.window_id == window_id)
+            id = connection.scalar(query.order_by(t.pools.c.loaded.desc()).limit(1))
         return self.find_pool(id) if id else None
 
     def _evidence(self, connection: sa.Connection, item: Evidence) -> int:
@@ -122,7 +127,7 @@ class Materials:
 
     def find_views(self, maker: str, pool: Pool) -> dict[int, str]:
         """The texts that an editor made of a pool, by evidence."""
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             rows = connection.execute(
                 sa.select(t.views.c.evidence_id, t.texts.c.body)
                 .join(t.texts, t.texts.c.hash == t.views.c.text)
@@ -186,7 +191,7 @@ class Materials:
     ) -> Rubric | Status | None:
         """A rubric, the status of one that was not given, or None where none was asked for."""
         where = t.rubrics.c.key == key if key is not None else t.rubrics.c.id == id
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             row = connection.execute(sa.select(t.rubrics).where(where)).mappings().first()
         if row is None:
             return None

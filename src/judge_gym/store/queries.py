@@ -79,7 +79,7 @@ class Queries:
             query = query.where(e.task_type == task_type)
         if tags:
             query = query.where(t.tags.c.tag.in_(tags))
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             rows = [
                 dict(row) for row in connection.execute(query.order_by(t.tags.c.tag)).mappings()
             ]
@@ -108,7 +108,7 @@ class Queries:
             .where(which)
             .order_by(t.runs.c.id)
         )
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             rows = connection.execute(query).mappings().all()
             return [self._progress(connection, tag, row) for row in rows]
 
@@ -241,7 +241,7 @@ class Queries:
             .where(t.tags.c.tag == sa.bindparam("tag"), t.runs.c.superseded.is_(None))
             .order_by(s.id)
         )
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             for tag in tags:
                 for row in connection.execute(query, {"tag": tag}).mappings():
                     yield dict(row)
@@ -270,7 +270,7 @@ class Queries:
             .where(t.tags.c.tag == tag, t.runs.c.superseded.is_(None))
             .order_by(t.rubrics.c.id)
         )
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
     def usage(self, *, study: str | None = None, run_id: int | None = None) -> list[dict[str, Any]]:
@@ -292,7 +292,7 @@ class Queries:
             query = query.where(a.study == study)
         if run_id is not None:
             query = query.where(a.run_id == run_id)
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             grouped = query.group_by(a.study, a.tag, a.stage, t.calls.c.model).order_by(
                 a.study, a.tag, a.stage
             )
@@ -304,7 +304,7 @@ class Queries:
         query = sa.select(
             sa.func.count(), sa.func.sum(sa.case((t.calls.c.ask > 0, 1), else_=0))
         ).join(t.calls, t.calls.c.id == a.call_id)
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             asked, again = connection.execute(
                 query.where(a.study == study, a.stage == "rubricer")
             ).one()

@@ -69,9 +69,8 @@ class Runs:
                 "seed": experiment.seed,
                 "design": experiment.design.chosen(),
             }
-            connection.execute(
-                self._database.insert(t.experiments).values(row).on_conflict_do_nothing()
-            )
+            insert = self._database.insert(t.experiments).values(row)
+            connection.execute(insert.on_conflict_do_update(index_elements=["digest"], set_=row))
             older = (
                 connection.execute(sa.select(t.tags).where(t.tags.c.tag == experiment.tag))
                 .mappings()
@@ -96,7 +95,7 @@ class Runs:
 
     def find_experiment(self, tag: str) -> tuple[Experiment, str]:
         """An experiment by its tag, and the study that named it."""
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             query = sa.select(t.experiments, t.tags).join(
                 t.tags, t.tags.c.digest == t.experiments.c.digest
             )
@@ -191,7 +190,7 @@ class Runs:
         query = sa.select(t.runs).where(
             t.runs.c.digest == experiment.digest, t.runs.c.superseded.is_(None)
         )
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             row = connection.execute(query.order_by(t.runs.c.id.desc())).first()
         if row is None:
             return None
@@ -208,7 +207,7 @@ class Runs:
     def rubrics(self, run: Run) -> dict[int, Rubric]:
         """The rubrics that a run scores under."""
         query = sa.select(t.run_rubrics.c.rubric_id).where(t.run_rubrics.c.run_id == run.id)
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             ids = connection.scalars(query).all()
         found = [self._materials.find_rubric(id=id) for id in ids]
         return {rubric.id: rubric for rubric in found if isinstance(rubric, Rubric)}
@@ -252,7 +251,7 @@ class Runs:
     def done_samples(self, run: Run, rubric_id: int) -> set[SampleKey]:
         """The samples of a run under a rubric that need no call any more."""
         s = t.samples.c
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             rows = connection.execute(
                 sa.select(s.rubric_id, s.evidence_id, s.replicate, s.flipped, s.is_swap).where(
                     s.run_id == run.id, s.rubric_id == rubric_id, s.status != "provider_error"
@@ -300,7 +299,7 @@ class Runs:
             .limit(limit)
         )
         evidence = {item.id: item for item in run.experiment.task.pool.items}
-        with self._database.begin() as connection:
+        with self._database.read() as connection:
             rows = connection.execute(query).mappings().all()
         return [
             (

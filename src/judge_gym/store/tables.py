@@ -96,6 +96,7 @@ pools = sa.Table(
     sa.Column("hash", sa.String(64), nullable=False, index=True),
     sa.Column("window_id", _to("windows.id")),
     sa.Column("key", sa.String(64), nullable=False, unique=True),  # of hash, window and truths
+    sa.Column("loaded", sa.DateTime(timezone=True), nullable=False),
 )
 
 pool_items = sa.Table(

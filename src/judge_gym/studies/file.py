@@ -7,14 +7,15 @@ from datetime import date
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
-from judge_gym.axes import Design, expand
+from judge_gym.axes import Design, aliases, expand, find_knob
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import TaskType
 
 Path = tuple[str | int, ...]
 Resolve = Callable[[str], str]
+Line = tuple[Path, int]
 
 
 class _Spec(BaseModel):
@@ -27,6 +28,12 @@ class WindowSpec(_Spec):
     country: str = Field(min_length=1)
     start: Annotated[date, Field(strict=False)] | None = None
     end: Annotated[date, Field(strict=False)] | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "WindowSpec":
+        if self.start and self.end and self.start > self.end:
+            raise ValueError("a window ends after it starts")
+        return self
 
 
 class PoolSpec(_Spec):
@@ -144,8 +151,18 @@ def _located(file: str, lines: Mapping[Path, int]) -> Iterator[None]:
         raise DesignError(f"{file}:{line}: {fault.message}", choices=fault.choices) from fault
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML whose values that cannot be, such as 2026-02-30, are errors with a line."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except ValueError as fault:
+            raise _broken(str(fault), node) from fault
+
+
 def _load_yaml(text: str) -> tuple[Any, dict[Path, int]]:
-    loader = yaml.SafeLoader(text)
+    loader = _Loader(text)
     try:
         node = loader.get_single_node()
         lines = dict(_lines(node)) if node else {}
@@ -154,24 +171,31 @@ def _load_yaml(text: str) -> tuple[Any, dict[Path, int]]:
         loader.dispose()
 
 
-def _lines(node: yaml.Node, path: Path = ()) -> Iterator[tuple[Path, int]]:
-    """The line of every entry, so that an error can point at it; a key given twice is an error."""
+def _lines(node: yaml.Node, path: Path = (), above: tuple[int, ...] = ()) -> Iterator[Line]:
+    """The line of every entry, so that an error can point at it."""
+    if id(node) in above:
+        raise _broken("an alias within itself", node)
+    above = (*above, id(node))
     yield path, node.start_mark.line + 1
     if isinstance(node, yaml.SequenceNode):
         for number, item in enumerate(node.value):
-            yield from _lines(item, (*path, number))
+            yield from _lines(item, (*path, number), above)
     elif isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _broken("a key must be text", key)
             if key.value in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"{key.value!r} is given twice", problem_mark=key.start_mark
-                )
+                raise _broken(f"{key.value!r} is given twice", key)
             seen.add(key.value)
-            yield (*path, key.value), key.start_mark.line + 1
-            below = _lines(value, (*path, key.value))
+            below = _lines(value, (*path, key.value), above)
             next(below)  # the key's own line is the better one
+            yield (*path, key.value), key.start_mark.line + 1
             yield from below
+
+
+def _broken(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
 
 def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
@@ -189,10 +213,7 @@ def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
     ]
     if len(set(judges)) < len(judges):
         raise DesignError("a judge is listed twice", path=("judges",))
-    if "judge.model" in base or "judge.model" in vary:
-        raise DesignError(
-            "judge.model is set by `judges`, which are always crossed", path=("vary", "judge.model")
-        )
+    _refuse_judge_knob(study, base, vary, judges)
     if "probe.context" in vary and not study.probe:
         raise DesignError(
             "probe.context varies, but probe is false", path=("vary", "probe.context")
@@ -216,6 +237,21 @@ def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
     for number, task in enumerate(study.tasks):
         _check_task(study, task, ("tasks", number))
     return study.model_copy(update={"design": base, "vary": vary, "judges": judges, "swap": swap})
+
+
+def _refuse_judge_knob(
+    study: Study, base: dict[str, Any], vary: Mapping[str, Any], judges: Sequence[str]
+) -> None:
+    """Judges are listed under `judges`; naming the only one again in the design does no harm."""
+    named = base.pop("judge.model", None)
+    if "judge.model" in vary or (named is not None and [named] != judges):
+        section, entries = (
+            ("vary", study.vary) if "judge.model" in vary else ("design", study.design)
+        )
+        name = next((name for name in ("modelId", "judge.model", "judge") if name in entries), "")
+        raise DesignError(
+            "judge.model is set by `judges`, which are always crossed", path=(section, name)
+        )
 
 
 def _check_task(study: Study, task: TaskSpec, path: Path) -> None:
@@ -242,6 +278,8 @@ def _knobs(entries: Mapping[str, Any], path: Path, resolve: Resolve) -> dict[str
     for name, value in entries.items():
         try:
             for knob, level in expand(name, value).items():
+                if knob in knobs:
+                    raise DesignError(f"{knob} is given twice, once by another name")
                 knobs[knob] = _level(knob, level, resolve)
         except DesignError as fault:
             raise DesignError(fault.message, choices=fault.choices, path=(*path, name)) from fault
@@ -254,26 +292,43 @@ def _levels(
     """What varies, by knob; a blueprint name must come down to one, the rest joins the base."""
     levels: dict[str, list[Any]] = {}
     for name, values in vary.items():
-        points = []
-        for number, value in enumerate(values):
-            try:
-                points.append({k: _level(k, v, resolve) for k, v in expand(name, value).items()})
-            except DesignError as fault:
-                raise DesignError(
-                    fault.message, choices=fault.choices, path=("vary", name, number)
-                ) from fault
+        points = _points(name, values, resolve)
         knobs = sorted({knob for point in points for knob in point})
         moving = [knob for knob in knobs if len({repr(point.get(knob)) for point in points}) > 1]
-        if len(moving) != 1:
-            problem = (
-                f"moves {' and '.join(moving)}; vary them by their own names"
-                if moving
-                else "has fewer than two levels"
-            )
+        moving = moving or [knob for knob in knobs if _base(base, knob) != points[0][knob]]
+        for knob in knobs:
+            if knob not in moving and base.setdefault(knob, points[0][knob]) != points[0][knob]:
+                raise DesignError(f"vary: {name} also sets {knob}", path=("vary", name))
+        if len(moving) != 1 or moving[0] in levels:
+            problem = "moves nothing; list two levels, or one that is not the base's"
+            if moving:
+                problem = f"moves {' and '.join(moving)}; vary each knob once, by its own name"
             raise DesignError(f"vary: {name} {problem}", path=("vary", name))
-        base.update({knob: points[0][knob] for knob in knobs if knob not in moving})
         levels[moving[0]] = list(dict.fromkeys(point[moving[0]] for point in points))
     return levels
+
+
+def _base(base: Mapping[str, Any], knob: str) -> Any:
+    return base.get(knob, Design.knobs()[knob].default)
+
+
+def _points(name: str, values: Sequence[Any], resolve: Resolve) -> list[dict[str, Any]]:
+    """What each listed level of one entry of `vary` sets."""
+    try:
+        if name not in aliases():
+            find_knob(name)
+    except DesignError as fault:
+        raise DesignError(fault.message, choices=fault.choices, path=("vary", name)) from fault
+    points = []
+    for number, value in enumerate(values):
+        try:
+            points.append({k: _level(k, v, resolve) for k, v in expand(name, value).items()})
+        except DesignError as fault:
+            path = ("vary", name, number)
+            raise DesignError(fault.message, choices=fault.choices, path=path) from fault
+    if not points:
+        raise DesignError(f"vary: {name} lists no level", path=("vary", name))
+    return points
 
 
 MODEL_KNOBS = ("judge.model", "evidence.editor", "rubric.critic", "rubric.author")

@@ -67,9 +67,15 @@ class Sweep:
     """Tags that a swap cannot act on, because their judge does not write its own rubric."""
 
 
-def points(study: Study) -> list[dict[str, Any]]:
-    """The points of the sweep, each as the knobs in which it differs from the base."""
-    base = {knob: study.design.get(knob, Design.knobs()[knob].default) for knob in study.vary}
+def points(study: Study, defaults: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """The points of the sweep, each as the knobs in which it differs from the base.
+
+    Args:
+        study: the checked study.
+        defaults: what a type of task puts in the place of a knob's default.
+    """
+    usual = {knob: Design.knobs()[knob].default for knob in study.vary}
+    base = {knob: {**usual, **(defaults or {}), **study.design}[knob] for knob in study.vary}
     grid = [
         dict(zip(study.vary, levels, strict=True))
         for levels in itertools.product(*study.vary.values())
@@ -82,10 +88,11 @@ def points(study: Study) -> list[dict[str, Any]]:
         rng = random.Random(digest(["sweep", study.seed]))
         drawn = rng.sample(grid, min(study.sweep.sample, len(grid)))
         chosen = [near for point in drawn for near in (point, *_neighbours(point, study.vary))]
-    moved = [
-        {knob: level for knob, level in point.items() if level != base[knob]} for point in chosen
+    distinct = {digest(point): point for point in chosen}
+    return [
+        {knob: level for knob, level in point.items() if level != base[knob]}
+        for point in distinct.values()
     ]
-    return [point for number, point in enumerate(moved) if point not in moved[:number]]
 
 
 def _neighbours(
@@ -122,25 +129,29 @@ def _experiments(
     shown: Sequence[str],
 ) -> Sweep:
     made: dict[str, Experiment] = {}
+    tags: set[str] = set()
     folded: dict[str, str] = {}
     skipped: list[str] = []
     used: set[str] = set()
     outside = {knob: study.design[knob] for knob in shown}
     for number, spec in enumerate(study.tasks):
         task = _task(spec, pools, rubrics)
-        for judge, point in itertools.product(study.judges, points(study)):
-            chosen = {**_task_defaults(task), **study.design, **point, "judge.model": judge}
+        defaults = _task_defaults(task)
+        for judge, point in itertools.product(study.judges, points(study, defaults)):
+            chosen = {**defaults, **study.design, **point, "judge.model": judge}
             idle = _idle(task, Design.of(chosen))
             used |= chosen.keys() - idle
             active = {knob: level for knob, level in chosen.items() if knob not in idle}
             design = Design.of(active | _forced(task))
             _refuse_roles(study, task, design, number)
             tag = _tag(study.study, task, judge, {**outside, **point})
-            if tag in folded or any(tag == other.tag for other in made.values()):
+            if tag in tags:
                 raise DesignError(
-                    f"two tasks would have the tag {tag!r}; a concept stands once per pool",
+                    f"two experiments would have the tag {tag!r}: a concept stands once per pool, "
+                    "and names differ by more than spaces",
                     path=("tasks", number),
                 )
+            tags.add(tag)
             experiment = Experiment(tag, task, design, study.seed)
             first = made.setdefault(experiment.digest, experiment)
             if first is not experiment:
@@ -174,7 +185,7 @@ def _refuse_roles(study: Study, task: Task, design: Design, number: int) -> None
         if model in study.judges:
             raise DesignError(
                 f"{knob} {model!r} is a judge of this study; choose a model outside the panel",
-                path=("design", knob),
+                path=("vary" if knob in study.vary else "design", knob),
             )
 
 

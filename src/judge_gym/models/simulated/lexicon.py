@@ -141,6 +141,11 @@ def strains(text: str) -> tuple[float, ...]:
     return tuple(STRAIN[cue.lower()] for cue in _STRAIN.findall(text))
 
 
+def cue_places(text: str) -> list[int]:
+    """Where each cue in the text begins."""
+    return [match.start() for match in _STRAIN.finditer(text)]
+
+
 @lru_cache(maxsize=4096)
 def tones(text: str) -> int:
     """How many words of mere tone the text carries."""

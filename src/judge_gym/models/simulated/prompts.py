@@ -17,7 +17,7 @@ _STAGE = re.compile(
 _CONCEPT = re.compile(r'(?:RUBRIC for|reflects) "(?P<concept>[^"]+)"(?: in (?P<country>[^\n.]+))?')
 _SCALE = re.compile(r"rubric of (?P<scale>\d+) stages")
 _REVIEWED = re.compile(r"^VERDICT UNDER REVIEW\n(?P<stages>.*)$", re.M)
-# Only words outside the material tell what is asked; the first that occurs decides.
+# Only words outside material and rubric tell what is asked; the first that occurs decides.
 _KINDS: tuple[tuple[str, Kind], ...] = (
     ("PROBABILITY:", "probe"),
     ("OBSERVABILITY:", "criticize"),
@@ -44,7 +44,7 @@ class Reading:
     """The labels of the verdict that a probe asks about."""
     same_context: bool
     asked: str
-    """The words of the last message outside the material."""
+    """The words of the last message outside material and rubric."""
 
     @property
     def contested(self) -> float:
@@ -67,7 +67,8 @@ def understand(messages: Sequence[Message]) -> Reading:
     whole = "\n\n".join(message.content for message in messages if message.role != "assistant")
     material = _TAGGED.search(whole)
     outside = _TAGGED.sub("", whole)
-    asked = _TAGGED.sub("", messages[-1].content)
+    asked = _STAGE.sub("", _TAGGED.sub("", messages[-1].content))
+    words = _STAGE.sub("", outside)
     kind: Kind = next((kind for word, kind in _KINDS if word in asked), "score")
     stages = {
         match["label"]: _strain(match["title"] + "\n" + match["criteria"])
@@ -83,8 +84,8 @@ def understand(messages: Sequence[Message]) -> Reading:
         concept=concept["concept"] if concept else "",
         country=(concept["country"] or "") if concept else "",
         scale=int(scale["scale"]) if scale else len(stages),
-        subset="one or more of" in outside,
-        may_abstain="ABSTAIN" in outside,
+        subset="one or more of" in words,
+        may_abstain="ABSTAIN" in words,
         reviewed=tuple(re.findall(r"(?:Stage|Option) (\S+) \(", reviewed["stages"]))
         if reviewed
         else (),

@@ -83,7 +83,12 @@ def temper(name: str) -> Temper:
             unknown("simulated judge", f"sim:{name}", [f"sim:{p}" for p in PRESETS]),
             choices=[f"sim:{p}" for p in PRESETS],
         )
-    given = dict(parse_qsl(query, keep_blank_values=True))
+    pairs = parse_qsl(query, keep_blank_values=True)
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        raise DesignError(
+            f"sim:{name} gives a parameter twice: {', '.join(key for key, _ in pairs)}"
+        )
     for parameter in given:
         if parameter not in Temper.model_fields:
             raise DesignError(

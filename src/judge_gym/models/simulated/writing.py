@@ -4,10 +4,18 @@ import random
 import re
 from itertools import pairwise
 
-from judge_gym.models.simulated.lexicon import SOFTWARE, STRAIN, strains, upright, without_tone
+from judge_gym.models.simulated.lexicon import (
+    SOFTWARE,
+    STRAIN,
+    cue_places,
+    strains,
+    upright,
+    without_tone,
+)
 from judge_gym.models.simulated.prompts import Reading
 from judge_gym.models.simulated.temper import Temper
 
+CUE_WORDS = max(len(cue.split()) for cue in STRAIN)
 AUTHOR_SHIFT = 0.25
 """How far an author's bias moves the thresholds of its rubric on a wholly contested concept."""
 
@@ -29,9 +37,26 @@ CRITERIA = (
 
 def summary(reading: Reading, max_words: int = 150) -> str:
     """A neutral summary: the opening and every sentence with a cue, without words of mere tone."""
-    sentences = re.split(r"(?<=[.!?])\s+", reading.text.strip())
-    kept = [s for number, s in enumerate(sentences) if number == 0 or strains(s)]
-    words = without_tone(" ".join(kept)).split()
+    sentences = re.split(r"(?<=[.!?])\s+", without_tone(reading.text.strip()))
+    telling = [sentence for sentence in sentences if strains(sentence)]
+    opening = sentences[:1] if sentences[0] not in telling else []
+    for kept in ([*opening, *telling], telling):
+        if len(" ".join(kept).split()) <= max_words and kept:
+            return " ".join(kept)
+    return _around_cues(" ".join(telling or sentences), max_words)
+
+
+def _around_cues(text: str, max_words: int) -> str:
+    """The cues with as many words around them as fit."""
+    words = text.split()
+    starts = {len(text[:at].split()) for at in cue_places(text)}
+    for reach in range(max_words, -1, -1):
+        near = {i for at in starts for i in range(at - reach, at + CUE_WORDS + reach)}
+        kept = sorted(near & set(range(len(words)))) if starts else list(range(max_words))
+        gaps = [" ... " if b - a > 1 else " " for a, b in pairwise(kept)]
+        fitted = "".join(words[i] + gap for i, gap in zip(kept, [*gaps, ""], strict=True))
+        if len(fitted.split()) <= max_words:
+            return fitted
     return " ".join(words[:max_words])
 
 

@@ -19,7 +19,7 @@ def upgrade() -> None:
         sa.Column("endpoint", sa.String(), nullable=False),
         sa.Column("messages", sa.JSON(), nullable=False),
         sa.Column("parameters", sa.JSON(), nullable=False),
-        sa.Column("schema", sa.JSON(), nullable=True),
+        sa.Column("schema", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("series", sa.String(), nullable=False),
         sa.Column("draw", sa.Integer(), nullable=False),
         sa.Column("ask", sa.Integer(), nullable=False),
@@ -91,6 +91,7 @@ def upgrade() -> None:
         sa.Column("hash", sa.String(length=64), nullable=False),
         sa.Column("window_id", sa.Integer(), nullable=True),
         sa.Column("key", sa.String(length=64), nullable=False),
+        sa.Column("loaded", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(["window_id"], ["windows.id"], name=op.f("fk_pools_window_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_pools")),
         sa.UniqueConstraint("key", name=op.f("uq_pools_key")),
@@ -156,7 +157,7 @@ def upgrade() -> None:
         sa.Column("pool_id", sa.Integer(), nullable=False),
         sa.Column("position", sa.Integer(), nullable=False),
         sa.Column("evidence_id", sa.Integer(), nullable=False),
-        sa.Column("truth", sa.JSON(), nullable=True),
+        sa.Column("truth", sa.JSON(none_as_null=True), nullable=True),
         sa.ForeignKeyConstraint(
             ["evidence_id"], ["evidence.id"], name=op.f("fk_pool_items_evidence_id")
         ),
@@ -219,7 +220,7 @@ def upgrade() -> None:
         sa.Column("study", sa.String(), nullable=False),
         sa.Column("pool_name", sa.String(), nullable=False),
         sa.Column("dose", sa.Float(), nullable=True),
-        sa.Column("truth", sa.JSON(), nullable=True),
+        sa.Column("truth", sa.JSON(none_as_null=True), nullable=True),
         sa.ForeignKeyConstraint(
             ["digest"], ["experiments.digest"], name=op.f("fk_tags_digest"), ondelete="CASCADE"
         ),

@@ -1,0 +1,456 @@
+"""The command line: every verb on both examples, its JSON, its exit code."""
+
+import csv
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pytest
+
+from judge_gym.axes import Design
+from judge_gym.cli import main
+from judge_gym.models.simulated import PRESETS, Temper
+from judge_gym.store.database import HEAD
+
+WriteStudy = Callable[..., Path]
+CONTRACT = {
+    "tag", "concept", "evidence", "series", "replicate", "flipped", "is_swap", "status", "stages",
+    "n_stages", "probe", "call_id",
+}  # fmt: skip
+BASE = "small/fascism/here/sim:balanced"
+
+
+class Said(NamedTuple):
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output, if it is one JSON document and nothing else; NaN is no JSON."""
+        return json.loads(self.out, parse_constant=pytest.fail)
+
+
+Call = Callable[..., Said]
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Call:
+    """Calls a verb in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JUDGE_GYM_DATABASE_URL", raising=False)
+
+    def run(*words: str | Path) -> Said:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(word) for word in words])
+        captured = capsys.readouterr()
+        assert isinstance(end.value.code, int)
+        return Said(end.value.code, captured.out, captured.err)
+
+    return run
+
+
+def succeed(said: Said) -> Said:
+    assert said.code == 0, said.err
+    assert "Traceback" not in said.err
+    return said
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+# --- both examples, from init to export ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("example", "file", "study", "experiments", "items"),
+    [("pilot", "pilot.yaml", "contested-pilot", 27, 14 * 18 + 12 * 9),
+     ("review", "review.yaml", "review-severity", 12, None)],
+)  # fmt: skip
+def test_an_example_goes_from_init_to_report(
+    call: Call, tmp_path: Path, example: str, file: str, study: str, experiments: int, items: int
+) -> None:
+    made = succeed(call("init", "--example", example))
+    assert f"judge-gym run {file}" in made.out
+    assert (tmp_path / file).exists()
+
+    text = succeed(call("plan", file)).out
+    assert f"{experiments} experiments" in text
+    assert all(stage in text for stage in ("scorer", "prober", "all"))
+
+    result = succeed(call("run", file, "--samples", "1", "--json")).json
+    assert (result["study"], result["status"], len(result["runs"])) == (
+        study, "complete", experiments,
+    )  # fmt: skip
+    status = succeed(call("status", file, "--json")).json
+    assert {run["status"] for row in status for run in row["runs"]} == {"complete"}
+    assert len(status) == experiments
+
+    stdout = succeed(call("export", study))
+    rows = rows_of(stdout.out)
+    assert set(rows[0]) >= CONTRACT | set(Design.knobs())
+    assert items is None or len(rows) == items
+    assert len(rows) == sum(sum(run["counts"].values()) for run in result["runs"])
+    succeed(call("export", study, "--out", "s.csv"))
+    assert rows_of((tmp_path / "s.csv").read_text()) == rows
+    written = succeed(call("export", "--format", "parquet", "--out", "s.parquet"))
+    assert f"{len(rows):,} rows" in written.err
+    frame = pd.read_parquet(tmp_path / "s.parquet")
+    assert list(frame["tag"]) == [row["tag"] for row in rows]
+
+    report = succeed(call("report", file, "--out", "report.html"))
+    assert "simulated" in report.out
+    page = (tmp_path / "report.html").read_text()
+    assert "simulated" in page
+    assert "<svg" in page
+    assert not re.search(r'(src|href)="https?:', page), "a report needs nothing else"
+    assert succeed(call("report", study, "--json")).json["tables"]
+
+    usage = succeed(call("usage", study, "--json")).json
+    assert sum(row["attempts"] for row in usage) == sum(run["calls"] for run in result["runs"])
+    assert "scorer" in succeed(call("usage")).out
+
+
+def test_init_refuses_to_overwrite(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "valdoria.jsonl").write_text("mine")
+    said = call("init")
+    assert said.code == 2
+    assert "valdoria.jsonl" in said.err
+    assert (tmp_path / "valdoria.jsonl").read_text() == "mine"
+    assert not (tmp_path / "pilot.yaml").exists()
+    succeed(call("init", "elsewhere/deep"))
+    assert (tmp_path / "elsewhere" / "deep" / "pilot.yaml").exists()
+
+
+# --- run -----------------------------------------------------------------------------------------
+
+
+def test_run_prints_one_document_of_the_agreed_shape(call: Call, write_study: WriteStudy) -> None:
+    said = succeed(call("run", write_study(), "--json"))
+    assert said.json.keys() >= {"study", "status", "runs"}
+    assert (said.json["study"], said.json["status"]) == ("small", "complete")
+    for run in said.json["runs"]:
+        assert set(run) == {"tag", "run", "status", "counts", "calls", "reused", "usd"}
+        assert run["tag"].startswith("small/fascism/here/sim:")
+        assert sum(run["counts"].values()) == 6
+        assert run["usd"] == 0
+    again = succeed(call("run", "small", "--json")).json
+    assert [run["calls"] for run in again["runs"]] == [0, 0]
+    assert [run["run"] for run in again["runs"]] == [run["run"] for run in said.json["runs"]]
+
+
+def test_run_shows_a_table_and_keeps_progress_off_standard_output(
+    call: Call, write_study: WriteStudy
+) -> None:
+    said = succeed(call("run", write_study()))
+    assert BASE in said.out
+    assert "small: complete" in said.err
+    assert "calls/s" not in said.out
+
+
+@pytest.mark.parametrize(
+    ("judge", "tolerance", "code", "status"),
+    [
+        ("sim:balanced", 0.0, 0, "complete"),
+        ("sim:balanced?fail=0.5", 1.0, 0, "complete-with-failures"),
+        ("sim:balanced?fail=0.5", 0.0, 1, "failed"),
+        ("sim:balanced?refuse=1&garble=1", 0.0, 0, "complete"),
+    ],
+)
+def test_the_exit_code_says_how_it_ended(
+    call: Call, write_study: WriteStudy, judge: str, tolerance: float, code: int, status: str
+) -> None:
+    """Only calls without an answer are failures; a refusal or a garbled text is an answer."""
+    path = write_study(judges=[judge], tolerance=tolerance, samples=4)
+    said = call("run", path, "--json")
+    assert (said.code, said.json["status"]) == (code, status)
+    if "fail" in judge:
+        assert said.json["runs"][0]["counts"]["provider_error"] > 0
+    assert f"small: {status}" in call("run", path).err
+
+
+def test_set_overrides_the_base_and_shows_in_the_tag(call: Call, write_study: WriteStudy) -> None:
+    path = write_study(judges=["sim:balanced"])
+    words = ("--set", "verdict.method=subset", "--set", "verdict.abstain=false")
+    plan = succeed(call("plan", path, *words, "--json")).json
+    said = succeed(call("run", path, *words, "--json")).json
+    tag = f"{BASE}/verdict.method=subset/verdict.abstain=false"
+    assert [e["tag"] for e in plan["experiments"]] == [run["tag"] for run in said["runs"]] == [tag]
+    rows = rows_of(succeed(call("export", tag)).out)
+    assert {(row["verdict.method"], row["verdict.abstain"]) for row in rows} == {
+        ("subset", "False")
+    }
+
+
+def test_series_and_new_runs_are_options(call: Call, write_study: WriteStudy) -> None:
+    path = write_study(judges=["sim:balanced"])
+    first = succeed(call("run", path, "--json")).json["runs"][0]
+    again = succeed(call("run", path, "--series", "again", "--json")).json["runs"][0]
+    new = succeed(call("run", path, "--new-run", "--json")).json["runs"][0]
+    assert len({first["run"], again["run"], new["run"]}) == 3
+    assert (again["calls"] > 0, new["calls"]) == (True, 0)
+    status = succeed(call("status", BASE, "--json")).json
+    assert {run["series"]: run["run_id"] for run in status[0]["runs"]} == {
+        "3": new["run"], "again": again["run"],
+    }  # fmt: skip
+
+
+# --- plan ----------------------------------------------------------------------------------------
+
+
+def test_plan_names_cost_time_folded_points_and_skipped_swaps(
+    call: Call, write_study: WriteStudy
+) -> None:
+    path = write_study(
+        judges=["openai:gpt-4.1"],
+        swap=[["*", "sim:strict"]],
+        design={"rubric.critic": "sim:critic"},
+        vary={
+            "evidence.view": ["neutralized", "raw"],
+            "evidence.editor": ["sim:editor", "sim:editor?noise=0.2"],
+            "rubric.author": ["own", "sim:cautious"],
+        },
+    )
+    plan = succeed(call("plan", path, "--json")).json
+    assert plan["stages"]["scorer"]["usd"] > 0
+    assert plan["stages"]["all"]["usd"] == pytest.approx(
+        sum(stage["usd"] for name, stage in plan["stages"].items() if name != "all")
+    )
+    assert plan["stages"]["all"]["seconds"] > 0
+    assert len(plan["folded"]) == 2
+    assert len(plan["skipped_swaps"]) == 3
+    text = succeed(call("plan", path))
+    assert text.err.count("is the same experiment as") == 2
+    assert text.err.count("no swap for") == 3
+
+
+def test_plan_prints_one_document_before_and_after(call: Call, write_study: WriteStudy) -> None:
+    path = write_study()
+    plan = succeed(call("plan", path, "--json")).json
+    assert plan["study"] == "small"
+    assert [e["tag"] for e in plan["experiments"]] == [BASE, "small/fascism/here/sim:strict"]
+    assert plan["stages"]["all"]["to_pay"] == plan["stages"]["all"]["calls"] > 0
+    succeed(call("run", path))
+    after = succeed(call("plan", path, "--json")).json["stages"]["all"]
+    assert (after["to_pay"], after["in_ledger"]) == (0, after["calls"])
+
+
+def test_plan_says_where_a_price_is_unknown(call: Call, write_study: WriteStudy) -> None:
+    path = write_study(judges=["openai:no-such-model-at-all"])
+    stages = succeed(call("plan", path, "--json")).json["stages"]
+    assert stages["scorer"]["usd"] is stages["all"]["usd"] is None
+    assert "price" in succeed(call("plan", path)).out
+
+
+# --- the five workflows --------------------------------------------------------------------------
+
+
+def test_a_stages_verb_takes_its_target_at_once(call: Call, write_study: WriteStudy) -> None:
+    path = write_study()
+    outcomes = []
+    for number, words in enumerate((("rubric",), ("rubric", "make"), ("rubric", "--json"))):
+        given = ("--db", f"sqlite:///{number}.db", *words, path)
+        said = succeed(call(*given, *(() if "--json" in words else ("--json",))))
+        outcomes.append(said.json)
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+    assert [run["calls"] for run in outcomes[0]["runs"]] == [2, 2]
+
+
+def test_the_stages_one_by_one_each_say_what_is_missing_and_how_to_make_it(
+    call: Call, write_study: WriteStudy
+) -> None:
+    path = write_study(judges=["sim:balanced"])
+    advised = []
+    while (said := call("score", path, "--json")).code == 2:
+        message = said.json["error"]["message"]
+        assert said.json["error"]["kind"] == "conflict"
+        command = re.search(r"judge-gym (.*)$", message)
+        assert command is not None, message
+        words = shlex.split(command[1])
+        assert words not in advised
+        advised.append(words)
+        succeed(call(*words))
+    assert [words[0] for words in advised] == ["evidence", "rubric"]
+    assert said.json["runs"][0]["counts"]["scored"] > 0
+    succeed(call("swap", BASE, "--from", "sim:strict"))
+    succeed(call("probe", BASE))
+    assert call("run", BASE, "--json").json["status"] == "complete"
+
+    samples = succeed(call("score", "list", BASE, "--json")).json
+    assert len(samples) == 12
+    assert sum(sample["is_swap"] for sample in samples) == 6
+    probes = succeed(call("probe", "list", BASE, "--json")).json
+    assert len(probes) == sum(sample["status"] == "scored" for sample in samples)
+    rubrics = succeed(call("rubric", "list", BASE, "--json")).json
+    assert [row["author"] for row in rubrics] == ["sim:balanced", "sim:strict"]
+    text = succeed(call("rubric", "list", BASE)).out
+    assert all(label in text for row in rubrics for label, *_ in row["stages"])
+    for verb in ("score", "probe"):
+        assert "scored" in succeed(call(verb, "list", BASE)).out
+
+
+def test_swap_suggests_pairs_farthest_first(call: Call, write_study: WriteStudy) -> None:
+    path = write_study(judges=["sim:strict", "sim:balanced", "sim:alarmist"], samples=4)
+    succeed(call("run", path))
+    pairs = succeed(call("swap", "--suggest", "small", "--json")).json
+    assert len(pairs) == 3
+    assert [pair["p"] for pair in pairs] == sorted((pair["p"] for pair in pairs), reverse=True)
+    assert "sim:alarmist" in succeed(call("swap", "small", "--suggest")).out
+
+
+# --- looking -------------------------------------------------------------------------------------
+
+
+def test_status_of_nothing_says_how_to_begin(call: Call) -> None:
+    assert "judge-gym init" in succeed(call("status")).out
+    assert succeed(call("status", "--json")).json == []
+
+
+def test_status_is_of_all_of_a_study_of_a_type_or_of_a_tag(
+    call: Call, write_study: WriteStudy
+) -> None:
+    path = write_study()
+    succeed(call("run", path))
+    for words in ((), ("small",), (str(path),), ("--type", "ecc")):
+        listed = succeed(call("status", *words, "--json")).json
+        assert [row["judge"] for row in listed] == ["sim:balanced", "sim:strict"]
+    assert len(succeed(call("status", BASE, "--json")).json) == 1
+    assert succeed(call("status", "--type", "control", "--json")).json == []
+    text = succeed(call("status")).out
+    assert text.count("complete") == 2
+    assert text.count("6/6") >= 2
+
+
+def test_axes_lists_every_knob_in_every_form(call: Call) -> None:
+    listed = succeed(call("axes", "--json")).json
+    assert [knob["path"] for knob in listed] == list(Design.knobs())
+    assert all(knob["question"] for knob in listed)
+    for form in ((), ("--markdown",)):
+        text = succeed(call("axes", *form)).out
+        assert all(path in text for path in ("verdict.method", "presentation.pair_order"))
+        assert all(level in text for level in ("subset", "opaque", "neutralized"))
+    schema = succeed(call("axes", "--schema")).json
+    assert set(schema["properties"]) == set(Design.model_fields)
+    assert schema["additionalProperties"] is False
+
+
+def test_simulated_judges_are_listed_with_their_parameters(call: Call) -> None:
+    listed = succeed(call("sim", "list", "--json")).json
+    assert len(listed) >= 5
+    assert listed.keys() == PRESETS.keys()
+    assert all(set(temper) == set(Temper.model_fields) for temper in listed.values())
+    text = succeed(call("sim", "list")).out
+    assert all(f"sim:{preset}" in text for preset in PRESETS)
+    assert all(parameter in text for parameter in Temper.model_fields)
+
+
+def test_the_ledger_shows_what_was_asked_and_answered(call: Call, write_study: WriteStudy) -> None:
+    succeed(call("run", write_study()))
+    [sample, *_] = succeed(call("score", "list", BASE, "--json")).json
+    shown = succeed(call("ledger", "show", str(sample["call_id"]), "--json")).json
+    assert [message["role"] for message in shown["messages"]] == ["system", "user"]
+    asked = shown["messages"][1]["content"]
+    assert "VERDICT:" in asked
+    [attempt] = shown["attempts"]
+    assert (attempt["stage"], attempt["tag"], attempt["completed"]) == ("scorer", BASE, True)
+    text = succeed(call("ledger", "show", str(sample["call_id"]))).out
+    assert asked in text
+    assert attempt["body"] in text
+
+
+def test_usage_is_by_experiment_stage_and_model(call: Call, write_study: WriteStudy) -> None:
+    succeed(call("run", write_study()))
+    usage = succeed(call("usage", "--json")).json
+    for name in ("study", "tag", "stage", "model", "attempts", "usd", "input_tokens"):
+        assert all(name in row for row in usage)
+    models = {(row["stage"], row["model"]) for row in usage}
+    assert {("neutralizer", "sim:editor"), ("critic", "sim:critic")} <= models
+    assert succeed(call("usage", "another", "--json")).json == []
+
+
+# --- upkeep --------------------------------------------------------------------------------------
+
+
+def test_cleanup_says_what_it_deleted_and_what_it_kept(call: Call, write_study: WriteStudy) -> None:
+    path = write_study()
+    succeed(call("run", path))
+    counts = succeed(call("cleanup", BASE, "--json")).json
+    assert (counts["runs"], counts["samples"], counts["calls"]) == (1, 6, 0)
+    assert call("status", BASE).code == 2
+    again = succeed(call("run", path, "--json")).json
+    assert [run["calls"] for run in again["runs"]] == [0, 0]
+    said = succeed(call("cleanup", BASE)).out
+    assert "6 samples" in said
+    assert "ledger keeps" in said
+    succeed(call("run", path))
+    gone = succeed(call("cleanup", BASE, "--ledger", "--json")).json
+    assert gone["calls"] > 6
+
+
+def test_db_upgrade_says_where_it_was_and_is(call: Call, tmp_path: Path) -> None:
+    said = succeed(call("db", "upgrade")).out
+    assert HEAD in said
+    assert "none" in said
+    assert (tmp_path / ".judge-gym" / "lab.db").exists()
+    assert f"{HEAD} is current" in succeed(call("db", "upgrade")).out
+
+
+def test_db_names_the_database_over_the_environment(
+    call: Call, tmp_path: Path, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_GYM_DATABASE_URL", "sqlite:///named.db")
+    succeed(call("status"))
+    succeed(call("--db", "sqlite:///given.db", "status"))
+    assert {path.name for path in tmp_path.glob("*.db")} == {"named.db", "given.db"}
+    assert not (tmp_path / ".judge-gym").exists()
+
+
+# --- as real processes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "program",
+    [[str(Path(sys.executable).with_name("judge-gym"))], [sys.executable, "-m", "judge_gym"]],
+    ids=["script", "module"],
+)
+def test_the_program_runs_a_study_in_the_working_folder(
+    program: list[str], write_study: WriteStudy, tmp_path: Path
+) -> None:
+    write_study()
+    ran = subprocess.run(
+        [*program, "run", "study.yaml", "--json"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["status"] == "complete"
+    assert (tmp_path / ".judge-gym" / "lab.db").exists()
+
+
+def test_a_reader_that_goes_away_is_no_crash(write_study: WriteStudy, tmp_path: Path) -> None:
+    write_study(samples=40)
+    program = [sys.executable, "-m", "judge_gym"]
+    subprocess.run([*program, "run", "study.yaml"], cwd=tmp_path, capture_output=True, check=True)
+    with subprocess.Popen(
+        [*program, "export"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as exporting:
+        assert exporting.stdout is not None
+        assert exporting.stderr is not None
+        assert exporting.stdout.readline().startswith("tag,")
+        exporting.stdout.close()
+        assert exporting.stderr.read() == ""
