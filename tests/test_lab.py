@@ -194,6 +194,19 @@ def test_windows_and_what_is_not_there_are_checked(lab: Lab, tmp_path: Path) -> 
             verb("nobody")
 
 
+def test_a_window_holds_what_was_loaded_last_whatever_has_been_run_since(
+    lab: Lab, window: int, tmp_path: Path
+) -> None:
+    create(lab, window, "old")
+    (tmp_path / "late.txt").write_text("A bill is under review.")
+    lab.load_evidence(window, "late.txt", folder=tmp_path)
+    lab.run("old", samples=1)
+    assert set(lab.samples("old")["evidence_title"]) == {"T0", "T1", "T2"}
+    create(lab, window, "new")
+    lab.run("new", samples=1)
+    assert set(lab.samples("new")["evidence_title"]) == {"late"}
+
+
 # --- tidy rows -----------------------------------------------------------------------------------
 
 

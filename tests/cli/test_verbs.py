@@ -76,12 +76,12 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("example", "file", "study", "experiments", "items"),
+    ("example", "file", "study", "experiments", "samples"),
     [("pilot", "pilot.yaml", "contested-pilot", 27, 14 * 18 + 12 * 9),
-     ("review", "review.yaml", "review-severity", 12, None)],
+     ("review", "review.yaml", "review-severity", 12, 12 * 12)],
 )  # fmt: skip
 def test_an_example_goes_from_init_to_report(
-    call: Call, tmp_path: Path, example: str, file: str, study: str, experiments: int, items: int
+    call: Call, tmp_path: Path, example: str, file: str, study: str, experiments: int, samples: int
 ) -> None:
     made = succeed(call("init", "--example", example))
     assert f"judge-gym run {file}" in made.out
@@ -102,7 +102,7 @@ def test_an_example_goes_from_init_to_report(
     stdout = succeed(call("export", study))
     rows = rows_of(stdout.out)
     assert set(rows[0]) >= CONTRACT | set(Design.knobs())
-    assert items is None or len(rows) == items
+    assert len(rows) == samples
     assert len(rows) == sum(sum(run["counts"].values()) for run in result["runs"])
     succeed(call("export", study, "--out", "s.csv"))
     assert rows_of((tmp_path / "s.csv").read_text()) == rows

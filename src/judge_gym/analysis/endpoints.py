@@ -41,7 +41,8 @@ def _level(level: object) -> str:
 
 def once_per_call(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Each call once per group; rows that share a call are one observation."""
-    return frame.drop_duplicates([*by, "evidence", "call_id"])
+    seen = frame.duplicated([*by, "evidence", "call_id"]) & frame["call_id"].notna()
+    return frame[~seen].reset_index(drop=True)
 
 
 def status_rates(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

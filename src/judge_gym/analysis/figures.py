@@ -1,12 +1,13 @@
 """Figures, in one grammar for notebook and report; titles say what is seen."""
 
+import re
 from typing import Any, Final
 
 import altair as alt
 import pandas as pd
 
 from judge_gym.analysis.endpoints import JUDGE
-from judge_gym.records import STATUSES
+from judge_gym.records import STATUSES, content_hash
 
 # A sequential scheme for stages (they have an order), Okabe and Ito's colours for categories.
 STAGE_SCHEME: Final = "viridis"
@@ -143,7 +144,20 @@ def svg(chart: Figure) -> str:
     import vl_convert
 
     styled = chart.configure(font="sans-serif").configure_title(anchor="start", fontSize=14)
-    return str(vl_convert.vegalite_to_svg(styled.to_dict()))
+    return _own_ids(str(vl_convert.vegalite_to_svg(styled.to_dict())))
+
+
+def _own_ids(picture: str) -> str:
+    """Ids that repeat with the picture, and are its own on a page with others.
+
+    The renderer numbers them through all pictures of a process.
+    """
+    ids = list(dict.fromkeys(re.findall(r'\bid="([^"]+)"', picture)))
+    if not ids:
+        return picture
+    used = re.compile(rf"(?<=[\"#])({'|'.join(map(re.escape, ids))})(?=[\")])")
+    mark = content_hash(used.sub("", picture))[:8]
+    return used.sub(lambda match: f"f{mark}-{ids.index(match[0])}", picture)
 
 
 def _titled(chart: Any, title: str) -> Figure:

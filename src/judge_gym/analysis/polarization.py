@@ -15,9 +15,8 @@ def jensen_shannon(distributions: np.ndarray) -> float:
     >>> round(jensen_shannon(np.array([[1.0, 0.0], [0.0, 1.0]])), 6)
     1.0
     """
-    return _entropy(distributions.mean(axis=0)) - float(
-        np.mean([_entropy(p) for p in distributions])
-    )
+    mixed = _entropy(distributions.mean(axis=0))
+    return max(0.0, mixed - float(np.mean([_entropy(p) for p in distributions])))
 
 
 def _entropy(p: np.ndarray) -> float:

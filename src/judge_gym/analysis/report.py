@@ -11,6 +11,7 @@ from judge_gym.analysis.endpoints import (
     JUDGE,
     distributions,
     expected_stage,
+    once_per_call,
     status_rates,
     varied_knobs,
     with_variant,
@@ -155,7 +156,7 @@ def _charts(
                 figures.polarization_figure(polarization, "Raw polarization by task"),
             )
         )
-    unread = 1 - float((frame["status"] == "scored").mean())
+    unread = 1 - _scored(frame)
     charts.append(
         (
             "How answers ended",
@@ -186,11 +187,13 @@ def _most(polarization: pd.DataFrame) -> str:
 def _items(ordinal: pd.DataFrame) -> pd.DataFrame:
     if not (ordinal["status"] == "scored").any():
         return pd.DataFrame()
-    first = ordinal["variant"].iloc[0]
-    titled = ordinal[ordinal["variant"] == first].assign(item=lambda f: f["evidence_title"])
-    if not (titled["status"] == "scored").any():
+    first = ordinal[ordinal["variant"] == ordinal["variant"].iloc[0]]
+    if not (first["status"] == "scored").any():
         return pd.DataFrame()
-    return expected_stage(titled, ["task", "item", JUDGE])
+    titles = first.drop_duplicates("evidence").set_index("evidence")["evidence_title"]
+    repeated = titles.duplicated(keep=False)
+    item = titles.where(~repeated, titles + " (" + titles.index.astype(str) + ")")
+    return expected_stage(first.assign(item=first["evidence"].map(item)), ["task", "item", JUDGE])
 
 
 def _rates_table(rates: pd.DataFrame) -> pd.DataFrame:
@@ -220,20 +223,16 @@ def _cost(usage: pd.DataFrame) -> pd.DataFrame:
 
 
 def _banner(frame: pd.DataFrame) -> str:
-    reported = frame["reported_model"].dropna()
-    simulated = sorted(set(reported[reported.str.startswith("sim:")]))
+    # Where no call was answered, no model was reported: the judge that was asked must do.
+    models = frame["reported_model"].fillna(frame[JUDGE]).unique()
+    simulated = sorted(model for model in models if model.startswith("sim:"))
     if not simulated:
         return ""
-    return (
-        SIMULATED
-        if len(simulated) == reported.nunique()
-        else PARTLY_SIMULATED.format(models=", ".join(simulated))
-    )
+    every = len(simulated) == len(models)
+    return SIMULATED if every else PARTLY_SIMULATED.format(models=", ".join(simulated))
 
 
 def _facts(frame: pd.DataFrame, usage: pd.DataFrame) -> dict[str, str]:
-    scored = float((frame["status"] == "scored").mean())
-    usd = float(usage["usd"].sum()) if len(usage) else 0.0
     return {
         "experiments": str(frame["tag"].nunique()),
         "judges": ", ".join(sorted(frame[JUDGE].unique())),
@@ -241,11 +240,25 @@ def _facts(frame: pd.DataFrame, usage: pd.DataFrame) -> dict[str, str]:
         "varied": ", ".join(varied_knobs(frame)) or "nothing",
         "evidence items": str(frame["evidence"].nunique()),
         "samples": f"{len(frame):,} ({frame['is_swap'].sum():,} under a rival's rubric)",
-        "scored": f"{scored:.1%}",
+        "scored": f"{_scored(frame):.1%}",
         "probes": f"{frame['probe'].notna().sum():,}",
         "calls paid": f"{int(usage['calls'].sum()) if len(usage) else 0:,}",
-        "cost": f"{usd:.4f} USD",
+        "cost": _spent(usage),
     }
+
+
+def _scored(frame: pd.DataFrame) -> float:
+    """The share of scored verdicts; a call that experiments share counts once."""
+    return float((once_per_call(frame, [])["status"] == "scored").mean())
+
+
+def _spent(usage: pd.DataFrame) -> str:
+    """The cost, as far as prices are known."""
+    unknown = int(usage["usd"].isna().sum()) if len(usage) else 0
+    if unknown and unknown == len(usage):
+        return "– (no price is known)"
+    known = f"{float(usage['usd'].sum()) if len(usage) else 0.0:.4f} USD"
+    return f"at least {known} (some prices are unknown)" if unknown else known
 
 
 def _shown(value: Any) -> str:

@@ -20,7 +20,9 @@ PLAIN_WIDTH = 200
 
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else PLAIN_WIDTH)
+    width = None if stream.isatty() else PLAIN_WIDTH
+    # What users and models write is text: no markup, no emoji codes.
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
 
 
 out = _console(stderr=False)

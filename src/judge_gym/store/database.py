@@ -209,10 +209,10 @@ def _tune_sqlite(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # transactions are begun by us, so that they hold schema too
     cursor = connection.cursor()
     for pragma in (
+        "busy_timeout=30000",
         "journal_mode=WAL",
         "synchronous=NORMAL",
         "foreign_keys=ON",
-        "busy_timeout=30000",
     ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
