@@ -10,7 +10,7 @@ from judge_gym.axes import Design, expand
 from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Plan, Result, Tally, Workflow, makers
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.models import Registry
-from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags
+from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags, read_file
 from judge_gym.records import Pool, TaskType, Window
 from judge_gym.sources import load_files
 from judge_gym.store import Progress, Run, Store
@@ -18,7 +18,6 @@ from judge_gym.studies import (
     Experiment,
     Task,
     TruthSpec,
-    read_study,
 )
 
 if TYPE_CHECKING:
@@ -115,26 +114,30 @@ class Lab:
             watch: called with the tallies before the work begins.
         """
         prepared = self.prepare(target, overrides=overrides)
-        runs = []
+        named = [self.models.resolve(rival) for rival in rivals]
+        wanted = {
+            tag: replace(
+                targets,
+                samples=samples or targets.samples,
+                rivals=tuple(dict.fromkeys([*targets.rivals, *named])),
+            )
+            for tag, targets in prepared.targets.items()
+        }
         for experiment in prepared.sweep.experiments:
-            saved = self._save(experiment, prepared.study)
-            wanted = prepared.targets[experiment.tag]
-            named = [self.models.resolve(rival) for rival in rivals]
-            wanted = replace(
-                wanted,
-                samples=samples or wanted.samples,
-                rivals=tuple(dict.fromkeys([*wanted.rivals, *named])),
+            self.engine.refuse_uncallable(
+                experiment.design, wanted[experiment.tag].rivals, workflows
             )
-            runs.append(
-                self.store.runs.save_run(
-                    saved,
-                    prepared.study,
-                    series or str(saved.seed),
-                    wanted,
-                    makers=makers(saved),
-                    new=new_run,
-                )
+        runs = [
+            self.store.runs.save_run(
+                saved,
+                prepared.study,
+                series or str(saved.seed),
+                wanted[saved.tag],
+                makers=makers(saved),
+                new=new_run,
             )
+            for saved in (self._save(made, prepared.study) for made in prepared.sweep.experiments)
+        ]
         execution = self.engine.execute(runs, workflows, budget=prepared.budget, watch=watch)
         return execution.result(prepared.study, prepared.warnings)
 
@@ -164,7 +167,7 @@ class Lab:
     ) -> int:
         """Load files into a window; how many texts it then holds."""
         window = self.store.materials.find_window(window_id)
-        pool = self.store.materials.save_pool(Pool(load_files(files, folder).items, window))
+        pool = self.store.materials.load_pool(Pool(load_files(files, folder).items, window))
         return len(pool.items)
 
     def create_experiment(
@@ -297,9 +300,7 @@ class Lab:
         path = Path(target)
         if path.suffix not in STUDY_SUFFIXES:
             return target
-        return read_study(
-            path.read_text(encoding="utf-8"), target, resolve=self.models.resolve
-        ).study
+        return read_file(path, self.models).study
 
     def export(self, targets: Sequence[str], out: Path, *, format: str = "csv") -> int:
         """Write tidy rows to a file; how many."""

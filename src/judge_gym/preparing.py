@@ -39,11 +39,7 @@ class Prepared:
 
 def prepare_file(path: Path, models: Registry, overrides: Mapping[str, Any]) -> Prepared:
     """A study file with its evidence and rubrics; they get their rows when it is run."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise NotFoundError(f"the study file {path} cannot be read: {fault}") from fault
-    study = read_study(text, str(path), resolve=models.resolve, overrides=overrides)
+    study = read_file(path, models, overrides)
     warnings: list[str] = []
     pools = {
         name: _pool(name, spec, path.parent, warnings) for name, spec in study.evidence.items()
@@ -61,6 +57,15 @@ def prepare_file(path: Path, models: Registry, overrides: Mapping[str, Any]) -> 
     }
     warnings += [*_kin(study, sweep, models), *_simulated(study.judges, models)]
     return Prepared(study.study, sweep, targets, study.budget, tuple(warnings))
+
+
+def read_file(path: Path, models: Registry, overrides: Mapping[str, Any] | None = None) -> Study:
+    """The study in a file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise NotFoundError(f"the study file {path} cannot be read: {fault}") from fault
+    return read_study(text, str(path), resolve=models.resolve, overrides=overrides or {})
 
 
 def prepare_tags(target: str, store: Store, models: Registry) -> Prepared:

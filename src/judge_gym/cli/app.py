@@ -3,14 +3,13 @@
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
 from typer.core import TyperGroup
 
-from judge_gym.errors import DesignError, NotFoundError
+from judge_gym.errors import DesignError
 
 if TYPE_CHECKING:
     from judge_gym.engine import Result
@@ -84,7 +83,10 @@ def overrides(given: Sequence[str]) -> dict[str, Any]:
         name, equals, level = entry.partition("=")
         if not equals:
             raise DesignError(f"--set takes GROUP.KNOB=LEVEL, not {entry!r}")
-        knobs[name.strip()] = yaml.safe_load(level)
+        try:
+            knobs[name.strip()] = yaml.safe_load(level)
+        except yaml.YAMLError as fault:
+            raise DesignError(f"--set {entry}: the level is broken YAML") from fault
     return knobs
 
 
@@ -157,19 +159,3 @@ def notes(*notes: str) -> None:
     """Remarks beside the result."""
     for note in notes:
         typer.echo(f"note: {note}", err=True)
-
-
-def make_folder(folder: Path) -> None:
-    """A folder to write into."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise NotFoundError(f"the folder {folder} cannot be made: {fault.strerror}") from fault
-
-
-def write_page(path: Path, text: str) -> None:
-    """Write a text to a file."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as fault:
-        raise NotFoundError(f"{path} cannot be written: {fault.strerror}") from fault

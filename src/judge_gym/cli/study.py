@@ -18,16 +18,14 @@ from judge_gym.cli.app import (
     app,
     carry_out,
     end,
-    make_folder,
     notes,
     open_lab,
     overrides,
     print_report,
     same_command,
     show_result,
-    write_page,
 )
-from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
+from judge_gym.errors import ConflictError, DesignError, unknown
 
 
 @app.command()
@@ -40,7 +38,7 @@ def demo(
     """Run the whole pipeline on simulated judges: no key, no network, no cost."""
     from judge_gym.cli import display
 
-    make_folder(out)
+    out.mkdir(parents=True, exist_ok=True)
     with open_lab(f"sqlite:///{out / 'lab.db'}") as lab, as_file(files("judge_gym.demo")) as folder:
         result = carry_out(lambda watch: lab.run(folder / "study.yaml", watch=watch), quiet=json)
         lab.export(["demo"], out / "samples.csv")
@@ -75,7 +73,7 @@ def init(
     }
     if example not in examples:
         raise DesignError(unknown("example", example, examples), choices=examples)
-    make_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     study = folder / examples[example][0]
     taken = [folder / name for name in examples[example] if (folder / name).exists()]
     if taken:
@@ -258,7 +256,7 @@ def report(
     with open_lab() as lab:
         made = lab.report(target)
     if out is not None:
-        write_page(out, made.html())
+        out.write_text(made.html(), encoding="utf-8")
     if json:
         tables = {
             table.title: table.frame.astype(object)
@@ -300,10 +298,7 @@ def export(
         if out is None:
             sys.stdout.write(str(lab.samples(*(tags or [])).to_csv(index=False)))
             return
-        try:
-            rows = lab.export(tags or [], out, format=format)
-        except OSError as fault:
-            raise NotFoundError(f"{out} cannot be written: {fault}") from fault
+        rows = lab.export(tags or [], out, format=format)
     typer.echo(f"wrote {rows:,} rows to {out}", err=True)
 
 

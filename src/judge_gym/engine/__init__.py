@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
+from judge_gym.axes import Design
 from judge_gym.engine.asking import Asker, Models, Stopped, Tally
 from judge_gym.engine.budget import Meter, Spend, spent
 from judge_gym.engine.pipeline import WORKFLOWS, Pipeline, Workflow, makers
@@ -73,7 +74,6 @@ class Engine:
             budget: the limits of the study that they belong to.
             watch: called once with the tallies, before the work; they change under its eyes.
         """
-        self._refuse_unready(runs, workflows)
         with self.lock():
             tallies = [Tally() for _ in runs]
             watch(tallies)
@@ -97,10 +97,12 @@ class Engine:
                 "wait for it or stop it"
             ) from None
 
-    def _refuse_unready(self, runs: Sequence[Run], workflows: Collection[Workflow]) -> None:
+    def refuse_uncallable(
+        self, design: Design, rivals: Sequence[str], workflows: Collection[Workflow]
+    ) -> None:
         """Open every model that may be asked: what cannot be called is refused before any call."""
-        for id in sorted({model for run in runs for model in models_of(run, workflows)}):
-            self._models.open(id)
+        for model in sorted(models_of(design, rivals, workflows)):
+            self._models.open(model)
 
     async def _execute(
         self,
@@ -113,8 +115,12 @@ class Engine:
         studies = {run.study for run in runs}
         usage = [row for study in studies for row in self._store.queries.usage(study=study)]
         meter = Meter(budget, spent(usage))
-        cards = {id: self._models.card(id) for run in runs for id in models_of(run, workflows)}
-        meter.check_prices(cards)
+        asked = {
+            model
+            for run in runs
+            for model in models_of(run.experiment.design, run.rivals, workflows)
+        }
+        meter.check_prices({model: self._models.card(model) for model in asked})
         asker = Asker(self._store.ledger, self._models, meter, concurrency=self._concurrency)
         room = asyncio.Semaphore(RUNS_AT_ONCE)
 
@@ -144,16 +150,15 @@ class Engine:
         return next((fault for fault in faults if isinstance(fault, JudgeGymError)), None)
 
 
-def models_of(run: Run, workflows: Collection[Workflow]) -> set[str]:
+def models_of(design: Design, rivals: Sequence[str], workflows: Collection[Workflow]) -> set[str]:
     """Every model that a run may ask."""
-    design = run.experiment.design
     rubric = design.rubric.resolve(design.judge.model)
     editor = design.evidence.resolve().editor
     wanted: dict[Workflow, list[str | None]] = {
         "evidence": [editor],
         "rubric": [rubric.author, rubric.critic],
         "score": [design.judge.model],
-        "swap": [*run.rivals, *([rubric.critic] if run.rivals else []), design.judge.model],
+        "swap": [*rivals, rubric.critic, design.judge.model] if rivals else [],
         "probe": [design.judge.model],
     }
     return {model for workflow in workflows for model in wanted[workflow] if model is not None}

@@ -61,15 +61,20 @@ class Materials:
             loaded = datetime.now(UTC)
             row = {"hash": pool.hash, "window_id": window_id, "key": key, "loaded": loaded}
             pool_id = self._database.once(connection, t.pools, row, "key")
-            connection.execute(
-                t.pools.update().where(t.pools.c.id == pool_id).values(loaded=loaded)
-            )
             members = [
                 {"pool_id": pool_id, "position": n, "evidence_id": item.id, "truth": item.truth}
                 for n, item in enumerate(items)
             ]
             self._database.add(connection, t.pool_items, members)
         return replace(pool, items=items, id=pool_id)
+
+    def load_pool(self, pool: Pool) -> Pool:
+        """A pool that is now the newest of its window."""
+        saved = self.save_pool(pool)
+        newest = t.pools.update().where(t.pools.c.id == saved.id)
+        with self._database.begin() as connection:
+            connection.execute(newest.values(loaded=datetime.now(UTC)))
+        return saved
 
     def find_pool(self, id: int) -> Pool:
         """A pool by its row."""

@@ -83,12 +83,17 @@ class Queries:
             rows = [
                 dict(row) for row in connection.execute(query.order_by(t.tags.c.tag)).mappings()
             ]
-        missing = set(tags) - {row["tag"] for row in rows}
-        if missing:
-            raise NotFoundError(
-                f"there is no experiment {sorted(missing)[0]!r}; 'judge-gym status' lists the tags"
-            )
+        for tag in sorted(set(tags) - {row["tag"] for row in rows}):
+            raise self.no_such(tag)
         return rows
+
+    def no_such(self, tag: str) -> NotFoundError:
+        """The error for a tag that is not there, with those that are like it."""
+        like = t.tags.c.tag.contains(tag, autoescape=True)
+        with self._database.read() as connection:
+            near = connection.scalars(sa.select(t.tags.c.tag).where(like).limit(5)).all()
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "see judge-gym status"
+        return NotFoundError(f"there is no experiment {tag!r}; {hint}", choices=near)
 
     def progress(self, tag: str) -> list[Progress]:
         """The runs of an experiment, newest last; superseded ones are left out."""

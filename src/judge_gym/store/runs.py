@@ -8,12 +8,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from judge_gym.axes import Design
-from judge_gym.errors import NotFoundError
 from judge_gym.records import Display, Evidence, Probe, Rubric, Sample
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import latest_attempt
 from judge_gym.store.materials import Materials
+from judge_gym.store.queries import Queries
 from judge_gym.studies import Experiment, Task
 
 UNANSWERED = ("provider_error",)
@@ -100,18 +100,8 @@ class Runs:
                 t.tags, t.tags.c.digest == t.experiments.c.digest
             )
             row = connection.execute(query.where(t.tags.c.tag == tag)).mappings().first()
-            if row is None:
-                near = [
-                    name
-                    for name in connection.scalars(sa.select(t.tags.c.tag))
-                    if tag and tag in name
-                ][:5]
-                hint = (
-                    f"; did you mean {' or '.join(map(repr, near))}?"
-                    if near
-                    else "; 'judge-gym status' lists the tags"
-                )
-                raise NotFoundError(f"there is no experiment {tag!r}{hint}", choices=near)
+        if row is None:
+            raise Queries(self._database).no_such(tag)
         rubric = self._materials.find_rubric(id=row["rubric_id"]) if row["rubric_id"] else None
         task = Task(
             type=row["task_type"],
