@@ -3,8 +3,11 @@
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from judge_gym.axes import Design, expand
 from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Plan, Result, Tally, Workflow, makers
@@ -127,21 +130,22 @@ class Lab:
             self.engine.refuse_uncallable(
                 experiment.design, wanted[experiment.tag].rivals, workflows
             )
-        runs = [
-            self.store.runs.save_run(
-                saved,
-                prepared.study,
-                series or str(saved.seed),
-                wanted[saved.tag],
-                makers=makers(saved),
-                new=new_run,
-            )
-            for saved in (self._save(made, prepared.study) for made in prepared.sweep.experiments)
-        ]
-        execution = self.engine.execute(runs, workflows, budget=prepared.budget, watch=watch)
+        with self.engine.lock():
+            runs = [
+                self.store.runs.save_run(
+                    saved,
+                    prepared.study,
+                    series or str(saved.seed),
+                    wanted[saved.tag],
+                    makers=makers(saved),
+                    new=new_run,
+                )
+                for saved in map(partial(self._save, prepared.study), prepared.sweep.experiments)
+            ]
+            execution = self.engine.execute(runs, workflows, budget=prepared.budget, watch=watch)
         return execution.result(prepared.study, prepared.warnings)
 
-    def _save(self, experiment: Experiment, study: str) -> Experiment:
+    def _save(self, study: str, experiment: Experiment) -> Experiment:
         """Give an experiment and what it stands on their rows."""
         task = experiment.task
         pool = self.store.materials.save_pool(task.pool)
@@ -194,11 +198,9 @@ class Lab:
             for knob, level in expand(name, value).items()
         }
         design = Design.of({**knobs, "judge.model": self.models.resolve(model_id)})
-        truth = (
-            TruthSpec.model_validate(ground_truth).model_dump(exclude_none=True)
-            if ground_truth
-            else None
-        )
+        if task_type == "benchmark":
+            raise DesignError("a benchmark needs its rubric; describe it in a study file")
+        truth = _truth(ground_truth) if ground_truth else None
         task = Task(task_type, concept, f"window-{window_id}", pool, truth=truth)
         if any(row["tag"] == experiment_tag for row in self.store.queries.tags()):
             raise ConflictError(f"there is an experiment {experiment_tag!r} already")
@@ -276,12 +278,10 @@ class Lab:
         import pandas as pd
 
         rows = self._rows(targets)
-        frame = pd.DataFrame(self.store.queries.samples([row["tag"] for row in rows]))
-        if frame.empty:
-            return frame
-        knobs = pd.DataFrame(
-            [{"tag": row["tag"], **Design.of(row["design"]).values()} for row in rows]
-        )
+        found = self.store.queries.samples([row["tag"] for row in rows])
+        frame = pd.DataFrame(found, columns=self.store.queries.sample_columns)
+        designs = [{"tag": row["tag"], **Design.of(row["design"]).values()} for row in rows]
+        knobs = pd.DataFrame(designs, columns=["tag", *Design.knobs()])
         return frame.merge(knobs, on="tag", how="left")
 
     def _rows(self, targets: Sequence[str]) -> list[dict[str, Any]]:
@@ -366,6 +366,15 @@ class Lab:
                     f"{tag} may be running now ({unfinished[0].status}); stop it, or use --force"
                 ) from None
         return self.store.runs.delete_experiment(tag, ledger=ledger)
+
+
+def _truth(given: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return TruthSpec.model_validate(given).model_dump(exclude_none=True)
+    except ValidationError as fault:
+        error = fault.errors()[0]
+        name = ".".join(map(str, error["loc"]))
+        raise DesignError(f"ground truth: {name}: {error['msg'].lower()}") from fault
 
 
 def _progress(progress: Progress) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.models.simulated.prompts import understand
 from judge_gym.records import Completion, Request
-from judge_gym.store.tables import attempts, calls, metadata, rubrics
+from judge_gym.store.tables import attempts, calls, metadata, rubrics, texts
 
 WriteStudy = Callable[..., Path]
 Answer = Completion | str | Exception | None
@@ -142,6 +142,26 @@ def test_the_same_study_again_pays_nothing_and_changes_no_row(lab: Lab, study: W
     assert [run.run for run in second.runs] == [run.run for run in first.runs]
     assert second.status == first.status
     assert contents(lab) == before
+
+
+def test_the_ledger_holds_what_was_asked_word_for_word_and_each_long_text_once(
+    lab: Lab, study: WriteStudy
+) -> None:
+    models = disturb(lab)
+    lab.run(study(vary={"verdict.method": ["single", "subset"]}))
+    known = lab.store.ledger.find(request.key() for request in models.asked)
+    for request in models.asked:
+        asked, tried = lab.store.ledger.transcript(known[request.key()].call_id)
+        assert [(m.role, m.content) for m in asked] == [
+            (m.role, m.content) for m in request.messages
+        ]
+        assert len(tried) == 1
+    shown = [r for r in models.asked if kind(r) in ("score", "probe")]
+    assert len(shown) > 2 * CELLS
+    with lab.store.database.begin() as connection:
+        bodies = list(connection.scalars(sa.select(texts.c.body)))
+    assert len([body for body in bodies if body.startswith("EVIDENCE")]) == ITEMS
+    assert sum(map(len, bodies)) < sum(len(m.content) for r in models.asked for m in r.messages) / 2
 
 
 # --- sharing -------------------------------------------------------------------------------------
@@ -534,7 +554,7 @@ def test_a_rubric_with_the_wrong_stages_is_re_asked_twice_and_then_the_run_has_f
         assert (result.status, result.runs[0].status) == ("failed", "failed")
         assert asks_of(lab) == [0, 1, 2]
         assert result.runs[0].calls == (0 if turn else ITEMS + 3)
-    assert any("parse_failed after 3 asks" in warning for warning in result.warnings)
+    assert any("parse_failed" in warning for warning in result.warnings)
     assert lab.samples("small").empty
     [row] = all_rubrics(lab)
     assert (row["status"], row["asks"], row["stages"]) == ("parse_failed", 3, [])

@@ -118,8 +118,9 @@ def test_the_newest_pool_of_a_window_is_the_one_that_was_loaded_last(store: Stor
     window_id = store.materials.save_window(VALDORIA)
     assert store.materials.newest_pool(window_id) is None
     first, second = Pool(ITEMS[:2], VALDORIA), Pool(ITEMS[2:], VALDORIA)
-    for loaded in (first, second, first):
-        store.materials.save_pool(loaded)
+    for loaded, older in ((first, first), (second, first), (first, second)):
+        store.materials.load_pool(loaded)
+        store.materials.save_pool(older)  # to run an experiment on it is not to load it
         newest = store.materials.newest_pool(window_id)
         assert newest is not None
         assert newest.hash == loaded.hash
@@ -152,7 +153,7 @@ def test_a_given_rubric_comes_back_as_it_was_and_has_no_critics_scores(
 
 
 def save_rubric(store: Store, key: str, what: Rubric | Status, asks: int, call_id: int) -> int:
-    return store.materials.save_rubric(
+    store.materials.save_rubric(
         key,
         what,
         asks=asks,
@@ -162,6 +163,7 @@ def save_rubric(store: Store, key: str, what: Rubric | Status, asks: int, call_i
         country="Valdoria",
         scale=2,
     )
+    return store.materials.rubric_id(key)
 
 
 @pytest.mark.parametrize("status", FAILED)

@@ -69,9 +69,8 @@ def make_views(store: Store, run: Run, *statuses: Status) -> None:
 
 
 def make_rubric(store: Store, run: Run, *, key: str = "own", is_swap: bool = False) -> int:
-    id = store.materials.save_rubric(
-        key, RUBRIC, author=key, concept="fascism", country="", scale=4
-    )
+    store.materials.save_rubric(key, RUBRIC, author=key, concept="fascism", country="", scale=4)
+    id = store.materials.rubric_id(key)
     store.runs.link_rubric(run, id, is_swap)
     return id
 
@@ -181,10 +180,10 @@ def test_an_item_without_a_view_cannot_be_scored_and_counts_as_lost(store: Store
 def test_a_run_without_any_rubric_has_failed(store: Store) -> None:
     run = start(store, experiment(store))
     make_views(store, run, "scored", "scored")
-    id = store.materials.save_rubric(
+    store.materials.save_rubric(
         "own", "parse_failed", asks=3, author="x", concept="fascism", country="", scale=4
     )
-    store.runs.link_rubric(run, id, is_swap=False)
+    store.runs.link_rubric(run, store.materials.rubric_id("own"), is_swap=False)
     found = progress(store)
     assert (found.status, found.wanted["score"], found.failed["rubric"]) == ("failed", 0, 1)
 

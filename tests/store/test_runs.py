@@ -71,10 +71,10 @@ def call(store: Store, number: int) -> int:
 
 def rubric_of(store: Store, key: str = "rubric") -> Rubric:
     made = OrdinalRubric(STAGES, "sim:strict", "fascism", "Valdoria")
-    id = store.materials.save_rubric(
+    store.materials.save_rubric(
         key, made, author="sim:strict", concept="fascism", country="Valdoria", scale=2
     )
-    return replace(made, id=id)
+    return replace(made, id=store.materials.rubric_id(key))
 
 
 def rows(store: Store, table: sa.Table) -> list[dict[str, Any]]:

@@ -32,7 +32,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(FAILED)
     except OSError as fault:  # a file or folder that cannot be written
-        _complain("file", f"{fault.filename or 'a file'}: {fault.strerror}", (), "--json" in words)
+        what = f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault)
+        _complain("file", what, (), "--json" in words)
         sys.exit(BAD_INPUT)
     except Exception as fault:
         if not hasattr(fault, "format_message"):  # click's complaints about the words of a call

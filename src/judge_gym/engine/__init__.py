@@ -66,7 +66,7 @@ class Engine:
         budget: BudgetSpec,
         watch: Callable[[Sequence[Tally]], None] = lambda tallies: None,
     ) -> Execution:
-        """Carry out runs; returns when all is done, or when it was stopped.
+        """Carry out runs under `lock`; returns when all is done, or when it was stopped.
 
         Args:
             runs: whose targets are to be met.
@@ -74,13 +74,12 @@ class Engine:
             budget: the limits of the study that they belong to.
             watch: called once with the tallies, before the work; they change under its eyes.
         """
-        with self.lock():
-            tallies = [Tally() for _ in runs]
-            watch(tallies)
-            try:
-                stopped = _in_own_loop(self._execute(runs, workflows, budget, tallies))
-            except asyncio.CancelledError:  # the second Ctrl-C
-                stopped = Stopped("interrupted")
+        tallies = [Tally() for _ in runs]
+        watch(tallies)
+        try:
+            stopped = _in_own_loop(self._execute(runs, workflows, budget, tallies))
+        except asyncio.CancelledError:  # the second Ctrl-C
+            stopped = Stopped("interrupted")
         progress = [self._store.queries.run_progress(run.id, run.experiment.tag) for run in runs]
         return Execution(runs, tallies, progress, stopped)
 

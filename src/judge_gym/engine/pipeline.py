@@ -127,14 +127,15 @@ class Pipeline:
             return {item.id: item.text for item in pool.items}
         stage = Neutralizer(design)
         texts = self.store.materials.find_views(stage.maker, pool)
-        missing = [item for item in pool.items if item.id not in texts]
+        unread = self.store.materials.unread_views(stage.maker, pool)  # answered, without a text
+        missing = [item for item in pool.items if item.id not in texts | unread]
         if missing and "evidence" not in self.workflows:
             raise ConflictError(
                 f"{self.run.experiment.tag}: {len(missing)} of {len(pool.items)} items have no "
                 f"neutralized view by {editor}; make them with: "
                 f"judge-gym evidence {self.run.experiment.tag!r}"
             )
-        self.tally.advance("evidence", len(texts))
+        self.tally.advance("evidence", len(texts) + len(unread))
         for chunk in chunked(missing):
             answers = await self._ask("neutralizer", stage.requests(chunk))
             views = [
@@ -143,10 +144,10 @@ class Pipeline:
             ]
             self.store.materials.save_views(stage.maker, editor, views)
             texts |= {view.evidence.id: view.text for view in views if view.text is not None}
+            unread |= {view.evidence.id: view.status for view in views if view.text is None}
             self.tally.advance("evidence", len(chunk))
-            for view in views:
-                if view.text is None:
-                    self.tally.warnings.append(f"no view of {view.evidence.title!r}: {view.status}")
+        titles = {item.id: item.title for item in pool.items}
+        self.tally.warnings += [f"no view of {titles[id]!r}: {unread[id]}" for id in unread]
         return texts
 
     # --- W2 --------------------------------------------------------------------------------------
@@ -172,29 +173,34 @@ class Pipeline:
         stage = Rubricer(experiment.design, experiment.seed)
         key = stage.key(target)
         found = self.store.materials.find_rubric(key=key)
-        if not isinstance(found, Rubric):
+        if found in (None, "provider_error"):
             if workflow not in self.workflows:
                 raise ConflictError(
                     f"{experiment.tag}: {target.author} has written no rubric of "
                     f"{experiment.design.rubric.scale} stages for {target.concept!r}; make it: "
                     f"judge-gym rubric {experiment.tag!r}"
                 )
-            found = await self._write_rubric(stage, key, target)
-        if isinstance(found, Rubric):
-            self.store.runs.link_rubric(self.run, found.id, is_swap=workflow == "swap")
-            if workflow in self.workflows:
-                await self._criticise(found)
-            return found
-        return None
+            await self._write_rubric(stage, key, target)
+            found = self.store.materials.find_rubric(key=key)
+        rubric_id = self.store.materials.rubric_id(key)
+        self.store.runs.link_rubric(self.run, rubric_id, is_swap=workflow == "swap")
+        if not isinstance(found, Rubric):
+            self.tally.warnings.append(
+                f"{target.author} gave no rubric for {target.concept!r}: {found}"
+            )
+            return None
+        if workflow in self.workflows:
+            await self._criticise(found)
+        return found
 
-    async def _write_rubric(self, stage: Rubricer, key: str, target: RubricTarget) -> Rubric | None:
+    async def _write_rubric(self, stage: Rubricer, key: str, target: RubricTarget) -> None:
         """Ask for a rubric, and again where it has not the stages that were asked for."""
         for ask in range(ASKS):
             [answer] = await self._ask("rubricer", stage.requests([replace(target, ask=ask)]))
             read = stage.read(target, answer.completion)
             if read != "parse_failed":
                 break
-        id = self.store.materials.save_rubric(
+        self.store.materials.save_rubric(
             key,
             read,
             asks=ask + 1,
@@ -205,13 +211,6 @@ class Pipeline:
             scale=stage.design.rubric.scale,
             draw=target.draw,
         )
-        if isinstance(read, Rubric):
-            return replace(read, id=id, call_id=answer.call_id)
-        self.store.runs.link_rubric(self.run, id, is_swap=target.author in self.run.rivals)
-        self.tally.warnings.append(
-            f"{target.author} gave no rubric for {target.concept!r}: {read} after {ask + 1} asks"
-        )
-        return None
 
     async def _criticise(self, rubric: Rubric) -> None:
         stage = Critic(self.run.experiment.design)

@@ -20,6 +20,7 @@ from judge_gym.records import (
     Rubric,
     RubricStage,
     StageName,
+    Status,
 )
 from judge_gym.stages import (
     Critic,
@@ -31,6 +32,7 @@ from judge_gym.stages import (
     Scorer,
 )
 from judge_gym.stages.evidence import MAX_WORDS
+from judge_gym.stages.rubric import ASKS
 from judge_gym.store import Ledger, Run
 
 OUTPUT_TOKENS: dict[StageName, int] = {
@@ -130,7 +132,8 @@ class Planner:
                 probe = ProbeTarget(sample, target.text, answer.text if answer else TYPICAL_ANSWER)
                 if answer is None:
                     asked = prober.requests([probe])[0]
-                    self._count(run, "prober", f"probe of {request.key()}", asked, known=False)
+                    guess = f"{asked.key()} on {request.key()}"
+                    self._count(run, "prober", guess, asked, known=False)
                 else:
                     self._look_up(run, "prober", prober.requests([probe]))
 
@@ -141,27 +144,29 @@ class Planner:
         answers = self._look_up(run, "neutralizer", stage.requests(pool.items))
         texts = {}
         for item, answer in zip(pool.items, answers, strict=True):
-            text = stage.read(item, answer).text if answer else _shortened(item)
+            text = stage.read(item, answer).text if answer else _shortened(item, stage.maker)
             if text is not None:
                 texts[item.id] = text
         return texts
 
     def _rubrics(self, run: Run, targets: Sequence[RubricTarget]) -> list[Rubric]:
-        design = run.experiment.design
-        stage = Rubricer(design, run.experiment.seed)
-        answers = self._look_up(run, "rubricer", stage.requests(targets))
-        rubrics = []
-        for target, answer in zip(targets, answers, strict=True):
-            read = (
-                stage.read(target, answer)
-                if answer
-                else _typical_rubric(target, design.rubric.scale)
-            )
-            rubrics.append(
-                read if isinstance(read, Rubric) else _typical_rubric(target, design.rubric.scale)
-            )
-        self._look_up(run, "critic", Critic(design).requests(rubrics))
+        """The rubrics to score under; those that are known not to come are left out."""
+        stage = Rubricer(run.experiment.design, run.experiment.seed)
+        found = [self._rubric(run, stage, target) for target in targets]
+        rubrics = [rubric for rubric in found if isinstance(rubric, Rubric)]
+        self._look_up(run, "critic", Critic(run.experiment.design).requests(rubrics))
         return rubrics
+
+    def _rubric(self, run: Run, stage: Rubricer, target: RubricTarget) -> Rubric | Status:
+        for ask in range(ASKS):
+            requests = stage.requests([replace(target, ask=ask)])
+            [answer] = self._look_up(run, "rubricer", requests)
+            if answer is None:
+                return _typical_rubric(target, stage.design.rubric.scale, stage.key(target))
+            read = stage.read(target, answer)
+            if read != "parse_failed":
+                break
+        return read
 
     def _look_up(
         self, run: Run, stage: StageName, requests: Sequence[Request]
@@ -202,13 +207,13 @@ class Planner:
         plan.seconds += card.seconds(tokens[1], self._concurrency)
 
 
-def _shortened(item: Evidence) -> str:
-    """A stand-in for a neutral view."""
-    return " ".join(item.text.split()[:MAX_WORDS])
+def _shortened(item: Evidence, maker: str) -> str:
+    """A stand-in for a neutral view: as long as one, and different for each editor and wording."""
+    return " ".join([maker[:8], *item.text.split()[: MAX_WORDS - 1]])
 
 
-def _typical_rubric(target: RubricTarget, scale: int) -> Rubric:
-    """A stand-in for a rubric: as long as one, and different for each author and draw."""
-    criterion = f"An indicator of typical length that {target.author} gives in draw {target.draw}"
+def _typical_rubric(target: RubricTarget, scale: int, key: str) -> Rubric:
+    """A stand-in for a rubric: as long as one, and different for each author and wording."""
+    criterion = f"An indicator of typical length, as the rubric {key[:8]} may give it"
     stages = (RubricStage(f"Typical label {n}", (criterion,) * 4) for n in range(1, scale + 1))
     return OrdinalRubric(tuple(stages), target.author, target.concept, target.country, target.draw)

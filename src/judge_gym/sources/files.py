@@ -22,12 +22,13 @@ class Loaded:
 
     items: tuple[Evidence, ...]
     duplicates: int
-    """Items whose text was there already; they are left out."""
+    """Items whose text or address was there already; they are left out."""
 
 
 def load_files(patterns: str | Sequence[str], folder: Path) -> Loaded:
-    """The evidence in files, in the order of their names; a text stands once."""
+    """The evidence in files, in the order of their names; a text and an address stand once."""
     items: dict[str, Evidence] = {}
+    addresses: set[str] = set()
     read = 0
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         found = sorted(glob.glob(str(folder / pattern), recursive=True))
@@ -37,8 +38,10 @@ def load_files(patterns: str | Sequence[str], folder: Path) -> Loaded:
         for path in paths:
             before = read
             for item in _items(path):
-                items.setdefault(item.hash, item)
                 read += 1
+                if item.url not in addresses:
+                    items.setdefault(item.hash, item)
+                    addresses |= {item.url} - {""}
             if read == before:
                 raise DesignError(f"{path} holds no evidence")
     return Loaded(tuple(items.values()), read - len(items))
@@ -62,7 +65,7 @@ def _items(path: Path) -> Iterator[Evidence]:
         if text.strip():
             yield _evidence(*_front_matter(text, path), where=str(path), title=path.stem)
         return
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         where = f"{path}:{number}"
@@ -95,6 +98,8 @@ def _evidence(fields: Mapping[str, Any], text: str, *, where: str, title: str) -
             raise DesignError(f"{where}: {unknown('field', name, FIELDS)}", choices=FIELDS)
     if not text.strip():
         raise DesignError(f"{where}: the text is empty")
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise DesignError(f"{where}: the text holds half a character (a lone surrogate)")
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise DesignError(f"{where}: metadata is a mapping")
@@ -111,7 +116,7 @@ def _evidence(fields: Mapping[str, Any], text: str, *, where: str, title: str) -
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise DesignError(f"there is no file {path}") from None
     except (OSError, UnicodeDecodeError) as fault:

@@ -1,13 +1,16 @@
 """Opening a database: SQLite in WAL mode by default, its schema checked and brought up to date."""
 
 import os
+import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects import sqlite as sqlite_dialect
 
 from judge_gym.errors import ConflictError, StoreError
 
@@ -26,7 +29,7 @@ class Database:
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _tune_sqlite)
             sa.event.listen(self.engine, "begin", _begin_sqlite)
-        self.insert: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[
+        self.insert: Any = {"sqlite": sqlite_dialect.insert, "postgresql": postgresql.insert}[
             self.engine.dialect.name
         ]
         """An INSERT that can say what happens on conflict."""
@@ -207,12 +210,13 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 def _tune_sqlite(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # transactions are begun by us, so that they hold schema too
-    cursor = connection.cursor()
-    for pragma in (
-        "busy_timeout=30000",
-        "journal_mode=WAL",
-        "synchronous=NORMAL",
-        "foreign_keys=ON",
-    ):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
+    for pragma in ("busy_timeout=30000", "synchronous=NORMAL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+    for _ in range(100):  # the switch to WAL does not wait for another process that makes it
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as fault:
+            if "locked" not in str(fault):
+                raise
+            time.sleep(0.05)

@@ -141,6 +141,17 @@ class Materials:
             )
             return {evidence_id: body for evidence_id, body in rows}
 
+    def unread_views(self, maker: str, pool: Pool) -> dict[int, Status]:
+        """Items whose editor answered without a view, by evidence; asking again is for nothing."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                sa.select(t.views.c.evidence_id, t.views.c.status)
+                .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
+                .where(t.views.c.maker == maker, t.pool_items.c.pool_id == pool.id)
+                .where(t.views.c.text.is_(None), t.views.c.status != "provider_error")
+            )
+            return {evidence_id: status for evidence_id, status in rows}
+
     # --- rubrics ---------------------------------------------------------------------------------
 
     def save_rubric(
@@ -155,7 +166,7 @@ class Materials:
         country: str,
         scale: int,
         draw: int = 0,
-    ) -> int:
+    ) -> None:
         """A rubric, or the record that its author gave none."""
         made = rubric if isinstance(rubric, Rubric) else None
         row = {
@@ -174,14 +185,11 @@ class Materials:
         }
         with self._database.begin() as connection:
             self._database.better(connection, t.rubrics, [row], key=("key",), over=UNREAD)
-            return int(
-                connection.scalar(sa.select(t.rubrics.c.id).where(t.rubrics.c.key == key)) or 0
-            )
 
     def save_given_rubric(self, rubric: Rubric) -> Rubric:
         """A rubric that the user gave. It has no critic's scores: they are null, not perfect."""
         key = digest(["provided", rubric.hash, rubric.concept, rubric.country])
-        id = self.save_rubric(
+        self.save_rubric(
             key,
             rubric,
             author="provided",
@@ -189,7 +197,7 @@ class Materials:
             country=rubric.country,
             scale=rubric.scale,
         )
-        return replace(rubric, id=id)
+        return replace(rubric, id=self.rubric_id(key))
 
     def find_rubric(
         self, *, key: str | None = None, id: int | None = None
@@ -201,6 +209,12 @@ class Materials:
         if row is None:
             return None
         return _rubric(row) if row["status"] == "scored" else row["status"]
+
+    def rubric_id(self, key: str) -> int:
+        """The row of a rubric that was asked for."""
+        with self._database.read() as connection:
+            query = sa.select(t.rubrics.c.id).where(t.rubrics.c.key == key)
+            return int(connection.execute(query).scalar_one())
 
     def save_critique(self, maker: str, critique: Critique) -> None:
         """A critic's scores."""

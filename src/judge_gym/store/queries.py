@@ -185,10 +185,22 @@ class Queries:
             run["id"], tag, run["series"], wanted, done, failed, statuses, run["tolerance"]
         )
 
+    @property
+    def sample_columns(self) -> list[str]:
+        """The names of what `samples` gives."""
+        return [str(column.key) for column in self._samples().selected_columns]
+
     def samples(self, tags: Sequence[str]) -> Iterator[dict[str, Any]]:
         """One tidy row per sample of the active runs, without the knobs."""
+        query = self._samples()
+        with self._database.read() as connection:
+            for tag in tags:
+                for row in connection.execute(query, {"tag": tag}).mappings():
+                    yield dict(row)
+
+    def _samples(self) -> sa.Select[Any]:
         s = t.samples.c
-        query = (
+        return (
             sa.select(
                 t.tags.c.tag,
                 t.tags.c.study,
@@ -246,10 +258,6 @@ class Queries:
             .where(t.tags.c.tag == sa.bindparam("tag"), t.runs.c.superseded.is_(None))
             .order_by(s.id)
         )
-        with self._database.read() as connection:
-            for tag in tags:
-                for row in connection.execute(query, {"tag": tag}).mappings():
-                    yield dict(row)
 
     def rubrics(self, tag: str) -> list[dict[str, Any]]:
         """The rubrics of an experiment's runs, with the critic's scores (null until given)."""

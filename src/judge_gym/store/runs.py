@@ -77,7 +77,7 @@ class Runs:
                 .first()
             )
             if older and older["digest"] != experiment.digest:
-                kept = dict(older) | {"tag": f"{experiment.tag}@{older['digest'][:8]}"}
+                kept = dict(older) | {"tag": f"{experiment.tag}@{older['digest'][:8]}", "study": ""}
                 connection.execute(
                     self._database.insert(t.tags).values(kept).on_conflict_do_nothing()
                 )
