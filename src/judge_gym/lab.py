@@ -5,23 +5,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import ValidationError
 
 from judge_gym.axes import Design, expand
 from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Plan, Result, Tally, Workflow, makers
-from judge_gym.errors import ConflictError, DesignError
+from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.models import Registry
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags, read_file
 from judge_gym.records import Pool, TaskType, Window
 from judge_gym.sources import load_files
 from judge_gym.store import Progress, Run, Store
-from judge_gym.studies import (
-    Experiment,
-    Task,
-    TruthSpec,
-)
+from judge_gym.studies import Experiment, Task, TruthSpec, settle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -197,11 +193,13 @@ class Lab:
             for name, value in config.items()
             for knob, level in expand(name, value).items()
         }
-        design = Design.of({**knobs, "judge.model": self.models.resolve(model_id)})
+        if task_type not in get_args(TaskType):
+            raise DesignError(unknown("task type", task_type, get_args(TaskType)))
         if task_type == "benchmark":
             raise DesignError("a benchmark needs its rubric; describe it in a study file")
         truth = _truth(ground_truth) if ground_truth else None
         task = Task(task_type, concept, f"window-{window_id}", pool, truth=truth)
+        design, _ = settle(task, {**knobs, "judge.model": self.models.resolve(model_id)})
         if any(row["tag"] == experiment_tag for row in self.store.queries.tags()):
             raise ConflictError(f"there is an experiment {experiment_tag!r} already")
         experiment = Experiment(experiment_tag, task, design, seed)

@@ -1,7 +1,7 @@
 """A study file becomes experiments: tasks x judges x the points of a sweep."""
 
 from judge_gym.studies.file import BudgetSpec, PoolSpec, Study, TruthSpec, read_study
-from judge_gym.studies.sweep import Experiment, Sweep, Task, experiments, points
+from judge_gym.studies.sweep import Experiment, Sweep, Task, experiments, points, settle
 
 __all__ = [
     "BudgetSpec",
@@ -14,4 +14,5 @@ __all__ = [
     "experiments",
     "points",
     "read_study",
+    "settle",
 ]

@@ -138,11 +138,9 @@ def _experiments(
         task = _task(spec, pools, rubrics)
         defaults = _task_defaults(task)
         for judge, point in itertools.product(study.judges, points(study, defaults)):
-            chosen = {**defaults, **study.design, **point, "judge.model": judge}
-            idle = _idle(task, Design.of(chosen))
-            used |= chosen.keys() - idle
-            active = {knob: level for knob, level in chosen.items() if knob not in idle}
-            design = Design.of(active | _forced(task))
+            chosen = {**study.design, **point, "judge.model": judge}
+            design, active = settle(task, chosen)
+            used |= active
             _refuse_roles(study, task, design, number)
             tag = _tag(study.study, task, judge, {**outside, **point})
             if tag in tags:
@@ -189,6 +187,17 @@ def _refuse_roles(study: Study, task: Task, design: Design, number: int) -> None
             )
 
 
+def settle(task: Task, chosen: Mapping[str, Any]) -> tuple[Design, set[str]]:
+    """The design that a task is judged under, and which of the chosen knobs act on it.
+
+    A knob that cannot act returns to its default, so that such points are one experiment.
+    """
+    given = {**_task_defaults(task), **chosen}
+    idle = _idle(task, Design.of(given))
+    active = {knob: level for knob, level in given.items() if knob not in idle}
+    return Design.of(active | _forced(task)), active.keys() & chosen.keys()
+
+
 def _task_defaults(task: Task) -> dict[str, Any]:
     """A benchmark's texts are controlled already, so they are shown as they are."""
     return {"evidence.view": "raw"} if task.type == "benchmark" else {}
@@ -199,7 +208,7 @@ def _forced(task: Task) -> dict[str, Any]:
 
 
 def _idle(task: Task, design: Design) -> set[str]:
-    """Knobs that cannot act: they return to their default, so such points are one experiment."""
+    """Knobs that cannot act on a task."""
     prefixes = ["presentation.pair_order"]
     if task.rubric:
         prefixes += ["rubric.", "prompt.slots.rubricer.", "prompt.slots.critic."]
