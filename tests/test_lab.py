@@ -459,7 +459,7 @@ def test_a_face_can_watch_a_run(lab: Lab, write_study: WriteStudy) -> None:
 
 def test_usage_says_what_each_experiment_paid(lab: Lab, write_study: WriteStudy) -> None:
     result = lab.run(write_study())
-    usage = pd.DataFrame(lab.usage(study="small"))
+    usage = pd.DataFrame(lab.usage("small"))
     by_tag = usage.groupby("tag")["attempts"].sum()
     assert dict(by_tag) == {run.tag: run.calls for run in result.runs}
-    assert lab.usage(study="other") == []
+    assert lab.usage("other") == []

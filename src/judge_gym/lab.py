@@ -127,6 +127,9 @@ class Lab:
                 experiment.design, wanted[experiment.tag].rivals, workflows
             )
         with self.engine.lock():
+            if prepared.file is not None:
+                budget = prepared.budget.model_dump(exclude_none=True)
+                self.store.runs.save_study(prepared.study, prepared.file, budget)
             runs = [
                 self.store.runs.save_run(
                     saved,
@@ -231,9 +234,11 @@ class Lab:
     def get_experiment_summary(self, experiment_tag: str) -> dict[str, Any]:
         """What an experiment is and how far its runs are."""
         [row] = self.store.queries.tags(tags=[experiment_tag])
+        runs = [_progress(progress) for progress in self.store.queries.progress(experiment_tag)]
         return {
             **_described(row),
-            "runs": [_progress(p) for p in self.store.queries.progress(experiment_tag)],
+            "status": runs[-1]["status"] if runs else "pending",
+            "runs": runs,
         }
 
     def list_experiments(
@@ -320,14 +325,11 @@ class Lab:
         from judge_gym.analysis.report import build_report
 
         name = self.study_name(target)
-        study = bool(self.store.queries.tags(study=name))
-        usage = (
-            self.store.queries.usage(study=name)
-            if study
-            else [u for u in self.store.queries.usage() if u["tag"] == name]
-        )
         return build_report(
-            name, self.samples(name), pd.DataFrame(usage), warnings=self._report_warnings(name)
+            name,
+            self.samples(name),
+            pd.DataFrame(self.usage(name)),
+            warnings=self._report_warnings(name),
         )
 
     def _report_warnings(self, study: str) -> tuple[str, ...]:
@@ -339,9 +341,13 @@ class Lab:
         )
         return (again,) if again else ()
 
-    def usage(self, *, study: str | None = None) -> list[dict[str, Any]]:
-        """What was paid, by experiment, stage and model."""
-        return self.store.queries.usage(study=study)
+    def usage(self, target: str | None = None) -> list[dict[str, Any]]:
+        """What was paid, by experiment, stage and model, of a study, a tag, or everything."""
+        rows = self.store.queries.usage()
+        if target is None:
+            return rows
+        name = self.study_name(target)
+        return [row for row in rows if name in (row["study"], row["tag"])]
 
     def suggest_swaps(self, target: str) -> "pd.DataFrame":
         """The pairs of judges that diverge most: where a swap of rubrics tells most."""
@@ -355,11 +361,11 @@ class Lab:
     def cleanup(self, tag: str, *, ledger: bool = False, force: bool = False) -> dict[str, int]:
         """Forget an experiment's runs. The ledger keeps every answer unless `ledger` is given."""
         unfinished = [p for p in self.store.queries.progress(tag) if p.status not in FINISHED]
-        if unfinished and not force:
-            try:
-                with self.engine.lock():
-                    pass
-            except ConflictError:
+        try:
+            with self.engine.lock():
+                return self.store.runs.delete_experiment(tag, ledger=ledger)
+        except ConflictError:
+            if unfinished and not force:
                 raise ConflictError(
                     f"{tag} may be running now ({unfinished[0].status}); stop it, or use --force"
                 ) from None

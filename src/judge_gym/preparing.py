@@ -34,6 +34,8 @@ class Prepared:
     sweep: Sweep
     targets: Mapping[str, Targets]
     budget: BudgetSpec
+    file: str | None
+    """The text of the study file; None where experiments were named by tag."""
     warnings: tuple[str, ...]
 
 
@@ -56,7 +58,8 @@ def prepare_file(path: Path, models: Registry, overrides: Mapping[str, Any]) -> 
         for made in sweep.experiments
     }
     warnings += [*_kin(study, sweep, models), *_simulated(study.judges, models)]
-    return Prepared(study.study, sweep, targets, study.budget, tuple(warnings))
+    text = path.read_text(encoding="utf-8")
+    return Prepared(study.study, sweep, targets, study.budget, text, tuple(warnings))
 
 
 def read_file(path: Path, models: Registry, overrides: Mapping[str, Any] | None = None) -> Study:
@@ -78,7 +81,9 @@ def prepare_tags(target: str, store: Store, models: Registry) -> Prepared:
     targets = {made.tag: store.runs.targets(made) or USUAL for made in named.values()}
     judges = dict.fromkeys(made.design.judge.model for made in named.values())
     notes = tuple(_simulated(judges, models))
-    return Prepared(rows[0]["study"], Sweep(tuple(named.values())), targets, BudgetSpec(), notes)
+    study = str(rows[0]["study"])
+    budget = BudgetSpec.model_validate(store.runs.find_budget(study))
+    return Prepared(study, Sweep(tuple(named.values())), targets, budget, None, notes)
 
 
 def _pool(name: str, spec: PoolSpec, folder: Path, warnings: list[str]) -> Pool:

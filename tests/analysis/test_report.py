@@ -239,7 +239,7 @@ def test_what_is_undefined_is_a_dash(
 
 def test_an_unknown_cost_is_not_shown_as_nothing(lab: Lab, write_study: Write) -> None:
     run(lab, write_study())
-    usage = pd.DataFrame(lab.usage(study="small")).assign(usd=None)
+    usage = pd.DataFrame(lab.usage("small")).assign(usd=None)
     report = build_report("small", lab.samples("small"), usage)
     assert "0.0000" not in report.facts["cost"]
     assert set(Page(report.html()).column("Cost", "usd")) == {"–"}

@@ -55,7 +55,7 @@ def use(lab: Lab, models: Costly) -> Costly:
 
 
 def spent(lab: Lab, study: str = "small") -> dict[str, float]:
-    usage = lab.usage(study=study)
+    usage = lab.usage(study)
     return {
         "calls": sum(row["attempts"] for row in usage),
         "tokens": sum((r["input_tokens"] or 0) + (r["output_tokens"] or 0) for r in usage),

@@ -147,14 +147,25 @@ def test_an_unknown_tag_is_answered_with_those_that_hold_it(store: Store) -> Non
 # --- runs and their targets ----------------------------------------------------------------------
 
 
-def test_targets_are_raised_and_never_lowered(store: Store) -> None:
+def test_targets_of_one_run_add_up(store: Store) -> None:
     made = experiment(store)
     first = run_of(store, made, samples=3, rivals=("sim:a",), probe=False)
-    second = run_of(store, made, samples=2, rivals=("sim:b",), probe=True, tolerance=0.2)
-    assert second == replace(first, samples=3, rivals=("sim:a", "sim:b"), probe=True, tolerance=0.2)
-    assert run_of(store, made, samples=1, rivals=(), probe=False, tolerance=0.2) == second
-    assert store.runs.targets(made) == Targets(3, ("sim:a", "sim:b"), True, 0.2)
+    second = run_of(store, made, samples=4, rivals=("sim:b",), probe=True, tolerance=0.2)
+    assert second == replace(first, samples=4, rivals=("sim:a", "sim:b"), probe=True, tolerance=0.2)
+    assert run_of(store, made, samples=4, rivals=(), probe=False, tolerance=0.2) == second
+    assert store.runs.targets(made) == Targets(4, ("sim:a", "sim:b"), True, 0.2)
     assert len(rows(store, t.runs)) == 1
+
+
+def test_fewer_samples_may_be_asked_for_than_before_but_not_than_there_are(store: Store) -> None:
+    made = experiment(store)
+    run_of(store, made, samples=5)
+    run = run_of(store, made, samples=3)
+    assert run.samples == 3
+    rubric, item = rubric_of(store), made.task.pool.items[0]
+    asked = [Sample(rubric, item, n, SHOWN, "scored", (1,), call_id=call(store, n)) for n in (0, 1)]
+    store.runs.save_samples(run, asked)
+    assert run_of(store, made, samples=1).samples == 2
 
 
 def test_each_series_has_its_run_and_a_new_one_supersedes(store: Store) -> None:

@@ -38,7 +38,11 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as fault:
         if not hasattr(fault, "format_message"):  # click's complaints about the words of a call
             raise
-        _complain("usage", fault.format_message(), (), "--json" in words)
+        message = fault.format_message()
+        if message.startswith("Usage:"):  # no command was given: the help is the answer
+            print(message)
+        else:
+            _complain("usage", message, (), "--json" in words)
         sys.exit(BAD_INPUT)
 
 

@@ -304,14 +304,16 @@ def export(
 
 @app.command()
 def usage(
-    study: Annotated[str | None, typer.Argument(help="Only this study.")] = None,
+    target: Annotated[str | None, typer.Argument(help="Only this study or experiment.")] = None,
     json: AsJson = False,
 ) -> None:
     """Show what was paid, by experiment, stage and model."""
     from judge_gym.cli import display
 
     with open_lab() as lab:
-        rows = lab.usage(study=study)
+        rows = lab.usage(target)
+    if target is not None and not rows:
+        raise NotFoundError(f"nothing was paid under {target!r}; 'judge-gym usage' lists all")
     display.print_json(rows) if json else display.table("", rows)
 
 

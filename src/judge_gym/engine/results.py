@@ -24,7 +24,6 @@ class RunResult:
     """Paid for by this command."""
     reused: int
     usd: float
-    within_tolerance: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,6 @@ class Execution:
                 calls=tally.paid,
                 reused=tally.reused,
                 usd=tally.usd,
-                within_tolerance=progress.failed_share <= run.tolerance,
             )
             for run, tally, progress in zip(self.runs, self.tallies, self.progress, strict=True)
         )
@@ -81,7 +79,7 @@ class Execution:
 def _overall(runs: Sequence[RunResult]) -> str:
     """The status of a study: its worst run's."""
     statuses = {run.status for run in runs}
-    if "failed" in statuses or any(not run.within_tolerance for run in runs):
+    if "failed" in statuses:
         return "failed"
     unfinished = [run.status for run in runs if run.status not in FINISHED]
     if unfinished:

@@ -16,7 +16,7 @@ class Store:
         self.database = database
         self.ledger = Ledger(database)
         self.materials = Materials(database, self.ledger)
-        self.runs = Runs(database, self.materials)
+        self.runs = Runs(database, self.ledger, self.materials)
         self.queries = Queries(database)
 
     @classmethod

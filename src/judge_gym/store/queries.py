@@ -43,6 +43,8 @@ class Progress:
         if not self.wanted["score"]:  # no rubric, or nothing to read: there is nothing to score
             return "failed"
         short = {stage for stage in self.wanted if self.done[stage] < self.wanted[stage]}
+        if not short and self.failed_share > self.tolerance:
+            return "failed"
         if not short:
             return "complete-with-failures" if any(self.failed.values()) else "complete"
         if short == {"probe"}:
@@ -286,7 +288,7 @@ class Queries:
         with self._database.read() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
-    def usage(self, *, study: str | None = None, run_id: int | None = None) -> list[dict[str, Any]]:
+    def usage(self, *, study: str | None = None) -> list[dict[str, Any]]:
         """What was paid, by experiment, stage and model."""
         a = t.attempts.c
         query = sa.select(
@@ -303,8 +305,6 @@ class Queries:
         ).join(t.calls, t.calls.c.id == a.call_id)
         if study is not None:
             query = query.where(a.study == study)
-        if run_id is not None:
-            query = query.where(a.run_id == run_id)
         with self._database.read() as connection:
             grouped = query.group_by(a.study, a.tag, a.stage, t.calls.c.model).order_by(
                 a.study, a.tag, a.stage

@@ -11,7 +11,7 @@ from judge_gym.axes import Design
 from judge_gym.records import Display, Evidence, Probe, Rubric, Sample
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
-from judge_gym.store.ledger import latest_attempt
+from judge_gym.store.ledger import Ledger, latest_attempt
 from judge_gym.store.materials import Materials
 from judge_gym.store.queries import Queries
 from judge_gym.studies import Experiment, Task
@@ -49,11 +49,25 @@ class Targets:
 class Runs:
     """The records of experiments. Every write has a unique key, so a second one is nothing."""
 
-    def __init__(self, database: Database, materials: Materials) -> None:
+    def __init__(self, database: Database, ledger: Ledger, materials: Materials) -> None:
         self._database = database
+        self._ledger = ledger
         self._materials = materials
 
     # --- experiments and runs --------------------------------------------------------------------
+
+    def save_study(self, name: str, file: str, budget: Mapping[str, Any]) -> None:
+        """A study as it is run now."""
+        with self._database.begin() as connection:
+            row = {"name": name, "file": self._ledger.keep(connection, file), "budget": budget}
+            insert = self._database.insert(t.studies).values(row)
+            connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_=row))
+
+    def find_budget(self, study: str) -> Mapping[str, Any]:
+        """The budget of a study as it was last run; empty where there is none."""
+        with self._database.read() as connection:
+            query = sa.select(t.studies.c.budget).where(t.studies.c.name == study)
+            return connection.scalar(query) or {}
 
     def save_experiment(self, experiment: Experiment, study: str) -> None:
         """An experiment under its tag; what the tag meant before is kept as `tag@digest`."""
@@ -157,8 +171,10 @@ class Runs:
             }
             connection.execute(self._database.insert(t.runs).values(row).on_conflict_do_nothing())
             found = connection.execute(sa.select(t.runs).where(active)).mappings().one()
-            raised = {
-                "samples": max(found["samples"], targets.samples),
+            scored = sa.select(sa.func.max(t.samples.c.replicate) + 1)
+            there = connection.scalar(scored.where(t.samples.c.run_id == found["id"])) or 0
+            raised: dict[str, Any] = {
+                "samples": max(there, targets.samples),  # what is there stays
                 "rivals": list(dict.fromkeys([*found["rivals"], *targets.rivals])),
                 "probe": found["probe"] or targets.probe,
                 "tolerance": targets.tolerance,

@@ -157,6 +157,14 @@ critiques = sa.Table(
 
 # --- experiments and runs ------------------------------------------------------------------------
 
+studies = sa.Table(
+    "studies",
+    metadata,
+    sa.Column("name", sa.String, primary_key=True),
+    sa.Column("file", _to("texts.hash"), nullable=False),  # the YAML as it was last run
+    sa.Column("budget", sa.JSON, nullable=False),
+)
+
 experiments = sa.Table(
     "experiments",
     metadata,

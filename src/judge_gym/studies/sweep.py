@@ -156,7 +156,7 @@ def _experiments(
                 folded[tag] = first.tag
             elif study.swap != "none" and design.rubric.author != "own":
                 skipped.append(tag)
-    _refuse_unused(study, used)
+    _refuse_unused(study, used, outside)
     return Sweep(tuple(made.values()), folded, tuple(skipped))
 
 
@@ -219,11 +219,13 @@ def _idle(task: Task, design: Design) -> set[str]:
     return {knob for knob in Design.knobs() if knob.startswith(tuple(prefixes))}
 
 
-def _refuse_unused(study: Study, used: set[str]) -> None:
-    knobs = Design.knobs()
-    for section, given in (("vary", study.vary), ("design", study.design)):
+def _refuse_unused(study: Study, used: set[str], outside: Mapping[str, Any]) -> None:
+    """Refuse a knob that acts on no task; one set from outside may idle others of the file."""
+    usual = Design.knobs()
+    sections = (("vary", study.vary), ("design", outside or study.design))
+    for section, given in sections:
         for knob, level in given.items():
-            if knob not in used and level != knobs[knob].default:
+            if knob not in used and level != usual[knob].default:
                 raise DesignError(
                     f"{knob} acts on no task of this study; leave it out", path=(section, knob)
                 )

@@ -119,6 +119,14 @@ def upgrade() -> None:
         sa.UniqueConstraint("key", name=op.f("uq_rubrics_key")),
     )
     op.create_table(
+        "studies",
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("file", sa.String(length=64), nullable=False),
+        sa.Column("budget", sa.JSON(), nullable=False),
+        sa.ForeignKeyConstraint(["file"], ["texts.hash"], name=op.f("fk_studies_file")),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_studies")),
+    )
+    op.create_table(
         "critiques",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("rubric_id", sa.Integer(), nullable=False),
