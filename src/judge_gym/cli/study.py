@@ -25,7 +25,7 @@ from judge_gym.cli.app import (
     same_command,
     show_result,
 )
-from judge_gym.errors import ConflictError, DesignError, unknown
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 
 
 @app.command()
