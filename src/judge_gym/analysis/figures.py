@@ -117,6 +117,7 @@ def polarization_figure(polarization: pd.DataFrame, title: str) -> Figure:
 
 def probe_figure(probes: pd.DataFrame, title: str) -> Figure:
     """What judges say of expert agreement, under their own rubric and under a rival's."""
+    used = [name for name in ("own", "rival's", "given") if (probes["rubric used"] == name).any()]
     bars = (
         alt.Chart(probes)
         .mark_boxplot(size=12, outliers=False)
@@ -130,7 +131,7 @@ def probe_figure(probes: pd.DataFrame, title: str) -> Figure:
             yOffset=alt.YOffset("rubric used:N"),
             color=alt.Color(
                 "rubric used:N",
-                scale=alt.Scale(domain=["own", "rival's", "given"], range=STATUS_COLOURS),
+                scale=alt.Scale(domain=used, range=STATUS_COLOURS),
             ),
         )
         .properties(width=WIDTH, height=alt.Step(36))

@@ -141,12 +141,11 @@ def _charts(
         )
     items = _items(ordinal)
     if not items.empty:
+        first = ordinal["variant"].iloc[0]
         charts.append(
             (
                 "Item by item",
-                figures.heat_figure(
-                    items, "Items by the stage that judges expect, strongest on top"
-                ),
+                figures.heat_figure(items, f"Items by expected stage, strongest on top ({first})"),
             )
         )
     if polarization["p"].notna().any():
