@@ -7,7 +7,15 @@ from typing import Literal, TypeVar
 
 from judge_gym.engine.asking import Asker, Tally
 from judge_gym.errors import ConflictError
-from judge_gym.records import Request, Rubric, StageName
+from judge_gym.records import (
+    Critique,
+    Probe,
+    Request,
+    Rubric,
+    Sample,
+    StageName,
+    View,
+)
 from judge_gym.stages import (
     Critic,
     Neutralizer,
@@ -17,6 +25,7 @@ from judge_gym.stages import (
     RubricTarget,
     Scorer,
     ScoreTarget,
+    Stage,
 )
 from judge_gym.stages.rubric import ASKS, POOR_QUALITY
 from judge_gym.store import Answer, Payer, Run, Store
@@ -25,6 +34,7 @@ from judge_gym.studies import Experiment
 Workflow = Literal["evidence", "rubric", "score", "swap", "probe"]
 WORKFLOWS: tuple[Workflow, ...] = ("evidence", "rubric", "score", "swap", "probe")
 T = TypeVar("T")
+R = TypeVar("R", View, Critique, Sample, Probe)
 CHUNK = 256
 """Targets that are asked for, read and written together."""
 
@@ -137,11 +147,7 @@ class Pipeline:
             )
         self.tally.advance("evidence", len(texts) + len(unread))
         for chunk in chunked(missing):
-            answers = await self._ask("neutralizer", stage.requests(chunk))
-            views = [
-                replace(stage.read(item, answer.completion), call_id=answer.call_id)
-                for item, answer in zip(chunk, answers, strict=True)
-            ]
+            views = await self._perform("neutralizer", stage, chunk)
             self.store.materials.save_views(stage.maker, editor, views)
             texts |= {view.evidence.id: view.text for view in views if view.text is not None}
             unread |= {view.evidence.id: view.status for view in views if view.text is None}
@@ -214,8 +220,7 @@ class Pipeline:
 
     async def _criticise(self, rubric: Rubric) -> None:
         stage = Critic(self.run.experiment.design)
-        [answer] = await self._ask("critic", stage.requests([rubric]))
-        critique = replace(stage.read(rubric, answer.completion), call_id=answer.call_id)
+        [critique] = await self._perform("critic", stage, [rubric])
         self.store.materials.save_critique(stage.maker, critique)
         for quality in ("observability", "discriminability"):
             score = getattr(critique, quality)
@@ -243,11 +248,7 @@ class Pipeline:
                 not in done
             )
             for chunk in chunked(targets):
-                answers = await self._ask("scorer", stage.requests(chunk))
-                samples = [
-                    replace(stage.read(target, answer.completion), call_id=answer.call_id)
-                    for target, answer in zip(chunk, answers, strict=True)
-                ]
+                samples = await self._perform("scorer", stage, chunk)
                 self.store.runs.save_samples(self.run, samples)
                 self.tally.advance(workflow, len(samples))
 
@@ -264,15 +265,19 @@ class Pipeline:
             targets = [
                 ProbeTarget(sample, texts[sample.evidence.id], answer) for sample, answer in page
             ]
-            answers = await self._ask("prober", stage.requests(targets))
-            probes = [
-                replace(stage.read(target, answer.completion), call_id=answer.call_id)
-                for target, answer in zip(targets, answers, strict=True)
-            ]
+            probes = await self._perform("prober", stage, targets)
             self.store.runs.save_probes(probes)
             self.tally.advance("probe", len(probes))
             after = page[-1][0].id
         self.tally.wanted["probe"] = self.tally.done.get("probe", 0)
+
+    async def _perform(self, name: StageName, stage: Stage[T, R], targets: Sequence[T]) -> list[R]:
+        """Ask about targets and read the answers; each record knows its call."""
+        answers = await self._ask(name, stage.requests(targets))
+        return [
+            replace(stage.read(target, answer.completion), call_id=answer.call_id)
+            for target, answer in zip(targets, answers, strict=True)
+        ]
 
     async def _ask(self, stage: StageName, requests: Sequence[Request]) -> list[Answer]:
         payer = Payer(self.run.id, self.run.study, self.run.experiment.tag, stage)
