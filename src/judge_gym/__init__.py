@@ -58,3 +58,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'judge_gym' has no attribute {name!r}")
     return getattr(import_module(f"judge_gym.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,6 +1,5 @@
 """Lab: the verbs that every face calls. It joins the rooms; it alone reads and writes files."""
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,15 +8,15 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import ValidationError
 
-from judge_gym.axes import Design, expand
+from judge_gym.axes import Design
 from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Plan, Result, Tally, Workflow, makers
 from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.models import Registry
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags, read_file
 from judge_gym.records import Pool, TaskType, Window
 from judge_gym.sources import load_files
-from judge_gym.store import Progress, Run, Store
-from judge_gym.studies import Experiment, Task, TruthSpec, settle
+from judge_gym.store import Progress, Run, Store, Targets
+from judge_gym.studies import Experiment, Task, TruthSpec, read_knobs, refuse_roles, settle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,24 +68,25 @@ class Lab:
         *,
         overrides: Mapping[str, Any] | None = None,
         series: str | None = None,
+        samples: int | None = None,
     ) -> tuple[Plan, Prepared]:
         """What a study would ask, what it would cost, and what is in the ledger; writes nothing."""
         prepared = self.prepare(target, overrides=overrides)
+        wanted, notes = self._wanted(prepared, samples, ())
         planner = self.engine.planner()
         for experiment in prepared.sweep.experiments:
-            wanted = prepared.targets[experiment.tag]
-            run = Run(
-                0,
-                experiment,
-                prepared.study,
-                series or str(experiment.seed),
-                wanted.samples,
-                wanted.rivals,
-                wanted.probe,
-                wanted.tolerance,
-            )
-            planner.walk(run)
-        return planner.plan, prepared
+            drawn = series or str(experiment.seed)
+            asked = wanted[experiment.tag]
+            active = self.store.runs.targets(experiment, drawn)  # the run that would go on
+            if active is not None:
+                asked = active.raised(asked, exact=samples is not None)
+            planner.walk(Run(0, experiment, prepared.study, drawn, *asked))
+            try:
+                self.engine.refuse_uncallable(experiment.design, asked.rivals, WORKFLOWS)
+            except DesignError as fault:
+                notes.append(fault.message)
+        noted = tuple(dict.fromkeys([*prepared.warnings, *notes]))
+        return planner.plan, replace(prepared, warnings=noted)
 
     def run(
         self,
@@ -106,22 +106,16 @@ class Lab:
             target: a study file, a study's name or an experiment's tag.
             overrides: knobs over those of the study file's base design.
             series: draw scores and probes afresh under this name; by default the study's seed.
-            new_run: begin a new run where one is finished.
+            new_run: supersede the active runs; the ledger still answers what was asked before.
             workflows: what may be made.
-            samples: replicates per cell, over the study's.
+            samples: replicates per cell, in the place of the study's.
             rivals: authors whose rubrics are to be used beside the study's.
             watch: called with the tallies before the work begins.
         """
         prepared = self.prepare(target, overrides=overrides)
-        named = [self.models.resolve(rival) for rival in rivals]
-        wanted = {
-            tag: replace(
-                targets,
-                samples=samples or targets.samples,
-                rivals=tuple(dict.fromkeys([*targets.rivals, *named])),
-            )
-            for tag, targets in prepared.targets.items()
-        }
+        wanted, notes = self._wanted(prepared, samples, rivals)
+        if set(workflows) == {"swap"} and not any(asked.rivals for asked in wanted.values()):
+            raise DesignError("no swap is asked for; set swap: all, or name an author with --from")
         for experiment in prepared.sweep.experiments:
             self.engine.refuse_uncallable(
                 experiment.design, wanted[experiment.tag].rivals, workflows
@@ -137,12 +131,36 @@ class Lab:
                     series or str(saved.seed),
                     wanted[saved.tag],
                     makers=makers(saved),
+                    exact=samples is not None,
                     new=new_run,
                 )
                 for saved in map(partial(self._save, prepared.study), prepared.sweep.experiments)
             ]
             execution = self.engine.execute(runs, workflows, budget=prepared.budget, watch=watch)
-        return execution.result(prepared.study, prepared.warnings)
+        return execution.result(prepared.study, [*prepared.warnings, *notes])
+
+    def _wanted(
+        self, prepared: Prepared, samples: int | None, rivals: Sequence[str]
+    ) -> tuple[dict[str, Targets], list[str]]:
+        """The targets of every experiment, with what a command adds, and what cannot be swapped."""
+        named = [self.models.resolve(rival) for rival in rivals]
+        wanted, notes = {}, []
+        for experiment in prepared.sweep.experiments:
+            targets, design = prepared.targets[experiment.tag], experiment.design
+            others = [rival for rival in named if rival != design.judge.model]
+            if others and design.rubric.author != "own":
+                others = []
+                notes.append(f"no swap for {experiment.tag}: its judge writes no rubric of its own")
+            wanted[experiment.tag] = targets._replace(
+                samples=samples or targets.samples,
+                rivals=tuple(dict.fromkeys([*targets.rivals, *others])),
+            )
+        if named and not any(set(asked.rivals) & set(named) for asked in wanted.values()):
+            raise DesignError(
+                f"{' and '.join(named)} cannot be a rival here: a judge is no rival of itself, and "
+                "a swap needs a judge that writes its own rubric"
+            )
+        return wanted, notes
 
     def _save(self, study: str, experiment: Experiment) -> Experiment:
         """Give an experiment and what it stands on their rows."""
@@ -191,11 +209,7 @@ class Lab:
             raise ConflictError(
                 f"the window {window_id} holds no evidence for {concept!r}; load it first"
             )
-        knobs = {
-            knob: level
-            for name, value in config.items()
-            for knob, level in expand(name, value).items()
-        }
+        knobs = read_knobs(config, resolve=self.models.resolve)
         if task_type not in get_args(TaskType):
             raise DesignError(unknown("task type", task_type, get_args(TaskType)))
         if task_type == "benchmark":
@@ -203,6 +217,7 @@ class Lab:
         truth = _truth(ground_truth) if ground_truth else None
         task = Task(task_type, concept, f"window-{window_id}", pool, truth=truth)
         design, _ = settle(task, {**knobs, "judge.model": self.models.resolve(model_id)})
+        refuse_roles([design.judge.model], task, design)
         if any(row["tag"] == experiment_tag for row in self.store.queries.tags()):
             raise ConflictError(f"there is an experiment {experiment_tag!r} already")
         experiment = Experiment(experiment_tag, task, design, seed)
@@ -285,16 +300,21 @@ class Lab:
         frame = pd.DataFrame(found, columns=self.store.queries.sample_columns)
         designs = [{"tag": row["tag"], **Design.of(row["design"]).values()} for row in rows]
         knobs = pd.DataFrame(designs, columns=["tag", *Design.knobs()])
-        return frame.merge(knobs, on="tag", how="left")
+        # Two tags may name one experiment: a sample stands once, under the first of them.
+        return frame.drop_duplicates("sample").merge(knobs, on="tag", how="left")
 
     def _rows(self, targets: Sequence[str]) -> list[dict[str, Any]]:
-        """Experiments by tag or study; all of them where none is named."""
+        """Experiments by tag, study, or study file as it stands now; all where none is named."""
         if not targets:
             return self.store.queries.tags()
         rows: dict[str, dict[str, Any]] = {}
         for target in targets:
             name = self.study_name(target)
-            found = self.store.queries.tags(study=name) or self.store.queries.tags(tags=[name])
+            found = self.store.queries.tags(study=name)
+            if name != target:
+                current = {made.tag for made in self.prepare(target).sweep.experiments}
+                found = [row for row in found if row["tag"] in current]
+            found = found or self.store.queries.tags(tags=[name])
             rows |= {row["tag"]: row for row in found}
         return list(rows.values())
 
@@ -311,6 +331,7 @@ class Lab:
         if frame.empty:
             raise ConflictError("there are no samples to export yet; run a study first")
         if format == "parquet":
+            frame = frame.assign(truth=frame["truth"].astype("string"))  # numbers and labels
             frame.to_parquet(out, index=False)
         else:
             frame.to_csv(out, index=False)
@@ -327,19 +348,25 @@ class Lab:
         name = self.study_name(target)
         return build_report(
             name,
-            self.samples(name),
+            self.samples(target),
             pd.DataFrame(self.usage(name)),
-            warnings=self._report_warnings(name),
+            warnings=self._report_warnings(target),
         )
 
-    def _report_warnings(self, study: str) -> tuple[str, ...]:
-        asks = self.store.queries.asks(study)
-        again = (
-            f"{asks['again']} of {asks['asked']} rubric questions were re-asks"
-            if asks["again"]
-            else ""
-        )
-        return (again,) if again else ()
+    def _report_warnings(self, target: str) -> tuple[str, ...]:
+        """What a reader must know beside the numbers: what is unfinished, what was asked again."""
+        summaries = [self.get_experiment_summary(row["tag"]) for row in self._rows([target])]
+        open_ = [summary for summary in summaries if summary["status"] not in FINISHED]
+        asks = self.store.queries.asks(self.study_name(target))
+        warnings = []
+        if open_:
+            warnings.append(
+                f"{len(open_)} of {len(summaries)} experiments are not complete: "
+                + ", ".join(sorted({summary["status"] for summary in open_}))
+            )
+        if asks["again"]:
+            warnings.append(f"{asks['again']} of {asks['asked']} rubric questions were re-asks")
+        return tuple(warnings)
 
     def usage(self, target: str | None = None) -> list[dict[str, Any]]:
         """What was paid, by experiment, stage and model, of a study, a tag, or everything."""
@@ -351,12 +378,14 @@ class Lab:
 
     def suggest_swaps(self, target: str) -> "pd.DataFrame":
         """The pairs of judges that diverge most: where a swap of rubrics tells most."""
-        from judge_gym.analysis.polarization import divergent_pairs
+        from judge_gym.analysis.endpoints import with_variant
+        from judge_gym.analysis.polarization import divergent_pairs, mean_divergence
 
         frame = self.samples(target)
         if frame.empty:
             raise ConflictError(f"{target} has no samples yet; score it first")
-        return divergent_pairs(frame[~frame["is_swap"]], ["concept", "pool"])
+        own = with_variant(frame[~frame["is_swap"]].assign(task=frame["concept"] + frame["pool"]))
+        return mean_divergence(divergent_pairs(own, ["concept", "pool", "variant"]))
 
     def cleanup(self, tag: str, *, ledger: bool = False, force: bool = False) -> dict[str, int]:
         """Forget an experiment's runs. The ledger keeps every answer unless `ledger` is given."""
@@ -392,5 +421,5 @@ def _described(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{name: row[name] for name in kept},
         "judge": design.judge.model,
-        "design": json.loads(json.dumps(row["design"])),
+        "design": row["design"],
     }

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from judge_gym.errors import DesignError
+from judge_gym.errors import DesignError, unknown
 
 Status = Literal["scored", "abstained", "refused", "truncated", "parse_failed", "provider_error"]
 STATUSES: tuple[Status, ...] = (
@@ -42,6 +42,16 @@ def digest(value: Any) -> str:
     True
     """
     return content_hash(json.dumps(value, sort_keys=True, separators=(",", ":")))
+
+
+def bare_endpoint(url: str) -> str:
+    """An endpoint without what may be secret: no user, no password, no query.
+
+    >>> bare_endpoint("https://user:key@host:8000/v1?key=secret")
+    'https://host:8000/v1'
+    """
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 # --- the ledger's unit ---------------------------------------------------------------------------
@@ -87,12 +97,10 @@ class Request:
     def key(self, endpoint: str = "") -> str:
         """The ledger's key: a hash of what is asked, of whom, and where."""
         provider, _, name = self.model.partition(":")
-        url = urlsplit(endpoint)
-        where = urlunsplit((url.scheme, url.netloc.rpartition("@")[2], url.path, "", ""))
         return digest(
             {
                 "provider": provider,
-                "endpoint": where,
+                "endpoint": bare_endpoint(endpoint),
                 "model": name,
                 "messages": [[message.role, message.content] for message in self.messages],
                 "parameters": {"temperature": self.temperature, "max_tokens": self.max_tokens},
@@ -238,18 +246,25 @@ RUBRIC_KINDS: dict[str, type[OrdinalRubric] | type[NominalRubric]] = {
 
 def provided_rubric(data: Any, concept: str, country: str) -> OrdinalRubric | NominalRubric:
     """A rubric from the JSON that a user gives."""
-    shape = '{"kind": "ordinal" or "nominal", "stages": [{"label": ..., "criteria": [...]}, ...]}'
-    try:
-        kind = RUBRIC_KINDS[data["kind"]]
-        stages = tuple(
-            RubricStage(str(stage["label"]), tuple(str(c) for c in stage["criteria"]))
-            for stage in data["stages"]
-        )
-    except (KeyError, TypeError) as fault:
-        raise DesignError(f"a rubric file is {shape}; this one fails at {fault}") from fault
+    shape = 'a rubric is {"kind": ..., "stages": [{"label": ..., "criteria": [...]}, ...]}'
+    if not isinstance(data, dict) or not isinstance(data.get("stages"), list):
+        raise DesignError(shape)
+    if data.get("kind") not in RUBRIC_KINDS:
+        raise DesignError(unknown("kind", data.get("kind"), RUBRIC_KINDS), choices=RUBRIC_KINDS)
+    stages = []
+    for number, stage in enumerate(data["stages"], 1):
+        label = stage.get("label") if isinstance(stage, dict) else None
+        criteria = stage.get("criteria") if isinstance(stage, dict) else None
+        texts = [label, *criteria] if isinstance(criteria, list) and criteria else [None]
+        if not all(isinstance(text, str) and text.strip() for text in texts):
+            raise DesignError(f"stage {number} needs a label and a list of criteria: {shape}")
+        stages.append(RubricStage(str(label), tuple(criteria or ())))
     if not 2 <= len(stages) <= 26:
         raise DesignError(f"a rubric has 2 to 26 stages; this one has {len(stages)}")
-    return kind(stages=stages, author="provided", concept=concept, country=country)
+    if len({stage.label for stage in stages}) < len(stages):
+        raise DesignError("two stages of the rubric have the same label")
+    kind = RUBRIC_KINDS[data["kind"]]
+    return kind(stages=tuple(stages), author="provided", concept=concept, country=country)
 
 
 @dataclass(frozen=True, slots=True)

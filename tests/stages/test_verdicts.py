@@ -1056,3 +1056,30 @@ def test_long_hostile_text_is_read_in_time(build: Callable[[int], str], json_out
     text = build(LONG)
     for method in METHODS:
         reading(text, LETTERS, method, abstain=True, json_output=json_output)
+
+
+@pytest.mark.parametrize(
+    ("answer", "subset"),
+    [
+        ("[B] [D]", ("D", "B")),
+        ("(B) (D)", ("D", "B")),
+        ("**B** (**D**)", ("D", "B")),
+        ("B • D", ("D", "B")),
+        ("B -> C", ()),
+        ("B - C", ()),
+        ("B. C.", ()),
+        ("B: C", ()),
+        ("B... actually C", ()),
+        ("B. Final answer: C", ()),
+    ],
+)
+def test_a_second_vote_on_the_line_is_never_lost(answer: str, subset: tuple[str, ...]) -> None:
+    assert parse_verdict(f"VERDICT: {answer}", LETTERS).status == "parse_failed"
+    assert parse_verdict(f"VERDICT: {answer}", LETTERS, method="subset").labels == subset
+
+
+def test_of_several_json_objects_the_last_decides_unless_they_stand_together() -> None:
+    revised = 'Draft: {"verdict": "A"} On reflection: {"verdict": "B"}'
+    assert parse_json_verdict(revised, LETTERS).labels == ("B",)
+    side_by_side = '{"verdict": "A"} {"verdict": "B"}'
+    assert parse_json_verdict(side_by_side, LETTERS).status == "parse_failed"

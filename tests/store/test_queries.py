@@ -54,7 +54,7 @@ def experiment(
 
 
 def start(store: Store, of: Experiment, *, new: bool = False, **targets: Any) -> Run:
-    wanted = replace(Targets(samples=2, rivals=(), probe=True, tolerance=0.0), **targets)
+    wanted = Targets(samples=2, rivals=(), probe=True, tolerance=0.0)._replace(**targets)
     return store.runs.save_run(of, "study", "3", wanted, makers=("v", "c"), new=new)
 
 

@@ -56,7 +56,7 @@ def experiment(
 
 
 def run_of(store: Store, of: Experiment, series: str = "3", **targets: Any) -> Run:
-    wanted = replace(TARGETS, **targets)
+    wanted = TARGETS._replace(**targets)
     return store.runs.save_run(of, "study", series, wanted, makers=("v", "c"))
 
 

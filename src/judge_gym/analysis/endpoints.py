@@ -23,16 +23,30 @@ def varied_knobs(frame: pd.DataFrame) -> list[str]:
 
 
 def with_variant(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with a column `variant` that names the levels of what varies."""
-    knobs = varied_knobs(frame)
-    levels = frame[knobs].drop_duplicates()
-    names = [
-        ", ".join(f"{knob}={_level(level)}" for knob, level in zip(knobs, row, strict=True))
-        for row in levels.itertuples(index=False)
+    """The frame with a column `variant` that names the levels of what varies within its task.
+
+    What differs between tasks because a task forces it is no variation. Series are told apart too:
+    a retest is not more of the same.
+    """
+    tasks = frame["task"] if "task" in frame else pd.Series("", index=frame.index)
+    parts = [_named_variant(part) for _, part in frame.groupby(tasks, sort=False)]
+    return pd.concat(parts).loc[frame.index] if parts else frame.assign(variant="base")
+
+
+def _named_variant(part: pd.DataFrame) -> pd.DataFrame:
+    columns = [
+        *varied_knobs(part),
+        *(["series"] if part.get("series", pd.Series()).nunique() > 1 else []),
     ]
-    if not knobs:
-        return frame.assign(variant="base")
-    return frame.merge(levels.assign(variant=names), on=knobs)
+    if not columns:
+        return part.assign(variant="base")
+    levels = part[columns].drop_duplicates()
+    names = {
+        row: ", ".join(f"{name}={_level(level)}" for name, level in zip(columns, row, strict=True))
+        for row in levels.itertuples(index=False, name=None)
+    }
+    rows = part[columns].itertuples(index=False, name=None)
+    return part.assign(variant=[names[row] for row in rows])
 
 
 def _level(level: object) -> str:
@@ -94,10 +108,29 @@ def expected_stage(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return per_item.groupby(level=list(range(len(by)))).apply(_t_interval).unstack().reset_index()
 
 
+def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The share of scored verdicts on the known answer, with a t interval over items.
+
+    A subset counts with the share that it gives the right stage; items without truth are left out.
+    """
+    known = stage_weights(once_per_call(frame[frame["truth"].notna()], by))
+    right = known["weight"] * (known["stage"] == known["truth"].astype(float))
+    cells = (
+        known.assign(right=right)
+        .groupby([*by, "evidence"], observed=True)[["right", "weight"]]
+        .sum()
+    )
+    per_item = cells["right"] / cells["weight"]
+    return per_item.groupby(level=list(range(len(by)))).apply(_t_interval).unstack().reset_index()
+
+
 def _t_interval(values: pd.Series) -> pd.Series:
     """Mean, 95 % interval and number of items; the interval is null below two items."""
     n, mean = len(values), float(values.mean())
     half = np.nan
     if n > 1:
         half = float(stats.t.ppf(0.975, n - 1)) * float(values.std(ddof=1)) / np.sqrt(n)
-    return pd.Series({"mean": mean, "low": mean - half, "high": mean + half, "items": n})
+    low, high = max(0.0, mean - half), min(1.0, mean + half)  # the scale ends there
+    return pd.Series(
+        {"mean": mean, "low": low if n > 1 else half, "high": high if n > 1 else half, "items": n}
+    )

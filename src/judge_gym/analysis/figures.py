@@ -12,12 +12,13 @@ from judge_gym.records import STATUSES, content_hash
 # A sequential scheme for stages (they have an order), Okabe and Ito's colours for categories.
 STAGE_SCHEME: Final = "viridis"
 STATUS_COLOURS = ["#0072B2", "#E69F00", "#D55E00", "#CC79A7", "#999999", "#000000"]
-WIDTH = 260
+WIDTH = 340
 Figure = alt.Chart | alt.FacetChart | alt.HConcatChart
 
 
 def distribution_figure(distributions: pd.DataFrame, title: str) -> Figure:
     """The share of each stage, a bar per judge, a panel per task and variant."""
+    distributions = panels(distributions)
     bars = (
         alt.Chart(distributions)
         .mark_bar()
@@ -29,13 +30,18 @@ def distribution_figure(distributions: pd.DataFrame, title: str) -> Figure:
                 scale=alt.Scale(domain=[0, 1]),
             ),
             y=alt.Y(f"{_field(JUDGE)}:N", title=None),
-            color=alt.Color("stage:O", title="stage", scale=alt.Scale(scheme=STAGE_SCHEME)),
+            color=alt.Color(
+                "stage:O",
+                title="stage",
+                scale=alt.Scale(scheme=STAGE_SCHEME),
+                legend=alt.Legend(orient="top"),
+            ),
             order=alt.Order("stage:Q"),
             tooltip=[f"{_field(JUDGE)}:N", "stage:O", alt.Tooltip("share:Q", format=".1%")],
         )
         .properties(width=WIDTH, height=alt.Step(22))
     )
-    return _panels(bars, title)
+    return _panels(bars, distributions, title)
 
 
 def status_figure(rates: pd.DataFrame, title: str) -> Figure:
@@ -48,6 +54,7 @@ def status_figure(rates: pd.DataFrame, title: str) -> Figure:
     )
     long["status"] = long["status"].str.removeprefix("share_")
     long["rank"] = long["status"].map(STATUSES.index)
+    long = panels(long)
     bars = (
         alt.Chart(long)
         .mark_bar()
@@ -55,13 +62,15 @@ def status_figure(rates: pd.DataFrame, title: str) -> Figure:
             x=alt.X("share:Q", title="share of verdicts", axis=alt.Axis(format="%")),
             y=alt.Y(f"{_field(JUDGE)}:N", title=None),
             color=alt.Color(
-                "status:N", scale=alt.Scale(domain=list(STATUSES), range=STATUS_COLOURS)
+                "status:N",
+                scale=alt.Scale(domain=list(STATUSES), range=STATUS_COLOURS),
+                legend=alt.Legend(orient="top", columns=3),
             ),
             order=alt.Order("rank:Q"),
         )
         .properties(width=WIDTH, height=alt.Step(22))
     )
-    return _panels(bars, title)
+    return _panels(bars, long, title)
 
 
 def heat_figure(cells: pd.DataFrame, title: str) -> Figure:
@@ -90,27 +99,21 @@ def _heat_panel(cells: pd.DataFrame, task: str) -> Any:
 
 
 def polarization_figure(polarization: pd.DataFrame, title: str) -> Figure:
-    """Raw P per task and variant."""
+    """Raw P, a row per task and variant."""
+    data = panels(polarization.dropna(subset=["p"]))
     points = (
-        alt.Chart(polarization)
-        .mark_point(filled=True, size=90)
+        alt.Chart(data)
+        .mark_point(filled=True, size=90, color=STATUS_COLOURS[0])
         .encode(
             x=alt.X(
                 "p:Q",
                 title="raw polarization P (0 = alike, 1 = farthest apart)",
                 scale=alt.Scale(domain=[0, 1]),
             ),
-            y=alt.Y("task:N", title=None, sort="-x"),
-            color=alt.Color(
-                "variant:N",
-                title=None,
-                legend=alt.Legend(orient="bottom", columns=1, labelLimit=400),
-                scale=alt.Scale(range=STATUS_COLOURS),
-            ),
-            shape=alt.Shape("variant:N", title=None),
-            tooltip=["task:N", "variant:N", alt.Tooltip("p:Q", format=".2f"), "items:Q"],
+            y=alt.Y("panel:N", title=None, sort=list(data["panel"]), axis=alt.Axis(labelLimit=420)),
+            tooltip=["panel:N", alt.Tooltip("p:Q", format=".2f"), "items:Q"],
         )
-        .properties(width=2 * WIDTH, height=alt.Step(28))
+        .properties(width=2 * WIDTH - 80, height=alt.Step(24))
     )
     return _titled(points, title)
 
@@ -136,7 +139,7 @@ def probe_figure(probes: pd.DataFrame, title: str) -> Figure:
         )
         .properties(width=WIDTH, height=alt.Step(36))
     )
-    faceted = bars.facet(column=alt.Column("task:N", title=None))
+    faceted = bars.facet(facet=alt.Facet("task:N", title=None), columns=2)
     return _titled(faceted, title)
 
 
@@ -166,15 +169,18 @@ def _titled(chart: Any, title: str) -> Figure:
     return figure
 
 
-def _panels(chart: Any, title: str) -> Figure:
-    faceted = chart.facet(
-        row=alt.Row(
-            "task:N", title=None, header=alt.Header(labelAngle=0, labelAlign="left", labelLimit=220)
-        ),
-        column=alt.Column("variant:N", title=None),
-        spacing=12,
-    )
-    return _titled(faceted, title)
+def _panels(chart: Any, data: pd.DataFrame, title: str) -> Figure:
+    """A panel per task and variant, wrapped, so that any number of variants can be read."""
+    header = alt.Header(labelLimit=WIDTH + 60, labelAnchor="start")
+    order = list(dict.fromkeys(data["panel"]))
+    facet = alt.Facet("panel:N", title=None, header=header, sort=order)
+    return _titled(chart.facet(facet=facet, columns=2, spacing=16), title)
+
+
+def panels(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with a column `panel`: its task, and its variant where there are several."""
+    several = frame["variant"].nunique() > 1
+    return frame.assign(panel=frame["task"] + (" · " + frame["variant"] if several else ""))
 
 
 def _field(column: str) -> str:

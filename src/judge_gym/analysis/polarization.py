@@ -79,6 +79,12 @@ def divergent_pairs(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return found.sort_values("p", ascending=False, ignore_index=True)
 
 
+def mean_divergence(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Pairs of judges per task, averaged over variants: opposite differences must not cancel."""
+    mean = pairs.groupby(["concept", "pool", "judge", "other"])[["p"]].mean().reset_index()
+    return mean.sort_values("p", ascending=False, ignore_index=True)
+
+
 def _per_item(frame: pd.DataFrame, judges: Sequence[str], n_stages: int) -> tuple[list[float], int]:
     """The divergence on every item that all judges scored, and how many items were dropped."""
     if not (frame["status"] == "scored").any() or len(judges) < 2:

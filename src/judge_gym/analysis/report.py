@@ -9,6 +9,7 @@ import pandas as pd
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import (
     JUDGE,
+    accuracy,
     distributions,
     expected_stage,
     once_per_call,
@@ -18,12 +19,14 @@ from judge_gym.analysis.endpoints import (
 )
 from judge_gym.analysis.polarization import raw_polarization
 from judge_gym.errors import DesignError
+from judge_gym.records import STATUSES
 
 SIMULATED = "All judges were simulated: these numbers show the instrument, not any real model."
 PARTLY_SIMULATED = "Some judges were simulated: {models}."
 BIASED = (
-    "Raw P is biased upward at few replicates: two identical judges average 0.2 to 0.3 bits at "
-    "five samples a cell."
+    "Divided by log2 of judges or stages, whichever are fewer; not every panel can reach 1. Raw P "
+    "is biased upward at few replicates: identical judges do not come out at 0, so compare rows "
+    "with equal replicates only. Own rubrics only."
 )
 OWN_RUBRICS = " Judges used their own rubrics, so P measures judge and rubric together."
 CELL = ["task", "variant", JUDGE]
@@ -74,7 +77,7 @@ def build_report(
     """
     if samples.empty:
         raise DesignError(f"{title} has no samples yet; run it first")
-    frame = with_variant(samples).assign(task=_task(samples))
+    frame = with_variant(samples.assign(task=_task(samples)))
     own = frame[~frame["is_swap"]]
     rates = status_rates(frame, CELL)
     shares = distributions(own, CELL)
@@ -86,7 +89,8 @@ def build_report(
     tables = [
         Table(
             "How answers ended",
-            "Every status is counted; nothing is coerced into a score.",
+            "All samples, under own and rivals' rubrics. A status without a column never occurred; "
+            "nothing is coerced into a score.",
             _rates_table(rates),
         ),
         Table(
@@ -95,12 +99,19 @@ def build_report(
             means,
         ),
         Table(
+            "Known answers",
+            "Share of scored verdicts on the right stage; 95 % t interval over items.",
+            accuracy(own, CELL) if _graded(own) else pd.DataFrame(),
+        ),
+        Table(
             "Raw polarization",
             BIASED + (OWN_RUBRICS if (own["rubric.author"] == "own").any() else ""),
             polarization,
         ),
         Table(
-            "Rubric quality", "A critic's scores; null where the rubric was given.", _quality(frame)
+            "Rubric quality",
+            "A critic's scores; null where the rubric was given or the critic gave none.",
+            _quality(frame),
         ),
         Table(
             "Cost",
@@ -119,8 +130,7 @@ def build_report(
 
 
 def _task(frame: pd.DataFrame) -> pd.Series:
-    place = frame["country"].where(frame["country"] != "", frame["pool"])
-    return frame["concept"] + " (" + frame["task_type"] + ", " + place + ")"
+    return frame["concept"] + " (" + frame["task_type"] + ", " + frame["pool"] + ")"
 
 
 def _charts(
@@ -141,11 +151,13 @@ def _charts(
         )
     items = _items(ordinal)
     if not items.empty:
-        first = ordinal["variant"].iloc[0]
         charts.append(
             (
                 "Item by item",
-                figures.heat_figure(items, f"Items by expected stage, strongest on top ({first})"),
+                figures.heat_figure(
+                    items,
+                    "Items by expected stage, strongest on top (the first variant of each task)",
+                ),
             )
         )
     if polarization["p"].notna().any():
@@ -162,7 +174,7 @@ def _charts(
             figures.status_figure(rates, f"{unread:.1%} of verdicts carry no score"),
         )
     )
-    probed = frame[frame["probe"].notna()]
+    probed = frame[frame["probe"].notna()].drop_duplicates(["task", "probe_call_id"])
     if not probed.empty:
         used = probed["is_swap"].map({True: "rival's", False: "own"})
         used = used.where(probed["rubric_author"] != "provided", "given")
@@ -186,7 +198,8 @@ def _most(polarization: pd.DataFrame) -> str:
 def _items(ordinal: pd.DataFrame) -> pd.DataFrame:
     if not (ordinal["status"] == "scored").any():
         return pd.DataFrame()
-    first = ordinal[ordinal["variant"] == ordinal["variant"].iloc[0]]
+    base = ordinal.groupby("task")["variant"].transform("first")
+    first = ordinal[ordinal["variant"] == base]
     if not (first["status"] == "scored").any():
         return pd.DataFrame()
     titles = first.drop_duplicates("evidence").set_index("evidence")["evidence_title"]
@@ -196,9 +209,10 @@ def _items(ordinal: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rates_table(rates: pd.DataFrame) -> pd.DataFrame:
-    return rates[
-        [*CELL, "n", *(column for column in rates.columns if column.startswith("share_"))]
-    ].rename(columns=lambda c: c.removeprefix("share_"))
+    """Shares in percent; a status that never occurred has no column: none is out of sight."""
+    seen = [status for status in STATUSES if status == "scored" or (rates[status] > 0).any()]
+    shares = {status: rates[f"share_{status}"].map("{:.1%}".format) for status in seen}
+    return rates[[*CELL, "n"]].assign(**shares)
 
 
 def _quality(frame: pd.DataFrame) -> pd.DataFrame:
@@ -236,14 +250,26 @@ def _facts(frame: pd.DataFrame, usage: pd.DataFrame) -> dict[str, str]:
         "experiments": str(frame["tag"].nunique()),
         "judges": ", ".join(sorted(frame[JUDGE].unique())),
         "tasks": ", ".join(sorted(frame["task"].unique())),
-        "varied": ", ".join(varied_knobs(frame)) or "nothing",
+        "varied": ", ".join(_varied(frame)) or "nothing",
+        "series": ", ".join(sorted(frame["series"].unique())),
         "evidence items": str(frame["evidence"].nunique()),
         "samples": f"{len(frame):,} ({frame['is_swap'].sum():,} under a rival's rubric)",
         "scored": f"{_scored(frame):.1%}",
-        "probes": f"{frame['probe'].notna().sum():,}",
+        "probes": f"{frame.loc[frame['probe'].notna(), 'probe_call_id'].nunique():,}",
         "calls paid": f"{int(usage['calls'].sum()) if len(usage) else 0:,}",
         "cost": _spent(usage),
     }
+
+
+def _varied(frame: pd.DataFrame) -> list[str]:
+    """What varies within any task."""
+    parts = [varied_knobs(part) for _, part in frame.groupby("task")]
+    return list(dict.fromkeys(knob for knobs in parts for knob in knobs))
+
+
+def _graded(frame: pd.DataFrame) -> bool:
+    """Whether any scored verdict is about an item with a known answer."""
+    return bool((frame["truth"].notna() & (frame["status"] == "scored")).any())
 
 
 def _scored(frame: pd.DataFrame) -> float:
@@ -253,6 +279,7 @@ def _scored(frame: pd.DataFrame) -> float:
 
 def _spent(usage: pd.DataFrame) -> str:
     """The cost, as far as prices are known."""
+    usage = usage[usage["calls"] > 0] if len(usage) else usage  # a failed call has no price
     unknown = int(usage["usd"].isna().sum()) if len(usage) else 0
     if unknown and unknown == len(usage):
         return "– (no price is known)"

@@ -102,7 +102,9 @@ def _knob(path: str, field: FieldInfo) -> Knob:
     bounds = {
         name: getattr(m, name) for m in field.metadata for name in ("ge", "le") if hasattr(m, name)
     }
-    limits = f" from {bounds['ge']} to {bounds['le']}" if bounds else ""
+    forms = {"ge": f" of at least {bounds.get('ge')}", "le": f" of at most {bounds.get('le')}"}
+    both = f" from {bounds.get('ge')} to {bounds.get('le')}"
+    limits = both if len(bounds) == 2 else next((forms[name] for name in bounds), "")
     extra = field.json_schema_extra
     return Knob(
         path=path,

@@ -2,14 +2,15 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
 from typer.core import TyperGroup
 
-from judge_gym.errors import DesignError
+from judge_gym import __version__
+from judge_gym.errors import BudgetError, DesignError
 
 if TYPE_CHECKING:
     from judge_gym.engine import Result
@@ -35,10 +36,14 @@ class StageGroup(TyperGroup):
 app = typer.Typer(
     help="A laboratory for LLM judges: every choice of the instrument is an axis.",
     no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+LISTED = 12
+"""So many finished experiments are listed one by one; `status` always lists them."""
+FINISHED = ("complete", "complete-with-failures")
 settings: dict[str, Any] = {"db": None, "concurrency": 64}
 
 Target = Annotated[
@@ -52,6 +57,9 @@ Set = Annotated[
 Series = Annotated[
     str | None, typer.Option(help="Draw scores and probes afresh under this name (test-retest).")
 ]
+Samples = Annotated[
+    int | None, typer.Option(min=1, help="Replicates per cell, in the place of the study's.")
+]
 NoSet: list[str] = []
 
 
@@ -64,8 +72,14 @@ def options(
         ),
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Calls in flight at most.")] = 64,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True)
+    ] = False,
 ) -> None:
     """Options of every verb."""
+    if version:
+        typer.echo(f"judge-gym {__version__}")
+        raise typer.Exit
     settings.update(db=db, concurrency=concurrency)
 
 
@@ -117,22 +131,35 @@ def show_result(result: "Result", as_json: bool) -> None:
         }
         for run in result.runs
     ]
+    if len(rows) > LISTED and all(run.status in FINISHED for run in result.runs):
+        finished = {status: sum(run.status == status for run in result.runs) for status in FINISHED}
+        rows = [
+            {
+                "experiments": len(rows),
+                **finished,
+                "samples": sum(sum(run.counts.values()) for run in result.runs),
+                "paid": sum(run.calls for run in result.runs),
+                "reused": sum(run.reused for run in result.runs),
+                "usd": sum(run.usd for run in result.runs),
+            }
+        ]
     display.table("", rows)
     notes(*result.warnings)
 
 
-def end(result: "Result", again: str, *, quiet: bool) -> None:
+def end(result: "Result", again: str, *, quiet: bool, ok: Collection[str] = FINISHED) -> None:
     """Leave with the code that says how it ended."""
     from judge_gym.cli import FAILED, INTERRUPTED, STOPPED
     from judge_gym.engine import Stopped
 
     if result.stopped is not None:
+        first = "raise it in the study, then " if isinstance(result.stopped, BudgetError) else ""
         if not quiet:
-            typer.echo(f"{result.stopped.message}; go on with: {again}", err=True)
+            typer.echo(f"{result.stopped.message}; {first}go on with: {again}", err=True)
         raise typer.Exit(INTERRUPTED if isinstance(result.stopped, Stopped) else STOPPED)
     if not quiet:
         typer.echo(f"{result.study}: {result.status}", err=True)
-    if result.status not in ("complete", "complete-with-failures"):
+    if result.status not in ok:
         raise typer.Exit(FAILED)
 
 

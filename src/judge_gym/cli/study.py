@@ -5,13 +5,14 @@ import sys
 from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from judge_gym.cli.app import (
     AsJson,
     NoSet,
+    Samples,
     Series,
     Set,
     Target,
@@ -26,6 +27,10 @@ from judge_gym.cli.app import (
     show_result,
 )
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
+
+if TYPE_CHECKING:
+    from judge_gym.engine import StagePlan
+    from judge_gym.studies import BudgetSpec
 
 
 @app.command()
@@ -89,12 +94,18 @@ def init(
 
 
 @app.command()
-def plan(target: Target, set: Set = NoSet, series: Series = None, json: AsJson = False) -> None:
+def plan(
+    target: Target,
+    set: Set = NoSet,
+    series: Series = None,
+    samples: Samples = None,
+    json: AsJson = False,
+) -> None:
     """Say what a study will ask, cost and take, before anything is paid."""
     from judge_gym.cli import display
 
     with open_lab() as lab:
-        plan, prepared = lab.plan(target, overrides=overrides(set), series=series)
+        plan, prepared = lab.plan(target, overrides=overrides(set), series=series, samples=samples)
     stages: dict[str, Any] = {name: stage for name, stage in plan.stages.items()}
     stages["all"] = plan.total()
     fields = (
@@ -148,7 +159,24 @@ def plan(target: Target, set: Set = NoSet, series: Series = None, json: AsJson =
             for tag in prepared.sweep.skipped_swaps
         ),
         *prepared.warnings,
+        *over_budget(plan.total(), prepared.budget),
     )
+
+
+def over_budget(total: "StagePlan", budget: "BudgetSpec") -> list[str]:
+    """Where a plan, which counts probes at their most, goes beyond what is allowed."""
+    planned = {
+        "calls": total.to_pay,
+        "tokens": total.input_tokens + total.output_tokens,
+        "usd": total.usd or 0.0,
+        "minutes": total.seconds / 60,
+    }
+    limits = budget.model_dump(exclude_none=True)
+    return [
+        f"budget: {limits[name]:g} {name}, the plan needs up to {planned[name]:,.4g}"
+        for name in limits
+        if planned[name] > limits[name]
+    ]
 
 
 @app.command()
@@ -157,11 +185,12 @@ def run(
     set: Set = NoSet,
     series: Series = None,
     new_run: Annotated[
-        bool, typer.Option("--new-run", help="Begin a new run where one is finished.")
+        bool,
+        typer.Option(
+            "--new-run", help="Supersede the active runs; answers in the ledger are reused."
+        ),
     ] = False,
-    samples: Annotated[
-        int | None, typer.Option(min=1, help="Replicates per cell, over the study's.")
-    ] = None,
+    samples: Samples = None,
     json: AsJson = False,
 ) -> None:
     """Carry out a study; interrupt it with Ctrl-C, continue it with the same command."""
@@ -204,9 +233,9 @@ def status(
             rows = lab.list_experiments(task_type=type)
         else:
             name = lab.study_name(target)
-            rows = lab.list_experiments(study=name, task_type=type) or [
-                lab.get_experiment_summary(name)
-            ]
+            rows = lab.list_experiments(study=name, task_type=type)
+            if not rows and not lab.list_experiments(study=name):
+                rows = [lab.get_experiment_summary(name)]
     if json:
         display.print_json(rows)
         return
@@ -284,12 +313,16 @@ def export(
     tags: Annotated[
         list[str] | None, typer.Argument(help="Tags or studies; everything if none.")
     ] = None,
-    format: Annotated[str, typer.Option(help="csv or parquet.")] = "csv",
+    format: Annotated[
+        str | None, typer.Option(help="csv or parquet; else as the file's name says.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="File to write; CSV goes to standard output without it.")
     ] = None,
 ) -> None:
     """Write one tidy row per sample, with a column per knob."""
+    if format is None:
+        format = "parquet" if out is not None and out.suffix == ".parquet" else "csv"
     if format not in ("csv", "parquet"):
         raise DesignError(unknown("format", format, ["csv", "parquet"]), choices=["csv", "parquet"])
     if out is None and format == "parquet":

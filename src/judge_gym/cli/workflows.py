@@ -165,8 +165,8 @@ def _workflow(workflow: Any, target: str, set: Sequence[str], json: bool, **opti
             quiet=json,
         )
     show_result(result, json)
-    if result.stopped is not None:
-        end(result, same_command(), quiet=json)
+    # What other verbs have still to do is no failure of this one.
+    end(result, same_command(), quiet=json, ok={run.status for run in result.runs} - {"failed"})
 
 
 def _list(verb: str, tag: str, json: bool, columns: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from judge_gym.engine.budget import Meter, Spend, spent
 from judge_gym.engine.pipeline import WORKFLOWS, Pipeline, Workflow, makers
 from judge_gym.engine.planning import Plan, Planner, StagePlan
 from judge_gym.engine.results import FINISHED, Execution, Result, RunResult
-from judge_gym.errors import BudgetError, ConflictError, JudgeGymError
+from judge_gym.errors import BudgetError, ConflictError, DesignError, JudgeGymError
 from judge_gym.store import Run, Store
 from judge_gym.studies import BudgetSpec
 
@@ -53,6 +53,7 @@ class Engine:
         self._store = store
         self._models = models
         self._concurrency = concurrency
+        self._asker: Asker | None = None
 
     def planner(self) -> Planner:
         """A walk over the same runs without a call."""
@@ -77,11 +78,17 @@ class Engine:
         tallies = [Tally() for _ in runs]
         watch(tallies)
         try:
-            stopped = _in_own_loop(self._execute(runs, workflows, budget, tallies))
+            work = self._execute(runs, workflows, budget, tallies)
+            stopped = _in_own_loop(work, self.interrupt)
         except asyncio.CancelledError:  # the second Ctrl-C
             stopped = Stopped("interrupted")
         progress = [self._store.queries.run_progress(run.id, run.experiment.tag) for run in runs]
         return Execution(runs, tallies, progress, stopped)
+
+    def interrupt(self) -> None:
+        """Begin no further call; those in flight are awaited and recorded."""
+        if self._asker is not None:
+            self._asker.stop(Stopped("interrupted"))
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -100,8 +107,11 @@ class Engine:
         self, design: Design, rivals: Sequence[str], workflows: Collection[Workflow]
     ) -> None:
         """Open every model that may be asked: what cannot be called is refused before any call."""
-        for model in sorted(models_of(design, rivals, workflows)):
-            self._models.open(model)
+        for model, role in models_of(design, rivals, workflows).items():
+            try:
+                self._models.open(model)
+            except DesignError as fault:
+                raise DesignError(f"{role}: {fault.message}", choices=fault.choices) from fault
 
     async def _execute(
         self,
@@ -138,7 +148,8 @@ class Engine:
                     asker.stop(fault)  # the others end too, after what they have in flight
                     raise
 
-        with _first_interrupt(lambda: asker.stop(Stopped("interrupted"))):
+        self._asker = asker
+        with _first_interrupt(self.interrupt):
             ended = await asyncio.gather(
                 *(carry_out(pipeline) for pipeline in pipelines), return_exceptions=True
             )
@@ -149,18 +160,23 @@ class Engine:
         return next((fault for fault in faults if isinstance(fault, JudgeGymError)), None)
 
 
-def models_of(design: Design, rivals: Sequence[str], workflows: Collection[Workflow]) -> set[str]:
-    """Every model that a run may ask."""
+def models_of(
+    design: Design, rivals: Sequence[str], workflows: Collection[Workflow]
+) -> dict[str, str]:
+    """Every model that a run may ask, and what for."""
     rubric = design.rubric.resolve(design.judge.model)
-    editor = design.evidence.resolve().editor
-    wanted: dict[Workflow, list[str | None]] = {
-        "evidence": [editor],
-        "rubric": [rubric.author, rubric.critic],
-        "score": [design.judge.model],
-        "swap": [*rivals, rubric.critic, design.judge.model] if rivals else [],
-        "probe": [design.judge.model],
+    judge: dict[str | None, str] = {design.judge.model: "judges"}
+    critic: dict[str | None, str] = {rubric.critic: "rubric.critic"}
+    others: dict[str | None, str] = dict.fromkeys(rivals, "swap")
+    wanted: dict[Workflow, dict[str | None, str]] = {
+        "evidence": {design.evidence.resolve().editor: "evidence.editor"},
+        "rubric": {rubric.author: "rubric.author", **critic},
+        "score": {**judge},
+        "swap": {**others, **critic, **judge} if rivals else {},
+        "probe": {**judge},
     }
-    return {model for workflow in workflows for model in wanted[workflow] if model is not None}
+    roles = {model: role for workflow in workflows for model, role in wanted[workflow].items()}
+    return {model: role for model, role in sorted(roles.items(), key=str) if model is not None}
 
 
 @contextmanager
@@ -183,11 +199,16 @@ def _first_interrupt(stop: Callable[[], None]) -> Iterator[None]:
         loop.remove_signal_handler(signal.SIGINT)
 
 
-def _in_own_loop(work: Coroutine[Any, Any, T]) -> T:
+def _in_own_loop(work: Coroutine[Any, Any, T], stop: Callable[[], None]) -> T:
     """Run to the end, also from a notebook, whose thread has a loop already."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
+        future = thread.submit(asyncio.run, work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            stop()
+            return future.result()

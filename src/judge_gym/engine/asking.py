@@ -25,7 +25,6 @@ class Tally:
     wanted: dict[str, int] = field(default_factory=dict)
     paid: int = 0
     reused: int = 0
-    failed: int = 0
     usd: float = 0.0
     warnings: list[str] = field(default_factory=list)
 
@@ -56,9 +55,9 @@ class Asker:
         self._slots = asyncio.Semaphore(concurrency)
         self._flying: dict[str, asyncio.Task[Answer]] = {}
         self._open: dict[str, Model] = {}
-        self._fault: JudgeGymError | None = None
+        self._fault: Exception | None = None
 
-    def stop(self, fault: JudgeGymError) -> None:
+    def stop(self, fault: Exception) -> None:
         """Begin no further call; those in flight are awaited and recorded."""
         self._fault = self._fault or fault
 
@@ -94,27 +93,35 @@ class Asker:
             async with self._slots:
                 if self._fault is not None:
                     raise self._fault
-                model, card = self._model(request.model), self._models.card(request.model)
-                worst = await self._meter.reserve(request, card)
-                started = time.monotonic()
-                completion, error = None, None
-                try:
-                    completion = await model.complete(request)
-                except ProviderError as fault:
-                    error = fault.message
-                    tally.failed += 1
-                finally:
-                    self._meter.settle(worst, completion)
-                tally.paid += 1
-                tally.usd += (completion.usd or 0.0) if completion else 0.0
-                return self._ledger.record(
-                    key,
-                    request,
-                    card.endpoint,
-                    payer,
-                    seconds=time.monotonic() - started,
-                    completion=completion,
-                    error=error,
-                )
+                return await self._call(key, request, payer, tally)
+        except Exception as fault:
+            self.stop(fault)  # at once: what cannot be recorded must not be bought
+            raise
         finally:
             self._flying.pop(key, None)
+
+    async def _call(self, key: str, request: Request, payer: Payer, tally: Tally) -> Answer:
+        model, card = self._model(request.model), self._models.card(request.model)
+        worst = await self._meter.reserve(request, card)
+        started = time.monotonic()
+        completion, fault = None, None
+        try:
+            completion = await model.complete(request)
+        except Exception as raised:  # whatever an adapter raises, the attempt is on record
+            fault = raised
+        finally:
+            self._meter.settle(worst, completion)
+        tally.paid += 1
+        tally.usd += (completion.usd or 0.0) if completion else 0.0
+        answer = self._ledger.record(
+            key,
+            request,
+            card.endpoint,
+            payer,
+            seconds=time.monotonic() - started,
+            completion=completion,
+            error=str(fault) if fault else None,
+        )
+        if fault is not None and not isinstance(fault, ProviderError):
+            raise fault
+        return answer

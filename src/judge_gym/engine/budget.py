@@ -11,13 +11,14 @@ from judge_gym.models import ModelCard
 from judge_gym.records import Completion, Request
 from judge_gym.studies import BudgetSpec
 
-CHARACTERS_PER_TOKEN = 3.5
-"""For an estimate on the safe side; English has about four."""
+BYTES_PER_TOKEN = 3
+"""For an estimate on the safe side: English has about four, other scripts fewer."""
 
 
 def input_tokens(request: Request) -> int:
     """An estimate of what a request holds."""
-    return int(sum(len(m.content) for m in request.messages) / CHARACTERS_PER_TOKEN) + 1
+    size = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
+    return size // BYTES_PER_TOKEN + 1
 
 
 @dataclass(slots=True)

@@ -222,6 +222,11 @@ class Pipeline:
         stage = Critic(self.run.experiment.design)
         [critique] = await self._perform("critic", stage, [rubric])
         self.store.materials.save_critique(stage.maker, critique)
+        if critique.status != "scored":
+            self.tally.warnings.append(
+                f"{critique.critic} gave no scores of the rubric of {rubric.author} for "
+                f"{rubric.concept!r}: {critique.status}"
+            )
         for quality in ("observability", "discriminability"):
             score = getattr(critique, quality)
             if score is not None and score < POOR_QUALITY:

@@ -31,8 +31,8 @@ def load_files(patterns: str | Sequence[str], folder: Path) -> Loaded:
     addresses: set[str] = set()
     read = 0
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        found = sorted(glob.glob(str(folder / pattern), recursive=True))
-        paths = [Path(path) for path in found if Path(path).is_file()]
+        found = sorted(glob.glob(pattern, root_dir=folder, recursive=True))
+        paths = [folder / path for path in found if (folder / path).is_file()]
         if not paths:
             raise DesignError(f"no file matches {pattern!r} in {folder.resolve()}")
         for path in paths:

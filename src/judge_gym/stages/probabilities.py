@@ -40,5 +40,7 @@ def _value(payload: str) -> float | None:
     if match is None or not _REST.match(match["rest"]):
         return None
     value = float(match["number"].replace(",", "."))
+    if match["whole"] and value + int(match["whole"]) == 100:
+        return None  # "50/50" and "40/60" are odds, not fractions
     whole = 100 if match["percent"] else int(match["whole"] or 1)
     return value / whole if whole > 0 and value <= whole else None

@@ -10,6 +10,8 @@ from judge_gym.stages.reading import clean_lines, labelled_lines, standing_toget
 
 Method = Literal["single", "subset"]
 
+MISSES = 50
+"""Braces that open no object, before the search ends: time stays linear."""
 FAILED = Verdict("parse_failed")
 ABSTAINED = Verdict("abstained")
 ABSTAIN = "abstain"
@@ -19,10 +21,12 @@ NOUNS = frozenset(
     "stage stages option options label labels letter letters level category choice boxed".split()
 )
 JOINERS = frozenset({"and", "or", "plus"})
+# Words that turn a label behind them into a vote, though it stands in a comment.
+VOTING = frozenset("actually answer choose chose final is pick rather select verdict".split())
 # A word keeps its inner hyphens and apostrophes: "A-level" and "A's" are not the label A.
 WORD = re.compile(r"[^\W_]+(?:[-'’‑][^\W_]+)*+")
 # What may stand between two labels of a list, and nothing else: "B, D", "[B]/[D]", "**B** & **D**".
-LISTED = re.compile(r"[\s,;/&+|*_`\"'“”‘’\[\](){}<>$\\]*+\Z")
+LISTED = re.compile(r"[\s,;/&+|•·*_`\"'“”‘’\[\](){}<>$\\]*+\Z")
 ASIDE = re.compile(r"[*_`\])}]*+\s*+(?:\([^)]*+\)?+|\[[^\]]*+\]?+|(?<=\s)[\"“][^\"”]*+[\"”]?+)")
 
 
@@ -97,10 +101,14 @@ def _read(payload: str, labels: Sequence[str], method: Method, abstain: bool) ->
                 return FAILED  # "B or C" chooses neither
             chosen.append(known.get(word, ABSTAIN))
             aside = ASIDE.match(payload, match.end())
-            joined, end = "", aside.end() if aside else match.end()
+            joined, end = "", match.end()
+            if aside and not _only_labels(aside[0], known):
+                end = aside.end()
         elif not chosen or joined or not gap.strip() or (votes and _label_like(match[0], known)):
             return FAILED
-        elif method == "subset" and _names_more(payload[match.start() :], known):
+        elif _votes_again(payload[match.start() :], known) or (
+            method == "subset" and _names_more(payload[match.start() :], known)
+        ):
             return FAILED
         else:
             break  # a comment
@@ -139,6 +147,29 @@ def _label_like(word: str, known: dict[str, str]) -> bool:
     return word.isupper() and any(len(word) == len(label) for label in known)
 
 
+def _only_labels(text: str, known: dict[str, str]) -> bool:
+    """Whether brackets hold further labels, as in `[B] [D]`, and not an aside."""
+    words = {word.casefold() for word in WORD.findall(text)}
+    return bool(words & known.keys()) and words <= known.keys() | NOUNS | JOINERS
+
+
+def _votes_again(comment: str, known: dict[str, str]) -> bool:
+    """Whether a comment is, or ends in, another vote: `B -> C`, `B. Final answer: C`."""
+    words = list(WORD.finditer(comment))
+    first, last = words[0], words[-1]
+    if _label_like(first[0], known) and (first is last or not _goes_on(comment, first, words[1])):
+        return True
+    if len(words) < 2 or last[0] not in known.values():
+        return False
+    before = words[-2]
+    gap = comment[before.end() : last.start()]
+    return before[0].casefold() in VOTING or not set(gap).isdisjoint(":=>→")
+
+
+def _goes_on(text: str, word: re.Match[str], after: re.Match[str]) -> bool:
+    return not text[word.end() : after.start()].strip()
+
+
 def _names_more(comment: str, known: dict[str, str]) -> bool:
     """Whether a comment goes on with the list: `B - minor, D - severe` must not be read as B."""
     words = list(WORD.finditer(comment))
@@ -154,17 +185,26 @@ def _names_more(comment: str, known: dict[str, str]) -> bool:
 
 
 def _verdict_field(text: str) -> Any:
-    """The `verdict` of the JSON object in an answer, fenced or among prose; None without one."""
+    """The `verdict` of the last JSON object in an answer, fenced or among prose; None without one.
+
+    Two that differ and have no word between them decide nothing.
+    """
     cleaned = "\n".join(clean_lines(text))
-    key = cleaned.lower().rfind('"verdict"')
-    starts = {cleaned.find("{"), cleaned.rfind("{", 0, key) if key >= 0 else -1}
-    for start in sorted(starts - {-1}):
+    decoder = json.JSONDecoder(strict=False)
+    verdicts: list[Any] = []
+    start, end, misses = cleaned.find("{"), 0, 0
+    while start >= 0 and misses < MISSES:
         try:
-            value, _ = json.JSONDecoder(strict=False).raw_decode(cleaned, start)
+            value, stop = decoder.raw_decode(cleaned, start)
         except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            fields = {str(name).strip().lower(): field for name, field in value.items()}
+            misses, stop = misses + 1, start + 1
+        else:
+            fields = {str(name).strip().lower(): item for name, item in value.items()}
             if "verdict" in fields:
-                return fields["verdict"]
-    return None
+                together = verdicts and not WORD.search(cleaned, end, start)
+                verdicts = [*(verdicts if together else []), fields["verdict"]]
+                end = stop
+        start = cleaned.find("{", stop)
+    return (
+        verdicts[-1] if all(verdict == verdicts[-1] for verdict in verdicts) and verdicts else None
+    )

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from judge_gym.records import Completion, Message, Request, Role, content_hash
+from judge_gym.records import Completion, Message, Request, Role, bare_endpoint, content_hash
 from judge_gym.store.database import Database
 from judge_gym.store.tables import attempts, calls, texts
 
@@ -26,7 +26,6 @@ class Answer:
     call_id: int
     completion: Completion | None
     """None where no attempt brought one."""
-    reused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class Ledger:
                     .where(attempts.c.id == latest_attempt(calls.c.id, completed=True))
                 )
                 for key, call_id, *completion in connection.execute(query):
-                    found[key] = Answer(call_id, Completion(*completion), reused=True)
+                    found[key] = Answer(call_id, Completion(*completion))
         return found
 
     def record(
@@ -152,7 +151,7 @@ class Ledger:
         row = {
             "key": key,
             "model": request.model,
-            "endpoint": endpoint,
+            "endpoint": bare_endpoint(endpoint),
             "messages": messages,
             "parameters": {"temperature": request.temperature, "max_tokens": request.max_tokens},
             "schema": dict(request.schema) if request.schema else None,

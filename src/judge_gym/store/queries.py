@@ -162,25 +162,26 @@ class Queries:
         cells = (items - unseen) * run["samples"]  # what has no view or no rubric cannot be scored
         wanted = {
             "evidence": items if run["view_maker"] else 0,
-            "rubric": own + rivals,
+            "rubric": own,
             "score": (own - unwritten[0]) * cells,
             "swap": (rivals - unwritten[1]) * cells,
             "probe": statuses.get("scored", 0) if run["probe"] else 0,
         }
         done = {
             "evidence": sum(views.values()),
-            "rubric": _matching(rubrics, False) + _matching(rubrics, True),
+            "rubric": _matching(rubrics, False),
             "score": _matching(counted, False),
             "swap": _matching(counted, True),
             "probe": sum(probes.values()),
         }
         failed = {
             "evidence": unseen,
-            "rubric": sum(unwritten),
+            "rubric": unwritten[0],
             "score": sum(
                 n for swap, status, n in counted if not swap and status == "provider_error"
             ),
-            "swap": sum(n for swap, status, n in counted if swap and status == "provider_error"),
+            "swap": unwritten[1]
+            + sum(n for swap, status, n in counted if swap and status == "provider_error"),
             "probe": probes.get("provider_error", 0),
         }
         return Progress(
@@ -226,6 +227,7 @@ class Queries:
                 s.display,
                 t.probes.c.probability.label("probe"),
                 t.probes.c.status.label("probe_status"),
+                t.probes.c.call_id.label("probe_call_id"),
                 s.rubric_id.label("rubric"),
                 t.rubrics.c.kind.label("rubric_kind"),
                 t.rubrics.c.author.label("rubric_author"),
@@ -243,7 +245,7 @@ class Queries:
             .join(
                 t.pool_items,
                 sa.and_(
-                    t.pool_items.c.pool_id == t.experiments.c.pool_id,
+                    t.pool_items.c.pool_id == t.tags.c.pool_id,
                     t.pool_items.c.evidence_id == s.evidence_id,
                 ),
             )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -36,14 +36,28 @@ class Run:
     tolerance: float
 
 
-@dataclass(frozen=True, slots=True)
-class Targets:
+class Targets(NamedTuple):
     """What a run is asked for; raising a target goes on with what is missing."""
 
     samples: int
     rivals: tuple[str, ...]
     probe: bool
     tolerance: float
+
+    def raised(self, asked: "Targets", *, exact: bool, there: int = 0) -> "Targets":
+        """These targets once more is asked for.
+
+        Args:
+            asked: what is asked for now.
+            exact: take the number of samples as it is asked for, even if it was higher.
+            there: how many samples a cell has already; what is there stays.
+        """
+        return Targets(
+            samples=max(there if exact else self.samples, asked.samples),
+            rivals=tuple(dict.fromkeys([*self.rivals, *asked.rivals])),
+            probe=self.probe or asked.probe,
+            tolerance=asked.tolerance,
+        )
 
 
 class Runs:
@@ -83,8 +97,7 @@ class Runs:
                 "seed": experiment.seed,
                 "design": experiment.design.chosen(),
             }
-            insert = self._database.insert(t.experiments).values(row)
-            connection.execute(insert.on_conflict_do_update(index_elements=["digest"], set_=row))
+            self._database.add(connection, t.experiments, [row])
             older = (
                 connection.execute(sa.select(t.tags).where(t.tags.c.tag == experiment.tag))
                 .mappings()
@@ -101,6 +114,7 @@ class Runs:
                 "digest": experiment.digest,
                 "study": study,
                 "pool_name": task.pool_name,
+                "pool_id": task.pool.id,
                 "dose": task.dose,
                 "truth": dict(task.truth) if task.truth else None,
             }
@@ -110,7 +124,7 @@ class Runs:
     def find_experiment(self, tag: str) -> tuple[Experiment, str]:
         """An experiment by its tag, and the study that named it."""
         with self._database.read() as connection:
-            query = sa.select(t.experiments, t.tags).join(
+            query = sa.select(t.experiments, *t.tags.c).join(
                 t.tags, t.tags.c.digest == t.experiments.c.digest
             )
             row = connection.execute(query.where(t.tags.c.tag == tag)).mappings().first()
@@ -136,6 +150,7 @@ class Runs:
         targets: Targets,
         *,
         makers: tuple[str | None, str | None],
+        exact: bool = False,
         new: bool = False,
     ) -> Run:
         """The active run of an experiment in a series: found and its targets raised, or made.
@@ -146,6 +161,7 @@ class Runs:
             series: the series of draws.
             targets: what is asked for.
             makers: the makers of its views and of its critiques.
+            exact: take the number of samples as it is, even if more were asked for before.
             new: supersede the active run.
         """
         active = sa.and_(
@@ -173,29 +189,21 @@ class Runs:
             found = connection.execute(sa.select(t.runs).where(active)).mappings().one()
             scored = sa.select(sa.func.max(t.samples.c.replicate) + 1)
             there = connection.scalar(scored.where(t.samples.c.run_id == found["id"])) or 0
-            raised: dict[str, Any] = {
-                "samples": max(there, targets.samples),  # what is there stays
-                "rivals": list(dict.fromkeys([*found["rivals"], *targets.rivals])),
-                "probe": found["probe"] or targets.probe,
-                "tolerance": targets.tolerance,
-            }
-            connection.execute(t.runs.update().where(t.runs.c.id == found["id"]).values(raised))
-        return Run(
-            found["id"],
-            experiment,
-            study,
-            series,
-            raised["samples"],
-            tuple(raised["rivals"]),
-            raised["probe"],
-            targets.tolerance,
-        )
+            before = Targets(
+                found["samples"], tuple(found["rivals"]), found["probe"], found["tolerance"]
+            )
+            raised = before.raised(targets, exact=exact, there=there)
+            change = t.runs.update().where(t.runs.c.id == found["id"])
+            connection.execute(change.values(raised._asdict()))
+        return Run(found["id"], experiment, study, series, *raised)
 
-    def targets(self, experiment: Experiment) -> Targets | None:
-        """What the newest active run of an experiment is asked for."""
+    def targets(self, experiment: Experiment, series: str | None = None) -> Targets | None:
+        """What the active run of an experiment is asked for, in a series or in the newest."""
         query = sa.select(t.runs).where(
             t.runs.c.digest == experiment.digest, t.runs.c.superseded.is_(None)
         )
+        if series is not None:
+            query = query.where(t.runs.c.series == series)
         with self._database.read() as connection:
             row = connection.execute(query.order_by(t.runs.c.id.desc())).first()
         if row is None:

@@ -185,6 +185,9 @@ tags = sa.Table(
     sa.Column("digest", _to("experiments.digest", owned=True), nullable=False, index=True),
     sa.Column("study", sa.String, nullable=False, index=True),
     sa.Column("pool_name", sa.String, nullable=False),
+    sa.Column(
+        "pool_id", _to("pools.id"), nullable=False
+    ),  # the truths of items are annotations too
     sa.Column("dose", sa.Float),
     sa.Column("truth", sa.JSON(none_as_null=True)),
 )

@@ -82,7 +82,7 @@ class Study(_Spec):
     """A study file, read and checked as far as that goes without its evidence."""
 
     study: str = Field(pattern=r"^[\w.-]+$")
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**63)
     samples: int = Field(5, ge=1)
     evidence: dict[str, PoolSpec] = Field(min_length=1)
     tasks: list[TaskSpec] = Field(min_length=1)
@@ -133,7 +133,7 @@ def read_study(
         where = f"{file}:{mark.line + 1}" if mark else file
         problem = getattr(fault, "problem", None) or "not readable"
         raise DesignError(f"{where}: broken YAML: {problem}") from fault
-    outside = _knobs(overrides, (), resolve)  # not of the file, so without a line
+    outside = read_knobs(overrides, (), resolve)  # not of the file, so without a line
     with _located(file, lines):
         study = _check(data, resolve, outside)
     study._file, study._lines = file, lines
@@ -205,8 +205,10 @@ def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
         study = Study.model_validate(data)
     except ValidationError as fault:
         raise _refusal(fault) from fault
-    base = _knobs(study.design, ("design",), resolve)
+    base = read_knobs(study.design, ("design",), resolve)
     base |= outside
+    for name in study.vary.keys() & outside.keys():
+        raise DesignError(f"{name} varies in this study; it cannot be set from outside as well")
     vary = _levels(study.vary, base, resolve)
     judges = [
         _model(judge, ("judges", number), resolve) for number, judge in enumerate(study.judges)
@@ -272,7 +274,9 @@ def _check_task(study: Study, task: TaskSpec, path: Path) -> None:
         )
 
 
-def _knobs(entries: Mapping[str, Any], path: Path, resolve: Resolve) -> dict[str, Any]:
+def read_knobs(
+    entries: Mapping[str, Any], path: Path = (), resolve: Resolve = str
+) -> dict[str, Any]:
     """The entries of a design as knobs, each checked by itself so that the error has its line."""
     knobs: dict[str, Any] = {}
     for name, value in entries.items():

@@ -1,14 +1,15 @@
 """From a study to experiments: tasks x judges x the points of a sweep."""
 
 import itertools
+import math
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from judge_gym.axes import Design
-from judge_gym.errors import DesignError
+from judge_gym.errors import DesignError, unknown
 from judge_gym.records import Pool, Rubric, TaskType, content_hash, digest
 from judge_gym.studies.file import Study, TaskSpec
 
@@ -76,23 +77,33 @@ def points(study: Study, defaults: Mapping[str, Any] | None = None) -> list[dict
     """
     usual = {knob: Design.knobs()[knob].default for knob in study.vary}
     base = {knob: {**usual, **(defaults or {}), **study.design}[knob] for knob in study.vary}
-    grid = [
-        dict(zip(study.vary, levels, strict=True))
-        for levels in itertools.product(*study.vary.values())
-    ]
     if study.sweep == "grid":
-        chosen = grid
+        chosen = [_point(study.vary, number) for number in range(_size(study.vary))]
     elif study.sweep == "ablate":
         chosen = [base, *_neighbours(base, study.vary)]
     else:
-        rng = random.Random(digest(["sweep", study.seed]))
-        drawn = rng.sample(grid, min(study.sweep.sample, len(grid)))
+        rng, size = random.Random(digest(["sweep", study.seed])), _size(study.vary)
+        numbers = rng.sample(range(size), min(study.sweep.sample, size))
+        drawn = [_point(study.vary, number) for number in numbers]
         chosen = [near for point in drawn for near in (point, *_neighbours(point, study.vary))]
     distinct = {digest(point): point for point in chosen}
     return [
         {knob: level for knob, level in point.items() if level != base[knob]}
         for point in distinct.values()
     ]
+
+
+def _size(vary: Mapping[str, Sequence[Any]]) -> int:
+    return math.prod(map(len, vary.values()))
+
+
+def _point(vary: Mapping[str, Sequence[Any]], number: int) -> dict[str, Any]:
+    """A point of the grid by its number, so that a sample need not list the grid."""
+    point = {}
+    for knob, levels in reversed(list(vary.items())):
+        number, level = divmod(number, len(levels))
+        point[knob] = levels[level]
+    return dict(reversed(list(point.items())))
 
 
 def _neighbours(
@@ -133,7 +144,7 @@ def _experiments(
     folded: dict[str, str] = {}
     skipped: list[str] = []
     used: set[str] = set()
-    outside = {knob: study.design[knob] for knob in shown}
+    outside = {knob: study.design[knob] for knob in shown if knob in study.design}
     for number, spec in enumerate(study.tasks):
         task = _task(spec, pools, rubrics)
         defaults = _task_defaults(task)
@@ -141,7 +152,7 @@ def _experiments(
             chosen = {**study.design, **point, "judge.model": judge}
             design, active = settle(task, chosen)
             used |= active
-            _refuse_roles(study, task, design, number)
+            refuse_roles(study.judges, task, design, number, varied=study.vary)
             tag = _tag(study.study, task, judge, {**outside, **point})
             if tag in tags:
                 raise DesignError(
@@ -168,10 +179,31 @@ def _task(spec: TaskSpec, pools: Mapping[str, Pool], rubrics: Mapping[str, Rubri
     if spec.rubric is None:
         return task
     given = replace(rubrics[spec.rubric], concept=task.concept, country=task.country)
-    return replace(task, rubric=given)
+    return replace(task, rubric=given, pool=_graded(task.pool, given))
 
 
-def _refuse_roles(study: Study, task: Task, design: Design, number: int) -> None:
+def _graded(pool: Pool, rubric: Rubric) -> Pool:
+    """The pool with the truths of its items as stage numbers of the rubric."""
+    numbers = {stage.label: number for number, stage in enumerate(rubric.stages, 1)}
+    items = []
+    for item in pool.items:
+        truth = numbers.get(item.truth, item.truth) if isinstance(item.truth, str) else item.truth
+        if truth is not None and truth not in numbers.values():
+            raise DesignError(
+                unknown("truth", item.truth, [*map(str, numbers.values()), *numbers], item.title)
+            )
+        items.append(replace(item, truth=truth))
+    return replace(pool, items=tuple(items))
+
+
+def refuse_roles(
+    judges: Sequence[str],
+    task: Task,
+    design: Design,
+    number: int = 0,
+    *,
+    varied: Collection[str] = (),
+) -> None:
     """Who makes a view or a rubric must be named, and must not sit on the panel."""
     rubric = design.rubric.resolve(design.judge.model)
     if task.rubric is None and rubric.author is None:
@@ -180,10 +212,10 @@ def _refuse_roles(study: Study, task: Task, design: Design, number: int) -> None
         )
     roles = {"evidence.editor": design.evidence.resolve().editor, "rubric.critic": rubric.critic}
     for knob, model in roles.items():
-        if model in study.judges:
+        if model in judges:
             raise DesignError(
                 f"{knob} {model!r} is a judge of this study; choose a model outside the panel",
-                path=("vary" if knob in study.vary else "design", knob),
+                path=("vary" if knob in varied else "design", knob),
             )
 
 

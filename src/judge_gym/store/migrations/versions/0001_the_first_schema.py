@@ -227,11 +227,13 @@ def upgrade() -> None:
         sa.Column("digest", sa.String(length=64), nullable=False),
         sa.Column("study", sa.String(), nullable=False),
         sa.Column("pool_name", sa.String(), nullable=False),
+        sa.Column("pool_id", sa.Integer(), nullable=False),
         sa.Column("dose", sa.Float(), nullable=True),
         sa.Column("truth", sa.JSON(none_as_null=True), nullable=True),
         sa.ForeignKeyConstraint(
             ["digest"], ["experiments.digest"], name=op.f("fk_tags_digest"), ondelete="CASCADE"
         ),
+        sa.ForeignKeyConstraint(["pool_id"], ["pools.id"], name=op.f("fk_tags_pool_id")),
         sa.PrimaryKeyConstraint("tag", name=op.f("pk_tags")),
     )
     with op.batch_alter_table("tags", schema=None) as batch_op:
