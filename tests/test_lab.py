@@ -463,3 +463,83 @@ def test_usage_says_what_each_experiment_paid(lab: Lab, write_study: WriteStudy)
     by_tag = usage.groupby("tag")["attempts"].sum()
     assert dict(by_tag) == {run.tag: run.calls for run in result.runs}
     assert lab.usage("other") == []
+
+
+# --- what must not mislead -----------------------------------------------------------------------
+
+
+def test_a_judge_is_no_rival_of_itself(lab: Lab, write_study: WriteStudy) -> None:
+    path = write_study()
+    [strict] = [run.tag for run in lab.run(path).runs if "strict" in run.tag]
+    with pytest.raises(DesignError, match="no rival of itself"):
+        lab.run(strict, workflows=["swap"], rivals=["sim:strict"])
+    lab.run(path, workflows=["swap"], rivals=["sim:strict"])  # of a study, the others are swapped
+    swapped = lab.samples("small").query("is_swap")
+    assert set(swapped["judge.model"]) == {"sim:balanced"}
+    assert set(swapped["rubric_author"]) == {"sim:strict"}
+    assert lab.run(path).status == "complete"
+
+
+def test_a_swap_that_nobody_asked_for_is_refused(lab: Lab, write_study: WriteStudy) -> None:
+    with pytest.raises(DesignError, match="swap: all"):
+        lab.run(write_study(), workflows=["swap"])
+
+
+def test_truths_of_items_belong_to_the_study_that_gives_them(
+    lab: Lab, write_study: WriteStudy, tmp_path: Path
+) -> None:
+    stages = [{"label": name, "criteria": ["sign"]} for name in ("Low", "High")]
+    (tmp_path / "r.json").write_text(json.dumps({"kind": "ordinal", "stages": stages}))
+    task = {"type": "benchmark", "concept": "tone", "evidence": "here", "rubric": "r.json"}
+    texts = ["All was adopted unanimously.", "A paper was banned."]
+    for study, truths in (("graded", ["Low", 2]), ("plain", [None, None])):
+        rows = [{"text": x, "truth": t} for x, t in zip(texts, truths, strict=True)]
+        (tmp_path / f"{study}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        pool = {"here": {"files": f"{study}.jsonl"}}
+        lab.run(write_study(study=study, evidence=pool, tasks=[task], design={}))
+    assert set(lab.samples("graded")["truth"]) == {1, 2}, "labels become stage numbers"
+    assert lab.samples("plain")["truth"].isna().all()
+
+
+def test_a_truth_that_is_no_stage_is_refused(
+    lab: Lab, write_study: WriteStudy, tmp_path: Path
+) -> None:
+    stages = [{"label": name, "criteria": ["sign"]} for name in ("Low", "High")]
+    (tmp_path / "r.json").write_text(json.dumps({"kind": "ordinal", "stages": stages}))
+    (tmp_path / "e.jsonl").write_text('{"text": "A paper was banned.", "truth": "Huge"}')
+    task = {"type": "benchmark", "concept": "tone", "evidence": "here", "rubric": "r.json"}
+    with pytest.raises(DesignError, match=r"'Huge'.*'Low' or 'High'"):
+        lab.plan(write_study(evidence={"here": {"files": "e.jsonl"}}, tasks=[task], design={}))
+
+
+def test_a_report_says_what_is_unfinished_and_keeps_series_apart(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    path = write_study(probe=False)
+    lab.run(path, workflows=["evidence"])
+    lab.run(path, workflows=["rubric"])
+    lab.run(path, workflows=["score"], samples=1)
+    lab.run(path, series="again", workflows=["score"], samples=2)
+    lab.plan(path)
+    report = lab.report(str(path))
+    [shares] = [table.frame for table in report.tables if table.title == "How answers ended"]
+    assert set(shares["variant"]) == {"series=3", "series=again"}
+    assert report.facts["series"] == "3, again"
+    lab.run(path, series="again", samples=9, workflows=["rubric"])
+    assert any("not complete" in warning for warning in lab.report("small").warnings)
+
+
+def test_a_study_file_is_reported_as_it_stands(lab: Lab, write_study: WriteStudy) -> None:
+    lab.run(write_study())
+    shorter = write_study(judges=["sim:balanced"])
+    assert set(lab.samples(str(shorter))["judge.model"]) == {"sim:balanced"}
+    assert set(lab.samples("small")["judge.model"]) == {"sim:balanced", "sim:strict"}
+
+
+def test_judges_that_differ_in_opposite_ways_per_variant_are_still_far_apart(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    lab.run(write_study(vary={"rubric.scale": [4, 5]}, samples=5))
+    pairs = lab.suggest_swaps("small")
+    assert len(pairs) == 1 and pairs["p"].iloc[0] > 0
+    assert "variant" not in pairs

@@ -1,4 +1,4 @@
-"""Lab: the verbs that every face calls. It joins the rooms; it alone reads and writes files."""
+"""Lab: the verbs that every face calls. It joins the rooms."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from conftest import Scripted
 from judge_gym.engine import Engine
-from judge_gym.errors import ConflictError, DesignError, ProviderError
+from judge_gym.errors import ConflictError, DesignError, ProviderError, StoreError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.models.simulated.prompts import understand
@@ -722,3 +722,22 @@ def test_a_model_that_cannot_be_called_is_refused_before_any_call(
         lab.run(study(**changes))
     assert "sim:balanced" in refusal.value.choices
     assert count(lab, "attempts") == count(lab, "calls") == 0
+
+
+def test_what_cannot_be_recorded_is_not_bought_any_longer(
+    lab: Lab, study: WriteStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = disturb(lab, lambda request: None)
+    record, written = lab.store.ledger.record, 0
+
+    def full(*args: Any, **kwargs: Any) -> Any:
+        nonlocal written
+        written += 1
+        if written > 10:
+            raise StoreError("disk full")
+        return record(*args, **kwargs)
+
+    monkeypatch.setattr(lab.store.ledger, "record", full)
+    with pytest.raises(StoreError, match="disk full"):
+        lab.run(study(samples=50))
+    assert len(models.asked) < 10 + 2 * 64, "no more than was in flight"

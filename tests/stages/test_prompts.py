@@ -282,7 +282,8 @@ def test_no_stage_tells_ecc_from_control_nor_what_is_kept_for_analysis(
 def test_a_benchmark_is_asked_as_an_ecc_task_would_be(
     overhear: Callable[..., dict[str, Request]], tmp_path: Path
 ) -> None:
-    stages = [{"label": f"Level {n}", "criteria": [f"sign {n}"]} for n in range(3)]
+    labels = ("zq-truth", "Level 1", "Level 2")
+    stages = [{"label": label, "criteria": [f"sign of {n}"]} for n, label in enumerate(labels)]
     (tmp_path / "rubric.json").write_text(json.dumps({"kind": "ordinal", "stages": stages}))
     asked = [
         overhear(

@@ -153,21 +153,21 @@ def test_a_status_is_read_off_what_is_wanted_and_there(
 
 def test_progress_counts_what_each_stage_wants_has_and_lost(store: Store) -> None:
     run = start(store, experiment(store), rivals=("sim:rival",))
-    assert progress(store).wanted == stages(2, 2, 4, 4, 0)
+    assert progress(store).wanted == stages(2, 1, 4, 4, 0)
     make_views(store, run, "scored", "scored")
     own, rival = make_rubric(store, run), make_rubric(store, run, key="sim:rival", is_swap=True)
     make_samples(store, run, own, "scored", "abstained", "refused", "provider_error")
     make_samples(store, run, rival, "scored", "scored", "truncated", is_swap=True)
     make_probes(store, run, [own, rival], "scored", "provider_error")
     found = progress(store)
-    assert found.wanted == stages(2, 2, 4, 4, 3)
-    assert found.done == stages(2, 2, 4, 3, 2)
+    assert found.wanted == stages(2, 1, 4, 4, 3)
+    assert found.done == stages(2, 1, 4, 3, 2)
     assert found.failed == stages(0, 0, 1, 0, 1)
     assert found.statuses == {
         "scored": 3, "abstained": 1, "refused": 1, "provider_error": 1, "truncated": 1,
     }  # fmt: skip
     assert found.status == "scoring"
-    assert found.failed_share == pytest.approx(2 / 15)
+    assert found.failed_share == pytest.approx(2 / 14)
 
 
 def test_an_item_without_a_view_cannot_be_scored_and_counts_as_lost(store: Store) -> None:

@@ -160,12 +160,18 @@ def test_targets_of_one_run_add_up(store: Store) -> None:
 def test_fewer_samples_may_be_asked_for_than_before_but_not_than_there_are(store: Store) -> None:
     made = experiment(store)
     run_of(store, made, samples=5)
-    run = run_of(store, made, samples=3)
+    assert run_of(store, made, samples=3).samples == 5
+
+    def exactly(samples: int) -> Run:
+        wanted = TARGETS._replace(samples=samples)
+        return store.runs.save_run(made, "study", "3", wanted, makers=("v", "c"), exact=True)
+
+    run = exactly(3)
     assert run.samples == 3
     rubric, item = rubric_of(store), made.task.pool.items[0]
     asked = [Sample(rubric, item, n, SHOWN, "scored", (1,), call_id=call(store, n)) for n in (0, 1)]
     store.runs.save_samples(run, asked)
-    assert run_of(store, made, samples=1).samples == 2
+    assert exactly(1).samples == 2
 
 
 def test_each_series_has_its_run_and_a_new_one_supersedes(store: Store) -> None:

@@ -40,13 +40,15 @@ def _named_variant(part: pd.DataFrame) -> pd.DataFrame:
     ]
     if not columns:
         return part.assign(variant="base")
-    levels = part[columns].drop_duplicates()
-    names = {
-        row: ", ".join(f"{name}={_level(level)}" for name, level in zip(columns, row, strict=True))
-        for row in levels.itertuples(index=False, name=None)
-    }
-    rows = part[columns].itertuples(index=False, name=None)
-    return part.assign(variant=[names[row] for row in rows])
+    names: dict[str, str] = {}
+    labels = []
+    for row in part[columns].itertuples(index=False, name=None):
+        key = repr(row)  # a level may be unset, and unset is not equal to itself
+        if key not in names:
+            pairs = zip(columns, row, strict=True)
+            names[key] = ", ".join(f"{name}={_level(level)}" for name, level in pairs)
+        labels.append(names[key])
+    return part.assign(variant=labels)
 
 
 def _level(level: object) -> str:
@@ -130,7 +132,4 @@ def _t_interval(values: pd.Series) -> pd.Series:
     half = np.nan
     if n > 1:
         half = float(stats.t.ppf(0.975, n - 1)) * float(values.std(ddof=1)) / np.sqrt(n)
-    low, high = max(0.0, mean - half), min(1.0, mean + half)  # the scale ends there
-    return pd.Series(
-        {"mean": mean, "low": low if n > 1 else half, "high": high if n > 1 else half, "items": n}
-    )
+    return pd.Series({"mean": mean, "low": mean - half, "high": mean + half, "items": n})

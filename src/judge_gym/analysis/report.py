@@ -130,7 +130,11 @@ def build_report(
 
 
 def _task(frame: pd.DataFrame) -> pd.Series:
-    return frame["concept"] + " (" + frame["task_type"] + ", " + frame["pool"] + ")"
+    """The name of a row's task: concept, type, country, and the pool where there are several."""
+    country, pool = frame["country"], frame["pool"]
+    pools = frame.groupby(["concept", "task_type", "country"])["pool"].transform("nunique")
+    place = country.where(pools == 1, country + ", " + pool).where(country != "", pool)
+    return frame["concept"] + " (" + frame["task_type"] + ", " + place + ")"
 
 
 def _charts(

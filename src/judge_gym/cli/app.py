@@ -3,13 +3,13 @@
 import shlex
 import sys
 from collections.abc import Callable, Collection, Sequence
+from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
 from typer.core import TyperGroup
 
-from judge_gym import __version__
 from judge_gym.errors import BudgetError, DesignError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def options(
 ) -> None:
     """Options of every verb."""
     if version:
-        typer.echo(f"judge-gym {__version__}")
+        typer.echo(f"judge-gym {metadata.version('judge-gym')}")
         raise typer.Exit
     settings.update(db=db, concurrency=concurrency)
 

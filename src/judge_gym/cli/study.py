@@ -88,9 +88,10 @@ def init(
             (files("judge_gym.demo") / name).read_text(encoding="utf-8"), encoding="utf-8"
         )
     typer.echo(f"wrote {', '.join(str(folder / name) for name in examples[example])}")
-    typer.echo(
-        f"next: judge-gym plan {study}\n      judge-gym run {study}\n      judge-gym report {study}"
-    )
+    verbs = [f"judge-gym {verb} {study.name}" for verb in ("plan", "run", "report")]
+    if folder != Path():
+        verbs.insert(0, f"cd {shlex.quote(str(folder))}")
+    typer.echo("next: " + "\n      ".join(verbs))
 
 
 @app.command()
@@ -160,6 +161,7 @@ def plan(
         ),
         *prepared.warnings,
         *over_budget(plan.total(), prepared.budget),
+        f"the ledger is {lab.store.database.shown}",
     )
 
 
@@ -241,7 +243,8 @@ def status(
         return
     if not rows:
         typer.echo(
-            "no experiments yet; 'judge-gym init' writes a study, 'judge-gym run STUDY' runs it"
+            f"no experiments yet in {lab.store.database.shown}; 'judge-gym init' writes a study, "
+            "'judge-gym run STUDY' runs it"
         )
     display.table("", [line for row in rows for line in _status_lines(row)])
 

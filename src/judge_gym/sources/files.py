@@ -34,7 +34,10 @@ def load_files(patterns: str | Sequence[str], folder: Path) -> Loaded:
         found = sorted(glob.glob(pattern, root_dir=folder, recursive=True))
         paths = [folder / path for path in found if (folder / path).is_file()]
         if not paths:
-            raise DesignError(f"no file matches {pattern!r} in {folder.resolve()}")
+            hint = (
+                f"; a folder needs a pattern: {pattern}/*.md" if (folder / pattern).is_dir() else ""
+            )
+            raise DesignError(f"no file matches {pattern!r} in {folder.resolve()}{hint}")
         for path in paths:
             before = read
             for item in _items(path):

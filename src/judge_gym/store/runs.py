@@ -124,7 +124,9 @@ class Runs:
     def find_experiment(self, tag: str) -> tuple[Experiment, str]:
         """An experiment by its tag, and the study that named it."""
         with self._database.read() as connection:
-            query = sa.select(t.experiments, *t.tags.c).join(
+            named = [column for column in t.tags.c if column.name not in ("digest", "pool_id")]
+            pool_id = t.tags.c.pool_id.label("tag_pool")
+            query = sa.select(t.experiments, *named, pool_id).join(
                 t.tags, t.tags.c.digest == t.experiments.c.digest
             )
             row = connection.execute(query.where(t.tags.c.tag == tag)).mappings().first()
@@ -135,7 +137,7 @@ class Runs:
             type=row["task_type"],
             concept=row["concept"],
             pool_name=row["pool_name"],
-            pool=self._materials.find_pool(row["pool_id"]),
+            pool=self._materials.find_pool(row["tag_pool"]),
             rubric=rubric if isinstance(rubric, Rubric) else None,
             dose=row["dose"],
             truth=row["truth"],

@@ -265,7 +265,8 @@ def _check_task(study: Study, task: TaskSpec, path: Path) -> None:
         )
     if task.type != "benchmark" and study.evidence[task.evidence].window is None:
         raise DesignError(
-            f"a task of type {task.type} needs a window at evidence {task.evidence!r}",
+            f"a task of type {task.type} needs a window at evidence {task.evidence!r}, "
+            "such as window: {country: NAME}",
             path=("evidence", task.evidence),
         )
     if task.type == "benchmark" and task.rubric is None:
