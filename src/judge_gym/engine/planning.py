@@ -5,7 +5,7 @@ takes its place, so that every later request can be built, counted and measured.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from judge_gym.engine.asking import Models
@@ -30,6 +30,7 @@ from judge_gym.stages import (
     Rubricer,
     RubricTarget,
     Scorer,
+    ScoreTarget,
 )
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.rubric import ASKS
@@ -44,6 +45,7 @@ OUTPUT_TOKENS: dict[StageName, int] = {
 }
 """What an answer of each stage typically holds."""
 TYPICAL_ANSWER = "word " * 250
+Scored = tuple[ScoreTarget, Request, Completion | None]
 
 
 @dataclass(slots=True)
@@ -114,7 +116,6 @@ class Planner:
         own = [given] if given else self._rubrics(run, own_targets)
         rivals = self._rubrics(run, rival_targets)
         scorer = Scorer(design, experiment.seed, run.series)
-        prober = Prober(design, experiment.seed, run.series)
         targets = itertools.chain.from_iterable(
             score_targets(run, rubric, texts, is_swap=is_swap)
             for is_swap, rubrics in ((False, own), (True, rivals))
@@ -123,19 +124,22 @@ class Planner:
         for chunk in chunked(targets):
             requests = scorer.requests(chunk)
             answers = self._look_up(run, "scorer", requests)
-            for target, request, answer in zip(chunk, requests, answers, strict=True):
-                sample = scorer.read(target, answer)
-                if answer is None:  # most verdicts will be scored, and each gets its own probe
-                    sample = replace(sample, status="scored", stages=(1,))
-                if not run.probe or sample.status != "scored":
-                    continue
-                probe = ProbeTarget(sample, target.text, answer.text if answer else TYPICAL_ANSWER)
-                if answer is None:
-                    asked = prober.requests([probe])[0]
-                    guess = f"{asked.key()} on {request.key()}"
-                    self._count(run, "prober", guess, asked, known=False)
-                else:
-                    self._look_up(run, "prober", prober.requests([probe]))
+            if run.probe:
+                self._probes(run, scorer, zip(chunk, requests, answers, strict=True))
+
+    def _probes(self, run: Run, scorer: Scorer, scored: Iterable[Scored]) -> None:
+        """Count the probes of verdicts; where a verdict is not known yet, one of its own."""
+        prober = Prober(scorer.design, scorer.seed, scorer.series)
+        known = []
+        for target, request, answer in scored:
+            sample = scorer.read(target, answer)
+            if answer is None:  # most verdicts will be scored
+                guessed = replace(sample, status="scored", stages=(1,))
+                asked = prober.requests([ProbeTarget(guessed, target.text, TYPICAL_ANSWER)])[0]
+                self._count(run, "prober", f"{asked.key()} on {request.key()}", asked, known=False)
+            elif sample.status == "scored":
+                known.append(ProbeTarget(sample, target.text, answer.text))
+        self._look_up(run, "prober", prober.requests(known))
 
     def _texts(self, run: Run) -> dict[int, str]:
         pool, stage = run.experiment.task.pool, Neutralizer(run.experiment.design)
