@@ -6,17 +6,29 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from pydantic import ValidationError
-
 from judge_gym.axes import Design
 from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Plan, Result, Tally, Workflow, makers
 from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.models import Registry
-from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags, read_file
+from judge_gym.preparing import (
+    STUDY_SUFFIXES,
+    Prepared,
+    prepare_file,
+    prepare_tags,
+    read_file,
+    wanted_of,
+)
 from judge_gym.records import Pool, TaskType, Window
 from judge_gym.sources import load_files
-from judge_gym.store import Progress, Run, Store, Targets
-from judge_gym.studies import Experiment, Task, TruthSpec, read_knobs, refuse_roles, settle
+from judge_gym.store import Progress, Run, Store
+from judge_gym.studies import (
+    Experiment,
+    Task,
+    read_knobs,
+    read_truth,
+    refuse_roles,
+    settle,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +84,7 @@ class Lab:
     ) -> tuple[Plan, Prepared]:
         """What a study would ask, what it would cost, and what is in the ledger; writes nothing."""
         prepared = self.prepare(target, overrides=overrides)
-        wanted, notes = self._wanted(prepared, samples, ())
+        wanted, notes = wanted_of(prepared, self.models, samples=samples)
         planner = self.engine.planner()
         for experiment in prepared.sweep.experiments:
             drawn = series or str(experiment.seed)
@@ -113,7 +125,7 @@ class Lab:
             watch: called with the tallies before the work begins.
         """
         prepared = self.prepare(target, overrides=overrides)
-        wanted, notes = self._wanted(prepared, samples, rivals)
+        wanted, notes = wanted_of(prepared, self.models, samples=samples, rivals=rivals)
         if set(workflows) == {"swap"} and not any(asked.rivals for asked in wanted.values()):
             raise DesignError("no swap is asked for; set swap: all, or name an author with --from")
         for experiment in prepared.sweep.experiments:
@@ -138,29 +150,6 @@ class Lab:
             ]
             execution = self.engine.execute(runs, workflows, budget=prepared.budget, watch=watch)
         return execution.result(prepared.study, [*prepared.warnings, *notes])
-
-    def _wanted(
-        self, prepared: Prepared, samples: int | None, rivals: Sequence[str]
-    ) -> tuple[dict[str, Targets], list[str]]:
-        """The targets of every experiment, with what a command adds, and what cannot be swapped."""
-        named = [self.models.resolve(rival) for rival in rivals]
-        wanted, notes = {}, []
-        for experiment in prepared.sweep.experiments:
-            targets, design = prepared.targets[experiment.tag], experiment.design
-            others = [rival for rival in named if rival != design.judge.model]
-            if others and design.rubric.author != "own":
-                others = []
-                notes.append(f"no swap for {experiment.tag}: its judge writes no rubric of its own")
-            wanted[experiment.tag] = targets._replace(
-                samples=samples or targets.samples,
-                rivals=tuple(dict.fromkeys([*targets.rivals, *others])),
-            )
-        if named and not any(set(asked.rivals) & set(named) for asked in wanted.values()):
-            raise DesignError(
-                f"{' and '.join(named)} cannot be a rival here: a judge is no rival of itself, and "
-                "a swap needs a judge that writes its own rubric"
-            )
-        return wanted, notes
 
     def _save(self, study: str, experiment: Experiment) -> Experiment:
         """Give an experiment and what it stands on their rows."""
@@ -214,7 +203,7 @@ class Lab:
             raise DesignError(unknown("task type", task_type, get_args(TaskType)))
         if task_type == "benchmark":
             raise DesignError("a benchmark needs its rubric; describe it in a study file")
-        truth = _truth(ground_truth) if ground_truth else None
+        truth = read_truth(ground_truth) if ground_truth else None
         task = Task(task_type, concept, f"window-{window_id}", pool, truth=truth)
         design, _ = settle(task, {**knobs, "judge.model": self.models.resolve(model_id)})
         refuse_roles([design.judge.model], task, design)
@@ -399,15 +388,6 @@ class Lab:
                     f"{tag} may be running now ({unfinished[0].status}); stop it, or use --force"
                 ) from None
         return self.store.runs.delete_experiment(tag, ledger=ledger)
-
-
-def _truth(given: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        return TruthSpec.model_validate(given).model_dump(exclude_none=True)
-    except ValidationError as fault:
-        error = fault.errors()[0]
-        name = ".".join(map(str, error["loc"]))
-        raise DesignError(f"ground truth: {name}: {error['msg'].lower()}") from fault
 
 
 def _progress(progress: Progress) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """From what a user names, a study file or a tag, to experiments with their evidence and targets."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from judge_gym.axes import expand
-from judge_gym.errors import NotFoundError
+from judge_gym.errors import DesignError, NotFoundError
 from judge_gym.models import Registry
 from judge_gym.records import Pool, Window
 from judge_gym.sources import load_files, load_rubric
@@ -84,6 +84,30 @@ def prepare_tags(target: str, store: Store, models: Registry) -> Prepared:
     study = str(rows[0]["study"])
     budget = BudgetSpec.model_validate(store.runs.find_budget(study))
     return Prepared(study, Sweep(tuple(named.values())), targets, budget, None, notes)
+
+
+def wanted_of(
+    prepared: Prepared, models: Registry, *, samples: int | None = None, rivals: Sequence[str] = ()
+) -> tuple[dict[str, Targets], list[str]]:
+    """The targets of every experiment, with what a command adds, and notes on what it cannot."""
+    named = [models.resolve(rival) for rival in rivals]
+    wanted, notes = {}, []
+    for experiment in prepared.sweep.experiments:
+        targets, design = prepared.targets[experiment.tag], experiment.design
+        others = [rival for rival in named if rival != design.judge.model]
+        if others and design.rubric.author != "own":
+            others = []
+            notes.append(f"no swap for {experiment.tag}: its judge writes no rubric of its own")
+        wanted[experiment.tag] = targets._replace(
+            samples=samples or targets.samples,
+            rivals=tuple(dict.fromkeys([*targets.rivals, *others])),
+        )
+    if named and not any(set(asked.rivals) & set(named) for asked in wanted.values()):
+        raise DesignError(
+            f"{' and '.join(named)} cannot be a rival here: a judge is no rival of itself, and "
+            "a swap needs a judge that writes its own rubric"
+        )
+    return wanted, notes
 
 
 def _pool(name: str, spec: PoolSpec, folder: Path, warnings: list[str]) -> Pool:

@@ -4,9 +4,9 @@ from judge_gym.studies.file import (
     BudgetSpec,
     PoolSpec,
     Study,
-    TruthSpec,
     read_knobs,
     read_study,
+    read_truth,
 )
 from judge_gym.studies.sweep import (
     Experiment,
@@ -25,11 +25,11 @@ __all__ = [
     "Study",
     "Sweep",
     "Task",
-    "TruthSpec",
     "experiments",
     "points",
     "read_knobs",
     "read_study",
+    "read_truth",
     "refuse_roles",
     "settle",
 ]

@@ -115,6 +115,14 @@ class Study(_Spec):
         return tuple(dict.fromkeys(author for _, author in pairs if author != judge))
 
 
+def read_truth(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A reference answer that is given by itself, checked."""
+    try:
+        return TruthSpec.model_validate(given).model_dump(exclude_none=True)
+    except ValidationError as fault:
+        raise _refusal(fault) from fault
+
+
 def read_study(
     text: str, file: str, *, resolve: Resolve = str, overrides: Mapping[str, Any] = {}
 ) -> Study:
