@@ -420,3 +420,19 @@ def test_the_page_fits_a_phone_and_a_desk_and_its_figures_are_drawn(
     for figure in seen["figures"]:
         assert figure["area"] > 10_000 and figure["marks"] >= 2
         assert figure["cut"] == [], "no word stands outside its figure"
+
+
+def test_what_a_swap_changes_is_shown_beside_the_judges_own_rubric(
+    lab: Lab, write_study: Write
+) -> None:
+    report = run(lab, write_study(swap="all", samples=4))
+    [shown] = [t.frame for t in report.tables if t.title == "Own and rivals' rubrics"]
+    frame = lab.samples("small")
+    for row in shown.to_dict("records"):
+        mine = frame[frame[JUDGE] == row[JUDGE]]
+        part = mine[mine["is_swap"] == (row["rubric used"] == "rival's")]
+        scored = part[part["status"] == "scored"]
+        stage = (scored["stages"].astype(int) - 1) / (scored["n_stages"] - 1)
+        assert row["mean"] == pytest.approx(stage.groupby(scored["evidence"]).mean().mean())
+        assert row["probe"] == pytest.approx(part.drop_duplicates("probe_call_id")["probe"].mean())
+    assert len(shown) == 4

@@ -99,6 +99,11 @@ def build_report(
             means,
         ),
         Table(
+            "Own and rivals' rubrics",
+            "Expected stage and mean stated agreement by whose rubric was used; rivals together.",
+            _swaps(frame),
+        ),
+        Table(
             "Known answers",
             "Share of scored verdicts on the right stage; 95 % t interval over items.",
             accuracy(own, CELL) if _graded(own) else pd.DataFrame(),
@@ -217,6 +222,20 @@ def _rates_table(rates: pd.DataFrame) -> pd.DataFrame:
     seen = [status for status in STATUSES if status == "scored" or (rates[status] > 0).any()]
     shares = {status: rates[f"share_{status}"].map("{:.1%}".format) for status in seen}
     return rates[[*CELL, "n"]].assign(**shares)
+
+
+def _swaps(frame: pd.DataFrame) -> pd.DataFrame:
+    """What a judge says under its own and under rivals' rubrics; empty without a swap."""
+    swapped = frame[frame["rubric_kind"] == "ordinal"]
+    if not (swapped["is_swap"] & (swapped["status"] == "scored")).any():
+        return pd.DataFrame()
+    by = [*CELL, "rubric used"]
+    named = swapped.assign(
+        **{"rubric used": swapped["is_swap"].map({True: "rival's", False: "own"})}
+    )
+    calls = named.drop_duplicates([*by, "probe_call_id"])
+    probes = calls.groupby(by, observed=True)["probe"].mean().reset_index()
+    return expected_stage(named, by).merge(probes, on=by, how="left")
 
 
 def _quality(frame: pd.DataFrame) -> pd.DataFrame:
