@@ -1,8 +1,8 @@
 """Reading a study file: YAML, checked key by key, with errors that name file, line and choices."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -12,10 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from judge_gym.axes import Design, aliases, expand, find_knob
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import TaskType
+from judge_gym.studies.lines import Path, load_yaml, located
 
-Path = tuple[str | int, ...]
 Resolve = Callable[[str], str]
-Line = tuple[Path, int]
 
 
 class _Spec(BaseModel):
@@ -102,7 +101,7 @@ class Study(_Spec):
 
     def located(self) -> AbstractContextManager[None]:
         """Within this, errors about a place in the study name file and line."""
-        return _located(self._file, self._lines)
+        return located(self._file, self._lines)
 
     def rivals(self, design: Design) -> tuple[str, ...]:
         """Whose rubrics a judge is made to use; none where it does not write its own."""
@@ -135,75 +134,17 @@ def read_study(
         overrides: knobs set from outside, over those of the base design.
     """
     try:
-        data, lines = _load_yaml(text)
+        data, lines = load_yaml(text)
     except yaml.YAMLError as fault:
         mark = getattr(fault, "problem_mark", None)
         where = f"{file}:{mark.line + 1}" if mark else file
         problem = getattr(fault, "problem", None) or "not readable"
         raise DesignError(f"{where}: broken YAML: {problem}") from fault
     outside = read_knobs(overrides, (), resolve)  # not of the file, so without a line
-    with _located(file, lines):
+    with located(file, lines):
         study = _check(data, resolve, outside)
     study._file, study._lines = file, lines
     return study
-
-
-@contextmanager
-def _located(file: str, lines: Mapping[Path, int]) -> Iterator[None]:
-    """Errors about a place in the file name its line, or that of what is around it."""
-    try:
-        yield
-    except DesignError as fault:
-        around = (fault.path[:length] for length in range(len(fault.path), -1, -1))
-        line = next((lines[path] for path in around if path in lines), 1)
-        raise DesignError(f"{file}:{line}: {fault.message}", choices=fault.choices) from fault
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML whose values that cannot be, such as 2026-02-30, are errors with a line."""
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        try:
-            return super().construct_object(node, deep)
-        except ValueError as fault:
-            raise _broken(str(fault), node) from fault
-
-
-def _load_yaml(text: str) -> tuple[Any, dict[Path, int]]:
-    loader = _Loader(text)
-    try:
-        node = loader.get_single_node()
-        lines = dict(_lines(node)) if node else {}
-        return (loader.construct_document(node) if node else None), lines
-    finally:
-        loader.dispose()
-
-
-def _lines(node: yaml.Node, path: Path = (), above: tuple[int, ...] = ()) -> Iterator[Line]:
-    """The line of every entry, so that an error can point at it."""
-    if id(node) in above:
-        raise _broken("an alias within itself", node)
-    above = (*above, id(node))
-    yield path, node.start_mark.line + 1
-    if isinstance(node, yaml.SequenceNode):
-        for number, item in enumerate(node.value):
-            yield from _lines(item, (*path, number), above)
-    elif isinstance(node, yaml.MappingNode):
-        seen = set()
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise _broken("a key must be text", key)
-            if key.value in seen:
-                raise _broken(f"{key.value!r} is given twice", key)
-            seen.add(key.value)
-            below = _lines(value, (*path, key.value), above)
-            next(below)  # the key's own line is the better one
-            yield (*path, key.value), key.start_mark.line + 1
-            yield from below
-
-
-def _broken(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
 
 def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
