@@ -64,6 +64,13 @@ class ProviderError(JudgeGymError):
     retry = True
 
 
+class SourceError(JudgeGymError):
+    """A source of evidence did not give what was asked; what came before is kept."""
+
+    status = 502
+    retry = True
+
+
 def unknown(what: str, value: object, choices: Iterable[str], where: str = "") -> str:
     """The sentence for a value that is not among the choices.
 

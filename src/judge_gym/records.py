@@ -129,30 +129,45 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Where and when evidence comes from."""
+    """Where and when evidence comes from, and the search that filled it."""
 
     country: str
     start: date | None = None
     end: date | None = None
+    search: str = ""
+    """Source and query in words; empty where files were loaded. Searches never mix."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One text to judge. Truth and metadata are for analysis; no prompt ever holds them."""
+    """One text to judge. Truth and metadata are for analysis; no prompt ever holds them.
+
+    A pair is a task with two responses to it, which a judge compares.
+    """
 
     title: str
     text: str
+    """Of a pair, the task that both responses answer."""
     url: str = ""
     date: str = ""
     source: str = ""
     truth: int | str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: int = 0
+    responses: tuple[str, ...] = ()
+    """Two for a pair, none otherwise."""
+
+    @property
+    def body(self) -> str:
+        """All that a judge can read of it, as one text; a pair is a JSON list."""
+        if not self.responses:
+            return self.text
+        return json.dumps([self.text, *self.responses], ensure_ascii=False)
 
     @cached_property
     def hash(self) -> str:
-        """The identity of the raw text."""
-        return content_hash(self.text)
+        """The identity of the raw text, whatever the view."""
+        return content_hash(self.body)
 
 
 @dataclass(frozen=True, slots=True)
