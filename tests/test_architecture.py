@@ -19,7 +19,9 @@ analysis
 triage
 models store sources suites
 engine
+gathering
 preparing
+library
 calibrate
 lab
 mcp web

@@ -152,7 +152,7 @@ def test_experiments_are_listed_by_type_and_exported_alone_and_together(
 @pytest.mark.parametrize(
     ("changes", "fault", "says"),
     [
-        ({"window_id": 99}, ConflictError, "99"),
+        ({"window_id": 99}, NotFoundError, "99"),
         ({"config": {"scaleSize": 27}}, DesignError, "rubric.scale"),
         ({"config": {"scaleSize": 1}}, DesignError, "rubric.scale"),
         ({"config": {"scoringMethod": "telepathy"}}, DesignError, "structured-json"),
@@ -194,7 +194,7 @@ def test_windows_and_what_is_not_there_are_checked(lab: Lab, tmp_path: Path) -> 
             verb("nobody")
 
 
-def test_a_window_holds_what_was_loaded_last_whatever_has_been_run_since(
+def test_an_experiment_judges_what_its_window_held_when_it_was_made(
     lab: Lab, window: int, tmp_path: Path
 ) -> None:
     create(lab, window, "old")
@@ -204,7 +204,7 @@ def test_a_window_holds_what_was_loaded_last_whatever_has_been_run_since(
     assert set(lab.samples("old")["evidence_title"]) == {"T0", "T1", "T2"}
     create(lab, window, "new")
     lab.run("new", samples=1)
-    assert set(lab.samples("new")["evidence_title"]) == {"late"}
+    assert set(lab.samples("new")["evidence_title"]) == {"T0", "T1", "T2", "late"}
 
 
 # --- tidy rows -----------------------------------------------------------------------------------

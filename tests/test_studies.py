@@ -16,6 +16,7 @@ from judge_gym.axes import Design
 from judge_gym.errors import DesignError
 from judge_gym.models import Registry
 from judge_gym.preparing import prepare_file
+from judge_gym.store import Store
 from judge_gym.records import Evidence, NominalRubric, OrdinalRubric, Pool, RubricStage, Window
 from judge_gym.studies import Experiment, Study, Sweep, Task, experiments, points, read_study
 
@@ -623,14 +624,14 @@ def test_a_knob_that_no_task_can_use_is_refused(changes: dict[str, Any], knob: s
 
 @pytest.mark.parametrize("section", ["design", "vary"])
 def test_the_refusal_of_an_idle_knob_names_file_and_line(
-    section: str, write_study: Callable[..., Path]
+    section: str, write_study: Callable[..., Path], store: Store
 ) -> None:
     levels: Any = {"design": "given", "vary": ["given", "both"]}[section]
     path = write_study(**{section: {"presentation.pair_order": levels}})
     lines = path.read_text().splitlines()
     line = next(n for n, text in enumerate(lines, 1) if "pair_order" in text)
     with pytest.raises(DesignError) as refused:
-        prepare_file(path, Registry(), {})
+        prepare_file(path, Registry(), store, {})
     assert refused.value.message.startswith(f"{path}:{line}: "), refused.value.message
 
 

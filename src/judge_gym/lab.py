@@ -1,49 +1,55 @@
 """Lab: the verbs that every face calls. It joins the rooms."""
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import yaml
+
 from judge_gym.axes import Design
 from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Plan, Result, Tally, Workflow, makers
 from judge_gym.errors import ConflictError, DesignError, unknown
-from judge_gym.models import Registry
+from judge_gym.library import Library
 from judge_gym.preparing import (
     STUDY_SUFFIXES,
     Prepared,
     prepare_file,
+    prepare_study,
     prepare_tags,
     read_file,
     wanted_of,
 )
-from judge_gym.records import Pool, TaskType, Window
-from judge_gym.sources import load_files
+from judge_gym.records import Pool, TaskType
+from judge_gym.sources import Watch, load_rubric
 from judge_gym.store import Progress, Run, Store
 from judge_gym.studies import (
     Experiment,
     Task,
     read_knobs,
+    read_study,
     read_truth,
     refuse_roles,
     settle,
+    with_rubric,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from judge_gym.analysis.pairs import JudgedPair
     from judge_gym.analysis.report import Report
 
-Watch = Callable[[Sequence[Tally]], None]
+WatchTallies = Callable[[Sequence[Tally]], None]
 
 
-class Lab:
-    """A laboratory: one database, and the verbs over it."""
+class Lab(Library):
+    """A laboratory: a library of evidence, and the verbs that put it before judges."""
 
     def __init__(self, store: Store, *, concurrency: int = 64) -> None:
-        self.store = store
-        self.models = Registry()
+        super().__init__(store)
         self.engine = Engine(store, self.models, concurrency=concurrency)
 
     @classmethod
@@ -69,7 +75,7 @@ class Lab:
         """A study file, a study's name or a tag, with all that it needs; writes nothing."""
         path = Path(target)
         if path.suffix in STUDY_SUFFIXES:
-            return prepare_file(path, self.models, overrides or {})
+            return prepare_file(path, self.models, self.store, overrides or {})
         if overrides:
             raise DesignError("--set changes a study file's base design; a tag has its design")
         return prepare_tags(str(target), self.store, self.models)
@@ -102,7 +108,7 @@ class Lab:
 
     def run(
         self,
-        target: str | Path,
+        target: str | Path | Prepared,
         *,
         overrides: Mapping[str, Any] | None = None,
         series: str | None = None,
@@ -110,12 +116,14 @@ class Lab:
         workflows: Collection[Workflow] = WORKFLOWS,
         samples: int | None = None,
         rivals: Sequence[str] = (),
-        watch: Watch = lambda tallies: None,
+        watch: WatchTallies = lambda tallies: None,
+        allow_private: bool = False,
+        collecting: Watch = lambda done, wanted: None,
     ) -> Result:
         """Carry out a study or experiments; what is there already is neither paid nor made again.
 
         Args:
-            target: a study file, a study's name or an experiment's tag.
+            target: a study file, a study's name or an experiment's tag, or what was prepared.
             overrides: knobs over those of the study file's base design.
             series: draw scores and probes afresh under this name; by default the study's seed.
             new_run: supersede the active runs; the ledger still answers what was asked before.
@@ -123,8 +131,13 @@ class Lab:
             samples: replicates per cell, in the place of the study's.
             rivals: authors whose rubrics are to be used beside the study's.
             watch: called with the tallies before the work begins.
+            allow_private: evidence may be fetched from the user's own network.
+            collecting: told about the search for evidence that a study asks for.
         """
-        prepared = self.prepare(target, overrides=overrides)
+        if not isinstance(target, Prepared):
+            self._collect_missing(Path(target), allow_private, collecting)
+            target = self.prepare(target, overrides=overrides)
+        prepared = target
         wanted, notes = wanted_of(prepared, self.models, samples=samples, rivals=rivals)
         if set(workflows) == {"swap"} and not any(asked.rivals for asked in wanted.values()):
             raise DesignError("no swap is asked for; set swap: all, or name an author with --from")
@@ -151,34 +164,25 @@ class Lab:
             execution = self.engine.execute(runs, workflows, budget=prepared.budget, watch=watch)
         return execution.result(prepared.study, [*prepared.warnings, *notes])
 
+    def _collect_missing(self, path: Path, allow_private: bool, watch: Watch) -> None:
+        """Search for the evidence of a study that was never collected; once, so that it stays."""
+        if path.suffix in STUDY_SUFFIXES:
+            made = self.collect_study(path, allow_private=allow_private, watch=watch)
+            for gathered in made.values():
+                gathered.refuse_fault()
+                if gathered.found.interrupted:
+                    raise KeyboardInterrupt
+
     def _save(self, study: str, experiment: Experiment) -> Experiment:
         """Give an experiment and what it stands on their rows."""
         task = experiment.task
-        pool = self.store.materials.save_pool(task.pool)
+        pool = self.store.evidence.save_pool(task.pool)
         rubric = self.store.materials.save_given_rubric(task.rubric) if task.rubric else None
         saved = replace(experiment, task=replace(task, pool=pool, rubric=rubric))
         self.store.runs.save_experiment(saved, study)
         return saved
 
     # --- the blueprint's main --------------------------------------------------------------------
-
-    def create_window(self, start_date: str, end_date: str, country: str) -> int:
-        """A window for evidence."""
-        from datetime import date
-
-        try:
-            window = Window(country, date.fromisoformat(start_date), date.fromisoformat(end_date))
-        except ValueError as fault:
-            raise DesignError(f"a date is YYYY-MM-DD: {fault}") from fault
-        return self.store.materials.save_window(window)
-
-    def load_evidence(
-        self, window_id: int, files: str | Sequence[str], *, folder: Path = Path()
-    ) -> int:
-        """Load files into a window; how many texts it then holds."""
-        window = self.store.materials.find_window(window_id)
-        pool = self.store.materials.load_pool(Pool(load_files(files, folder).items, window))
-        return len(pool.items)
 
     def create_experiment(
         self,
@@ -193,25 +197,44 @@ class Lab:
         seed: int = 0,
     ) -> str:
         """One point of the design space, on the evidence that its window holds now."""
-        pool = self.store.materials.newest_pool(window_id)
-        if pool is None:
+        window = self.store.evidence.find_window(window_id)
+        pool = Pool(self.store.evidence.window_items(window_id), window)
+        if not pool.items:
             raise ConflictError(
                 f"the window {window_id} holds no evidence for {concept!r}; load it first"
             )
         knobs = read_knobs(config, resolve=self.models.resolve)
         if task_type not in get_args(TaskType):
             raise DesignError(unknown("task type", task_type, get_args(TaskType)))
-        if task_type == "benchmark":
-            raise DesignError("a benchmark needs its rubric; describe it in a study file")
         truth = read_truth(ground_truth) if ground_truth else None
         task = Task(task_type, concept, f"window-{window_id}", pool, truth=truth)
-        design, _ = settle(task, {**knobs, "judge.model": self.models.resolve(model_id)})
-        refuse_roles([design.judge.model], task, design)
+        chosen = {**knobs, "judge.model": self.models.resolve(model_id)}
+        if task_type == "benchmark":  # its rubric is loaded next
+            chosen["rubric.author"] = "provided"
+        design, _ = settle(task, chosen)
+        if task_type != "benchmark":
+            refuse_roles([design.judge.model], task, design)
         if any(row["tag"] == experiment_tag for row in self.store.queries.tags()):
             raise ConflictError(f"there is an experiment {experiment_tag!r} already")
-        experiment = Experiment(experiment_tag, task, design, seed)
-        self.store.runs.save_experiment(experiment, "")
-        return experiment.digest
+        return self._save("", Experiment(experiment_tag, task, design, seed)).digest
+
+    def load_benchmark_rubric(self, experiment_tag: str, rubric_path: str | Path) -> str:
+        """Give a benchmark its rubric, and its known answers their stages; its new digest.
+
+        Nobody criticises a given rubric: its quality is null.
+        """
+        experiment, study = self.store.runs.find_experiment(experiment_tag)
+        if experiment.task.type != "benchmark":
+            raise DesignError(f"{experiment_tag} is no benchmark: its judge writes the rubric")
+        rubric = load_rubric(Path(rubric_path), experiment.task.concept, experiment.task.country)
+        task = with_rubric(experiment.task, rubric)
+        design, _ = settle(task, experiment.design.chosen())
+        saved = self._save(study, replace(experiment, task=task, design=design))
+        if experiment.task.rubric is None and saved.digest != experiment.digest:
+            # The experiment without a rubric was never run; its name now means this one.
+            old = f"{experiment_tag}@{experiment.digest[:8]}"
+            self.store.runs.delete_experiment(old, ledger=False)
+        return saved.digest
 
     def start_evidence_pipeline(self, experiment_tag: str) -> Result:
         """W1: make the views that an experiment's judge reads."""
@@ -232,6 +255,56 @@ class Lab:
     def start_probing_trial(self, experiment_tag: str) -> Result:
         """W5: probe every scored sample."""
         return self.run(experiment_tag, workflows=["probe"])
+
+    # --- benchmarks ------------------------------------------------------------------------------
+
+    def prepare_benchmark(
+        self, path: Path, judges: Sequence[str], *, overrides: Mapping[str, Any] | None = None
+    ) -> Prepared:
+        """A study of judges on a benchmark: a folder, or JudgeBench's pairs as published."""
+        kind = "benchmark" if path.is_dir() else "judgebench"
+        name = re.sub(r"[^\w.-]+", "-", path.resolve().stem)
+        study: dict[str, Any] = {
+            "study": f"{kind}-{name}",
+            "samples": 1,
+            "evidence": {name: {kind: str(path.resolve())}},
+            "tasks": [{"type": "benchmark", "evidence": name}],
+            "judges": list(judges),
+            "probe": False,
+        }
+        text = yaml.safe_dump(study, sort_keys=False)
+        given = overrides or {}
+        checked = read_study(text, str(path), resolve=self.models.resolve, overrides=given)
+        return prepare_study(checked, text, Path(), self.models, self.store, given)
+
+    def judged_pairs(self, prepared: Prepared) -> dict[str, tuple["JudgedPair", ...]]:
+        """What judges decided on a benchmark's pairs, by judge; items by their published id."""
+        from judge_gym.analysis.pairs import pairs_of
+
+        tags = [made.tag for made in prepared.sweep.experiments]
+        frame = self.samples(*tags)
+        about = {
+            item.hash: item.metadata
+            for made in prepared.sweep.experiments
+            for item in made.task.pool.items
+        }
+        known = {item.id: about.get(item.hash, {}) for item in self.store.evidence.all_evidence()}
+        frame = frame.assign(
+            category=[str(known[id].get("category", "")) for id in frame["evidence"]],
+            evidence=[str(known[id].get("id", id)) for id in frame["evidence"]],
+        )
+        return {
+            str(judge): pairs_of(part[part["series"] == part["series"].iloc[-1]])
+            for judge, part in frame.groupby("judge.model", sort=False)
+        }
+
+    def known_answers(self, prepared: Prepared) -> "pd.DataFrame":
+        """The share of verdicts on the right stage, by judge, with how many carry none."""
+        from judge_gym.analysis.endpoints import JUDGE, accuracy, status_rates
+
+        frame = self.samples(*(made.tag for made in prepared.sweep.experiments))
+        rates = status_rates(frame, [JUDGE])[[JUDGE, "n", "scored"]]
+        return rates.merge(accuracy(frame, [JUDGE]), on=JUDGE, how="left")
 
     # --- the blueprint's data --------------------------------------------------------------------
 

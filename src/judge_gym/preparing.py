@@ -6,17 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from judge_gym.axes import expand
-from judge_gym.errors import DesignError, NotFoundError
+from judge_gym.errors import ConflictError, DesignError, NotFoundError
+from judge_gym.gathering import collected, window_of
 from judge_gym.models import Registry
 from judge_gym.records import Pool, Window
-from judge_gym.sources import load_files, load_rubric
+from judge_gym.sources import judgebench, load_benchmark, load_files, load_rubric, vdem_truth
 from judge_gym.store import Store, Targets
 from judge_gym.studies import (
+    SEARCHES,
     BudgetSpec,
     Experiment,
     PoolSpec,
     Study,
     Sweep,
+    TaskSpec,
+    TruthSpec,
     experiments,
     read_study,
 )
@@ -39,26 +43,52 @@ class Prepared:
     warnings: tuple[str, ...]
 
 
-def prepare_file(path: Path, models: Registry, overrides: Mapping[str, Any]) -> Prepared:
+def prepare_file(
+    path: Path, models: Registry, store: Store, overrides: Mapping[str, Any]
+) -> Prepared:
     """A study file with its evidence and rubrics; they get their rows when it is run."""
     study = read_file(path, models, overrides)
+    text = path.read_text(encoding="utf-8")
+    return prepare_study(study, text, path.parent, models, store, overrides)
+
+
+def prepare_study(
+    study: Study,
+    text: str,
+    folder: Path,
+    models: Registry,
+    store: Store,
+    overrides: Mapping[str, Any],
+) -> Prepared:
+    """A study with its evidence and rubrics; paths begin at the folder."""
     warnings: list[str] = []
+    benchmarks = {
+        name: load_benchmark(folder / spec.benchmark)
+        if spec.benchmark is not None
+        else judgebench(folder / str(spec.judgebench))
+        for name, spec in study.evidence.items()
+        if spec.origin in ("benchmark", "judgebench")
+    }
     pools = {
-        name: _pool(name, spec, path.parent, warnings) for name, spec in study.evidence.items()
+        name: _numbered(Pool(benchmarks[name].items))
+        if name in benchmarks
+        else _pool(name, spec, folder, store, warnings)
+        for name, spec in study.evidence.items()
     }
     rubrics = {
-        task.rubric: load_rubric(path.parent / task.rubric, task.concept, "")
+        task.rubric: load_rubric(folder / task.rubric, task.concept, "")
         for task in study.tasks
         if task.rubric
     }
+    tasks = [_with_truth(task, pools[task.evidence], folder) for task in study.tasks]
+    study = study.model_copy(update={"tasks": tasks})
     shown = [knob for name, value in overrides.items() for knob in expand(name, value)]
-    sweep = experiments(study, pools, rubrics, shown=shown)
+    sweep = experiments(study, pools, rubrics, benchmarks=benchmarks, shown=shown)
     targets = {
         made.tag: Targets(study.samples, study.rivals(made.design), study.probe, study.tolerance)
         for made in sweep.experiments
     }
     warnings += [*_kin(study, sweep, models), *_simulated(study.judges, models)]
-    text = path.read_text(encoding="utf-8")
     return Prepared(study.study, sweep, targets, study.budget, text, tuple(warnings))
 
 
@@ -77,6 +107,8 @@ def prepare_tags(target: str, store: Store, models: Registry) -> Prepared:
     named: dict[str, Experiment] = {}
     for row in rows:
         experiment, _ = store.runs.find_experiment(row["tag"])
+        if experiment.task.rubric is None and experiment.design.rubric.author == "provided":
+            raise ConflictError(f"{experiment.tag} has no rubric yet; load its file first")
         named.setdefault(experiment.digest, experiment)
     targets = {made.tag: store.runs.targets(made) or USUAL for made in named.values()}
     judges = dict.fromkeys(made.design.judge.model for made in named.values())
@@ -110,15 +142,57 @@ def wanted_of(
     return wanted, notes
 
 
-def _pool(name: str, spec: PoolSpec, folder: Path, warnings: list[str]) -> Pool:
-    loaded = load_files(spec.files, folder)
-    if loaded.duplicates:
-        warnings.append(f"evidence {name!r}: {loaded.duplicates} duplicate texts were left out")
-    given = spec.window
-    window = Window(given.country, given.start, given.end) if given else None
-    # A plan tells items apart before they have rows.
-    items = tuple(replace(item, id=-number) for number, item in enumerate(loaded.items, 1))
+def _pool(name: str, spec: PoolSpec, folder: Path, store: Store, warnings: list[str]) -> Pool:
+    """The evidence of a study's pool: from files now, else as the lab holds it."""
+    if spec.pool is not None:
+        return store.evidence.find_named_pool(spec.pool)
+    window = window_of(spec)
+    if spec.files is not None:
+        found = load_files(spec.files, folder, window)
+        left_out = [f"{count} {reason}" for reason, count in found.dropped.items()]
+        if not found.items:
+            raise DesignError(f"evidence {name!r}: nothing is left of it: {', '.join(left_out)}")
+        if left_out:
+            warnings.append(f"evidence {name!r}: left out {', '.join(left_out)}")
+        warnings += [f"evidence {name!r}: {note}" for note in found.notes]
+        return _numbered(Pool(found.items, window))
+    assert window is not None, "checked with the study"
+    searched = spec.origin in SEARCHES
+    id = collected(store, window) if searched else store.evidence.window_id(window)
+    items = store.evidence.window_items(id) if id else ()
+    if not items:
+        what = "was found" if id else "has been collected yet"
+        how = "STUDY" if searched else f"FILES --country {window.country!r} --start ... --end ..."
+        raise ConflictError(
+            f"evidence {name!r}: nothing {what} for {_words(window)}; collect it with: "
+            f"judge-gym evidence add {how}"
+        )
     return Pool(items, window)
+
+
+def _words(window: Window) -> str:
+    dates = f" from {window.start}" * bool(window.start) + f" to {window.end}" * bool(window.end)
+    return f"{window.country}{dates}" + f" ({window.search})" * bool(window.search)
+
+
+def _numbered(pool: Pool) -> Pool:
+    """A plan tells items apart before they have rows."""
+    numbered = enumerate(pool.items, 1)
+    return replace(pool, items=tuple(replace(item, id=-number) for number, item in numbered))
+
+
+def _with_truth(task: TaskSpec, pool: Pool, folder: Path) -> TaskSpec:
+    """The task with its reference value from V-Dem's table, where it names one."""
+    if task.truth is None or task.truth.vdem is None:
+        return task
+    window, truth = pool.window, task.truth
+    country = truth.country or (window.country if window else "")
+    year = truth.year or (window.start.year if window and window.start else None)
+    if year is None:
+        raise DesignError(f"the truth of {task.concept!r} needs a year: truth: {{year: 2024}}")
+    found = vdem_truth(folder / str(truth.vdem), country, year, truth.index)
+    given = {**found, "direction": truth.direction or found["direction"]}
+    return task.model_copy(update={"truth": TruthSpec(**given)})
 
 
 def _simulated(judges: Iterable[str], models: Registry) -> list[str]:

@@ -178,6 +178,8 @@ class View:
     text: str | None
     status: Status
     call_id: int | None = None
+    checks: Mapping[str, Any] | None = None
+    """How far it keeps to its source; None where there is no text."""
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,11 @@ class Pool:
     def hash(self) -> str:
         """The identity of the texts in their order."""
         return digest([item.hash for item in self.items])
+
+    @cached_property
+    def paired(self) -> bool:
+        """Whether its items are pairs."""
+        return any(item.responses for item in self.items)
 
 
 # --- rubrics -------------------------------------------------------------------------------------
@@ -283,6 +290,19 @@ def provided_rubric(data: Any, concept: str, country: str) -> OrdinalRubric | No
 
 
 @dataclass(frozen=True, slots=True)
+class Benchmark:
+    """Items with known answers, the rubric that they are judged by, and how to ask."""
+
+    name: str
+    concept: str
+    items: tuple[Evidence, ...]
+    rubric: Rubric
+    description: str = ""
+    design: Mapping[str, Any] = field(default_factory=dict)
+    """Knobs that this benchmark puts in the place of their defaults; a study overrules them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Critique:
     """A critic's scores of a rubric; null where the critic's answer could not be read."""
 
@@ -320,6 +340,14 @@ class Display:
         """
         stage_of = dict(zip(self.labels, self.stages, strict=True))
         return tuple(sorted(stage_of[label] for label in labels))
+
+    def flipped(self) -> "Display":
+        """The display of a pair shown in reverse: first and second change places.
+
+        >>> Display(("C", "A", "B"), (2, 3, 1)).flipped().stages
+        (1, 3, 2)
+        """
+        return Display(self.labels, tuple({1: 2, 2: 1}.get(stage, stage) for stage in self.stages))
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,7 +183,7 @@ def _add_a_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_adds:
     (versions / "9000_next.py").write_text(
         f'revision = "9000"\ndown_revision = "{HEAD}"\nonly_adds = {only_adds}\n'
         "from alembic import op\nimport sqlalchemy as sa\n"
-        'def upgrade():\n    op.create_table("labels", sa.Column("id", sa.Integer))\n'
+        'def upgrade():\n    op.create_table("later", sa.Column("id", sa.Integer))\n'
     )
 
     def with_one_more() -> Any:

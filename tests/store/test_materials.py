@@ -79,12 +79,12 @@ def fresh(template: Path) -> Iterator[Store]:
 
 def test_a_window_is_one_row_and_comes_back_as_it_was(store: Store) -> None:
     windows = [VALDORIA, Window("Valdoria"), replace(VALDORIA, country="Norvessa")]
-    ids = [store.materials.save_window(w) for w in (*windows, *windows)]
+    ids = [store.evidence.save_window(w) for w in (*windows, *windows)]
     assert ids[:3] == ids[3:]
     assert len(set(ids)) == 3
-    assert [store.materials.find_window(id) for id in ids[:3]] == windows
+    assert [store.evidence.find_window(id) for id in ids[:3]] == windows
     with pytest.raises(NotFoundError, match="99"):
-        store.materials.find_window(99)
+        store.evidence.find_window(99)
 
 
 @pytest.mark.parametrize("window", [VALDORIA, None])
@@ -94,8 +94,8 @@ def test_a_pool_comes_back_as_it_was(store: Store, window: Window | None) -> Non
         replace(ITEMS[0], truth="Stormy"),
         replace(ITEMS[1], truth=None),
     )
-    saved = store.materials.save_pool(Pool(items, window))
-    assert store.materials.find_pool(saved.id) == saved
+    saved = store.evidence.save_pool(Pool(items, window))
+    assert store.evidence.find_pool(saved.id) == saved
     assert [replace(item, id=0) for item in saved.items] == list(items)
 
 
@@ -107,36 +107,24 @@ def test_pools_are_told_apart_by_order_window_and_truth_but_share_their_texts(st
         Pool(ITEMS, None),
         Pool(tuple(replace(item, truth=1) for item in ITEMS), VALDORIA),
     ]
-    ids = [store.materials.save_pool(pool).id for pool in (*pools, *pools)]
+    ids = [store.evidence.save_pool(pool).id for pool in (*pools, *pools)]
     assert ids[:5] == ids[5:]
     assert len(set(ids)) == 5
     assert len(rows(store, t.evidence)) == len(rows(store, t.texts)) == len(ITEMS)
     assert len(rows(store, t.pool_items)) == 4 * len(ITEMS) + 3
 
 
-def test_the_newest_pool_of_a_window_is_the_one_that_was_loaded_last(store: Store) -> None:
-    window_id = store.materials.save_window(VALDORIA)
-    assert store.materials.newest_pool(window_id) is None
-    first, second = Pool(ITEMS[:2], VALDORIA), Pool(ITEMS[2:], VALDORIA)
-    for loaded, older in ((first, first), (second, first), (first, second)):
-        store.materials.load_pool(loaded)
-        store.materials.save_pool(older)  # to run an experiment on it is not to load it
-        newest = store.materials.newest_pool(window_id)
-        assert newest is not None
-        assert newest.hash == loaded.hash
-
-
 # --- views, rubrics, critiques -------------------------------------------------------------------
 
 
 def test_views_are_found_by_their_maker_and_only_where_there_is_a_text(store: Store) -> None:
-    pool = store.materials.save_pool(Pool(ITEMS))
+    pool = store.evidence.save_pool(Pool(ITEMS))
     made = [View(pool.items[0], "short 0", "scored", call(store, 0))]
     made += [View(pool.items[1], None, "refused", call(store, 1))]
     store.materials.save_views("maker", "sim:editor", made)
     assert store.materials.find_views("maker", pool) == {pool.items[0].id: "short 0"}
     assert store.materials.find_views("another maker", pool) == {}
-    other = store.materials.save_pool(Pool(ITEMS[1:]))
+    other = store.evidence.save_pool(Pool(ITEMS[1:]))
     assert store.materials.find_views("maker", other) == {}
 
 
@@ -199,7 +187,7 @@ def test_pools_saved_in_any_order_any_number_of_times_give_the_same_rows(
 ) -> None:
     with fresh(template) as store:
         for start, size in order:
-            store.materials.save_pool(Pool(ITEMS[start : start + size], VALDORIA))
+            store.evidence.save_pool(Pool(ITEMS[start : start + size], VALDORIA))
         of = {row["id"]: row for row in rows(store, t.evidence)}
         hash_of = {row["id"]: row["hash"] for row in rows(store, t.pools)}
         members = {
@@ -228,7 +216,7 @@ def test_views_and_critiques_saved_in_any_order_give_the_same_rows(
 ) -> None:
     """Items 0 and 1 fail once and succeed once; item 2 only ever fails."""
     with fresh(template) as store:
-        pool = store.materials.save_pool(Pool(ITEMS))
+        pool = store.evidence.save_pool(Pool(ITEMS))
         calls = [call(store, n) for n in range(3)]
         rubrics = [
             replace(OrdinalRubric(STAGES, "sim:x", f"c{n}", ""), id=save_rubric_of(store, n))

@@ -46,7 +46,7 @@ def experiment(
     store: Store, tag: str = "study/a", study: str = "study", type: TaskType = "ecc", **knobs: Any
 ) -> Experiment:
     items = (Evidence("T0", "Text 0", truth=2), Evidence("T1", "Text 1"))
-    task = Task(type, "fascism", "here", store.materials.save_pool(Pool(items)), dose=1.0)
+    task = Task(type, "fascism", "here", store.evidence.save_pool(Pool(items)), dose=1.0)
     chosen = {name.replace("__", "."): level for name, level in knobs.items()}
     made = Experiment(tag, task, Design.of({"judge.model": "sim:strict", **chosen}), 3)
     store.runs.save_experiment(made, study)

@@ -46,7 +46,7 @@ def experiment(
 ) -> Experiment:
     """A saved experiment."""
     items = tuple(Evidence(f"T{n}", f"Text {n}", truth=n) for n in range(2))
-    pool = store.materials.save_pool(Pool(items, Window("Valdoria")))
+    pool = store.evidence.save_pool(Pool(items, Window("Valdoria")))
     rubric = store.materials.save_given_rubric(given) if given else None
     task = Task("ecc", "fascism", "here", pool, rubric, dose=1.5, truth={"source": "index"})
     chosen = {name.replace("__", "."): level for name, level in knobs.items()}
@@ -114,7 +114,7 @@ def test_truth_and_dose_are_annotations_that_may_change_under_the_same_experimen
 def test_a_corrected_truth_of_an_item_reaches_the_experiment(store: Store) -> None:
     made = experiment(store)
     corrected = tuple(replace(item, truth=9) for item in made.task.pool.items)
-    pool = store.materials.save_pool(replace(made.task.pool, items=corrected))
+    pool = store.evidence.save_pool(replace(made.task.pool, items=corrected))
     again = replace(made, task=replace(made.task, pool=pool))
     assert again.digest == made.digest
     store.runs.save_experiment(again, "study")

@@ -3,7 +3,7 @@
 import json
 import sys
 
-from judge_gym.errors import BudgetError, JudgeGymError
+from judge_gym.errors import BudgetError, JudgeGymError, SourceError
 
 __all__ = ["main"]
 
@@ -14,7 +14,13 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command; errors that the user can mend are shown without a traceback."""
     from typer import Abort, Exit
 
-    from judge_gym.cli import study, upkeep, workflows  # noqa: F401  (they add their verbs)
+    from judge_gym.cli import (  # noqa: F401  (they add their verbs)
+        benchmark,
+        evidence,
+        study,
+        upkeep,
+        workflows,
+    )
     from judge_gym.cli.app import app
 
     words = sys.argv[1:] if arguments is None else arguments
@@ -23,7 +29,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(code if isinstance(code, int) else 0)
     except JudgeGymError as fault:
         _complain(fault.kind, fault.message, fault.choices, "--json" in words)
-        sys.exit(STOPPED if isinstance(fault, BudgetError) else BAD_INPUT)
+        codes = {BudgetError: STOPPED, SourceError: FAILED}
+        sys.exit(codes.get(type(fault), BAD_INPUT))
     except Exit as fault:
         sys.exit(fault.exit_code)
     except (KeyboardInterrupt, Abort):

@@ -4,13 +4,15 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from judge_gym.engine import WORKFLOWS, Tally
 
@@ -59,6 +61,41 @@ def table(
     for row in rows:
         shown.add_row(*(cell(value) for value in row.values()))
     out.print(shown)
+
+
+def side_by_side(columns: Mapping[str, str]) -> None:
+    """Texts beside each other, for comparison."""
+    shown = Table(box=SIMPLE_HEAD, padding=(0, 1))
+    for name in columns:
+        shown.add_column(name, ratio=1, overflow="fold")
+    shown.add_row(*columns.values())
+    out.print(shown)
+
+
+@contextmanager
+def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Shows how many are done of how many, at what rate, and the time left."""
+    if quiet:
+        yield lambda done, wanted: None
+        return
+    started = spoke = time.monotonic()
+    live = Live(console=err, refresh_per_second=4, transient=True) if err.is_terminal else None
+
+    def line(done: int, wanted: int) -> str:
+        elapsed = max(1e-6, time.monotonic() - started)
+        left = duration(elapsed * (wanted - done) / done) if done else "?"
+        return f"{what} {done:,}/{wanted:,} | {done / elapsed:.1f}/s | {left} left"
+
+    def watch(done: int, wanted: int) -> None:
+        nonlocal spoke
+        if live is not None:
+            live.update(Text(line(done, wanted)))
+        elif time.monotonic() - spoke > QUIET_SECONDS:
+            spoke = time.monotonic()
+            print(line(done, wanted), file=sys.stderr, flush=True)
+
+    with live or nullcontext():
+        yield watch
 
 
 def cell(value: Any) -> str:
@@ -133,9 +170,6 @@ class Watcher:
             thread.join()
 
     def _live(self) -> None:
-        from rich.live import Live
-        from rich.text import Text
-
         with Live(console=err, refresh_per_second=4, transient=True) as live:
             while not self._over.wait(0.25):
                 live.update(Text(self.line()))

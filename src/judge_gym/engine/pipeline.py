@@ -80,8 +80,9 @@ def score_targets(
 ) -> Iterator[ScoreTarget]:
     """Every verdict that a run wants under one rubric, replicate by replicate."""
     items = [item for item in run.experiment.task.pool.items if item.id in texts]
-    for replicate, item in itertools.product(range(run.samples), items):
-        yield ScoreTarget(rubric, item, texts[item.id], replicate, is_swap)
+    orders = run.experiment.orders
+    for replicate, item, flipped in itertools.product(range(run.samples), items, orders):
+        yield ScoreTarget(rubric, item, texts[item.id], replicate, is_swap, flipped)
 
 
 @dataclass(slots=True)
@@ -112,12 +113,11 @@ class Pipeline:
     def announce(self) -> None:
         """Say how much there is to do, as far as it is known before it is done."""
         own, rivals = rubric_authors(self.run)
-        cells = len(self.run.experiment.task.pool.items) * self.run.samples
+        experiment = self.run.experiment
+        cells = len(experiment.task.pool.items) * self.run.samples * len(experiment.orders)
         scores, swaps = max(1, len(own)) * cells, len(rivals) * cells
         wanted = {
-            "evidence": len(self.run.experiment.task.pool.items)
-            if makers(self.run.experiment)[0]
-            else 0,
+            "evidence": len(experiment.task.pool.items) if makers(experiment)[0] else 0,
             "rubric": len(own),
             "score": scores,
             "swap": swaps,

@@ -1,53 +1,66 @@
-"""Evidence and rubrics from files: `.jsonl` with an item a line, `.md` and `.txt` with one each."""
+"""Evidence and rubrics from files: a folder, a glob, or a list of them.
 
+`.md`, `.txt` and `.html` hold one item each; `.jsonl` and `.csv` one a line, `.json` one or a list.
+"""
+
+import csv
 import glob
+import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from judge_gym.errors import DesignError, unknown
-from judge_gym.records import Evidence, Rubric, provided_rubric
+from judge_gym.records import Evidence, Rubric, Window, provided_rubric
+from judge_gym.sources.articles import article
+from judge_gym.sources.collecting import Collected
+from judge_gym.sources.sifting import sift
 
-FIELDS = ("title", "text", "url", "date", "source", "truth", "metadata")
-SUFFIXES = (".jsonl", ".md", ".txt")
+FIELDS = ("title", "text", "responses", "url", "date", "source", "truth", "metadata")
+Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """What files held."""
+class FileSource:
+    """Files that a user chose. What they say of themselves counts: near-duplicates are kept."""
 
-    items: tuple[Evidence, ...]
-    duplicates: int
-    """Items whose text or address was there already; they are left out."""
+    patterns: Sequence[str]
+    folder: Path = Path()
+    known: Sequence[Evidence] = ()
+
+    def search(self, window: Window | None, query: str = "", limit: int = 0) -> Collected:
+        """The evidence in the files, in the order of patterns and names; 0 is no limit."""
+        items = [item for path in self._paths() for item in _some(path)]
+        found = sift(items, window, query=query, searched=False, known=self.known)
+        return replace(found, items=found.items[:limit]) if limit else found
+
+    def _paths(self) -> Iterator[Path]:
+        for pattern in self.patterns:
+            named = self.folder / pattern
+            if named.is_dir():
+                found = [path for path in sorted(named.rglob("*")) if path.suffix in READERS]
+            else:
+                matches = sorted(glob.glob(pattern, root_dir=self.folder, recursive=True))
+                found = [self.folder / path for path in matches]
+            paths = [path for path in found if path.is_file()]
+            if not paths:
+                kinds = f"; a file is {', '.join(READERS)}" if named.is_dir() else ""
+                raise DesignError(f"no file matches {pattern!r} in {self.folder.resolve()}{kinds}")
+            yield from paths
 
 
-def load_files(patterns: str | Sequence[str], folder: Path) -> Loaded:
-    """The evidence in files, in the order of their names; a text and an address stand once."""
-    items: dict[str, Evidence] = {}
-    addresses: set[str] = set()
-    read = 0
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        found = sorted(glob.glob(pattern, root_dir=folder, recursive=True))
-        paths = [folder / path for path in found if (folder / path).is_file()]
-        if not paths:
-            hint = (
-                f"; a folder needs a pattern: {pattern}/*.md" if (folder / pattern).is_dir() else ""
-            )
-            raise DesignError(f"no file matches {pattern!r} in {folder.resolve()}{hint}")
-        for path in paths:
-            before = read
-            for item in _items(path):
-                read += 1
-                if item.url not in addresses:
-                    items.setdefault(item.hash, item)
-                    addresses |= {item.url} - {""}
-            if read == before:
-                raise DesignError(f"{path} holds no evidence")
-    return Loaded(tuple(items.values()), read - len(items))
+def load_files(
+    patterns: str | Sequence[str], folder: Path, window: Window | None = None
+) -> Collected:
+    """The evidence in files; a text and an address stand once."""
+    listed = [patterns] if isinstance(patterns, str) else patterns
+    return FileSource(listed, folder).search(window)
 
 
 def load_rubric(path: Path, concept: str, country: str) -> Rubric:
@@ -60,15 +73,47 @@ def load_rubric(path: Path, concept: str, country: str) -> Rubric:
         raise DesignError(f"{path}: {fault.message}", choices=fault.choices) from fault
 
 
-def _items(path: Path) -> Iterator[Evidence]:
-    if path.suffix not in SUFFIXES:
-        raise DesignError(unknown("kind of file", path.name, SUFFIXES), choices=SUFFIXES)
+def read_items(path: Path) -> tuple[Evidence, ...]:
+    """The items of one file, as they stand there."""
+    return tuple(_some(path))
+
+
+def _some(path: Path) -> list[Evidence]:
+    if path.suffix not in READERS:
+        raise DesignError(unknown("kind of file", path.name, READERS), choices=READERS)
+    items = list(READERS[path.suffix](path))
+    if not items:
+        raise DesignError(f"{path} holds no evidence")
+    return items
+
+
+def _text(path: Path) -> Iterator[Evidence]:
     text = _read(path)
-    if path.suffix != ".jsonl":
-        if text.strip():
-            yield _evidence(*_front_matter(text, path), where=str(path), title=path.stem)
-        return
-    for number, line in enumerate(text.split("\n"), 1):
+    if text.strip():
+        fields, body = _front_matter(text, path)
+        yield _evidence({**fields, "text": body}, where=str(path), title=path.stem)
+
+
+def _html(path: Path) -> Iterator[Evidence]:
+    found = article(_bytes(path))
+    if found is None:
+        raise DesignError(f"{path} holds no article text")
+    yield replace(found, title=found.title or path.stem)
+
+
+def _json(path: Path) -> Iterator[Evidence]:
+    try:
+        data = json.loads(_read(path))
+    except json.JSONDecodeError as fault:
+        raise DesignError(f"{path}:{fault.lineno}: broken JSON: {fault.msg}") from fault
+    rows = data if isinstance(data, list) else [data]
+    for number, row in enumerate(rows, 1):
+        where = f"{path}: item {number}" if isinstance(data, list) else str(path)
+        yield _evidence(row, where=where, title=f"{path.stem} {number}")
+
+
+def _jsonl(path: Path) -> Iterator[Evidence]:
+    for number, line in enumerate(_read(path).split("\n"), 1):
         if not line.strip():
             continue
         where = f"{path}:{number}"
@@ -76,12 +121,51 @@ def _items(path: Path) -> Iterator[Evidence]:
             row = json.loads(line)
         except json.JSONDecodeError as fault:
             raise DesignError(f"{where}: broken JSON: {fault.msg}") from fault
-        if not isinstance(row, dict):
-            raise DesignError(f"{where}: a line is an object with {', '.join(FIELDS)}")
-        yield _evidence(row, str(row.get("text") or ""), where=where, title=f"{path.stem} {number}")
+        yield _evidence(row, where=where, title=f"{path.stem} {number}")
 
 
-def _front_matter(text: str, path: Path) -> tuple[Mapping[str, Any], str]:
+def _csv(path: Path) -> Iterator[Evidence]:
+    """A row an item. Other columns are metadata, since a table cannot nest them."""
+    text = _read(path)
+    try:
+        dialect: Any = csv.Sniffer().sniff(text.partition("\n")[0], delimiters=",;\t")
+    except csv.Error:  # one column
+        dialect = csv.excel
+    csv.field_size_limit(2**27)
+    reader = csv.DictReader(io.StringIO(text, newline=""), dialect=dialect, strict=True)
+    columns = [name for name in FIELDS if name not in ("responses", "metadata")]
+    if "text" not in (reader.fieldnames or ()):
+        raise DesignError(
+            f"{path}:1: there is no column 'text'; known columns: {', '.join(columns)}"
+        )
+    try:
+        for row in reader:
+            where = f"{path}:{reader.line_num}"
+            if None in row or None in row.values():
+                raise DesignError(f"{where}: the row has not as many cells as the first")
+            given: dict[str, Any] = {name: row[name] for name in columns if row.get(name)}
+            if "truth" in given and str(given["truth"]).strip().isdigit():
+                given["truth"] = int(given["truth"])
+            other = {name: value for name, value in row.items() if name not in columns}
+            yield _evidence(
+                {**given, "metadata": other}, where=where, title=f"{path.stem} {reader.line_num}"
+            )
+    except csv.Error as fault:
+        raise DesignError(f"{path}:{reader.line_num}: broken CSV: {fault}") from fault
+
+
+READERS: Mapping[str, Callable[[Path], Iterator[Evidence]]] = {
+    ".md": _text,
+    ".txt": _text,
+    ".html": _html,
+    ".htm": _html,
+    ".json": _json,
+    ".jsonl": _jsonl,
+    ".csv": _csv,
+}
+
+
+def _front_matter(text: str, path: Path) -> tuple[Fields, str]:
     """The fields between two `---` lines at the top, and the text below."""
     if not text.startswith("---\n"):
         return {}, text
@@ -95,32 +179,68 @@ def _front_matter(text: str, path: Path) -> tuple[Mapping[str, Any], str]:
     return fields, body.lstrip("-").lstrip("\n")
 
 
-def _evidence(fields: Mapping[str, Any], text: str, *, where: str, title: str) -> Evidence:
+def _evidence(fields: Any, *, where: str, title: str) -> Evidence:
+    if not isinstance(fields, dict):
+        raise DesignError(f"{where}: an item is an object with {', '.join(FIELDS)}")
     for name in fields:
         if name not in FIELDS:
             raise DesignError(f"{where}: {unknown('field', name, FIELDS)}", choices=FIELDS)
-    if not text.strip():
+    text = str(fields.get("text") or "").strip()
+    responses = fields.get("responses") or []
+    if responses and (not isinstance(responses, list) or len(responses) != 2):
+        raise DesignError(f"{where}: a pair has two responses")
+    texts = [text, *(str(response or "").strip() for response in responses)]
+    if not all(texts):
         raise DesignError(f"{where}: the text is empty")
-    if any("\ud800" <= char <= "\udfff" for char in text):
+    if any("\ud800" <= char <= "\udfff" for char in "".join(texts)):
         raise DesignError(f"{where}: the text holds half a character (a lone surrogate)")
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise DesignError(f"{where}: metadata is a mapping")
     return Evidence(
         title=str(fields.get("title") or title),
-        text=text.strip(),
+        text=text,
         url=str(fields.get("url") or ""),
-        date=str(fields.get("date") or ""),
+        date=iso_date(fields.get("date")),
         source=str(fields.get("source") or ""),
         truth=fields.get("truth"),
         metadata=metadata,
+        responses=tuple(texts[1:]),
     )
+
+
+def iso_date(given: Any) -> str:
+    """A date as ISO text where it can only mean one day, else as it was written.
+
+    >>> iso_date("Mon, 05 Jan 2026 10:00:00 GMT"), iso_date("5 January 2026"), iso_date("5/1/2026")
+    ('2026-01-05', '2026-01-05', '5/1/2026')
+    """
+    if isinstance(given, date):
+        return given.isoformat()
+    text = str(given or "").strip()
+    try:
+        return parsedate_to_datetime(text).date().isoformat()
+    except ValueError:
+        pass
+    for form in ("%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%Y/%m/%d", "%Y%m%d"):
+        try:
+            return datetime.strptime(text, form).date().isoformat()  # noqa: DTZ007 (a day)
+        except ValueError:
+            continue
+    return text
 
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return _bytes(path).decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as fault:
+        raise DesignError(f"{path} cannot be read: {fault}") from fault
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
     except FileNotFoundError:
         raise DesignError(f"there is no file {path}") from None
-    except (OSError, UnicodeDecodeError) as fault:
+    except OSError as fault:
         raise DesignError(f"{path} cannot be read: {fault}") from fault

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from judge_gym.axes import Design
 from judge_gym.records import Completion, Draw, Evidence, Message, Request, View
+from judge_gym.stages.fidelity import check_view
 from judge_gym.stages.prompts import failure, instructions, tagged
 
 MAX_WORDS = 150
@@ -58,4 +59,4 @@ class Neutralizer:
         text = completion.text.strip() if completion else ""
         if status or not text:
             return View(target, None, status or "parse_failed")
-        return View(target, text, "scored")
+        return View(target, text, "scored", checks=check_view(text, target.text, MAX_WORDS))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from judge_gym.axes import Design
 from judge_gym.records import Completion, Draw, Message, Probe, Request, Sample, Status
 from judge_gym.stages.probabilities import read_probability
-from judge_gym.stages.prompts import failure, instructions, rubric_block, tagged
+from judge_gym.stages.prompts import evidence_block, failure, instructions, rubric_block
 from judge_gym.stages.scoring import Scorer, ScoreTarget
 
 INSTRUCTIONS = "You estimate how far independent raters agree on a verdict."
@@ -48,13 +48,14 @@ class Prober:
 
     def _request(self, target: ProbeTarget) -> Request:
         sample, slots, judge = target.sample, self.design.prompt.slots.prober, self.design.judge
-        shown = sample.display
+        shown = sample.display.flipped() if sample.flipped else sample.display
         noun = "stage" if sample.rubric.kind == "ordinal" else "option"
         # In display order, so that the list does not give the scale's order away.
+        decoded = sample.display.stages
         chosen = [
             (label, s)
-            for label, s in zip(shown.labels, shown.stages, strict=True)
-            if s in sample.stages
+            for label, s, stage in zip(shown.labels, shown.stages, decoded, strict=True)
+            if stage in sample.stages
         ]
         labels = [label for label, _ in chosen]
         named = ", ".join(
@@ -73,7 +74,8 @@ class Prober:
             )
         else:
             system = instructions(self.design, "prober", slots.persona, INSTRUCTIONS)
-            rubric, evidence = rubric_block(sample.rubric, shown), tagged(target.text, "EVIDENCE")
+            rubric = rubric_block(sample.rubric, shown)
+            evidence = evidence_block(sample.evidence, target.text, flipped=sample.flipped)
             reviewed = REVIEWED.format(stages=named)
             messages = (
                 system,

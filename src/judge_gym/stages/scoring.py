@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from judge_gym.axes import Design
 from judge_gym.records import Completion, Display, Draw, Evidence, Message, Request, Rubric, Sample
 from judge_gym.stages.display import display
-from judge_gym.stages.prompts import failure, instructions, numbered, rubric_block, tagged
+from judge_gym.stages.prompts import evidence_block, failure, instructions, numbered, rubric_block
 from judge_gym.stages.verdicts import parse_json_verdict, parse_verdict
 
 INSTRUCTIONS = (
@@ -44,7 +44,10 @@ class Scorer:
         slots, judge = self.design.prompt.slots.scorer, self.design.judge
         verdict = self.design.verdict.resolve()
         shown = self.display(target)
-        blocks = [rubric_block(target.rubric, shown), tagged(target.text, "EVIDENCE")]
+        blocks = [
+            rubric_block(target.rubric, shown),
+            evidence_block(target.evidence, target.text, flipped=target.flipped),
+        ]
         if not self.design.presentation.resolve().rubric_first:
             blocks.reverse()
         task = f"TASK\n{numbered(verdict.steps)}\n\n{verdict.closing(shown.labels)}"
@@ -61,7 +64,7 @@ class Scorer:
         )
 
     def display(self, target: ScoreTarget) -> Display:
-        """What the judge is shown for a target."""
+        """What the judge is shown for a target; of a pair, the same labels in both orders."""
         strategy = self.design.presentation.resolve()
         return display(
             strategy, self.seed, target.evidence.hash, target.replicate, target.rubric.scale
@@ -70,6 +73,8 @@ class Scorer:
     def read(self, target: ScoreTarget, completion: Completion | None) -> Sample:
         """The sample; what could not be read has a status that says so and no stage."""
         shown = self.display(target)
+        # Of a pair, a stage is the identity of a response, in whichever order it was shown.
+        decoded = shown.flipped() if target.flipped else shown
         status = failure(completion)
         stages: tuple[int, ...] = ()
         if completion is not None and status is None:
@@ -78,13 +83,13 @@ class Scorer:
             verdict = parse(
                 completion.text, shown.labels, method=strategy.method, abstain=strategy.abstain
             )
-            status, stages = verdict.status, shown.decode(verdict.labels)
+            status, stages = verdict.status, decoded.decode(verdict.labels)
         assert status is not None
         return Sample(
             rubric=target.rubric,
             evidence=target.evidence,
             replicate=target.replicate,
-            display=shown,
+            display=decoded,
             status=status,
             stages=stages,
             flipped=target.flipped,

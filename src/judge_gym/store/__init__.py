@@ -1,6 +1,7 @@
 """The only room that speaks SQL: the ledger of calls, the records, and the questions about them."""
 
 from judge_gym.store.database import Database, open_database
+from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.ledger import Answer, Ledger, Payer
 from judge_gym.store.materials import Materials
 from judge_gym.store.queries import Progress, Queries
@@ -10,13 +11,14 @@ __all__ = ["Answer", "Database", "Ledger", "Payer", "Progress", "Run", "Store", 
 
 
 class Store:
-    """One database and its four faces."""
+    """One database and its five faces."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.ledger = Ledger(database)
+        self.evidence = EvidenceRecords(database, self.ledger)
         self.materials = Materials(database, self.ledger)
-        self.runs = Runs(database, self.ledger, self.materials)
+        self.runs = Runs(database, self.ledger, self.evidence, self.materials)
         self.queries = Queries(database)
 
     @classmethod

@@ -1,23 +1,19 @@
-"""Saving and finding what runs share: windows, evidence, pools, views, rubrics, critiques."""
+"""Saving and finding what models make and runs share: views, rubrics, critiques."""
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from judge_gym.errors import NotFoundError
 from judge_gym.records import (
     RUBRIC_KINDS,
     STATUSES,
     Critique,
-    Evidence,
     Pool,
     Rubric,
     RubricStage,
     Status,
     View,
-    Window,
     digest,
 )
 from judge_gym.store import tables as t
@@ -35,82 +31,7 @@ class Materials:
         self._database = database
         self._ledger = ledger
 
-    # --- evidence --------------------------------------------------------------------------------
-
-    def save_window(self, window: Window) -> int:
-        """A window's row."""
-        key = digest([window.country, str(window.start), str(window.end)])
-        with self._database.begin() as connection:
-            row = {"key": key, "country": window.country, "start": window.start, "end": window.end}
-            return self._database.once(connection, t.windows, row, "key")
-
-    def find_window(self, id: int) -> Window:
-        """A window by its row."""
-        with self._database.read() as connection:
-            row = connection.execute(sa.select(t.windows).where(t.windows.c.id == id)).first()
-        if row is None:
-            raise NotFoundError(f"there is no window {id}")
-        return Window(row.country, row.start, row.end)
-
-    def save_pool(self, pool: Pool) -> Pool:
-        """A pool with its evidence; the same texts in the same order are the same pool."""
-        window_id = self.save_window(pool.window) if pool.window else None
-        with self._database.begin() as connection:
-            items = tuple(replace(item, id=self._evidence(connection, item)) for item in pool.items)
-            key = digest([pool.hash, window_id, [item.truth for item in items]])
-            loaded = datetime.now(UTC)
-            row = {"hash": pool.hash, "window_id": window_id, "key": key, "loaded": loaded}
-            pool_id = self._database.once(connection, t.pools, row, "key")
-            members = [
-                {"pool_id": pool_id, "position": n, "evidence_id": item.id, "truth": item.truth}
-                for n, item in enumerate(items)
-            ]
-            self._database.add(connection, t.pool_items, members)
-        return replace(pool, items=items, id=pool_id)
-
-    def load_pool(self, pool: Pool) -> Pool:
-        """A pool that is now the newest of its window."""
-        saved = self.save_pool(pool)
-        newest = t.pools.update().where(t.pools.c.id == saved.id)
-        with self._database.begin() as connection:
-            connection.execute(newest.values(loaded=datetime.now(UTC)))
-        return saved
-
-    def find_pool(self, id: int) -> Pool:
-        """A pool by its row."""
-        with self._database.read() as connection:
-            head = connection.execute(
-                sa.select(t.windows)
-                .join(t.pools, t.pools.c.window_id == t.windows.c.id)
-                .where(t.pools.c.id == id)
-            ).first()
-            rows = connection.execute(
-                sa.select(t.evidence, t.texts.c.body, t.pool_items.c.truth)
-                .join(t.pool_items, t.pool_items.c.evidence_id == t.evidence.c.id)
-                .join(t.texts, t.texts.c.hash == t.evidence.c.text)
-                .where(t.pool_items.c.pool_id == id)
-                .order_by(t.pool_items.c.position)
-            ).mappings()
-            items = tuple(_evidence(row) for row in rows)
-        return Pool(items, Window(head.country, head.start, head.end) if head else None, id)
-
-    def newest_pool(self, window_id: int) -> Pool | None:
-        """The pool that was last loaded into a window."""
-        with self._database.read() as connection:
-            query = sa.select(t.pools.c.id).where(t.pools.c.window_id == window_id)
-            id = connection.scalar(query.order_by(t.pools.c.loaded.desc()).limit(1))
-        return self.find_pool(id) if id else None
-
-    def _evidence(self, connection: sa.Connection, item: Evidence) -> int:
-        row = {
-            "text": self._ledger.keep(connection, item.text),
-            "title": item.title,
-            "url": item.url,
-            "date": item.date,
-            "source": item.source,
-            "metadata": dict(item.metadata),
-        }
-        return self._database.once(connection, t.evidence, row, "text")
+    # --- views -----------------------------------------------------------------------------------
 
     def save_views(self, maker: str, editor: str, views: Iterable[View]) -> None:
         """Views by one editor; one that failed gives way to one that did not."""
@@ -123,6 +44,7 @@ class Materials:
                     "status": view.status,
                     "text": self._ledger.keep(connection, view.text) if view.text else None,
                     "call_id": view.call_id,
+                    "checks": dict(view.checks) if view.checks is not None else None,
                 }
                 for view in views
             ]
@@ -231,19 +153,6 @@ class Materials:
             self._database.better(
                 connection, t.critiques, [row], key=("rubric_id", "maker"), over=UNREAD
             )
-
-
-def _evidence(row: sa.RowMapping) -> Evidence:
-    return Evidence(
-        row["title"],
-        row["body"],
-        row["url"],
-        row["date"],
-        row["source"],
-        row["truth"],
-        row["metadata"],
-        row["id"],
-    )
 
 
 def _rubric(row: sa.RowMapping) -> Rubric:

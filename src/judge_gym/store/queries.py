@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from judge_gym.axes import Design
 from judge_gym.errors import NotFoundError
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
@@ -155,11 +156,13 @@ class Queries:
         statuses: dict[str, int] = {}
         for _, status, count in counted:
             statuses[status] = statuses.get(status, 0) + count
+        orders = _orders(connection, run["pool_id"], run["design"])
         draws = 1 if run["rubric_id"] else run["design"].get("rubric.draws", 1)
         own, rivals = draws, draws * len(run["rivals"])
         unseen = sum(count for status, count in views.items() if status != "scored")
         unwritten = _matching(rubrics, False, failed=True), _matching(rubrics, True, failed=True)
-        cells = (items - unseen) * run["samples"]  # what has no view or no rubric cannot be scored
+        # What has no view or no rubric cannot be scored.
+        cells = (items - unseen) * run["samples"] * orders
         wanted = {
             "evidence": items if run["view_maker"] else 0,
             "rubric": own,
@@ -324,6 +327,18 @@ class Queries:
                 query.where(a.study == study, a.stage == "rubricer")
             ).one()
         return {"asked": asked, "again": again or 0}
+
+
+def _orders(connection: sa.Connection, pool_id: int, design: Mapping[str, Any]) -> int:
+    """In how many orders an item is shown: a pair in both, unless the design says otherwise."""
+    pair = (
+        sa.select(t.evidence.c.pair)
+        .join(t.pool_items, t.pool_items.c.evidence_id == t.evidence.c.id)
+        .where(t.pool_items.c.pool_id == pool_id)
+    )
+    if not connection.scalar(pair.limit(1)):
+        return 1
+    return len(Design.of({"judge.model": "any", **design}).presentation.resolve().flips)
 
 
 def _matching(rows: Sequence[Any], is_swap: bool, *, failed: bool = False) -> int:

@@ -11,6 +11,7 @@ from judge_gym.axes import Design
 from judge_gym.records import Display, Evidence, Probe, Rubric, Sample
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
+from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.ledger import Ledger, latest_attempt
 from judge_gym.store.materials import Materials
 from judge_gym.store.queries import Queries
@@ -63,9 +64,16 @@ class Targets(NamedTuple):
 class Runs:
     """The records of experiments. Every write has a unique key, so a second one is nothing."""
 
-    def __init__(self, database: Database, ledger: Ledger, materials: Materials) -> None:
+    def __init__(
+        self,
+        database: Database,
+        ledger: Ledger,
+        evidence: EvidenceRecords,
+        materials: Materials,
+    ) -> None:
         self._database = database
         self._ledger = ledger
+        self._evidence = evidence
         self._materials = materials
 
     # --- experiments and runs --------------------------------------------------------------------
@@ -137,7 +145,7 @@ class Runs:
             type=row["task_type"],
             concept=row["concept"],
             pool_name=row["pool_name"],
-            pool=self._materials.find_pool(row["tag_pool"]),
+            pool=self._evidence.find_pool(row["tag_pool"]),
             rubric=rubric if isinstance(rubric, Rubric) else None,
             dose=row["dose"],
             truth=row["truth"],

@@ -75,6 +75,7 @@ windows = sa.Table(
     sa.Column("country", sa.String, nullable=False),
     sa.Column("start", sa.Date),
     sa.Column("end", sa.Date),
+    sa.Column("search", sa.String, nullable=False, server_default=""),
 )
 
 evidence = sa.Table(
@@ -87,6 +88,29 @@ evidence = sa.Table(
     sa.Column("date", sa.String, nullable=False),
     sa.Column("source", sa.String, nullable=False),
     sa.Column("metadata", sa.JSON, nullable=False),
+    sa.Column("pair", sa.Boolean, nullable=False, server_default=sa.false()),  # text is a JSON list
+)
+
+window_items = sa.Table(
+    "window_items",
+    metadata,
+    sa.Column("window_id", _to("windows.id"), primary_key=True),
+    sa.Column("evidence_id", _to("evidence.id"), primary_key=True, index=True),
+    sa.Column("added", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("truth", sa.JSON(none_as_null=True)),
+    sa.Column("dropped", sa.DateTime(timezone=True)),  # by a user: no search brings it back
+)
+
+collections = sa.Table(  # append-only: what filled a window, and what was left out
+    "collections",
+    metadata,
+    _id(),
+    sa.Column("window_id", _to("windows.id"), nullable=False, index=True),
+    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("source", sa.String, nullable=False),
+    sa.Column("added", sa.Integer, nullable=False),
+    sa.Column("dropped", sa.JSON, nullable=False),  # {reason: how many}
+    sa.Column("fault", sa.String, nullable=False),  # empty where the search came to its end
 )
 
 pools = sa.Table(
@@ -108,6 +132,25 @@ pool_items = sa.Table(
     sa.Column("truth", sa.JSON(none_as_null=True)),
 )
 
+pool_names = sa.Table(
+    "pool_names",
+    metadata,
+    sa.Column("name", sa.String, primary_key=True),
+    sa.Column("pool_id", _to("pools.id"), nullable=False),
+    sa.Column("frozen", sa.DateTime(timezone=True), nullable=False),
+)
+
+labels = sa.Table(
+    "labels",
+    metadata,
+    _id(),
+    sa.Column("evidence_id", _to("evidence.id"), nullable=False, index=True),
+    sa.Column("concept", sa.String, nullable=False),  # empty: whatever the item is judged for
+    sa.Column("rater", sa.String, nullable=False),
+    sa.Column("stage", sa.String, nullable=False),  # a number, or a label of the rubric
+    sa.UniqueConstraint("evidence_id", "concept", "rater"),
+)
+
 views = sa.Table(
     "views",
     metadata,
@@ -118,6 +161,7 @@ views = sa.Table(
     sa.Column("status", sa.String, nullable=False),
     sa.Column("text", _to("texts.hash")),
     sa.Column("call_id", _to("calls.id"), nullable=False),
+    sa.Column("checks", sa.JSON(none_as_null=True)),
     sa.UniqueConstraint("evidence_id", "maker"),
 )
 

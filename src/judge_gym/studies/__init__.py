@@ -1,9 +1,13 @@
 """A study file becomes experiments: tasks x judges x the points of a sweep."""
 
 from judge_gym.studies.file import (
+    SEARCHES,
     BudgetSpec,
     PoolSpec,
     Study,
+    TaskSpec,
+    TruthSpec,
+    WindowSpec,
     read_knobs,
     read_study,
     read_truth,
@@ -16,15 +20,20 @@ from judge_gym.studies.sweep import (
     points,
     refuse_roles,
     settle,
+    with_rubric,
 )
 
 __all__ = [
+    "SEARCHES",
     "BudgetSpec",
     "Experiment",
     "PoolSpec",
     "Study",
     "Sweep",
     "Task",
+    "TaskSpec",
+    "TruthSpec",
+    "WindowSpec",
     "experiments",
     "points",
     "read_knobs",
@@ -32,4 +41,5 @@ __all__ = [
     "read_truth",
     "refuse_roles",
     "settle",
+    "with_rubric",
 ]

@@ -35,27 +35,75 @@ class WindowSpec(_Spec):
         return self
 
 
-class PoolSpec(_Spec):
-    """A named pool and where it is read from."""
+SEARCHES = ("feeds", "gdelt", "firecrawl")
+ORIGINS = ("files", *SEARCHES, "pool", "benchmark", "judgebench")
 
-    files: str | list[str]
+
+class PoolSpec(_Spec):
+    """A named pool and where it comes from; a window alone means what the lab holds of it."""
+
+    files: str | list[str] | None = None
+    feeds: str | list[str] | None = None
+    gdelt: str | None = None
+    """The query."""
+    firecrawl: str | None = None
+    """The query."""
+    pool: str | None = None
+    """The name of a frozen pool."""
+    benchmark: str | None = None
+    """A folder."""
+    judgebench: str | None = None
+    """A file of JudgeBench's pairs."""
     window: WindowSpec | None = None
+    query: str = ""
+    """What articles of feeds must hold."""
+    limit: int = Field(100, ge=1, le=10_000)
+    """How many articles a search keeps at most."""
+
+    @property
+    def origin(self) -> str | None:
+        """Which of the origins is given; None where only a window is."""
+        return next((name for name in ORIGINS if getattr(self, name) is not None), None)
+
+    @property
+    def addresses(self) -> list[str]:
+        """The feeds."""
+        return [self.feeds] if isinstance(self.feeds, str) else self.feeds or []
+
+    @property
+    def wanted(self) -> str:
+        """The query, wherever it stands."""
+        return self.gdelt or self.firecrawl or self.query
 
 
 class TruthSpec(_Spec):
-    """A reference answer, for analysis only."""
+    """A reference answer, for analysis only: given, or looked up in V-Dem's table."""
 
-    source: str
+    source: str = ""
     value: float | None = None
     label: str | None = None
-    direction: Literal["up", "down"] = "up"
+    direction: Literal["up", "down"] | None = None
+    vdem: str | None = None
+    """The published country-year CSV."""
+    index: str = "v2x_libdem"
+    country: str | None = None
+    """As V-Dem names it; else the window's."""
+    year: int | None = None
+    """Else the year in which the window starts."""
+
+    def reference(self) -> dict[str, Any]:
+        """What analysis gets to know."""
+        given = {"source": self.source, "value": self.value, "label": self.label}
+        known = {name: value for name, value in given.items() if value is not None}
+        return known | {"direction": self.direction or "up"}
 
 
 class TaskSpec(_Spec):
     """What is judged: a concept on a pool."""
 
     type: TaskType
-    concept: str = Field(min_length=1)
+    concept: str = ""
+    """Empty where the benchmark names it."""
     evidence: str
     dose: float | None = None
     truth: TruthSpec | None = None
@@ -117,9 +165,13 @@ class Study(_Spec):
 def read_truth(given: Mapping[str, Any]) -> dict[str, Any]:
     """A reference answer that is given by itself, checked."""
     try:
-        return TruthSpec.model_validate(given).model_dump(exclude_none=True)
+        spec = TruthSpec.model_validate(given)
     except ValidationError as fault:
         raise _refusal(fault) from fault
+    _check_truth(spec, ())
+    if spec.vdem is not None:
+        raise DesignError("a truth from V-Dem's table is looked up by a study file")
+    return spec.reference()
 
 
 def read_study(
@@ -185,6 +237,8 @@ def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
                     choices=judges,
                     path=("swap", number),
                 )
+    for name, pool in study.evidence.items():
+        _check_pool(pool, ("evidence", name))
     for number, task in enumerate(study.tasks):
         _check_task(study, task, ("tasks", number))
     return study.model_copy(update={"design": base, "vary": vary, "judges": judges, "swap": swap})
@@ -212,16 +266,66 @@ def _check_task(study: Study, task: TaskSpec, path: Path) -> None:
             choices=study.evidence,
             path=(*path, "evidence"),
         )
-    if task.type != "benchmark" and study.evidence[task.evidence].window is None:
+    pool = study.evidence[task.evidence]
+    if task.type != "benchmark" and pool.window is None and pool.pool is None:
         raise DesignError(
             f"a task of type {task.type} needs a window at evidence {task.evidence!r}, "
             "such as window: {country: NAME}",
             path=("evidence", task.evidence),
         )
-    if task.type == "benchmark" and task.rubric is None:
+    known = pool.benchmark is not None or pool.judgebench is not None
+    if known and task.type != "benchmark":
+        raise DesignError(
+            f"evidence {task.evidence!r} is a benchmark; its task is of type benchmark", path=path
+        )
+    if known and task.rubric is not None:
+        raise DesignError(
+            f"evidence {task.evidence!r} has its own rubric; leave rubric out",
+            path=(*path, "rubric"),
+        )
+    if not known and not task.concept:
+        raise DesignError(f"{'.'.join(map(str, path))}.concept is not given", path=path)
+    if task.type == "benchmark" and task.rubric is None and not known:
         raise DesignError(
             f"the benchmark {task.concept!r} needs its rubric: rubric: FILE.json", path=path
         )
+    if task.truth is not None:
+        _check_truth(task.truth, (*path, "truth"))
+
+
+def _check_pool(pool: PoolSpec, path: Path) -> None:
+    given = [name for name in ORIGINS if getattr(pool, name) is not None]
+    if len(given) > 1:
+        raise DesignError(
+            f"evidence comes from one origin, not from {' and '.join(given)}", path=path
+        )
+    if not given and pool.window is None:
+        raise DesignError(
+            f"evidence needs an origin: {', '.join(ORIGINS)}, or a window that the lab holds",
+            choices=ORIGINS,
+            path=path,
+        )
+    if pool.origin in SEARCHES and pool.window is None:
+        raise DesignError(
+            f"{pool.origin} searches a window, such as window: {{country: NAME, start: DATE, "
+            "end: DATE}",
+            path=path,
+        )
+    if pool.origin in ("pool", "benchmark", "judgebench") and pool.window is not None:
+        raise DesignError(
+            f"a {pool.origin} is what it is; leave window out", path=(*path, "window")
+        )
+    if pool.query and pool.origin != "feeds":
+        raise DesignError("query belongs to feeds; gdelt and firecrawl are a query", path=path)
+    if pool.origin in SEARCHES and not (pool.addresses or pool.wanted):
+        raise DesignError(f"{pool.origin} is empty", path=(*path, str(pool.origin)))
+
+
+def _check_truth(truth: TruthSpec, path: Path) -> None:
+    if truth.vdem is None and not truth.source:
+        raise DesignError("truth.source is not given", path=path)
+    if truth.vdem is not None and (truth.value is not None or truth.source):
+        raise DesignError("a truth is given or looked up in V-Dem's table, not both", path=path)
 
 
 def read_knobs(

@@ -10,7 +10,7 @@ from typing import Any
 
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError, unknown
-from judge_gym.records import Pool, Rubric, TaskType, content_hash, digest
+from judge_gym.records import Benchmark, Pool, Rubric, TaskType, content_hash, digest
 from judge_gym.studies.file import Study, TaskSpec
 
 
@@ -25,6 +25,8 @@ class Task:
     rubric: Rubric | None = None
     dose: float | None = None
     truth: Mapping[str, Any] | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Knobs that a benchmark puts in the place of their defaults."""
 
     @property
     def country(self) -> str:
@@ -55,6 +57,11 @@ class Experiment:
                 "design": self.design.chosen(),
             }
         )
+
+    @property
+    def orders(self) -> tuple[bool, ...]:
+        """Whether an item is shown in reverse, for each time that it is shown; pairs only."""
+        return self.design.presentation.resolve().flips if self.task.pool.paired else (False,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +126,7 @@ def experiments(
     pools: Mapping[str, Pool],
     rubrics: Mapping[str, Rubric],
     *,
+    benchmarks: Mapping[str, Benchmark] | None = None,
     shown: Sequence[str] = (),
 ) -> Sweep:
     """Tasks x judges x points.
@@ -127,26 +135,22 @@ def experiments(
         study: the checked study.
         pools: its pools by name, loaded.
         rubrics: its given rubrics by file name, loaded.
+        benchmarks: the benchmarks among its pools, by name.
         shown: knobs of the base that a tag must show, because they were set from outside.
     """
     with study.located():
-        return _experiments(study, pools, rubrics, shown)
+        tasks = [_task(spec, pools, rubrics, benchmarks or {}) for spec in study.tasks]
+        return _experiments(study, tasks, shown)
 
 
-def _experiments(
-    study: Study,
-    pools: Mapping[str, Pool],
-    rubrics: Mapping[str, Rubric],
-    shown: Sequence[str],
-) -> Sweep:
+def _experiments(study: Study, tasks: Sequence[Task], shown: Sequence[str]) -> Sweep:
     made: dict[str, Experiment] = {}
     tags: set[str] = set()
     folded: dict[str, str] = {}
     skipped: list[str] = []
     used: set[str] = set()
     outside = {knob: study.design[knob] for knob in shown if knob in study.design}
-    for number, spec in enumerate(study.tasks):
-        task = _task(spec, pools, rubrics)
+    for number, task in enumerate(tasks):
         defaults = _task_defaults(task)
         for judge, point in itertools.product(study.judges, points(study, defaults)):
             chosen = {**study.design, **point, "judge.model": judge}
@@ -167,19 +171,59 @@ def _experiments(
                 folded[tag] = first.tag
             elif study.swap != "none" and design.rubric.author != "own":
                 skipped.append(tag)
-    _refuse_unused(study, used, outside)
+    _refuse_unused(study, used, outside, tasks)
     return Sweep(tuple(made.values()), folded, tuple(skipped))
 
 
-def _task(spec: TaskSpec, pools: Mapping[str, Pool], rubrics: Mapping[str, Rubric]) -> Task:
-    truth = spec.truth.model_dump(exclude_none=True) if spec.truth else None
+def _task(
+    spec: TaskSpec,
+    pools: Mapping[str, Pool],
+    rubrics: Mapping[str, Rubric],
+    benchmarks: Mapping[str, Benchmark],
+) -> Task:
+    benchmark = benchmarks.get(spec.evidence)
     task = Task(
-        spec.type, spec.concept, spec.evidence, pools[spec.evidence], dose=spec.dose, truth=truth
+        spec.type,
+        spec.concept or (benchmark.concept if benchmark else ""),
+        spec.evidence,
+        pools[spec.evidence],
+        dose=spec.dose,
+        truth=spec.truth.reference() if spec.truth else None,
+        defaults=benchmark.design if benchmark else {},
     )
-    if spec.rubric is None:
+    if task.type != "benchmark" and not task.country:
+        raise DesignError(f"the pool of evidence {task.pool_name!r} has no window, so no country")
+    rubric = benchmark.rubric if benchmark else rubrics.get(spec.rubric or "")
+    return with_rubric(task, rubric)
+
+
+def with_rubric(task: Task, rubric: Rubric | None) -> Task:
+    """The task with a given rubric, in whose stages the truths of its items are then told."""
+    _refuse_unpaired(task, rubric)
+    if rubric is None:
         return task
-    given = replace(rubrics[spec.rubric], concept=task.concept, country=task.country)
+    given = replace(rubric, concept=task.concept, country=task.country)
     return replace(task, rubric=given, pool=_graded(task.pool, given))
+
+
+def _refuse_unpaired(task: Task, rubric: Rubric | None) -> None:
+    """A pair is compared, so it needs options to choose from, and no scale."""
+    if not task.pool.paired:
+        return
+    single = next((item.title for item in task.pool.items if not item.responses), None)
+    if single is not None:
+        raise DesignError(f"evidence {task.pool_name!r} mixes pairs and single texts: {single!r}")
+    if rubric is None or rubric.kind == "ordinal":
+        raise DesignError(
+            f"evidence {task.pool_name!r} holds pairs: two responses are compared, which no scale "
+            "can express; give a nominal rubric with the options first, second and, if you like, "
+            "neither"
+        )
+    if rubric.scale not in (2, 3):
+        raise DesignError(
+            f"a pair has the options first, second and, if you like, neither; this rubric has "
+            f"{rubric.scale}"
+        )
 
 
 def _graded(pool: Pool, rubric: Rubric) -> Pool:
@@ -232,31 +276,43 @@ def settle(task: Task, chosen: Mapping[str, Any]) -> tuple[Design, set[str]]:
 
 def _task_defaults(task: Task) -> dict[str, Any]:
     """A benchmark's texts are controlled already, so they are shown as they are."""
-    return {"evidence.view": "raw"} if task.type == "benchmark" else {}
+    return {"evidence.view": "raw", **task.defaults} if task.type == "benchmark" else {}
 
 
 def _forced(task: Task) -> dict[str, Any]:
-    return {"rubric.author": "provided"} if task.rubric else {}
+    forced = {"rubric.author": "provided"} if task.rubric else {}
+    return forced | ({"evidence.view": "raw"} if task.pool.paired else {})
 
 
 def _idle(task: Task, design: Design) -> set[str]:
     """Knobs that cannot act on a task."""
-    prefixes = ["presentation.pair_order"]
+    prefixes = [] if task.pool.paired else ["presentation.pair_order"]
     if task.rubric:
         prefixes += ["rubric.", "prompt.slots.rubricer.", "prompt.slots.critic."]
-    if design.evidence.view == "raw":
+    if task.pool.paired:  # a summary of two responses would be a third
+        prefixes += ["evidence.view"]
+    if design.evidence.view == "raw" or task.pool.paired:
         prefixes += ["evidence.editor", "prompt.slots.neutralizer."]
     if design.probe.context == "same":  # the probe goes on in the scorer's conversation
         prefixes += ["prompt.slots.prober.persona"]
     return {knob for knob in Design.knobs() if knob.startswith(tuple(prefixes))}
 
 
-def _refuse_unused(study: Study, used: set[str], outside: Mapping[str, Any]) -> None:
+def _refuse_unused(
+    study: Study, used: set[str], outside: Mapping[str, Any], tasks: Sequence[Task]
+) -> None:
     """Refuse a knob that acts on no task; one set from outside may idle others of the file."""
     usual = Design.knobs()
+    paired = all(task.pool.paired for task in tasks)
     sections = (("vary", study.vary), ("design", outside or study.design))
     for section, given in sections:
         for knob, level in given.items():
+            if paired and knob == "rubric.scale":  # even the default would be misunderstood
+                raise DesignError(
+                    "rubric.scale acts on no pair: two responses are compared, which no scale can "
+                    "express; leave it out",
+                    path=(section, knob),
+                )
             if knob not in used and level != usual[knob].default:
                 raise DesignError(
                     f"{knob} acts on no task of this study; leave it out", path=(section, knob)

@@ -54,14 +54,16 @@ def verdicts(temper: Temper, reading: Reading) -> dict[Verdict, float]:
 
 def abstention(temper: Temper, reading: Reading) -> float:
     """The share of abstentions: high where the text says little of what the judge can read."""
-    if not reading.may_abstain or temper.abstain == 0:
+    if not reading.may_abstain or temper.abstain == 0 or reading.pair:
         return 0.0
     information = 1 - math.exp(-len(reading.cues) / 2)
     return 1 / (1 + math.exp(GATE_STEEPNESS * (information - temper.abstain)))
 
 
 def perceived(temper: Temper, reading: Reading) -> float:
-    """The strain that the judge sees in the text."""
+    """The strain that the judge sees in the text; of a pair, how far the first response leads."""
+    if reading.pair:
+        return reading.lead
     cues = reading.cues
     strain = sum(cues) / len(cues) if cues else 0.5
     shift = FAMILY_SHIFT * temper.bias * reading.contested + temper.tone * reading.tones
@@ -74,7 +76,7 @@ def stage_weights(temper: Temper, reading: Reading) -> dict[str, float]:
     shown = list(reading.stages)
     logits = {
         label: -((x - strain) ** 2) / (2 * temper.noise**2)
-        + temper.position * (label == shown[0])
+        + temper.position * (strain == 1.0 if reading.pair else label == shown[0])
         + temper.label * (label == min(shown))
         for label, strain in reading.stages.items()
     }

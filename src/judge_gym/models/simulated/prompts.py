@@ -33,6 +33,8 @@ class Reading:
     kind: Kind
     text: str
     """The material, raw or neutral; empty where there is none."""
+    pair: tuple[str, str] | None
+    """The two responses in the order shown, where the material is a pair."""
     stages: Mapping[str, float]
     """The strain of each displayed stage by label, in display order."""
     concept: str
@@ -57,6 +59,13 @@ class Reading:
         return strains(self.text)
 
     @property
+    def lead(self) -> float:
+        """How far the first response of a pair outweighs the second, from 0 to 1; 0.5 is even."""
+        assert self.pair is not None
+        first, second = map(_strain, self.pair)
+        return min(1.0, max(0.0, 0.5 + 2 * (first - second)))
+
+    @property
     def tones(self) -> int:
         """How many words of mere tone the material carries."""
         return tones(self.text)
@@ -65,13 +74,16 @@ class Reading:
 def understand(messages: Sequence[Message]) -> Reading:
     """Read a conversation."""
     whole = "\n\n".join(message.content for message in messages if message.role != "assistant")
-    material = _TAGGED.search(whole)
+    material = [match["text"] for match in _TAGGED.finditer(whole)]
+    pair = (material[1], material[2]) if "SECOND RESPONSE" in whole and len(material) > 2 else None
     outside = _TAGGED.sub("", whole)
     asked = _STAGE.sub("", _TAGGED.sub("", messages[-1].content))
     words = _STAGE.sub("", outside)
     kind: Kind = next((kind for word, kind in _KINDS if word in asked), "score")
     stages = {
-        match["label"]: _strain(match["title"] + "\n" + match["criteria"])
+        match["label"]: _side(match["title"])
+        if pair
+        else _strain(match["title"] + "\n" + match["criteria"])
         for match in _STAGE.finditer(outside)
     }
     concept = _CONCEPT.search(outside)
@@ -79,7 +91,8 @@ def understand(messages: Sequence[Message]) -> Reading:
     reviewed = _REVIEWED.search(asked)
     return Reading(
         kind=kind,
-        text=material["text"] if material else "",
+        text=material[0] if material else "",
+        pair=pair,
         stages=stages,
         concept=concept["concept"] if concept else "",
         country=(concept["country"] or "") if concept else "",
@@ -92,6 +105,12 @@ def understand(messages: Sequence[Message]) -> Reading:
         same_context=any(message.role == "assistant" for message in messages),
         asked=asked,
     )
+
+
+def _side(title: str) -> float:
+    """Where an option of a pair stands between the second response (0) and the first (1)."""
+    named = [side for word, side in (("first", 1.0), ("second", 0.0)) if word in title.casefold()]
+    return named[0] if len(named) == 1 else 0.5
 
 
 def _strain(text: str) -> float:

@@ -1,0 +1,326 @@
+"""Verbs over what is judged: collect evidence, freeze pools, import what people say of it."""
+
+import sys
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from judge_gym.cli.app import AsJson, app, notes, open_lab, same_command
+from judge_gym.cli.workflows import evidence_app
+from judge_gym.errors import DesignError
+
+if TYPE_CHECKING:
+    from judge_gym.gathering import Gathered
+    from judge_gym.studies import PoolSpec
+
+pool_app = typer.Typer(help="Frozen, ordered sets of evidence.", no_args_is_help=True)
+labels_app = typer.Typer(help="What people say of the evidence.", no_args_is_help=True)
+app.add_typer(pool_app, name="pool")
+app.add_typer(labels_app, name="labels")
+
+Private = Annotated[
+    bool,
+    typer.Option("--allow-private", help="Fetch from loopback and private addresses, too."),
+]
+Window = Annotated[int | None, typer.Option(help="A window by its number.")]
+
+
+@evidence_app.command("add")
+def add(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files, folders or globs; or a study file, for all it searches."),
+    ] = None,
+    feed: Annotated[list[str] | None, typer.Option(help="An RSS or Atom feed; repeat it.")] = None,
+    gdelt: Annotated[bool, typer.Option("--gdelt", help="Search GDELT for --query.")] = False,
+    firecrawl: Annotated[
+        bool, typer.Option("--firecrawl", help="Search with Firecrawl for --query.")
+    ] = False,
+    query: Annotated[str, typer.Option(help="What to search for.")] = "",
+    country: Annotated[str | None, typer.Option(help="The window's country.")] = None,
+    start: Annotated[str | None, typer.Option(help="Its first day, YYYY-MM-DD.")] = None,
+    end: Annotated[str | None, typer.Option(help="Its last day.")] = None,
+    window: Window = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Articles to keep at most.")] = 100,
+    again: Annotated[
+        bool, typer.Option("--again", help="Of a study: search again for what is new.")
+    ] = False,
+    allow_private: Private = False,
+    json: AsJson = False,
+) -> None:
+    """Collect evidence into a window; what it holds already is not added again."""
+    from judge_gym.cli import display
+
+    study = Path(paths[0]) if paths and Path(paths[0]).suffix in (".yaml", ".yml") else None
+    with open_lab() as lab, display.counting("articles", quiet=json) as watch:
+        if study is not None:
+            made = lab.collect_study(study, again=again, allow_private=allow_private, watch=watch)
+        else:
+            spec = _spec(paths or [], feed or [], gdelt, firecrawl, query, limit)
+            spec = _in_window(spec, country, start, end, window)
+            options: dict[str, Any] = {"allow_private": allow_private, "watch": watch}
+            made = {"": lab.collect(spec, window_id=window, **options)}
+    if json:
+        rows = [{"evidence": name, **_summary(one)} for name, one in made.items()]
+        display.print_json(rows if study is not None else rows[0])
+    else:
+        if not made:
+            typer.echo("everything that the study searches for was collected; --again looks anew")
+        for name, one in made.items():
+            _tell(name, one)
+    _end(made, quiet=json)
+
+
+def _spec(
+    paths: list[str], feeds: list[str], gdelt: bool, firecrawl: bool, query: str, limit: int
+) -> "PoolSpec":
+    from judge_gym.studies import PoolSpec
+
+    origins: dict[str, Any] = {
+        "files": paths or None,
+        "feeds": feeds or None,
+        "gdelt": query if gdelt else None,
+        "firecrawl": query if firecrawl else None,
+    }
+    given = [name for name, value in origins.items() if value is not None]
+    if len(given) != 1:
+        ways = "files, --feed URL, --gdelt or --firecrawl"
+        raise DesignError(
+            f"evidence comes from one origin at a time: {ways}; given: "
+            f"{' and '.join(given) or 'none'}"
+        )
+    if (gdelt or firecrawl) and not query.strip():
+        raise DesignError(f"--{given[0]} needs --query WORDS")
+    return PoolSpec(**origins, limit=limit, query=query if feeds else "")
+
+
+def _in_window(
+    spec: "PoolSpec", country: str | None, start: str | None, end: str | None, window: int | None
+) -> "PoolSpec":
+    from judge_gym.studies import WindowSpec
+
+    if window is not None:
+        if country or start or end:
+            raise DesignError("--window names a window; leave --country, --start and --end out")
+        return spec
+    if not country:
+        raise DesignError("evidence belongs to a window: --country NAME --start DATE --end DATE")
+    try:
+        days = [date.fromisoformat(day) if day else None for day in (start, end)]
+    except ValueError as fault:
+        raise DesignError(f"a date is YYYY-MM-DD: {fault}") from fault
+    if days[0] and days[1] and days[0] > days[1]:
+        raise DesignError("a window ends after it starts")
+    given = WindowSpec(country=country, start=days[0], end=days[1])
+    return spec.model_copy(update={"window": given})
+
+
+def _summary(made: "Gathered") -> dict[str, Any]:
+    return {
+        "window": made.window_id,
+        "source": made.source,
+        "found": len(made.found.items) + sum(made.found.dropped.values()),
+        "added": made.added,
+        "held": made.held,
+        "dropped": dict(made.found.dropped),
+        "notes": list(made.found.notes),
+        "fault": made.found.fault,
+    }
+
+
+def _tell(name: str, made: "Gathered") -> None:
+    told = _summary(made)
+    left_out = ", ".join(f"{count} {reason}" for reason, count in told["dropped"].items())
+    typer.echo(
+        f"{name + ': ' if name else ''}{told['found']} found, {told['added']} added to window "
+        f"{told['window']}, which holds {told['held']}"
+        + (f"; left out: {left_out}" if left_out else "")
+    )
+    notes(*told["notes"])
+
+
+def _end(made: "Mapping[str, Gathered]", *, quiet: bool) -> None:
+    from judge_gym.cli import FAILED, INTERRUPTED
+
+    for one in made.values():
+        if one.found.interrupted:
+            if not quiet:
+                typer.echo(f"interrupted; go on with: {same_command()}", err=True)
+            raise typer.Exit(INTERRUPTED)
+        if one.found.fault:
+            if not quiet:
+                print(f"judge-gym: {one.found.fault}; what was found is kept", file=sys.stderr)
+            raise typer.Exit(FAILED)
+
+
+@evidence_app.command("list")
+def list_evidence(
+    window: Annotated[int | None, typer.Argument(help="A window; all windows if none.")] = None,
+    json: AsJson = False,
+) -> None:
+    """List windows, or the items of one."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        rows = lab.list_windows() if window is None else lab.list_evidence(window)
+    if json:
+        display.print_json(rows)
+    elif not rows:
+        typer.echo("no evidence yet; collect some with: judge-gym evidence add ...")
+    else:
+        hidden = ("collections", "truth")
+        display.table(
+            "", [{k: v for k, v in row.items() if k not in hidden} for row in rows], compact=True
+        )
+
+
+@evidence_app.command("show")
+def show(
+    id: Annotated[int, typer.Argument(help="The number of an item.")], json: AsJson = False
+) -> None:
+    """Show an item with its views side by side, and what in a view its source does not say."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        item = lab.show_evidence(id)
+    if json:
+        display.print_json(item)
+        return
+    about = [f"{name}: {item[name]}" for name in ("url", "date", "source") if item[name]]
+    typer.echo("\n".join([f"{item['id']}. {item['title']}", *about, ""]))
+    raw = "\n\n".join(
+        [
+            item["text"],
+            *(f"RESPONSE {n}\n{text}" for n, text in enumerate(item["responses"], 1)),
+        ]
+    )
+    columns = {f"raw\n{item['words']} words": raw}
+    for number, view in enumerate(item["views"], 1):
+        name = f"neutralized by {view['editor']}" + (f" ({number})" if number > 1 else "")
+        columns[f"{name}\n{_checked(view)}"] = view["body"] or f"({view['status']})"
+    display.side_by_side(columns)
+    if not item["views"]:
+        typer.echo("no view was made of it yet")
+
+
+def _checked(view: Mapping[str, Any]) -> str:
+    checks = view["checks"]
+    if checks is None:
+        return view["status"] if view["body"] is None else "not checked"
+    parts = [f"{checks['words']} words"]
+    if checks["length_ratio"] is not None:
+        parts.append(f"{checks['length_ratio']:.0%} of the source")
+    if checks["too_long"]:
+        parts.append("too long")
+    for kind in ("numbers", "names"):
+        if checks[kind]:
+            parts.append(f"{kind} not in the source: {', '.join(checks[kind])}")
+    return "; ".join(parts)
+
+
+@evidence_app.command("drop")
+def drop(
+    ids: Annotated[list[int], typer.Argument(help="Numbers of items.")],
+    window: Window = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Put them back.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Take items out of a window, for good: no search brings them back; frozen pools keep them."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        count = lab.drop_evidence(ids, window_id=window, undo=undo)
+    what = "put back" if undo else "dropped"
+    display.print_json({what.replace(" ", "_"): count}) if json else typer.echo(f"{what} {count}")
+
+
+@pool_app.command("freeze")
+def freeze(
+    name: Annotated[str, typer.Argument(help="The pool's name; it will always mean this pool.")],
+    files: Annotated[list[str] | None, typer.Argument(help="Files, in place of --window.")] = None,
+    window: Window = None,
+    json: AsJson = False,
+) -> None:
+    """Freeze what a window holds now, for studies to name: `evidence: {usa: {pool: NAME}}`."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        pool = lab.freeze_pool(name, window_id=window, files=files or ())
+    if json:
+        display.print_json({"name": name, "items": len(pool.items), "hash": pool.hash})
+    else:
+        typer.echo(f"froze {name}: {len(pool.items)} items, {pool.hash[:12]}")
+
+
+@pool_app.command("list")
+def list_pools(json: AsJson = False) -> None:
+    """List the frozen pools."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        rows = lab.list_pools()
+    if json:
+        display.print_json(rows)
+    elif not rows:
+        typer.echo("no pool yet; freeze one with: judge-gym pool freeze NAME --window ID")
+    else:
+        display.table("", [{**row, "hash": row["hash"][:12]} for row in rows])
+
+
+@pool_app.command("diff")
+def diff(before: str, after: str, json: AsJson = False) -> None:
+    """Show what one frozen pool has and the other has not."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        found = lab.diff_pools(before, after)
+    if json:
+        display.print_json(found)
+        return
+    if found["same"] and not found["truths_changed"]:
+        typer.echo(f"{before} and {after} are the same pool")
+        return
+    order = ", in another order" if found["reordered"] else ""
+    typer.echo(f"{found['shared']} items in both{order}")
+    for kind, title in (
+        ("added", f"only in {after}"),
+        ("removed", f"only in {before}"),
+        ("truths_changed", "with another truth"),
+    ):
+        display.table(title, found[kind], compact=True)
+
+
+@labels_app.command("import")
+def import_labels(
+    file: Annotated[Path, typer.Argument(help="A CSV with item, rater and stage.")],
+    study: Annotated[
+        str | None, typer.Option(help="The study or tag whose items are meant.")
+    ] = None,
+    concept: Annotated[str, typer.Option(help="What the raters judged; any if none.")] = "",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Take stages that differ from earlier ones.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Import people's stages, all or nothing; an item is a number, an address, an id or a title."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        counts = lab.import_labels(file, target=study, concept=concept, replace=replace)
+    if json:
+        display.print_json(counts)
+    else:
+        typer.echo(", ".join(f"{count} {kind}" for kind, count in counts.items()) + " labels")
+
+
+@labels_app.command("list")
+def list_labels(json: AsJson = False) -> None:
+    """List people's stages."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        rows = lab.list_labels()
+    display.print_json(rows) if json else display.table("", rows)

@@ -1,0 +1,98 @@
+"""Filling windows: a source searches, what is new is kept, and what was left out is on record."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from judge_gym.errors import SourceError
+from judge_gym.records import Evidence, Window
+from judge_gym.sources import Collected, FeedSource, Fetcher, FileSource, GdeltSource, Source, Watch
+from judge_gym.sources.firecrawl import FirecrawlSource
+from judge_gym.store import Store
+from judge_gym.studies import SEARCHES, PoolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a search did to a window."""
+
+    window_id: int
+    source: str
+    found: Collected
+    added: int
+    held: int
+    """How many items the window then holds."""
+
+    def refuse_fault(self) -> None:
+        """Raise why the search ended early; what came before is kept."""
+        if self.found.fault:
+            raise SourceError(
+                f"{self.found.fault}; {self.held} items are kept in window {self.window_id}, "
+                "the same command goes on"
+            )
+
+
+def window_of(spec: PoolSpec) -> Window | None:
+    """The window of a pool; one that a search fills knows the search, so that none mix."""
+    if spec.window is None:
+        return None
+    search = ""
+    if spec.origin in SEARCHES:
+        search = " ".join([str(spec.origin), *spec.addresses])
+        search += f": {spec.wanted}" if spec.wanted else ""
+    return Window(spec.window.country, spec.window.start, spec.window.end, search)
+
+
+def gather(
+    store: Store,
+    spec: PoolSpec,
+    folder: Path,
+    *,
+    window_id: int | None = None,
+    fetcher: Fetcher,
+    watch: Watch,
+) -> Gathered:
+    """Search for what a pool's specification says, and keep what is new.
+
+    Args:
+        store: where the window is.
+        spec: origin, query, limit and, unless `window_id` is given, the window.
+        folder: where the paths of files begin.
+        window_id: a window that is there already.
+        fetcher: how pages are fetched.
+        watch: told about progress.
+    """
+    window = store.evidence.find_window(window_id) if window_id else window_of(spec)
+    assert window is not None, "checked with the specification"
+    id = window_id or store.evidence.window_id(window)
+    known = store.evidence.window_items(id, dropped=True) if id else ()
+    source = _source(spec, folder, known, fetcher, watch)
+    found = source.search(window, spec.wanted, spec.limit if spec.origin in SEARCHES else 0)
+    id = id or store.evidence.save_window(window)
+    added = store.evidence.add_to_window(id, found.items)
+    fault = found.fault or ("interrupted" if found.interrupted else "")
+    name = str(spec.origin)
+    store.evidence.record_collection(id, name, added, found.dropped, fault)
+    return Gathered(id, name, found, added, len(store.evidence.window_items(id)))
+
+
+def collected(store: Store, window: Window) -> int | None:
+    """The window of a search that came to its end, or None where it has still to be made."""
+    id = store.evidence.window_id(window)
+    if id is None or all(made["fault"] for made in store.evidence.collections(id)):
+        return None
+    return id
+
+
+def _source(
+    spec: PoolSpec, folder: Path, known: tuple[Evidence, ...], fetcher: Fetcher, watch: Watch
+) -> Source:
+    match spec.origin:
+        case "feeds":
+            return FeedSource(spec.addresses, fetcher, known=known, watch=watch)
+        case "gdelt":
+            return GdeltSource(fetcher, known=known, watch=watch)
+        case "firecrawl":
+            return FirecrawlSource(fetcher, known=known)
+        case _:
+            files = [spec.files] if isinstance(spec.files, str) else spec.files or []
+            return FileSource(files, folder, known)

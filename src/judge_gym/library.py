@@ -1,0 +1,268 @@
+"""Library: the verbs over what is judged: windows of evidence, frozen pools, people's labels."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from judge_gym.errors import ConflictError, DesignError, NotFoundError
+from judge_gym.gathering import Gathered, collected, gather, window_of
+from judge_gym.models import Registry
+from judge_gym.preparing import read_file
+from judge_gym.records import Evidence, Pool, Window
+from judge_gym.sources import Fetcher, Watch, judgebench, load_benchmark, load_files, read_labels
+from judge_gym.store import Store
+from judge_gym.studies import SEARCHES, PoolSpec
+
+
+class Library:
+    """Evidence and what people say of it, in one database."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.models = Registry()
+
+    # --- windows ---------------------------------------------------------------------------------
+
+    def create_window(self, start_date: str, end_date: str, country: str) -> int:
+        """A window for evidence."""
+        try:
+            window = Window(country, date.fromisoformat(start_date), date.fromisoformat(end_date))
+        except ValueError as fault:
+            raise DesignError(f"a date is YYYY-MM-DD: {fault}") from fault
+        return self.store.evidence.save_window(window)
+
+    def collect(
+        self,
+        spec: PoolSpec,
+        *,
+        folder: Path = Path(),
+        window_id: int | None = None,
+        allow_private: bool = False,
+        watch: Watch = lambda done, wanted: None,
+    ) -> Gathered:
+        """Search for evidence and keep what is new, also if the search breaks off.
+
+        Args:
+            spec: where to search, for what, and in which window.
+            folder: where the paths of files begin.
+            window_id: add to this window.
+            allow_private: fetch from addresses of the user's own network, too.
+            watch: told how many articles are done, and of how many.
+        """
+        fetcher = Fetcher(allow_private=allow_private)
+        return gather(self.store, spec, folder, window_id=window_id, fetcher=fetcher, watch=watch)
+
+    def collect_study(
+        self,
+        path: Path,
+        *,
+        again: bool = False,
+        allow_private: bool = False,
+        watch: Watch = lambda done, wanted: None,
+    ) -> dict[str, Gathered]:
+        """Collect what a study file searches for; once, unless `again`, so that a study stays."""
+        study = read_file(path, self.models)
+        gathered = {}
+        for name, spec in study.evidence.items():
+            window = window_of(spec)
+            if window is None or spec.origin not in SEARCHES:
+                continue
+            if again or collected(self.store, window) is None:
+                gathered[name] = self.collect(
+                    spec, folder=path.parent, allow_private=allow_private, watch=watch
+                )
+                if gathered[name].found.fault or gathered[name].found.interrupted:
+                    break
+        return gathered
+
+    def load_evidence(
+        self, window_id: int, files: str | Sequence[str], *, folder: Path = Path()
+    ) -> int:
+        """Load files into a window; how many texts it then holds."""
+        listed = files if isinstance(files, str) else list(files)
+        return self.collect(PoolSpec(files=listed), folder=folder, window_id=window_id).held
+
+    def load_benchmark_evidence(self, window_id: int, dataset_path: str | Path) -> int:
+        """Load a benchmark's items with their known answers; how many the window then holds.
+
+        A folder is a benchmark in judge-gym's format, a file JudgeBench's pairs as published.
+        """
+        self.store.evidence.find_window(window_id)
+        path = Path(dataset_path)
+        benchmark = load_benchmark(path) if path.is_dir() else judgebench(path)
+        added = self.store.evidence.add_to_window(window_id, benchmark.items)
+        self.store.evidence.record_collection(window_id, benchmark.name, added, {}, "")
+        return len(self.store.evidence.window_items(window_id))
+
+    def list_windows(self) -> list[dict[str, Any]]:
+        """Every window, what it holds and how it was filled."""
+        rows = self.store.evidence.list_windows()
+        for row in rows:
+            made = self.store.evidence.collections(row["window"])
+            row["collections"] = [
+                {name: entry[name] for name in ("at", "source", "added", "dropped", "fault")}
+                for entry in made
+            ]
+        return rows
+
+    def list_evidence(self, window_id: int) -> list[dict[str, Any]]:
+        """The items of a window."""
+        self.store.evidence.find_window(window_id)
+        kept = {item.id for item in self.store.evidence.window_items(window_id)}
+        return [
+            {**_described(item), "dropped": item.id not in kept}
+            for item in self.store.evidence.window_items(window_id, dropped=True)
+        ]
+
+    def show_evidence(self, id: int) -> dict[str, Any]:
+        """An item with its text and all its views."""
+        item = self.store.evidence.find_evidence(id)
+        return {
+            **_described(item),
+            "hash": item.hash,
+            "metadata": dict(item.metadata),
+            "text": item.text,
+            "responses": list(item.responses),
+            "views": self.store.evidence.find_views(id),
+        }
+
+    def drop_evidence(
+        self, ids: Collection[int], *, window_id: int | None = None, undo: bool = False
+    ) -> int:
+        """Take evidence out of its window, for good; frozen pools keep it. `undo` puts it back."""
+        if window_id is None:
+            windows = self.store.evidence.windows_of(ids)
+            if len(windows) != 1:
+                where = f"windows {', '.join(map(str, windows))}" if windows else "no window"
+                raise DesignError(f"that evidence is in {where}; name one with --window ID")
+            [window_id] = windows
+        return self.store.evidence.drop(window_id, ids, undo=undo)
+
+    # --- pools -----------------------------------------------------------------------------------
+
+    def freeze_pool(
+        self,
+        name: str,
+        *,
+        window_id: int | None = None,
+        files: Sequence[str] = (),
+        folder: Path = Path(),
+    ) -> Pool:
+        """Freeze what a window holds now, or what files hold, under a name that stays."""
+        if (window_id is None) == (not files):
+            raise DesignError("a pool is frozen from one window or from files")
+        if window_id is not None:
+            window = self.store.evidence.find_window(window_id)
+            pool = Pool(self.store.evidence.window_items(window_id), window)
+        else:
+            pool = Pool(load_files(list(files), folder).items)
+        if not pool.items:
+            raise ConflictError(f"the window {window_id} holds nothing to freeze")
+        saved = self.store.evidence.save_pool(pool)
+        self.store.evidence.name_pool(name, saved)
+        return saved
+
+    def list_pools(self) -> list[dict[str, Any]]:
+        """The frozen pools."""
+        return self.store.evidence.list_pools()
+
+    def diff_pools(self, before: str, after: str) -> dict[str, Any]:
+        """What one frozen pool has and the other has not."""
+        old, new = (self.store.evidence.find_named_pool(name) for name in (before, after))
+        olds, news = ({item.hash: item for item in pool.items} for pool in (old, new))
+        shared = [hash for hash in olds if hash in news]
+        return {
+            "same": old.hash == new.hash,
+            "shared": len(shared),
+            "added": [_described(news[hash]) for hash in news if hash not in olds],
+            "removed": [_described(olds[hash]) for hash in olds if hash not in news],
+            "reordered": shared != [hash for hash in news if hash in olds],
+            "truths_changed": [
+                {**_described(news[hash]), "was": olds[hash].truth}
+                for hash in shared
+                if olds[hash].truth != news[hash].truth
+            ],
+        }
+
+    # --- people ----------------------------------------------------------------------------------
+
+    def import_labels(
+        self, path: Path, *, target: str | None = None, concept: str = "", replace: bool = False
+    ) -> dict[str, int]:
+        """Import people's stages from a CSV with item, rater, stage; all of it or nothing.
+
+        Args:
+            path: the file.
+            target: a study or tag whose evidence is meant; else everything that the lab holds.
+            concept: what the raters judged; else whatever the items are judged for.
+            replace: take a stage that differs from what the rater said before.
+        """
+        items, stages = self._labelled(target)
+        found = {label.item: _identified(label.item, items, path) for label in read_labels(path)}
+        rows = []
+        for label in read_labels(path):
+            if stages and label.stage not in stages:
+                raise DesignError(
+                    f"{path}: {label.rater} gives {label.item!r} the stage {label.stage!r}; "
+                    f"choose {', '.join(stages)}",
+                    choices=stages,
+                )
+            rows.append(
+                {
+                    "evidence_id": found[label.item],
+                    "concept": concept,
+                    "rater": label.rater,
+                    "stage": label.stage,
+                }
+            )
+        return self.store.evidence.save_labels(rows, replace=replace)
+
+    def _labelled(self, target: str | None) -> tuple[tuple[Evidence, ...], list[str]]:
+        """The items that labels may be about, and the stages that they may name."""
+        if target is None:
+            return self.store.evidence.all_evidence(), []
+        rows = self.store.queries.tags(study=target) or self.store.queries.tags(tags=[target])
+        experiments = [self.store.runs.find_experiment(row["tag"])[0] for row in rows]
+        items = {item.id: item for made in experiments for item in made.task.pool.items}
+        stages: dict[str, None] = {}
+        for made in experiments:
+            rubric = made.task.rubric
+            scale = rubric.scale if rubric else made.design.rubric.scale
+            stages |= dict.fromkeys(str(number) for number in range(1, scale + 1))
+            stages |= dict.fromkeys(stage.label for stage in rubric.stages) if rubric else {}
+        return tuple(items.values()), list(stages)
+
+    def list_labels(self) -> list[dict[str, Any]]:
+        """People's stages."""
+        return self.store.evidence.labels()
+
+
+def _described(item: Evidence) -> dict[str, Any]:
+    fields = ("id", "title", "url", "date", "source")
+    described = {name: getattr(item, name) for name in fields}
+    return described | {"words": len(item.text.split()), "truth": item.truth}
+
+
+def _identified(name: str, items: Sequence[Evidence], path: Path) -> int:
+    """The item that a label is about, by id, address, hash, published id or title."""
+    keys: list[Callable[[Evidence], str]] = [
+        lambda item: str(item.id),
+        lambda item: item.url,
+        lambda item: item.hash,
+        lambda item: str(item.metadata.get("id", "")),
+        lambda item: item.title,
+    ]
+    for key in keys:
+        found = Counter(item.id for item in items if key(item) == name)
+        if len(found) > 1:
+            raise DesignError(
+                f"{path}: {name!r} may be evidence {', '.join(map(str, found))}; name it by number"
+            )
+        if found:
+            return next(iter(found))
+    raise NotFoundError(
+        f"{path}: there is no evidence {name!r}, by number, address, published id or title; "
+        "nothing was imported"
+    )

@@ -1,0 +1,153 @@
+"""Articles: from HTML to evidence, and from the leads that a search gives to the articles."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from judge_gym.records import Evidence, bare_endpoint
+from judge_gym.sources.collecting import Outcome, Refusal, Watch
+from judge_gym.sources.fetching import Fetcher
+from judge_gym.sources.sifting import Sieve, canonical_url
+
+# A page without text is a record here; it is no news for the terminal.
+for _name in ("trafilatura", "htmldate", "courlan"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
+
+def article(html: bytes | str, url: str = "") -> Evidence | None:
+    """The article of a page: its text without menus and comments, title, day and outlet.
+
+    None where the page holds no text. The title may be empty.
+    """
+    from trafilatura import bare_extraction
+
+    found = bare_extraction(
+        html,
+        url=url or None,
+        include_comments=False,
+        with_metadata=True,
+        # Only dates that the page states, and a limit that does not move with today.
+        date_extraction_params={
+            "extensive_search": False,
+            "original_date": True,
+            "max_date": "2100-01-01",
+        },
+    )
+    text = (getattr(found, "text", "") or "").strip()
+    if not text:
+        return None
+    return Evidence(
+        title=getattr(found, "title", "") or "",
+        text=text,
+        url=url,
+        date=getattr(found, "date", "") or "",
+        source=getattr(found, "sitename", "") or urlsplit(url).hostname or "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """What a search says of an article before its page is read."""
+
+    url: str
+    title: str = ""
+    date: str = ""
+    source: str = ""
+    text: str = ""
+    """The article as the search itself holds it, for when the page cannot be had."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def follow(
+    leads: Sequence[Lead], fetcher: Fetcher, sieve: Sieve, watch: Watch | None = None
+) -> bool:
+    """Read the pages of leads into a sieve, in their order, until it is full.
+
+    Pages are fetched a batch at a time, so that what is kept depends on what the pages say and not
+    on which of them came first.
+
+    Returns:
+        Whether it came to its end; after Ctrl-C, what was read is in the sieve.
+    """
+    waiting = _unread(leads, sieve)
+    done = planned = 0
+    while waiting and not sieve.full:
+        missing = sieve.limit - len(sieve.items) if sieve.limit else len(waiting)
+        size = max(missing, fetcher.concurrency)
+        batch, waiting = waiting[:size], waiting[size:]
+        planned += len(batch)
+        read: dict[str, Evidence | str] = {}
+        outcome: Outcome | None = None
+        complete = True
+        try:
+            with closing(fetcher.fetch([lead.url for lead in batch])) as outcomes:
+                for outcome in outcomes:
+                    read[outcome.url] = _read(outcome)
+                    done += 1
+                    if watch:
+                        watch(done, planned)
+        except KeyboardInterrupt:
+            complete = False
+            if outcome and outcome.url not in read:  # it came while this page was being read
+                read[outcome.url] = _read(outcome)
+        for lead in batch:
+            if lead.url in read:
+                _take(lead, read[lead.url], sieve)
+        if not complete:
+            return False
+    sieve.drop("beyond the limit", len(waiting))
+    return True
+
+
+def _unread(leads: Sequence[Lead], sieve: Sieve) -> list[Lead]:
+    """Leads to an article each, without those that a look at address and date rules out."""
+    fresh: dict[str, Lead] = {}
+    for lead in leads:
+        key = canonical_url(lead.url) or f"{lead.title} {lead.date}"
+        if sieve.knows(lead.url):
+            sieve.drop("already there")
+        elif lead.date and (reason := sieve.misdated(lead.date)):
+            sieve.drop(reason)
+        elif key in fresh:
+            sieve.drop("same address")
+        else:
+            fresh[key] = lead
+    return list(fresh.values())
+
+
+def _read(outcome: Outcome) -> Evidence | str:
+    """The article of a page, or why there is none."""
+    if isinstance(outcome, Refusal):
+        return outcome.reason
+    return article(outcome.text, _without_user(outcome.final_url)) or "no article text"
+
+
+def _take(lead: Lead, found: Evidence | str, sieve: Sieve) -> None:
+    """Give an article to the sieve, with what the lead says of it."""
+    if isinstance(found, str):
+        shown = bare_endpoint(lead.url) or repr(lead.title)
+        if not lead.text:
+            sieve.drop(found)
+            sieve.notes.append(f"{shown}: {found}")
+            return
+        sieve.notes.append(f"{shown}: {found}; the text is the feed's own")
+        found = Evidence(lead.title, lead.text, _without_user(lead.url), source=lead.source)
+    moved = canonical_url(found.url) != canonical_url(lead.url)
+    link = {"link": _without_user(lead.url)} if moved else {}
+    sieve.admit(
+        replace(
+            found,
+            title=found.title or lead.title or found.url,
+            date=lead.date or found.date,
+            source=found.source or lead.source,
+            metadata={**lead.metadata, **link},
+        )
+    )
+
+
+def _without_user(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

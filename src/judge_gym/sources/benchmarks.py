@@ -1,0 +1,104 @@
+"""Benchmarks with known answers: a folder of `benchmark.toml`, `items.jsonl` and `rubric.json`.
+
+JudgeBench's published pairs are one, without a folder.
+"""
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from judge_gym.errors import DesignError, unknown
+from judge_gym.records import Benchmark, Evidence, NominalRubric, RubricStage
+from judge_gym.sources.files import load_rubric, read_items
+from judge_gym.sources.judgebench import read_pairs
+
+SETTINGS, ITEMS, RUBRIC = "benchmark.toml", "items.jsonl", "rubric.json"
+KEYS = ("name", "concept", "description", "design")
+WHOLE = f"a benchmark is a folder with {SETTINGS}, {ITEMS} and {RUBRIC}"
+
+# What makes a response better is its correctness: JudgeBench's labels say nothing about style.
+PAIR_OPTIONS = (
+    RubricStage(
+        "The first response is better",
+        (
+            "Its final answer is correct and that of the second is not",
+            "Where the final answers are equally right or wrong, its reasoning has fewer errors",
+        ),
+    ),
+    RubricStage(
+        "The second response is better",
+        (
+            "Its final answer is correct and that of the first is not",
+            "Where the final answers are equally right or wrong, its reasoning has fewer errors",
+        ),
+    ),
+    RubricStage("Neither is better", ("Both are right, or both are wrong, to the same degree",)),
+)
+EXAMINER = "an impartial examiner who works a question out before judging answers to it"
+
+
+def load_benchmark(folder: Path) -> Benchmark:
+    """The benchmark in a folder, checked: every item and every known answer must fit the rubric."""
+    if not folder.is_dir():
+        raise DesignError(f"there is no folder {folder}; {WHOLE}")
+    settings = _settings(folder / SETTINGS)
+    items = read_items(folder / ITEMS)
+    _refuse_repeated(items, folder / ITEMS)
+    if all(item.truth is None for item in items):
+        raise DesignError(f"{folder / ITEMS}: no item has a truth; a benchmark knows its answers")
+    rubric = load_rubric(folder / RUBRIC, settings["concept"], "")
+    return Benchmark(
+        name=settings.get("name", folder.resolve().name),
+        concept=settings["concept"],
+        items=items,
+        rubric=rubric,
+        description=settings.get("description", ""),
+        design=settings.get("design", {}),
+    )
+
+
+def judgebench(path: Path) -> Benchmark:
+    """JudgeBench's pairs from the published file."""
+    concept = "the better response"
+    items = read_pairs(path)
+    _refuse_repeated(items, path)
+    return Benchmark(
+        name="judgebench",
+        concept=concept,
+        items=items,
+        rubric=NominalRubric(PAIR_OPTIONS, author="provided", concept=concept, country=""),
+        design={
+            "prompt.slots.scorer.persona": EXAMINER,
+            "prompt.slots.prober.persona": EXAMINER,
+            "prompt.slots.prober.panel": "examiners",
+        },
+    )
+
+
+def _refuse_repeated(items: Sequence[Evidence], path: Path) -> None:
+    """An item that stands twice would be judged once and counted twice."""
+    seen: dict[str, str] = {}
+    for item in items:
+        if item.hash in seen:
+            raise DesignError(f"{path}: {item.title!r} has the same text as {seen[item.hash]!r}")
+        seen[item.hash] = item.title
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DesignError(f"there is no file {path}; {WHOLE}") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
+        raise DesignError(f"{path} cannot be read: {fault}") from fault
+    for key, value in settings.items():
+        if key not in KEYS:
+            raise DesignError(f"{path}: {unknown('key', key, KEYS)}", choices=KEYS)
+        if not isinstance(value, dict if key == "design" else str) or not value:
+            raise DesignError(
+                f"{path}: {key} is {'a table of knobs' if key == 'design' else 'a text'}"
+            )
+    if "concept" not in settings:
+        raise DesignError(f"{path}: concept is not given; it says what is judged")
+    return settings

@@ -1,0 +1,235 @@
+"""JudgeBench as published: pairs with a known better response, and what judges made of them.
+
+The better response is objectively right, the other wrong (Tan et al. 2024, arXiv:2410.12784).
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from judge_gym.errors import DesignError, unknown
+from judge_gym.records import Evidence
+from judge_gym.stages.reading import Labelled, clean_lines, standing_together
+
+if TYPE_CHECKING:
+    from judge_gym.analysis.pairs import JudgedPair, Order
+
+Decision = Literal["A>B", "B>A", "A=B"]
+STAGES: dict[Decision, int] = {"A>B": 1, "B>A": 2, "A=B": 3}
+OPPOSITE = {1: 2, 2: 1, 3: 3}
+LABELS: tuple[Decision, ...] = ("A>B", "B>A")
+CATEGORIES = {
+    "livebench-reasoning": "reasoning",
+    "livebench-math": "math",
+    "livecodebench": "coding",
+}
+COMPARED = re.compile(r"\s*([AB])\s*(>>?|<<?|==?)\s*([AB])\s*")
+TAG = re.compile(r"\[\[([^\[\]]*)\]\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A recorded decision that our reading of the judge's text does not give.
+
+    Both are in the words of what was shown: A is the response shown first.
+    """
+
+    pair: str
+    order: "Order"
+    recorded: Decision | None
+    read: Decision | None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgments:
+    """A judge's published output, as it was recorded."""
+
+    judge: str
+    """Its name and model."""
+    pairs: tuple["JudgedPair", ...]
+    read: int
+    """Judgments whose text holds a verdict in the `[[A>B]]` style."""
+    unread: int
+    """Judgments whose text holds none (another style, scores), or that have no text."""
+    disagreements: tuple[Disagreement, ...]
+    """Where the text that we read says something else than the record."""
+
+
+def category(source: str) -> str:
+    """The benchmark's category of a source; a source it does not know is one of its own.
+
+    >>> category("mmlu-pro-computer science"), category("livecodebench"), category("mine")
+    ('knowledge', 'coding', 'mine')
+    """
+    return "knowledge" if source.startswith("mmlu-pro-") else CATEGORIES.get(source, source)
+
+
+def read_pairs(path: Path) -> tuple[Evidence, ...]:
+    """The pairs of a file; the truth of each is stage 1 (first response better) or 2 (second)."""
+    return tuple(
+        Evidence(
+            title=f"{row['source']} {row.get('original_id') or row['pair_id'][:8]}",
+            text=row["question"],
+            source=row["source"],
+            truth=_truth(row, where),
+            metadata={
+                "id": row["pair_id"],
+                "category": category(row["source"]),
+                "response_model": row.get("response_model") or "",
+            },
+            responses=(row["response_A"], row["response_B"]),
+        )
+        for row, where in _rows(path, ("question", "response_A", "response_B"))
+    )
+
+
+def read_judged(path: Path) -> Judgments:
+    """A judge's output: one line per pair, judged in the given order or in both.
+
+    Decisions are those recorded, in the identity of the responses. `A>>B` is A>B and `A<B` is B>A,
+    where the published score, which compares strings, would count `A<B` as no decision.
+    """
+    from judge_gym.analysis.pairs import ORDERS, JudgedPair
+
+    pairs: list[JudgedPair] = []
+    judge: dict[str, str] = {}
+    read = unread = 0
+    disagreements: list[Disagreement] = []
+    for row, where in _rows(path):
+        decisions: list[int | None] = []
+        _same_judge(judge, row, "judge_name", where)
+        for order, entry in zip(ORDERS, _entries(row, where), strict=False):
+            recorded = _recorded(entry.get("decision"), where)
+            stage = STAGES[recorded] if recorded else None
+            decisions.append(OPPOSITE[stage] if stage and order == "reversed" else stage)
+            judgment = entry.get("judgment")
+            details = judgment if isinstance(judgment, dict) else {"response": judgment}
+            _same_judge(judge, details, "judge_model", where)
+            text = details.get("response")
+            if not isinstance(text, str) or not _verdicts(clean_lines(text)):
+                unread += 1
+                continue
+            read += 1
+            if (ours := read_decision(text)) != recorded:
+                disagreements.append(Disagreement(row["pair_id"], order, recorded, ours))
+        pairs.append(
+            JudgedPair(
+                item=row["pair_id"],
+                truth=_truth(row, where),
+                decisions=tuple(decisions),
+                orders=ORDERS[: len(decisions)],
+                category=category(row["source"]),
+            )
+        )
+    name = " ".join(judge[key] for key in ("judge_name", "judge_model") if key in judge)
+    return Judgments(name or path.stem, tuple(pairs), read, unread, tuple(disagreements))
+
+
+def read_decision(text: str) -> Decision | None:
+    r"""Our reading of an answer that ends in a verdict such as `[[A>>B]]`; None if it is unclear.
+
+    The last verdict decides, and earlier ones that reasoning separates from it are superseded.
+    Verdicts that stand together and differ decide nothing. (The published reader takes one verdict
+    only, however often it stands: a judge that changes its mind has none there.)
+
+    >>> read_decision("At first [[A>B]].\nBut B alone is right.\nMy final verdict is: [[B>>A]]")
+    'B>A'
+    >>> read_decision("[[A>B]] or [[B>A]]")
+    """
+    lines = clean_lines(text)
+    found = _verdicts(lines)
+    if not found:
+        return None
+    together = {_decision(verdict.payload) for verdict in standing_together(lines, found)}
+    return together.pop() if len(together) == 1 else None
+
+
+def _verdicts(lines: list[str]) -> list[Labelled]:
+    return [
+        Labelled(number, tag)
+        for number, line in enumerate(lines)
+        for tag in TAG.findall(line)
+        if _decision(tag)
+    ]
+
+
+def _decision(text: str) -> Decision | None:
+    """The decision that a comparison of A and B states, however strongly and in whatever order."""
+    match = COMPARED.fullmatch(text)
+    if not match or match[1] == match[3]:
+        return None
+    if "=" in match[2]:
+        return "A=B"
+    better = match[1] if ">" in match[2] else match[3]
+    return "A>B" if better == "A" else "B>A"
+
+
+def _recorded(decision: object, where: str) -> Decision | None:
+    read = _decision(decision) if isinstance(decision, str) else None
+    if read is None and decision is not None:
+        raise DesignError(f"{where}: {unknown('decision', decision, STAGES)}", choices=STAGES)
+    return read
+
+
+def _truth(row: dict[str, Any], where: str) -> int:
+    if row["label"] not in LABELS:
+        raise DesignError(f"{where}: {unknown('label', row['label'], LABELS)}", choices=LABELS)
+    return STAGES[row["label"]]
+
+
+def _entries(row: dict[str, Any], where: str) -> list[dict[str, Any]]:
+    """The judgments of a line, in the given order and then reversed; one that failed is empty."""
+    entries = row.get("judgments")
+    if not isinstance(entries, list) or not 1 <= len(entries) <= 2:
+        raise DesignError(f"{where}: 'judgments' is a list of one or two, in the order shown")
+    for entry in entries:
+        if not isinstance(entry, dict | None):
+            raise DesignError(f"{where}: a judgment is null or an object, not {entry!r}")
+    return [entry or {} for entry in entries]
+
+
+def _same_judge(judge: dict[str, str], given: dict[str, Any], field: str, where: str) -> None:
+    """Keep a judge's name or model where it is given; a file holds the judgments of one."""
+    value = given.get(field)
+    if isinstance(value, str) and judge.setdefault(field, value) != value:
+        raise DesignError(f"{where}: {field} is {value!r} and was {judge[field]!r} above")
+
+
+def _rows(path: Path, needed: tuple[str, ...] = ()) -> Iterator[tuple[dict[str, Any], str]]:
+    """The lines of a file, checked, and where each stands."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except FileNotFoundError:
+        raise DesignError(f"there is no file {path}") from None
+    except (OSError, UnicodeDecodeError) as fault:
+        raise DesignError(f"{path} cannot be read: {fault}") from fault
+    seen: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as fault:
+            raise DesignError(f"{where}: broken JSON: {fault.msg}") from fault
+        if not isinstance(row, dict):
+            raise DesignError(f"{where}: a line is an object, not {row!r}")
+        for field in ("pair_id", "source", "label", *needed):
+            _check_text(row.get(field), field, where)
+        if (first := seen.setdefault(row["pair_id"], number)) != number:
+            raise DesignError(f"{where}: pair_id {row['pair_id']!r} is on line {first} already")
+        yield row, where
+    if not seen:
+        raise DesignError(f"{path} holds no pairs")
+
+
+def _check_text(value: object, field: str, where: str) -> None:
+    if value is None or value == "":
+        raise DesignError(f"{where}: {field!r} is missing")
+    if not isinstance(value, str):
+        raise DesignError(f"{where}: {field!r} is a text, not {value!r}")
+    if any("\ud800" <= char <= "\udfff" for char in value):
+        raise DesignError(f"{where}: {field!r} holds half a character (a lone surrogate)")

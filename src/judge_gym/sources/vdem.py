@@ -1,0 +1,122 @@
+"""Reference values from V-Dem's country-year file (https://v-dem.net), for controls."""
+
+import csv
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from judge_gym.errors import DesignError, unknown
+
+Direction = Literal["up", "down"]
+DIRECTIONS: tuple[Direction, ...] = ("up", "down")
+COUNTRY, CODE, YEAR = "country_name", "country_text_id", "year"
+# By V-Dem's codebook these rise with corruption, neopatrimonial rule or exclusion; its other
+# indices of democracy, rights and rule of law rise with what is good for democracy.
+MORE_IS_WORSE = frozenset(
+    "v2x_corr v2x_execorr v2x_pubcorr v2x_neopat v2xnp_client v2xnp_pres v2xnp_regcorr "
+    "v2xpe_exlecon v2xpe_exlgender v2xpe_exlgeo v2xpe_exlpol v2xpe_exlsocgr".split()
+)
+
+
+def vdem_truth(
+    path: Path,
+    country: str,
+    year: int,
+    index: str = "v2x_libdem",
+    direction: Direction | None = None,
+) -> dict[str, Any]:
+    """The value of an index as the truth of a task: `source`, `value` and `direction`.
+
+    The value stays as published: the high-level indices lie between 0 and 1, others have scales of
+    their own and are not rescaled.
+
+    Args:
+        path: The country-year CSV, of which only four columns are read.
+        country: A name or a three-letter code, in whatever case.
+        year: A year that the country has.
+        index: A column of the file.
+        direction: Whether more is better for democracy; left out, it is known by the index.
+    """
+    if direction is not None and direction not in DIRECTIONS:
+        raise DesignError(unknown("direction", direction, DIRECTIONS), choices=DIRECTIONS)
+    rows = _of_country(_read(path, index), country)
+    name = rows[0][COUNTRY]
+    values = [row[index] for row in rows if row[YEAR] == year]
+    if not values:
+        years = _spans(row[YEAR] for row in rows)
+        raise DesignError(f"there is no year {year} for {name} in {path}; it has {years}")
+    if len(values) > 1:
+        raise DesignError(
+            f"{path} holds {len(values)} rows for {name} {year}; the country-year file has one"
+        )
+    if values[0] is None:
+        given = _spans(row[YEAR] for row in rows if row[index] is not None)
+        raise DesignError(
+            f"{index} is missing for {name} {year} in {path}; it is given for {given or 'no year'}"
+        )
+    return {
+        "source": f"v-dem {index} {name} {year}",
+        "value": values[0],
+        "direction": direction or ("down" if index in MORE_IS_WORSE else "up"),
+    }
+
+
+def _read(path: Path, index: str) -> list[dict[str, Any]]:
+    """The four columns, of thousands, that a value needs."""
+    import pyarrow as pa
+    import pyarrow.csv as arrow
+
+    names = _header(path)
+    for name in (COUNTRY, CODE, YEAR):
+        if name not in names:
+            raise DesignError(f"{path} has no column {name!r}; it is not V-Dem's country-year file")
+    if index not in names:
+        near = get_close_matches(index, names, n=5)
+        raise DesignError(unknown("index", index, near, str(path)), choices=near)
+    types = {COUNTRY: pa.string(), CODE: pa.string(), YEAR: pa.int64(), index: pa.float64()}
+    try:
+        table = arrow.read_csv(
+            path,
+            parse_options=arrow.ParseOptions(newlines_in_values=True),
+            convert_options=arrow.ConvertOptions(column_types=types, include_columns=list(types)),
+        )
+    except pa.ArrowInvalid as fault:
+        raise DesignError(f"{path} cannot be read: {fault}") from fault
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def _header(path: Path) -> list[str]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return next(csv.reader(file), [])
+    except FileNotFoundError:
+        raise DesignError(f"there is no file {path}") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as fault:
+        raise DesignError(f"{path} cannot be read: {fault}") from fault
+
+
+def _of_country(rows: list[dict[str, Any]], country: str) -> list[dict[str, Any]]:
+    wanted = country.strip().casefold()
+    found = [row for row in rows if wanted in (row[COUNTRY].casefold(), row[CODE].casefold())]
+    if not found:
+        names = {row[key].casefold(): row[key] for key in (CODE, COUNTRY) for row in rows}
+        near = [names[name] for name in get_close_matches(wanted, names, n=5)]
+        raise DesignError(unknown("country", country, near), choices=near)
+    return found
+
+
+def _spans(years: Iterable[int]) -> str:
+    """Years in words.
+
+    >>> _spans([1900, 1901, 1902, 1945, 1990, 1991])
+    '1900 to 1902, 1945, 1990 to 1991'
+    """
+    spans: list[list[int]] = []
+    for year in sorted(set(years)):
+        if spans and year == spans[-1][1] + 1:
+            spans[-1][1] = year
+        else:
+            spans.append([year, year])
+    return ", ".join(f"{a} to {b}" if b > a else str(a) for a, b in spans)

@@ -1,0 +1,333 @@
+"""Saving and finding what is judged: windows, evidence, pools, and what people say of it."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from judge_gym.errors import ConflictError, NotFoundError, unknown
+from judge_gym.records import Evidence, Pool, Window, digest
+from judge_gym.store import tables as t
+from judge_gym.store.database import Database
+from judge_gym.store.ledger import Ledger
+
+
+class EvidenceRecords:
+    """Evidence belongs to no run. Every write has a unique key, so a second one is nothing."""
+
+    def __init__(self, database: Database, ledger: Ledger) -> None:
+        self._database = database
+        self._ledger = ledger
+
+    # --- windows ---------------------------------------------------------------------------------
+
+    def save_window(self, window: Window) -> int:
+        """A window's row."""
+        with self._database.begin() as connection:
+            row = {
+                "key": _window_key(window),
+                "country": window.country,
+                "start": window.start,
+                "end": window.end,
+                "search": window.search,
+            }
+            return self._database.once(connection, t.windows, row, "key")
+
+    def find_window(self, id: int) -> Window:
+        """A window by its row."""
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(t.windows).where(t.windows.c.id == id)).first()
+        if row is None:
+            raise NotFoundError(f"there is no window {id}; 'judge-gym evidence list' lists them")
+        return Window(row.country, row.start, row.end, row.search)
+
+    def window_id(self, window: Window) -> int | None:
+        """The row of a window, if it has one."""
+        query = sa.select(t.windows.c.id).where(t.windows.c.key == _window_key(window))
+        with self._database.read() as connection:
+            return connection.scalar(query)
+
+    def list_windows(self) -> list[dict[str, Any]]:
+        """Every window with how much it holds."""
+        held = sa.func.count(t.window_items.c.evidence_id)
+        dropped = sa.func.count(t.window_items.c.dropped)
+        query = (
+            sa.select(
+                t.windows.c.id.label("window"),
+                t.windows.c.country,
+                t.windows.c.start,
+                t.windows.c.end,
+                t.windows.c.search,
+                (held - dropped).label("items"),
+                dropped.label("dropped"),
+            )
+            .outerjoin(t.window_items, t.window_items.c.window_id == t.windows.c.id)
+            .group_by(t.windows.c.id)
+            .order_by(t.windows.c.id)
+        )
+        with self._database.read() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    def add_to_window(self, window_id: int, items: Sequence[Evidence]) -> int:
+        """Put evidence into a window; how many it did not hold before."""
+        with self._database.begin() as connection:
+            before = self._count(connection, window_id)
+            rows = [
+                {
+                    "window_id": window_id,
+                    "evidence_id": self._save(connection, item),
+                    "added": datetime.now(UTC),
+                    "truth": item.truth,
+                }
+                for item in items
+            ]
+            self._database.add(connection, t.window_items, rows)
+            return self._count(connection, window_id) - before
+
+    def _count(self, connection: sa.Connection, window_id: int) -> int:
+        mine = t.window_items.c.window_id == window_id
+        return int(connection.scalar(sa.select(sa.func.count()).where(mine)) or 0)
+
+    def window_items(self, window_id: int, *, dropped: bool = False) -> tuple[Evidence, ...]:
+        """What a window holds, in the order of arrival; with `dropped`, what was taken out too."""
+        i = t.window_items.c
+        query = (
+            _items(i.truth)
+            .join(t.window_items, i.evidence_id == t.evidence.c.id)
+            .where(i.window_id == window_id)
+            .order_by(i.added, i.evidence_id)
+        )
+        if not dropped:
+            query = query.where(i.dropped.is_(None))
+        return self._evidence(query)
+
+    def drop(self, window_id: int, evidence_ids: Collection[int], *, undo: bool = False) -> int:
+        """Take evidence out of a window, or put it back; pools that hold it stay as they are."""
+        i = t.window_items.c
+        mine = sa.and_(i.window_id == window_id, i.evidence_id.in_(evidence_ids))
+        with self._database.begin() as connection:
+            there = set(connection.scalars(sa.select(i.evidence_id).where(mine)))
+            missing = sorted(set(evidence_ids) - there)
+            if missing:
+                raise NotFoundError(f"the window {window_id} holds no evidence {missing[0]}")
+            wanted = i.dropped.is_not(None) if undo else i.dropped.is_(None)
+            change = t.window_items.update().where(mine, wanted)
+            when = None if undo else datetime.now(UTC)
+            return connection.execute(change.values(dropped=when)).rowcount
+
+    def windows_of(self, evidence_ids: Collection[int]) -> list[int]:
+        """The windows that hold any of these."""
+        i = t.window_items.c
+        query = sa.select(i.window_id).distinct().where(i.evidence_id.in_(evidence_ids))
+        with self._database.read() as connection:
+            return sorted(connection.scalars(query))
+
+    def record_collection(
+        self, window_id: int, source: str, added: int, dropped: Mapping[str, int], fault: str
+    ) -> None:
+        """Keep what a search brought and left out."""
+        row = {
+            "window_id": window_id,
+            "at": datetime.now(UTC),
+            "source": source,
+            "added": added,
+            "dropped": dict(dropped),
+            "fault": fault,
+        }
+        with self._database.begin() as connection:
+            connection.execute(t.collections.insert().values(row))
+
+    def collections(self, window_id: int) -> list[dict[str, Any]]:
+        """What filled a window, oldest first."""
+        query = sa.select(t.collections).where(t.collections.c.window_id == window_id)
+        with self._database.read() as connection:
+            return [
+                dict(row)
+                for row in connection.execute(query.order_by(t.collections.c.id)).mappings()
+            ]
+
+    # --- pools -----------------------------------------------------------------------------------
+
+    def save_pool(self, pool: Pool) -> Pool:
+        """A pool with its evidence; the same texts in the same order are the same pool."""
+        window_id = self.save_window(pool.window) if pool.window else None
+        with self._database.begin() as connection:
+            items = tuple(replace(item, id=self._save(connection, item)) for item in pool.items)
+            key = digest([pool.hash, window_id, [item.truth for item in items]])
+            loaded = datetime.now(UTC)
+            row = {"hash": pool.hash, "window_id": window_id, "key": key, "loaded": loaded}
+            pool_id = self._database.once(connection, t.pools, row, "key")
+            members = [
+                {"pool_id": pool_id, "position": n, "evidence_id": item.id, "truth": item.truth}
+                for n, item in enumerate(items)
+            ]
+            self._database.add(connection, t.pool_items, members)
+        return replace(pool, items=items, id=pool_id)
+
+    def find_pool(self, id: int) -> Pool:
+        """A pool by its row."""
+        p = t.pool_items.c
+        query = (
+            _items(p.truth)
+            .join(t.pool_items, p.evidence_id == t.evidence.c.id)
+            .where(p.pool_id == id)
+            .order_by(p.position)
+        )
+        with self._database.read() as connection:
+            head = connection.execute(
+                sa.select(t.windows)
+                .join(t.pools, t.pools.c.window_id == t.windows.c.id)
+                .where(t.pools.c.id == id)
+            ).first()
+        window = Window(head.country, head.start, head.end, head.search) if head else None
+        return Pool(self._evidence(query), window, id)
+
+    def name_pool(self, name: str, pool: Pool) -> None:
+        """Freeze a saved pool under a name; a name never comes to mean another pool."""
+        n = t.pool_names.c
+        row = {"name": name, "pool_id": pool.id, "frozen": datetime.now(UTC)}
+        with self._database.begin() as connection:
+            self._database.add(connection, t.pool_names, [row])
+            held = connection.scalar(sa.select(n.pool_id).where(n.name == name))
+        if held != pool.id:
+            raise ConflictError(
+                f"the pool {name!r} is frozen with other evidence; choose another name"
+            )
+
+    def find_named_pool(self, name: str) -> Pool:
+        """A frozen pool by its name."""
+        n = t.pool_names.c
+        with self._database.read() as connection:
+            id = connection.scalar(sa.select(n.pool_id).where(n.name == name))
+            names = connection.scalars(sa.select(n.name).order_by(n.name)).all()
+        if id is None:
+            hint = "" if names else "; freeze one with: judge-gym pool freeze NAME --window ID"
+            raise NotFoundError(unknown("pool", name, names) + hint, choices=names)
+        return self.find_pool(id)
+
+    def list_pools(self) -> list[dict[str, Any]]:
+        """The frozen pools."""
+        n, items = t.pool_names.c, sa.func.count(t.pool_items.c.evidence_id)
+        query = (
+            sa.select(n.name, items.label("items"), t.pools.c.hash, t.pools.c.window_id, n.frozen)
+            .join(t.pools, t.pools.c.id == n.pool_id)
+            .join(t.pool_items, t.pool_items.c.pool_id == t.pools.c.id)
+            .group_by(n.name, t.pools.c.hash, t.pools.c.window_id, n.frozen)
+            .order_by(n.name)
+        )
+        with self._database.read() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    # --- items -----------------------------------------------------------------------------------
+
+    def find_evidence(self, id: int) -> Evidence:
+        """One item by its row."""
+        found = self._evidence(_items(sa.null().label("truth")).where(t.evidence.c.id == id))
+        if not found:
+            raise NotFoundError(f"there is no evidence {id}; 'judge-gym evidence list' lists it")
+        return found[0]
+
+    def find_views(self, evidence_id: int) -> list[dict[str, Any]]:
+        """What editors made of an item, with the checks of each."""
+        v = t.views.c
+        query = (
+            sa.select(
+                v.editor, v.maker, v.status, v.checks, v.call_id, t.texts.c.body.label("text")
+            )
+            .outerjoin(t.texts, t.texts.c.hash == v.text)
+            .where(v.evidence_id == evidence_id)
+            .order_by(v.id)
+        )
+        with self._database.read() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    def _save(self, connection: sa.Connection, item: Evidence) -> int:
+        row = {
+            "text": self._ledger.keep(connection, item.body),
+            "title": item.title,
+            "url": item.url,
+            "date": item.date,
+            "source": item.source,
+            "metadata": dict(item.metadata),
+            "pair": bool(item.responses),
+        }
+        return self._database.once(connection, t.evidence, row, "text")
+
+    def _evidence(self, query: sa.Select[Any]) -> tuple[Evidence, ...]:
+        with self._database.read() as connection:
+            return tuple(_item(row) for row in connection.execute(query).mappings())
+
+    # --- labels ----------------------------------------------------------------------------------
+
+    def save_labels(self, rows: Iterable[Mapping[str, Any]], *, replace: bool) -> dict[str, int]:
+        """Keep people's stages; one that differs from what a rater said before needs `replace`."""
+        label = t.labels.c
+        counts = {"new": 0, "same": 0, "changed": 0}
+        with self._database.begin() as connection:
+            for row in rows:
+                mine = sa.and_(*(label[name] == row[name] for name in KEY))
+                before = connection.scalar(sa.select(label.stage).where(mine))
+                kind = "new" if before is None else "same" if before == row["stage"] else "changed"
+                counts[kind] += 1
+                if kind == "changed" and not replace:
+                    raise ConflictError(
+                        f"{row['rater']} gave evidence {row['evidence_id']} the stage {before!r}, "
+                        f"now {row['stage']!r}; nothing was imported: --replace takes the new ones"
+                    )
+                if kind == "changed":
+                    connection.execute(t.labels.update().where(mine).values(stage=row["stage"]))
+                elif kind == "new":
+                    connection.execute(t.labels.insert().values(dict(row)))
+        return counts
+
+    def labels(self, evidence_ids: Collection[int] | None = None) -> list[dict[str, Any]]:
+        """People's stages, of some items or of all."""
+        query = sa.select(
+            t.labels.c.evidence_id.label("evidence"),
+            t.evidence.c.title,
+            t.labels.c.concept,
+            t.labels.c.rater,
+            t.labels.c.stage,
+        ).join(t.evidence, t.evidence.c.id == t.labels.c.evidence_id)
+        with self._database.read() as connection:
+            rows = [
+                dict(row) for row in connection.execute(query.order_by(t.labels.c.id)).mappings()
+            ]
+        return [row for row in rows if evidence_ids is None or row["evidence"] in evidence_ids]
+
+    def all_evidence(self) -> tuple[Evidence, ...]:
+        """Every item that the lab holds."""
+        return self._evidence(_items(sa.null().label("truth")).order_by(t.evidence.c.id))
+
+
+KEY = ("evidence_id", "concept", "rater")
+
+
+def _window_key(window: Window) -> str:
+    """What makes it this window; without a search as it was before there were searches."""
+    searched = [window.search] if window.search else []
+    return digest([window.country, str(window.start), str(window.end), *searched])
+
+
+def _items(truth: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    return sa.select(t.evidence, t.texts.c.body, truth).join(
+        t.texts, t.texts.c.hash == t.evidence.c.text
+    )
+
+
+def _item(row: sa.RowMapping) -> Evidence:
+    text, *responses = json.loads(row["body"]) if row["pair"] else [row["body"]]
+    return Evidence(
+        title=row["title"],
+        text=text,
+        url=row["url"],
+        date=row["date"],
+        source=row["source"],
+        truth=row["truth"],
+        metadata=row["metadata"],
+        id=row["id"],
+        responses=tuple(responses),
+    )

@@ -1,0 +1,556 @@
+"""Judged pairs, against the published rule, worked examples, statsmodels and scipy."""
+
+import json
+import random
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar  # type: ignore[import-untyped]
+from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
+
+from judge_gym.analysis.pairs import (
+    ORDERS,
+    JudgedPair,
+    Order,
+    compare,
+    pair_table,
+    pairs_of,
+    score_pairs,
+)
+from judge_gym.errors import DesignError
+
+JUDGE = "judge.model"
+GIVEN: tuple[Order, ...] = ("given",)
+REVERSED: tuple[Order, ...] = ("reversed",)
+SWAP: dict[int | None, int | None] = {1: 2, 2: 1, 3: 3, None: None}
+steady = settings(deadline=None, derandomize=True, max_examples=100)
+
+
+def pair(*decisions: int | None, truth: int = 1, item: str = "x", **more: Any) -> JudgedPair:
+    """A judged pair, shown in the given order and then reversed, as far as there are decisions."""
+    return JudgedPair(item, truth, decisions, **{"orders": ORDERS[: len(decisions)], **more})
+
+
+def numbered(*pairs: JudgedPair) -> list[JudgedPair]:
+    """The same pairs as items of their own."""
+    return [
+        JudgedPair(f"{number:04}", one.truth, one.decisions, one.orders, one.category)
+        for number, one in enumerate(pairs)
+    ]
+
+
+decisions = st.sampled_from([1, 2, 3, None])
+both_orders = st.builds(
+    lambda first, second, truth, category: pair(first, second, truth=truth, category=category),
+    decisions,
+    decisions,
+    st.sampled_from([1, 2]),
+    st.sampled_from(["math", "coding", "law"]),
+)
+judged = st.lists(both_orders, min_size=1, max_size=30).map(lambda pairs: numbered(*pairs))
+
+
+# --- the scoring rule ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "correct"),
+    [
+        ((1, 1), True),
+        ((1, 3), True),
+        ((None, 1), True),
+        ((1, 2), False),
+        ((3, 3), False),
+        ((3, None), False),
+        ((None, None), False),
+        ((2, 2), False),
+        ((2, 3), False),
+        ((1,), True),
+        ((3,), False),
+        ((None,), False),
+    ],
+)
+def test_a_pair_is_correct_where_right_decisions_outweigh_wrong_ones(
+    found: tuple[int | None, ...], correct: bool
+) -> None:
+    assert pair(*found).correct is correct
+    assert pair(*(SWAP[d] for d in found), truth=2).correct is correct
+
+
+def test_a_true_tie_has_no_opposite() -> None:
+    assert pair(3, 1, truth=3).correct
+    assert not pair(1, 2, truth=3).correct
+
+
+def published_score(pairs: list[JudgedPair]) -> tuple[float, float, float]:
+    """Accuracy, both right and inconsistent, by the words of the benchmark's own rule."""
+    words = {1: "A>B", 2: "B>A", 3: "A=B", None: None}
+    right = both = differ = 0
+    for one in pairs:
+        label, opposite = words[one.truth], words[SWAP[one.truth]]
+        first, second = (words[decision] for decision in one.decisions)
+        balance = 0
+        for decision in (first, second):
+            balance += {label: 1, opposite: -1}.get(decision, 0)
+        right += balance > 0
+        both += first == label and second == label
+        differ += first != second
+    return right / len(pairs), both / len(pairs), differ / len(pairs)
+
+
+@steady
+@given(judged)
+def test_scores_are_those_of_the_published_rule(pairs: list[JudgedPair]) -> None:
+    score = score_pairs(pairs)
+    assert (score.accuracy, score.both_correct, score.inconsistent) == pytest.approx(
+        published_score(pairs)
+    )
+    assert score.n == len(pairs)
+    assert score.nulls == sum(d is None for one in pairs for d in one.decisions)
+
+
+@steady
+@given(judged)
+def test_the_interval_is_wilsons(pairs: list[JudgedPair]) -> None:
+    score = score_pairs(pairs)
+    right = sum(one.correct for one in pairs)
+    expected = proportion_confint(right, len(pairs), method="wilson")
+    assert score.interval == pytest.approx(expected, abs=1e-9)
+
+
+@steady
+@given(judged, st.randoms(use_true_random=False))
+def test_the_order_of_lines_is_irrelevant(pairs: list[JudgedPair], chance: random.Random) -> None:
+    mixed = chance.sample(pairs, len(pairs))
+    assert json.dumps(score_pairs(mixed).to_json()) == json.dumps(score_pairs(pairs).to_json())
+
+
+@steady
+@given(judged)
+def test_naming_the_responses_the_other_way_round_changes_nothing(pairs: list[JudgedPair]) -> None:
+    # What was shown first stays so: the given order of the one naming is the reversed of the other.
+    renamed = [
+        JudgedPair(
+            one.item,
+            3 - one.truth,
+            tuple(SWAP[decision] for decision in reversed(one.decisions)),
+            category=one.category,
+        )
+        for one in pairs
+    ]
+    assert score_pairs(renamed) == score_pairs(pairs)
+
+
+@steady
+@given(judged)
+def test_showing_every_pair_the_other_way_round_negates_position_bias_alone(
+    pairs: list[JudgedPair],
+) -> None:
+    shown = [
+        JudgedPair(one.item, one.truth, one.decisions[::-1], category=one.category) for one in pairs
+    ]
+    before, after = score_pairs(pairs), score_pairs(shown)
+    if before.position_bias is None:
+        assert after.position_bias is None
+    else:
+        assert after.position_bias == pytest.approx(-before.position_bias)
+    for name in ("n", "accuracy", "both_correct", "inconsistent", "nulls", "interval"):
+        assert getattr(after, name) == getattr(before, name)
+
+
+@steady
+@given(st.integers(1, 40))
+def test_a_judge_that_decides_nothing_is_never_correct(n: int) -> None:
+    score = score_pairs(numbered(*[pair(None, None)] * n))
+    assert (score.accuracy, score.both_correct, score.nulls) == (0, 0, 2 * n)
+    assert score.inconsistent == 0, "nothing and nothing are the same"
+    assert score.position_bias is None, "there is no decision to lean either way"
+
+
+# --- position bias -------------------------------------------------------------------------------
+
+
+def test_position_bias_is_one_where_the_response_shown_first_always_wins() -> None:
+    assert score_pairs(numbered(pair(1, 2), pair(1, 2, truth=2))).position_bias == 1
+    assert score_pairs(numbered(pair(2, 1), pair(2, 1, truth=2))).position_bias == -1
+
+
+def test_a_judge_that_sticks_to_a_response_has_no_position_bias() -> None:
+    assert score_pairs(numbered(pair(1, 1), pair(2, 2), pair(2, 2))).position_bias == 0
+
+
+def test_ties_weaken_position_bias_and_missing_decisions_do_not() -> None:
+    # Of three decisions one is for the response shown first, none for the second.
+    assert score_pairs(numbered(pair(1, 3), pair(None, 3))).position_bias == pytest.approx(1 / 3)
+
+
+# --- one order only ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("orders", [GIVEN, REVERSED])
+def test_what_compares_orders_is_null_where_one_was_shown(orders: tuple[Order, ...]) -> None:
+    score = score_pairs(numbered(pair(1, orders=orders), pair(2, orders=orders)))
+    assert score.accuracy == 0.5
+    assert score.both_correct is score.inconsistent is score.position_bias is None
+    assert score.to_json()["both_correct"] is None
+
+
+def test_one_pair_with_an_order_missing_leaves_them_null() -> None:
+    assert score_pairs(numbered(pair(1, 1), pair(1))).both_correct is None
+
+
+def test_orders_are_the_words_of_their_type() -> None:
+    assert get_args(Order) == ORDERS
+    assert Order == Literal["given", "reversed"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"truth": 4, "decisions": (1, 1)}, "the truth 4"),
+        ({"truth": 1, "decisions": (1, 5)}, "5"),
+        ({"truth": 1, "decisions": (1,)}, "1 decisions in 2 orders"),
+        ({"truth": 1, "decisions": (1, 1), "orders": ("reversed", "given")}, "then reversed"),
+        ({"truth": 1, "decisions": (), "orders": ()}, "then reversed"),
+    ],
+)
+def test_a_pair_that_makes_no_sense_is_refused(fields: dict[str, Any], fault: str) -> None:
+    with pytest.raises(DesignError, match=fault):
+        JudgedPair("x", **fields)
+
+
+# --- categories and JSON -------------------------------------------------------------------------
+
+
+def test_categories_stand_in_the_benchmarks_order_and_others_behind_by_name() -> None:
+    names = ["zoology", "coding", "art", "math", "reasoning", "knowledge"]
+    score = score_pairs(numbered(*(pair(1, 1, category=name) for name in names)))
+    expected = ["knowledge", "reasoning", "math", "coding", "art", "zoology"]
+    assert list(score.by_category) == expected
+    assert list(score.to_json()["by_category"]) == expected
+
+
+def test_pairs_without_a_category_count_overall_only() -> None:
+    score = score_pairs(numbered(pair(1, 1), pair(2, 2, category="math")))
+    assert score.n == 2
+    assert {name: part.n for name, part in score.by_category.items()} == {"math": 1}
+
+
+def test_json_gives_percent_with_two_decimals_and_counts_as_they_are() -> None:
+    pairs = [pair(1, 1, category="math"), pair(1, 2, category="math"), pair(None, 2)]
+    low, high = proportion_confint(1, 3, method="wilson")
+    found = score_pairs(numbered(*pairs)).to_json()
+    part = found.pop("by_category")
+    assert found == {
+        "n": 3,
+        "accuracy": 33.33,
+        "both_correct": 33.33,
+        "inconsistent": 66.67,
+        "nulls": 1,
+        # Shown first: 1 given, 1 given, 2 reversed, 2 reversed; shown second: 1 reversed.
+        "position_bias": 60.0,
+        "interval": [round(100 * low, 2), round(100 * high, 2)],
+    }
+    assert part["math"]["accuracy"] == 50.0
+    assert set(part["math"]) == set(found), "the same fields, without categories of its own"
+
+
+def test_nothing_to_score_is_said() -> None:
+    with pytest.raises(DesignError, match="no judged pair"):
+        score_pairs([])
+
+
+# --- replicates ----------------------------------------------------------------------------------
+
+
+def test_replicates_are_averaged_and_the_interval_is_students_over_items() -> None:
+    right = {"a": [1, 1], "b": [1, 2], "c": [2, 2], "d": [1, 2]}
+    pairs = [pair(d, d, item=item) for item, found in right.items() for d in found]
+    score = score_pairs(pairs)
+    means = [1.0, 0.5, 0.0, 0.5]
+    assert (score.n, score.accuracy) == (4, 0.5)
+    low, high = stats.t.interval(0.95, df=3, loc=0.5, scale=stats.sem(means))
+    assert score.interval == pytest.approx((max(low, 0), min(high, 1)))
+
+
+def test_replicates_that_all_agree_tell_no_more_than_one() -> None:
+    once = numbered(pair(1, 1), pair(1, 1), pair(2, 2))
+    assert score_pairs(once * 5).interval == score_pairs(once).interval
+    assert score_pairs(once * 5).n == 3
+
+
+def test_one_item_with_replicates_that_differ_has_no_interval() -> None:
+    score = score_pairs([pair(1, 1), pair(2, 2)])
+    assert (score.n, score.accuracy, score.interval) == (1, 0.5, None)
+
+
+# --- judges compared -----------------------------------------------------------------------------
+
+
+def outcomes(*right: bool) -> list[JudgedPair]:
+    """Pairs that a judge has right or wrong, in both orders."""
+    return numbered(*(pair(*((1, 1) if hit else (2, 2))) for hit in right))
+
+
+@steady
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
+def test_the_test_is_mcnemars_exact(found: list[tuple[bool, bool]]) -> None:
+    [contrast] = compare(
+        {"a": outcomes(*(a for a, _ in found)), "b": outcomes(*(b for _, b in found))}
+    ).contrasts
+    table = [[found.count((a, b)) for b in (True, False)] for a in (True, False)]
+    assert (contrast.only_judge, contrast.only_other) == (table[0][1], table[1][0])
+    assert contrast.p == pytest.approx(mcnemar(table, exact=True).pvalue)
+    assert contrast.difference == pytest.approx(
+        np.mean([a for a, _ in found]) - np.mean([b for _, b in found])
+    )
+    if contrast.interval:
+        assert contrast.interval[0] <= contrast.difference <= contrast.interval[1]
+
+
+def test_mcnemars_worked_example() -> None:
+    # Approval before and after (Agresti): 150 changed one way, 86 the other.
+    both, first, second, neither = 794, 150, 86, 570
+    a = outcomes(*[True] * both, *[True] * first, *[False] * second, *[False] * neither)
+    b = outcomes(*[True] * both, *[False] * first, *[True] * second, *[False] * neither)
+    [contrast] = compare({"a": a, "b": b}).contrasts
+    assert contrast.difference == pytest.approx(0.04)
+    assert contrast.p == pytest.approx(3.716e-5, rel=1e-3)
+    assert contrast.interval == pytest.approx((0.0214, 0.0586), abs=0.002), "published: Wald"
+
+
+def test_the_interval_of_a_difference_is_that_of_resampled_items() -> None:
+    generator = np.random.default_rng(5)
+    right = generator.random(400) < 0.7
+    other = np.where(generator.random(400) < 0.8, right, ~right)
+    judges = {"a": outcomes(*right), "b": outcomes(*other)}
+    [contrast] = compare(judges).contrasts
+    drawn = generator.integers(0, 400, size=(20_000, 400))
+    differences = (right.astype(int) - other.astype(int))[drawn].mean(axis=1)
+    assert contrast.interval == pytest.approx(np.percentile(differences, [2.5, 97.5]), abs=0.003)
+    assert compare(judges) == compare(dict(reversed(judges.items()))), "seeded, in any order"
+
+
+def test_few_items_get_students_interval() -> None:
+    a, b = [True] * 6 + [False] * 2, [True] * 3 + [False] * 4 + [True]
+    [contrast] = compare({"a": outcomes(*a), "b": outcomes(*b)}).contrasts
+    values = np.array(a, dtype=int) - np.array(b, dtype=int)
+    expected = stats.t.interval(0.95, df=7, loc=values.mean(), scale=stats.sem(values))
+    assert contrast.interval == pytest.approx(expected)
+
+
+def test_alpha_of_krippendorffs_example() -> None:
+    # Krippendorff 2011, example A: two observers, ten units, two values: alpha is .095.
+    meg, owen = "0100000010", "1110010000"
+    judges = {
+        name: numbered(*(pair(int(value) + 1) for value in values))
+        for name, values in (("meg", meg), ("owen", owen))
+    }
+    found = compare(judges)
+    [contrast] = found.contrasts
+    assert contrast.alpha == pytest.approx(0.095, abs=0.0005)
+    assert found.alpha == contrast.alpha
+    assert contrast.agreement == pytest.approx(6 / 10)
+
+
+def test_missing_decisions_are_no_disagreement() -> None:
+    ours = numbered(pair(1, 2), pair(None, 3), pair(2, 2))
+    theirs = numbered(pair(1, None), pair(2, 3), pair(1, 2))
+    [contrast] = compare({"a": ours, "b": theirs}).contrasts
+    # Both decided: 1 and 1, 3 and 3, 2 and 1, 2 and 2.
+    assert contrast.agreement == pytest.approx(3 / 4)
+
+
+def test_orders_are_not_mixed_up_when_one_judge_saw_one() -> None:
+    ours = numbered(pair(1, 2), pair(1, 2))
+    theirs = numbered(pair(2, orders=REVERSED), pair(2, orders=REVERSED))
+    [contrast] = compare({"a": ours, "b": theirs}).contrasts
+    assert contrast.agreement == 1
+    assert contrast.alpha is None, "nobody varies: alpha is undefined"
+
+
+def test_agreement_is_null_where_no_judgment_is_decided_by_both() -> None:
+    found = compare({"a": numbered(pair(1, None)), "b": numbered(pair(None, 2))})
+    [contrast] = found.contrasts
+    assert contrast.agreement is contrast.alpha is found.alpha is None
+    assert contrast.interval is None, "one item has no spread"
+    assert json.loads(json.dumps(found.to_json()))["contrasts"][0]["alpha"] is None
+
+
+def test_judges_are_compared_on_what_all_share_and_the_rest_is_counted() -> None:
+    pairs = numbered(*[pair(1, 1)] * 5)
+    found = compare({"a": pairs[:4], "b": pairs[1:], "c": pairs[2:]})
+    assert (found.shared, found.left_out) == (2, 3)
+    assert [(one.judge, one.other) for one in found.contrasts] == [
+        ("a", "b"),
+        ("a", "c"),
+        ("b", "c"),
+    ]
+    assert {name: score.n for name, score in found.scores.items()} == {"a": 2, "b": 2, "c": 2}
+    shown = found.to_json()
+    assert (shown["shared"], shown["left_out"]) == (2, 3)
+    assert shown["scores"]["a"]["accuracy"] == 100.0
+    assert shown["contrasts"][0]["difference"] == 0.0
+    assert shown["contrasts"][0]["p"] == 1.0
+
+
+def test_judges_that_share_no_pair_are_refused() -> None:
+    with pytest.raises(DesignError, match="a, b share no pair"):
+        compare({"a": [pair(1, 1, item="x")], "b": [pair(1, 1, item="y")]})
+
+
+def test_one_judge_is_no_comparison() -> None:
+    with pytest.raises(DesignError, match="two judges; there is a"):
+        compare({"a": [pair(1, 1)]})
+
+
+def test_replicates_are_not_compared_as_if_they_were_items() -> None:
+    with pytest.raises(DesignError, match="a has pair 'x' twice"):
+        compare({"a": [pair(1, 1)] * 2, "b": [pair(1, 1)]})
+
+
+def test_judges_must_know_the_same_truth() -> None:
+    with pytest.raises(DesignError, match=r"pair 'x' the truths \[1, 2\]"):
+        compare({"a": [pair(1, 1)], "b": [pair(1, 1, truth=2)]})
+
+
+# --- judge-gym's own samples ---------------------------------------------------------------------
+
+ROW = {
+    JUDGE: "a",
+    "evidence": 1,
+    "replicate": 0,
+    "flipped": False,
+    "status": "scored",
+    "stages": "1",
+    "truth": 1,
+}
+
+
+def frame(*rows: dict[str, Any]) -> pd.DataFrame:
+    """A frame of samples; each is a call of its own unless it says otherwise."""
+    return pd.DataFrame([{**ROW, "call_id": number, **row} for number, row in enumerate(rows, 1)])
+
+
+def test_samples_in_both_orders_become_one_pair_per_replicate() -> None:
+    found = pairs_of(
+        frame(
+            {"stages": "2", "flipped": True},
+            {"stages": "1"},
+            {"stages": "3", "replicate": 1},
+            {"stages": "2", "replicate": 1, "flipped": True},
+        )
+    )
+    assert found == (JudgedPair("1", 1, (1, 2)), JudgedPair("1", 1, (3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("status", "stages"),
+    [("scored", "1 3"), ("scored", "1 2"), ("abstained", ""), ("refused", ""), ("truncated", "")],
+)
+def test_what_is_no_single_option_decides_nothing(status: str, stages: str) -> None:
+    [found] = pairs_of(frame({"status": status, "stages": stages}, {"flipped": True}))
+    assert found.decisions == (None, 1)
+
+
+def test_only_the_orders_that_were_shown_are_there() -> None:
+    [given] = pairs_of(frame({}))
+    [turned] = pairs_of(frame({"flipped": True}))
+    assert (given.orders, turned.orders) == (GIVEN, REVERSED)
+
+
+def test_items_without_truth_are_left_out() -> None:
+    found = pairs_of(frame({"truth": None}, {"evidence": 2, "truth": 2}))
+    assert [(one.item, one.truth) for one in found] == [("2", 2)]
+
+
+def test_a_category_is_kept_where_it_is_known() -> None:
+    rows: list[dict[str, Any]] = [
+        {"category": "math"},
+        {"evidence": 2, "category": None},
+        {"evidence": 3},
+    ]
+    assert [one.category for one in pairs_of(frame(*rows))] == ["math", "", ""]
+
+
+def test_calls_that_two_experiments_share_are_one_observation() -> None:
+    shared = [{"call_id": 7}, {"call_id": 8, "flipped": True}]
+    made = frame(*({**row, "run": run} for run in (1, 2) for row in shared))
+    assert len(pairs_of(made)) == 1
+    fresh = frame(*({**row, "run": run, "call_id": None} for run in (1, 2) for row in shared))
+    assert len(pairs_of(fresh)) == 2, "without calls nothing says that they are the same"
+
+
+def test_series_are_observations_of_their_own() -> None:
+    assert len(pairs_of(frame({"series": "7"}, {"series": "retest"}))) == 2
+
+
+def test_two_judges_in_one_frame_are_refused_and_not_mixed() -> None:
+    with pytest.raises(DesignError, match="two samples in the given order of replicate 0"):
+        pairs_of(frame({}, {JUDGE: "b"}))
+
+
+def test_a_table_has_a_row_per_group_with_what_the_score_says() -> None:
+    rows = [
+        {JUDGE: judge, "evidence": item, "flipped": flipped, "stages": stages}
+        for judge, found in {"a": "1112", "b": "2111"}.items()
+        for (item, flipped), stages in zip(
+            [(1, False), (1, True), (2, False), (2, True)], found, strict=True
+        )
+    ]
+    table = pair_table(frame(*rows, {JUDGE: "c", "truth": None}), [JUDGE])
+    assert table.columns.tolist() == [
+        JUDGE,
+        "n",
+        "accuracy",
+        "low",
+        "high",
+        "both_correct",
+        "inconsistent",
+        "nulls",
+        "position_bias",
+    ]
+    assert table[JUDGE].tolist() == ["a", "b"], "c knows no truth"
+    assert table["accuracy"].tolist() == [0.5, 0.5]
+    assert table["inconsistent"].tolist() == [0.5, 0.5]
+    # For the response shown first: three of four by a, one of four by b.
+    assert table["position_bias"].tolist() == pytest.approx([0.5, -0.5])
+    low, high = proportion_confint(1, 2, method="wilson")
+    assert table[["low", "high"]].to_numpy()[0] == pytest.approx([low, high])
+
+
+def test_the_tables_interval_takes_items_as_the_sample_and_not_replicates() -> None:
+    right = {1: "1111", 2: "1212", 3: "2222", 4: "1112", 5: "1222"}
+    rows = [
+        {"evidence": item, "replicate": number, "flipped": flipped, "stages": stages}
+        for item, found in right.items()
+        for number, stages in enumerate(found)
+        for flipped in (False, True)
+    ]
+    table = pair_table(frame(*rows), [JUDGE])
+    means = [1, 0.5, 0, 0.75, 0.25]
+    low, high = stats.t.interval(0.95, df=4, loc=0.5, scale=stats.sem(means))
+    assert table["n"].item() == 5
+    assert table["accuracy"].item() == pytest.approx(0.5)
+    assert table[["low", "high"]].to_numpy()[0] == pytest.approx([low, high])
+
+
+def test_a_group_of_one_order_has_nulls_and_not_zeros() -> None:
+    table = pair_table(frame({}, {"evidence": 2}), [JUDGE])
+    assert table[["both_correct", "inconsistent", "position_bias"]].isna().all(axis=None)
+
+
+def test_an_unset_level_is_a_group_too() -> None:
+    made = frame({"judge.temperature": None}, {"judge.temperature": 0.5})
+    assert len(pair_table(made, ["judge.temperature"])) == 2
+
+
+def test_no_samples_make_an_empty_table() -> None:
+    table = pair_table(frame({})[:0], [JUDGE])
+    assert table.empty
+    assert "accuracy" in table
