@@ -23,7 +23,7 @@ from judge_gym.preparing import (
     wanted_of,
 )
 from judge_gym.records import Pool, TaskType
-from judge_gym.sources import Watch, load_rubric
+from judge_gym.sources import load_rubric
 from judge_gym.store import Progress, Run, Store
 from judge_gym.studies import (
     Experiment,
@@ -118,7 +118,6 @@ class Lab(Library):
         rivals: Sequence[str] = (),
         watch: WatchTallies = lambda tallies: None,
         allow_private: bool = False,
-        collecting: Watch = lambda done, wanted: None,
     ) -> Result:
         """Carry out a study or experiments; what is there already is neither paid nor made again.
 
@@ -132,10 +131,9 @@ class Lab(Library):
             rivals: authors whose rubrics are to be used beside the study's.
             watch: called with the tallies before the work begins.
             allow_private: evidence may be fetched from the user's own network.
-            collecting: told about the search for evidence that a study asks for.
         """
         if not isinstance(target, Prepared):
-            self._collect_missing(Path(target), allow_private, collecting)
+            self._collect_missing(Path(target), allow_private)
             target = self.prepare(target, overrides=overrides)
         prepared = target
         wanted, notes = wanted_of(prepared, self.models, samples=samples, rivals=rivals)
@@ -164,10 +162,10 @@ class Lab(Library):
             execution = self.engine.execute(runs, workflows, budget=prepared.budget, watch=watch)
         return execution.result(prepared.study, [*prepared.warnings, *notes])
 
-    def _collect_missing(self, path: Path, allow_private: bool, watch: Watch) -> None:
+    def _collect_missing(self, path: Path, allow_private: bool) -> None:
         """Search for the evidence of a study that was never collected; once, so that it stays."""
         if path.suffix in STUDY_SUFFIXES:
-            made = self.collect_study(path, allow_private=allow_private, watch=watch)
+            made = self.collect_study(path, allow_private=allow_private)
             for gathered in made.values():
                 gathered.refuse_fault()
                 if gathered.found.interrupted:
@@ -412,8 +410,31 @@ class Lab(Library):
             name,
             self.samples(target),
             pd.DataFrame(self.usage(name)),
+            views=self.store.queries.views([row["tag"] for row in self._rows([target])]),
+            people=self.people(target),
             warnings=self._report_warnings(target),
         )
+
+    def people(self, target: str) -> "pd.DataFrame":
+        """Raters' stages of the items that experiments judge: tag, evidence, rater, stage."""
+        import pandas as pd
+
+        labels = self.store.evidence.labels()
+        found = []
+        for row in self._rows([target]) if labels else []:
+            task = self.store.runs.find_experiment(row["tag"])[0].task
+            items = {item.id for item in task.pool.items}
+            stages = task.rubric.stages if task.rubric else ()
+            numbers = {stage.label: number for number, stage in enumerate(stages, 1)}
+            found += [
+                {"tag": row["tag"], "evidence": label["evidence"], "rater": label["rater"]}
+                | {"stage": numbers.get(label["stage"]) or int(label["stage"])}
+                for label in labels
+                if label["evidence"] in items
+                and label["concept"] in ("", task.concept)
+                and (label["stage"] in numbers or label["stage"].isdecimal())
+            ]
+        return pd.DataFrame(found, columns=["tag", "evidence", "rater", "stage"])
 
     def _report_warnings(self, target: str) -> tuple[str, ...]:
         """What a reader must know beside the numbers: what is unfinished, what was asked again."""

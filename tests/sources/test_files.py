@@ -1,16 +1,29 @@
 """Evidence and rubrics from files: every form, and every fault with its file, line and choices."""
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judge_gym.errors import DesignError
-from judge_gym.records import Evidence, NominalRubric, OrdinalRubric
+from judge_gym.records import Evidence, NominalRubric, OrdinalRubric, Window
 from judge_gym.sources import load_files, load_rubric
 
-FIELDS = ("title", "text", "url", "date", "source", "truth", "metadata")
+FIELDS = ("title", "text", "responses", "url", "date", "source", "truth", "metadata")
+KINDS = (".md", ".txt", ".html", ".htm", ".json", ".jsonl", ".csv")
+PAGE = """<!doctype html><html><head><title>Court reopens | The Gazette</title>
+<meta property="og:title" content="Court reopens">
+<meta property="og:site_name" content="The Gazette">
+<meta property="article:published_time" content="2026-01-04T08:00:00+00:00">
+<link rel="canonical" href="https://gazette.example/court"></head><body>
+<nav><a href="/">Home</a> <a href="/about">Subscribe now</a></nav>
+<article><h1>Court reopens</h1>
+<p>The constitutional court reopened on Monday after three weeks in which no hearing took place.</p>
+<p>Twelve judges were present. The first case was about the budget of the electoral commission.</p>
+<p>Lawyers of both sides said that they would accept the ruling, which is expected in February.</p>
+</article><footer>All rights reserved</footer></body></html>"""
 
 
 def write(folder: Path, **files: str) -> None:
@@ -98,6 +111,91 @@ def test_a_byte_order_mark_before_jsonl_is_no_part_of_it(tmp_path: Path) -> None
     assert [item.text for item in load_files("e.jsonl", tmp_path).items] == ["First."]
 
 
+def test_an_article_of_html_comes_without_what_is_around_it(tmp_path: Path) -> None:
+    write(tmp_path, court_html=PAGE)
+    [item] = load_files("court.html", tmp_path).items
+    assert (item.title, item.date, item.source) == ("Court reopens", "2026-01-04", "The Gazette")
+    assert item.url == "https://gazette.example/court"
+    assert item.text.startswith("The constitutional court") or "Twelve judges" in item.text
+    assert "Subscribe" not in item.text and "rights reserved" not in item.text
+
+
+def test_a_json_file_holds_one_item_or_a_list(tmp_path: Path) -> None:
+    write(tmp_path, one_json='{"text": "One."}', two_json='[{"text": "A."}, {"text": "B."}]')
+    found = load_files(["one.json", "two.json"], tmp_path).items
+    assert [(item.title, item.text) for item in found] == [
+        ("one 1", "One."), ("two 1", "A."), ("two 2", "B."),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_columns_of_a_table_are_the_fields_and_others_metadata(
+    tmp_path: Path, delimiter: str
+) -> None:
+    head = ["title", "text", "url", "date", "truth", "desk"]
+    row = ["Court", '"A text\nover two lines, with ""quotes""; and marks."', "https://x/1"]
+    row += ["5 January 2026", "3", "politics"]
+    write(tmp_path, e_csv="\n".join([delimiter.join(head), delimiter.join(row), ""]))
+    [item] = load_files("e.csv", tmp_path).items
+    assert item == Evidence(
+        "Court",
+        'A text\nover two lines, with "quotes"; and marks.',
+        "https://x/1",
+        "2026-01-05",
+        truth=3,
+        metadata={"desk": "politics"},
+    )
+
+
+def test_a_table_of_texts_alone_is_enough(tmp_path: Path) -> None:
+    write(tmp_path, e_csv="text\nFirst one.\nSecond one.\n")
+    assert [item.text for item in load_files("e.csv", tmp_path).items] == [
+        "First one.",
+        "Second one.",
+    ]
+
+
+def test_an_item_with_two_responses_is_a_pair(tmp_path: Path) -> None:
+    pair = {"text": "2 + 2?", "responses": [" 4 ", "5"], "truth": 1}
+    write(tmp_path, e_jsonl=lines(pair, {**pair, "responses": ["5", "4"]}))
+    first, second = load_files("e.jsonl", tmp_path).items
+    assert first.responses == ("4", "5") and second.responses == ("5", "4")
+    assert first.hash != second.hash != Evidence("", "2 + 2?").hash
+
+
+def test_a_folder_stands_for_all_evidence_in_it_and_counts_the_rest(tmp_path: Path) -> None:
+    write(tmp_path, in__a_md="A", in__deep__b_txt="B", in__c_csv="text\nC\n", in__d_png="?")
+    write(tmp_path, in___hidden__e_md="E", in___f_md="F")
+    (tmp_path / "in/.hidden").mkdir()
+    (tmp_path / "in/.hidden/g.md").write_text("G")
+    found = load_files("in", tmp_path)
+    assert [item.text for item in found.items] == ["F", "E", "A", "C", "B"]
+    assert found.dropped == {"other kinds of file": 1}
+
+
+# --- the window ----------------------------------------------------------------------------------
+
+JANUARY = Window("Valdoria", date(2026, 1, 1), date(2026, 1, 31))
+
+
+def test_what_lies_outside_the_window_is_dropped_and_counted(tmp_path: Path) -> None:
+    days = ["2025-12-31", "2026-01-01", "2026-01-31T23:59:00Z", "2026-02-01", ""]
+    rows = [{"text": f"Text {n}.", "date": day} for n, day in enumerate(days)]
+    write(tmp_path, e_jsonl=lines(*rows))
+    found = load_files("e.jsonl", tmp_path, JANUARY)
+    assert [item.text for item in found.items] == ["Text 1.", "Text 2.", "Text 4."]
+    assert found.dropped == {"outside the dates": 2}
+    assert any("no date" in note for note in found.notes)  # it is kept, and said
+
+
+def test_near_duplicates_of_files_are_kept_and_reported(tmp_path: Path) -> None:
+    words = [f"word{n}" for n in range(200)]
+    write(tmp_path, a_txt=" ".join(words), b_txt=" ".join([*words[:-1], "other"]))
+    found = load_files(["a.txt", "b.txt"], tmp_path, JANUARY)
+    assert len(found.items) == 2
+    assert any("nearly the same" in note for note in found.notes)
+
+
 # --- order and duplicates ------------------------------------------------------------------------
 
 
@@ -123,7 +221,7 @@ def test_a_text_stands_once_and_its_repetitions_are_counted(tmp_path: Path) -> N
     )
     loaded = load_files(["*.jsonl", "*.txt"], tmp_path)
     assert [(item.title, item.text) for item in loaded.items] == [("one", "Same."), ("c", "Other.")]
-    assert loaded.duplicates == 2
+    assert loaded.dropped == {"same text": 2}
 
 
 def test_an_address_stands_once_too(tmp_path: Path) -> None:
@@ -142,7 +240,7 @@ def test_an_address_stands_once_too(tmp_path: Path) -> None:
     assert [item.text for item in loaded.items] == [
         "First edition.", "Elsewhere.", "Nowhere.", "Nowhere either.",
     ]  # fmt: skip
-    assert loaded.duplicates == 1
+    assert loaded.dropped == {"same address": 1}
 
 
 # --- faults --------------------------------------------------------------------------------------
@@ -152,7 +250,7 @@ def test_an_address_stands_once_too(tmp_path: Path) -> None:
     ("name", "text", "says", "choices"),
     [
         ("e.jsonl", '{"text": "x"}\n{"text": ', "e.jsonl:2: broken JSON", ()),
-        ("e.jsonl", '\n\n["x"]', "e.jsonl:3: a line is an object", ()),
+        ("e.jsonl", '\n\n["x"]', "e.jsonl:3: an item is an object", ()),
         ("e.jsonl", '{"text": "x", "head": "y"}', "e.jsonl:1: unknown field 'head'", FIELDS),
         ("e.jsonl", '{"text": "x"}\n{"title": "y"}', "e.jsonl:2: the text is empty", ()),
         ("e.jsonl", '{"text": "  \\n "}', "e.jsonl:1: the text is empty", ()),
@@ -164,7 +262,19 @@ def test_an_address_stands_once_too(tmp_path: Path) -> None:
         ("e.md", "---\nheadline: x\n---\nText", "e.md: unknown field 'headline'", FIELDS),
         ("e.md", "---\ntitle: [x\n---\nText", "e.md: broken front matter", ()),
         ("e.md", "---\njust words\n---\nText", "e.md: front matter is a mapping", ()),
-        ("e.csv", "a,b", "unknown kind of file 'e.csv'", (".jsonl", ".md", ".txt")),
+        ("e.pdf", "%PDF", "unknown kind of file 'e.pdf'", KINDS),
+        ("e.jsonl", '{"text": "q", "responses": ["a"]}', "e.jsonl:1: a pair has two responses", ()),
+        ("e.jsonl", '{"text": "q", "responses": ["a", " "]}', "e.jsonl:1: the text is empty", ()),
+        ("e.json", '[{"text": "x"},\n{"text": }]', "e.json:2: broken JSON", ()),
+        ("e.json", '[{"text": "x"}, 3]', "e.json: item 2: an item is an object", ()),
+        ("e.json", "[]", "e.json holds no evidence", ()),
+        ("e.csv", "title,body\na,b\n", "e.csv:1: there is no column 'text'", ()),
+        ("e.csv", "title,text\na,b\nc\n", "e.csv:3: the row has not as many cells", ()),
+        ("e.csv", "title,text\na,b,c\n", "e.csv:2: the row has not as many cells", ()),
+        ("e.csv", 'title,text\na,"b\n', "e.csv:2: broken CSV", ()),
+        ("e.csv", "title,text\na,\n", "e.csv:2: the text is empty", ()),
+        ("e.csv", "title,text\n", "e.csv holds no evidence", ()),
+        ("e.html", "<html><body><nav>Menu</nav></body></html>", "e.html holds no article text", ()),
     ],
 )  # fmt: skip
 def test_a_fault_is_told_with_its_place(

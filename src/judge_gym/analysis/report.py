@@ -1,9 +1,11 @@
 """The report: tables and figures of a study, as a page that needs nothing else."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from judge_gym.analysis import figures
@@ -17,9 +19,12 @@ from judge_gym.analysis.endpoints import (
     varied_knobs,
     with_variant,
 )
+from judge_gym.analysis.pairs import pair_table
 from judge_gym.analysis.polarization import raw_polarization
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES
+from judge_gym.stages.evidence import MAX_WORDS
+from judge_gym.stages.fidelity import flagged
 
 SIMULATED = "All judges were simulated: these numbers show the instrument, not any real model."
 PARTLY_SIMULATED = "Some judges were simulated: {models}."
@@ -65,7 +70,13 @@ class Report:
 
 
 def build_report(
-    title: str, samples: pd.DataFrame, usage: pd.DataFrame, *, warnings: tuple[str, ...] = ()
+    title: str,
+    samples: pd.DataFrame,
+    usage: pd.DataFrame,
+    *,
+    views: Sequence[Mapping[str, Any]] = (),
+    people: pd.DataFrame | None = None,
+    warnings: tuple[str, ...] = (),
 ) -> Report:
     """A report on samples of one or more experiments.
 
@@ -73,6 +84,8 @@ def build_report(
         title: its heading.
         samples: a row per sample and a column per knob, as `Lab.samples` gives them.
         usage: what was paid, by experiment, stage and model.
+        views: the views that judges read, with editor, status and checks.
+        people: raters' stages, with columns tag, evidence, rater, stage.
         warnings: what the reader should know beside the numbers.
     """
     if samples.empty:
@@ -106,12 +119,32 @@ def build_report(
         Table(
             "Known answers",
             "Share of scored verdicts on the right stage; 95 % t interval over items.",
-            accuracy(own, CELL) if _graded(own) else pd.DataFrame(),
+            accuracy(own[~own["pair"]], CELL) if _graded(own[~own["pair"]]) else pd.DataFrame(),
+        ),
+        Table(
+            "Pairs with a known better response",
+            "Right: +1 for each order that names the better response, -1 for the other, 0 for a "
+            "tie or no answer, above 0 in sum. Shares; low and high are 95 % of accuracy. Position "
+            "bias: share of verdicts for the first response minus share for the second.",
+            pair_table(own[own["pair"]], CELL),
+        ),
+        Table(
+            "Agreement with people",
+            "Share of scored verdicts on the stage that most raters gave; items on which raters "
+            "tie are left out. 95 % t interval over items.",
+            _with_people(own, people),
         ),
         Table(
             "Raw polarization",
             BIASED + (OWN_RUBRICS if (own["rubric.author"] == "own").any() else ""),
             polarization,
+        ),
+        Table(
+            "Views",
+            f"Summaries that judges read in place of the text. Flagged: longer than {MAX_WORDS} "
+            "words, or with a number or a name that the source does not hold; look at them with "
+            "judge-gym evidence show.",
+            _views(views),
         ),
         Table(
             "Rubric quality",
@@ -132,6 +165,41 @@ def build_report(
         tables=tuple(table for table in tables if not table.frame.empty),
         charts=tuple(_charts(frame, own, ordinal, rates, shares, polarization)),
     )
+
+
+def _with_people(own: pd.DataFrame, people: pd.DataFrame | None) -> pd.DataFrame:
+    """How often a judge gives the stage that most raters give."""
+    if people is None or people.empty:
+        return pd.DataFrame()
+    modes = people.groupby(["tag", "evidence"])["stage"].agg(pd.Series.mode)
+    agreed = modes[modes.map(np.ndim) == 0].rename("consensus").reset_index()
+    judged = own.merge(agreed, on=["tag", "evidence"])
+    judged = judged.assign(truth=judged["consensus"])
+    if not _graded(judged):
+        return pd.DataFrame()
+    raters = people.merge(own[["tag", *CELL]].drop_duplicates(), on="tag")
+    counted = raters.groupby(CELL)["rater"].nunique().rename("raters").reset_index()
+    return accuracy(judged, CELL).merge(counted, on=CELL)
+
+
+def _views(views: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """How many views each editor made, and how many give a reason to look."""
+    rows: dict[str, dict[str, Any]] = {}
+    ratios: dict[str, list[float]] = {}
+    for view in views:
+        counts = dict.fromkeys(["views", "failed", "flagged", "too long", "numbers", "names"], 0)
+        row = rows.setdefault(view["editor"], {"editor": view["editor"], **counts})
+        checks = view["checks"]
+        row["views"] += 1
+        row["failed"] += view["status"] != "scored"
+        if checks is not None:
+            row["flagged"] += flagged(checks)
+            row["too long"] += bool(checks["too_long"])
+            row["numbers"] += bool(checks["numbers"])
+            row["names"] += bool(checks["names"])
+            ratios.setdefault(view["editor"], []).append(checks["length_ratio"])
+    means = {editor: sum(values) / len(values) for editor, values in ratios.items()}
+    return pd.DataFrame([{**row, "length ratio": means.get(e)} for e, row in rows.items()])
 
 
 def _task(frame: pd.DataFrame) -> pd.Series:

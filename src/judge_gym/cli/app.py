@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Callable, Collection, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from judge_gym.errors import BudgetError, DesignError
 
 if TYPE_CHECKING:
     from judge_gym.engine import Result
+    from judge_gym.gathering import Gathered
     from judge_gym.lab import Lab
 
 
@@ -59,6 +61,10 @@ Series = Annotated[
 ]
 Samples = Annotated[
     int | None, typer.Option(min=1, help="Replicates per cell, in the place of the study's.")
+]
+Private = Annotated[
+    bool,
+    typer.Option("--allow-private", help="Fetch from loopback and private addresses, too."),
 ]
 NoSet: list[str] = []
 
@@ -111,6 +117,31 @@ def carry_out(work: "Callable[[Any], Result]", *, quiet: bool) -> "Result":
     watcher = display.Watcher()
     with watcher.shown(quiet):
         return work(watcher.watch)
+
+
+def collect_missing(lab: "Lab", study: Path, allow_private: bool, *, quiet: bool) -> None:
+    """Search for the evidence that a study asks for and that was never collected."""
+    from judge_gym.cli import INTERRUPTED, display
+
+    with display.counting("articles", quiet=quiet) as watch:
+        made = lab.collect_study(study, allow_private=allow_private, watch=watch)
+    for name, one in made.items():
+        if not quiet:
+            typer.echo(f"{name}: {gathered_words(one)}", err=True)
+        one.refuse_fault()
+        if one.found.interrupted:
+            typer.echo(f"interrupted; go on with: {same_command()}", err=True)
+            raise typer.Exit(INTERRUPTED)
+
+
+def gathered_words(made: "Gathered") -> str:
+    """What a search brought, in one line."""
+    found = len(made.found.items) + sum(made.found.dropped.values())
+    left_out = ", ".join(f"{count} {reason}" for reason, count in made.found.dropped.items())
+    return (
+        f"{found} found, {made.added} added to window {made.window_id}, which holds {made.held}"
+        + (f"; left out: {left_out}" if left_out else "")
+    )
 
 
 def show_result(result: "Result", as_json: bool) -> None:

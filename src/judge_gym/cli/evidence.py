@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judge_gym.cli.app import AsJson, app, notes, open_lab, same_command
+from judge_gym.cli.app import (
+    AsJson,
+    Private,
+    app,
+    gathered_words,
+    notes,
+    open_lab,
+    same_command,
+)
 from judge_gym.cli.workflows import evidence_app
 from judge_gym.errors import DesignError
 
@@ -21,10 +29,6 @@ labels_app = typer.Typer(help="What people say of the evidence.", no_args_is_hel
 app.add_typer(pool_app, name="pool")
 app.add_typer(labels_app, name="labels")
 
-Private = Annotated[
-    bool,
-    typer.Option("--allow-private", help="Fetch from loopback and private addresses, too."),
-]
 Window = Annotated[int | None, typer.Option(help="A window by its number.")]
 
 
@@ -132,14 +136,8 @@ def _summary(made: "Gathered") -> dict[str, Any]:
 
 
 def _tell(name: str, made: "Gathered") -> None:
-    told = _summary(made)
-    left_out = ", ".join(f"{count} {reason}" for reason, count in told["dropped"].items())
-    typer.echo(
-        f"{name + ': ' if name else ''}{told['found']} found, {told['added']} added to window "
-        f"{told['window']}, which holds {told['held']}"
-        + (f"; left out: {left_out}" if left_out else "")
-    )
-    notes(*told["notes"])
+    typer.echo((f"{name}: " if name else "") + gathered_words(made))
+    notes(*made.found.notes)
 
 
 def _end(made: "Mapping[str, Gathered]", *, quiet: bool) -> None:

@@ -12,12 +12,14 @@ import typer
 from judge_gym.cli.app import (
     AsJson,
     NoSet,
+    Private,
     Samples,
     Series,
     Set,
     Target,
     app,
     carry_out,
+    collect_missing,
     end,
     notes,
     open_lab,
@@ -193,10 +195,13 @@ def run(
         ),
     ] = False,
     samples: Samples = None,
+    allow_private: Private = False,
     json: AsJson = False,
 ) -> None:
     """Carry out a study; interrupt it with Ctrl-C, continue it with the same command."""
     with open_lab() as lab:
+        if Path(target).suffix in (".yaml", ".yml"):
+            collect_missing(lab, Path(target), allow_private, quiet=json)
         result = carry_out(
             lambda watch: lab.run(
                 target,

@@ -1,9 +1,11 @@
 """Articles: from HTML to evidence, and from the leads that a search gives to the articles."""
 
 import logging
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -22,9 +24,7 @@ def article(html: bytes | str, url: str = "") -> Evidence | None:
 
     None where the page holds no text. The title may be empty.
     """
-    from trafilatura import bare_extraction
-
-    found = bare_extraction(
+    found = _extraction()(
         html,
         url=url or None,
         include_comments=False,
@@ -46,6 +46,14 @@ def article(html: bytes | str, url: str = "") -> Evidence | None:
         date=getattr(found, "date", "") or "",
         source=getattr(found, "sitename", "") or urlsplit(url).hostname or "",
     )
+
+
+@cache
+def _extraction() -> Callable[..., Any]:
+    with warnings.catch_warnings():  # of a kind of proxy that nobody asked for
+        warnings.simplefilter("ignore")
+        from trafilatura import bare_extraction
+    return bare_extraction
 
 
 @dataclass(frozen=True, slots=True)

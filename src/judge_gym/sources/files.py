@@ -36,23 +36,34 @@ class FileSource:
 
     def search(self, window: Window | None, query: str = "", limit: int = 0) -> Collected:
         """The evidence in the files, in the order of patterns and names; 0 is no limit."""
-        items = [item for path in self._paths() for item in _some(path)]
-        found = sift(items, window, query=query, searched=False, known=self.known)
-        return replace(found, items=found.items[:limit]) if limit else found
+        paths, others = self._paths()
+        items = (item for path in paths for item in read_items(path))
+        found = sift(items, window, query=query, searched=False, known=self.known, limit=limit)
+        odd = {"other kinds of file": others} if others else {}
+        return replace(found, dropped={**found.dropped, **odd})
 
-    def _paths(self) -> Iterator[Path]:
+    def _paths(self) -> tuple[list[Path], int]:
+        """The files, and how many in a folder are of no kind that holds evidence."""
+        paths, others = [], 0
         for pattern in self.patterns:
             named = self.folder / pattern
             if named.is_dir():
-                found = [path for path in sorted(named.rglob("*")) if path.suffix in READERS]
+                inside = [path for path in sorted(named.rglob("*")) if not _hidden(path, named)]
+                found = [path for path in inside if path.suffix in READERS and path.is_file()]
+                others += sum(path.is_file() for path in inside) - len(found)
+                kinds = f"; a file is {', '.join(READERS)}"
             else:
                 matches = sorted(glob.glob(pattern, root_dir=self.folder, recursive=True))
-                found = [self.folder / path for path in matches]
-            paths = [path for path in found if path.is_file()]
-            if not paths:
-                kinds = f"; a file is {', '.join(READERS)}" if named.is_dir() else ""
+                found = [path for match in matches if (path := self.folder / match).is_file()]
+                kinds = ""
+            if not found:
                 raise DesignError(f"no file matches {pattern!r} in {self.folder.resolve()}{kinds}")
-            yield from paths
+            paths += found
+        return paths, others
+
+
+def _hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def load_files(
@@ -75,13 +86,9 @@ def load_rubric(path: Path, concept: str, country: str) -> Rubric:
 
 def read_items(path: Path) -> tuple[Evidence, ...]:
     """The items of one file, as they stand there."""
-    return tuple(_some(path))
-
-
-def _some(path: Path) -> list[Evidence]:
     if path.suffix not in READERS:
         raise DesignError(unknown("kind of file", path.name, READERS), choices=READERS)
-    items = list(READERS[path.suffix](path))
+    items = tuple(READERS[path.suffix](path))
     if not items:
         raise DesignError(f"{path} holds no evidence")
     return items
@@ -127,12 +134,10 @@ def _jsonl(path: Path) -> Iterator[Evidence]:
 def _csv(path: Path) -> Iterator[Evidence]:
     """A row an item. Other columns are metadata, since a table cannot nest them."""
     text = _read(path)
-    try:
-        dialect: Any = csv.Sniffer().sniff(text.partition("\n")[0], delimiters=",;\t")
-    except csv.Error:  # one column
-        dialect = csv.excel
-    csv.field_size_limit(2**27)
-    reader = csv.DictReader(io.StringIO(text, newline=""), dialect=dialect, strict=True)
+    head = text.partition("\n")[0]
+    delimiter = next((mark for mark in ",;\t" if "text" in head.split(mark)), ",")
+    csv.field_size_limit(2**27)  # a cell may hold a long article
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     columns = [name for name in FIELDS if name not in ("responses", "metadata")]
     if "text" not in (reader.fieldnames or ()):
         raise DesignError(
@@ -151,7 +156,7 @@ def _csv(path: Path) -> Iterator[Evidence]:
                 {**given, "metadata": other}, where=where, title=f"{path.stem} {reader.line_num}"
             )
     except csv.Error as fault:
-        raise DesignError(f"{path}:{reader.line_num}: broken CSV: {fault}") from fault
+        raise DesignError(f"{path}:{reader.line_num + 1}: broken CSV: {fault}") from fault
 
 
 READERS: Mapping[str, Callable[[Path], Iterator[Evidence]]] = {

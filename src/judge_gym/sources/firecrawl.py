@@ -67,96 +67,96 @@ class FirecrawlSource:
         except KeyboardInterrupt:
             return sieve.collected(interrupted=True)
         if isinstance(found, str):
-            return sieve.collected(self._safe(found))
-        results = [*(found.news or ()), *(found.web or ())]
-        for number, result in enumerate(results, 1):
+            # The service repeats what it was sent, so the key might stand in its words.
+            return sieve.collected(f"Firecrawl: {found}".replace(self._key, "..."))
+        for number, result in enumerate(found, 1):
             self._take(result, sieve)
             if self.watch:
-                self.watch(number, len(results))
+                self.watch(number, len(found))
         return sieve.collected()
 
-    def _ask(self, window: Window, query: str, limit: int) -> Any:
+    def _ask(self, window: Window, query: str, limit: int) -> list[dict[str, Any]] | str:
         """The results, or what went wrong."""
         import requests
-        from firecrawl.v2.types import ScrapeOptions  # type: ignore[import-untyped]
-        from firecrawl.v2.utils.error_handler import (  # type: ignore[import-untyped]
-            FirecrawlError,
-        )
 
         country = find_country(window.country)
         bounds = (("cd_min", window.start), ("cd_max", window.end))
         dates = [f"{name}:{day:%m/%d/%Y}" for name, day in bounds if day]
         asked: dict[str, Any] = {
-            "sources": ["news", "web"],
+            "query": query,
+            "sources": [{"type": "news"}, {"type": "web"}],
             "limit": limit,
-            "tbs": ",".join(["cdr:1", *dates]) if dates else None,
-            "location": country.names[0] if country else None,
-            "country": country.alpha_2 if country else None,
             "timeout": int(self._timeout * 1000),
-            "scrape_options": ScrapeOptions(formats=["markdown"], only_main_content=True),
+            "scrapeOptions": {"formats": ["markdown"], "onlyMainContent": True},
         }
+        if dates:
+            asked["tbs"] = ",".join(["cdr:1", *dates])
+        if country:
+            asked |= {"country": country.alpha_2, "location": country.names[0]}
         for attempt in range(1, self.fetcher.attempts + 1):
             try:
-                return self._client.search(query, **asked)
-            except FirecrawlError as fault:
-                status = fault.status_code or 0
-                headers = getattr(fault.response, "headers", {})
-                reason = MEANINGS.get(status) or _said(fault)
-                if status != 429 and status < 500:
-                    return f"HTTP {status}: {reason}"
-                wait = self.fetcher.wait(attempt, headers.get("Retry-After", ""))
-                if wait > LONGEST_WAIT:
-                    return f"HTTP {status}: the server asks to wait {wait:.0f} s"
-                if attempt == self.fetcher.attempts:
-                    return f"HTTP {status}: {reason}"
-                time.sleep(wait)
-            except requests.exceptions.JSONDecodeError:
-                return "its answer is not JSON"
+                # Not the SDK's `search`: where a page states its title twice the service sends a
+                # list, and one such page makes the SDK throw away all that was paid for.
+                answer = self._client.http_client.post("/v2/search", asked)
             except requests.Timeout:
                 return f"timed out after {self._timeout:g} s"
             except requests.exceptions.ChunkedEncodingError:
                 return "its answer is truncated"
-            except requests.ConnectionError:
+            except requests.RequestException:
                 return f"cannot connect to {bare_endpoint(self._url)}"
-            except (requests.RequestException, ValueError, TypeError, AttributeError) as fault:
-                # ValueError and its like: the SDK meets a JSON of another shape.
-                return f"its answer cannot be read: {type(fault).__name__}"
-        raise AssertionError("the last attempt returns")
+            status = answer.status_code
+            if status != 429 and status < 500:
+                break
+            wait = self.fetcher.wait(attempt, answer.headers.get("Retry-After", ""))
+            if wait > LONGEST_WAIT:
+                return f"HTTP {status}: the server asks to wait {wait:.0f} s"
+            if attempt < self.fetcher.attempts:
+                time.sleep(wait)
+        try:
+            told = answer.json()
+        except requests.exceptions.JSONDecodeError:
+            return "its answer is not JSON" if status == 200 else f"HTTP {status}"
+        data = told.get("data") if isinstance(told, dict) and told.get("success") else None
+        if status == 200 and isinstance(data, dict):
+            rows = [*_rows(data.get("news")), *_rows(data.get("web"))]
+            return [row for row in rows if isinstance(row, dict)]
+        error = str(told.get("error") or "") if isinstance(told, dict) else ""
+        meaning = MEANINGS.get(status) or " ".join(error.split())[:200]
+        return f"HTTP {status}: {meaning or 'its answer cannot be read'}"
 
-    def _safe(self, reason: str) -> str:
-        return f"Firecrawl: {reason}".replace(self._key, "...")
-
-    def _take(self, result: Any, sieve: Sieve) -> None:
-        text = (getattr(result, "markdown", None) or "").strip()
+    def _take(self, result: dict[str, Any], sieve: Sieve) -> None:
+        text = _first(result, "markdown").strip()
         if not text:
             sieve.drop("no text from firecrawl")
             return
         if len(text.encode("utf-8", "replace")) > self.fetcher.max_bytes:
             sieve.drop(f"larger than {self.fetcher.max_bytes / 1e6:g} MB")
             return
-        known = result.metadata_dict
-        url = _first(known, "source_url", "url", "og_url")
+        metadata = result.get("metadata")
+        known = {**metadata, **result} if isinstance(metadata, dict) else result
+        url = _first(known, "url", "sourceURL")
+        language = _first(known, "language")
         sieve.admit(
             Evidence(
-                title=_first(known, "title", "og_title") or url,
+                title=_first(known, "title", "ogTitle") or url,
                 text=text,
                 url=url,
-                date=_first(known, "published_time", "article:published_time", "dc_date_created"),
-                source=_first(known, "og_site_name"),
-                metadata={"language": _first(known, "language")},
+                date=_first(known, "publishedTime", "article:published_time", "date"),
+                source=_first(known, "ogSiteName"),
+                metadata={"language": language} if language else {},
             )
         )
 
 
-def _first(metadata: dict[str, Any], *names: str) -> str:
-    """The first of some fields that is there; a page that states one twice gives a list."""
+def _rows(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _first(fields: dict[str, Any], *names: str) -> str:
+    """The first of some fields that is there; what a page states twice is a list."""
     for name in names:
-        value = metadata.get(name)
+        value = fields.get(name)
         value = value[0] if isinstance(value, list) and value else value
         if value:
             return str(value)
     return ""
-
-
-def _said(fault: Exception) -> str:
-    return " ".join(str(fault).split())[:200]

@@ -220,6 +220,7 @@ class Queries:
                 s.id.label("sample"),
                 s.evidence_id.label("evidence"),
                 t.evidence.c.title.label("evidence_title"),
+                t.evidence.c.pair,
                 t.pool_items.c.truth,
                 s.replicate,
                 s.flipped,
@@ -265,6 +266,24 @@ class Queries:
             .where(t.tags.c.tag == sa.bindparam("tag"), t.runs.c.superseded.is_(None))
             .order_by(s.id)
         )
+
+    def views(self, tags: Sequence[str]) -> list[dict[str, Any]]:
+        """The views that judges of experiments read, each once, with their checks."""
+        query = (
+            sa.select(t.views.c.evidence_id, t.views.c.editor, t.views.c.status, t.views.c.checks)
+            .distinct()
+            .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
+            .join(t.tags, t.tags.c.pool_id == t.pool_items.c.pool_id)
+            .join(t.runs, t.runs.c.digest == t.tags.c.digest)
+            .where(t.views.c.maker == t.runs.c.view_maker, t.runs.c.superseded.is_(None))
+            .where(t.tags.c.tag == sa.bindparam("tag"))
+        )
+        found: dict[tuple[int, str], dict[str, Any]] = {}
+        with self._database.read() as connection:
+            for tag in tags:
+                for row in connection.execute(query, {"tag": tag}).mappings():
+                    found[row["evidence_id"], row["editor"]] = dict(row)
+        return list(found.values())
 
     def rubrics(self, tag: str) -> list[dict[str, Any]]:
         """The rubrics of an experiment's runs, with the critic's scores (null until given)."""
