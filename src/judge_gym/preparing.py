@@ -16,7 +16,6 @@ from judge_gym.studies import (
     SEARCHES,
     BudgetSpec,
     Experiment,
-    PoolSpec,
     Study,
     Sweep,
     TaskSpec,
@@ -26,6 +25,8 @@ from judge_gym.studies import (
 )
 
 STUDY_SUFFIXES = (".yaml", ".yml")
+NOTED = 5
+"""So many notes on single items of a pool are passed on."""
 USUAL = Targets(samples=5, rivals=(), probe=True, tolerance=0.05)
 """What an experiment that no study asked for is asked for."""
 
@@ -72,7 +73,7 @@ def prepare_study(
     pools = {
         name: _numbered(Pool(benchmarks[name].items))
         if name in benchmarks
-        else _pool(name, spec, folder, store, warnings)
+        else _pool(name, study, folder, store, warnings)
         for name, spec in study.evidence.items()
     }
     rubrics = {
@@ -142,8 +143,9 @@ def wanted_of(
     return wanted, notes
 
 
-def _pool(name: str, spec: PoolSpec, folder: Path, store: Store, warnings: list[str]) -> Pool:
+def _pool(name: str, study: Study, folder: Path, store: Store, warnings: list[str]) -> Pool:
     """The evidence of a study's pool: from files now, else as the lab holds it."""
+    spec = study.evidence[name]
     if spec.pool is not None:
         return store.evidence.find_named_pool(spec.pool)
     window = window_of(spec)
@@ -154,7 +156,10 @@ def _pool(name: str, spec: PoolSpec, folder: Path, store: Store, warnings: list[
             raise DesignError(f"evidence {name!r}: nothing is left of it: {', '.join(left_out)}")
         if left_out:
             warnings.append(f"evidence {name!r}: left out {', '.join(left_out)}")
-        warnings += [f"evidence {name!r}: {note}" for note in found.notes]
+        shown = found.notes[:NOTED]
+        warnings += [f"evidence {name!r}: {note}" for note in shown]
+        if len(found.notes) > NOTED:
+            warnings.append(f"evidence {name!r}: and {len(found.notes) - NOTED} more such notes")
         return _numbered(Pool(found.items, window))
     assert window is not None, "checked with the study"
     searched = spec.origin in SEARCHES
@@ -162,7 +167,9 @@ def _pool(name: str, spec: PoolSpec, folder: Path, store: Store, warnings: list[
     items = store.evidence.window_items(id) if id else ()
     if not items:
         what = "was found" if id else "has been collected yet"
-        how = "STUDY" if searched else f"FILES --country {window.country!r} --start ... --end ..."
+        how = (
+            study.file if searched else f"FILES --country {window.country!r} --start ... --end ..."
+        )
         raise ConflictError(
             f"evidence {name!r}: nothing {what} for {_words(window)}; collect it with: "
             f"judge-gym evidence add {how}"

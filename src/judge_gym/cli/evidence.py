@@ -198,7 +198,7 @@ def show(
     columns = {f"raw\n{item['words']} words": raw}
     for number, view in enumerate(item["views"], 1):
         name = f"neutralized by {view['editor']}" + (f" ({number})" if number > 1 else "")
-        columns[f"{name}\n{_checked(view)}"] = view["body"] or f"({view['status']})"
+        columns[f"{name}\n{_checked(view)}"] = view["text"] or f"({view['status']})"
     display.side_by_side(columns)
     if not item["views"]:
         typer.echo("no view was made of it yet")
@@ -207,7 +207,7 @@ def show(
 def _checked(view: Mapping[str, Any]) -> str:
     checks = view["checks"]
     if checks is None:
-        return view["status"] if view["body"] is None else "not checked"
+        return view["status"] if view["text"] is None else "not checked"
     parts = [f"{checks['words']} words"]
     if checks["length_ratio"] is not None:
         parts.append(f"{checks['length_ratio']:.0%} of the source")

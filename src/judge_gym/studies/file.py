@@ -147,6 +147,11 @@ class Study(_Spec):
     _file: str = PrivateAttr("study")
     _lines: Mapping[Path, int] = PrivateAttr({})
 
+    @property
+    def file(self) -> str:
+        """The name of the file that it was read from."""
+        return self._file
+
     def located(self) -> AbstractContextManager[None]:
         """Within this, errors about a place in the study name file and line."""
         return located(self._file, self._lines)
