@@ -1,4 +1,4 @@
-"""A web server on loopback that answers as it is told and keeps what it is asked; pages and feeds."""
+"""A web server on loopback that answers as it is told and keeps what it is asked."""
 
 import threading
 import time

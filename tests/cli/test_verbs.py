@@ -72,13 +72,14 @@ def rows_of(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-# --- both examples, from init to export ----------------------------------------------------------
+# --- all examples, from init to export ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("example", "file", "study", "experiments", "samples"),
     [("pilot", "pilot.yaml", "contested-pilot", 27, 14 * 18 + 12 * 9),
-     ("review", "review.yaml", "review-severity", 12, 12 * 12)],
+     ("review", "review.yaml", "review-severity", 12, 12 * 12),
+     ("benchmark", "benchmark.yaml", "severity", 4, 4 * 12)],
 )  # fmt: skip
 def test_an_example_goes_from_init_to_report(
     call: Call, tmp_path: Path, example: str, file: str, study: str, experiments: int, samples: int

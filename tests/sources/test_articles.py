@@ -1,11 +1,11 @@
-"""From a page to an article: the text without what surrounds it, and what the page says of itself."""
+"""From a page to an article: its text without what surrounds it, and what it says of itself."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from web import page, story
 
 from judge_gym.sources.articles import article
+from web import page, story
 
 
 def test_an_article_has_text_title_date_and_outlet() -> None:
@@ -55,8 +55,18 @@ def test_bytes_are_read_in_their_encoding(encoding: str) -> None:
     assert text.strip() in found.text
 
 
-@pytest.mark.parametrize("html", [b"", b"   ", b"<html></html>", b"\x00\x01\x02", "plain words", b"{}",
-                                  b"<html><body><script>let x = 1</script></body></html>"])  # fmt: skip
+@pytest.mark.parametrize(
+    "html",
+    [
+        b"",
+        b"   ",
+        b"<html></html>",
+        b"\x00\x01\x02",
+        "plain words",
+        b"{}",
+        b"<html><body><script>let x = 1</script></body></html>",
+    ],
+)
 def test_a_page_without_text_is_no_article(html: bytes | str) -> None:
     assert article(html) is None
 

@@ -5,16 +5,18 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
-from web import RSS, Answer, Asked, Web, page, rss, story
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window
+from judge_gym.sources.articles import article
 from judge_gym.sources.collecting import Collected
 from judge_gym.sources.feeds import FeedSource
 from judge_gym.sources.fetching import Fetcher
+from web import RSS, Answer, Asked, Web, page, rss, story
 
 JANUARY = Window("Norway", date(2026, 1, 1), date(2026, 1, 31))
 DAY = "Sat, 10 Jan 2026 08:00:00 GMT"
@@ -120,6 +122,14 @@ def test_articles_about_another_country_are_dropped(web: Web, fetcher: Fetcher) 
     found = search(web.on("/feed", rss(*items)), fetcher)
     assert titles(found) == ["budget"]
     assert found.dropped == {"another country": 1}
+
+
+def test_a_language_is_no_country(web: Web, fetcher: Fetcher) -> None:
+    """Norwegian is "no", and "sv" is Swedish, not El Salvador."""
+    link = web.on("/a", page("Valg", "Valget er i gang, og lokalene er åpne. " * 8))
+    item = {"title": "Valg", "link": link, "date": DAY}
+    assert search(web.on("/feed", rss(item, language="no")), fetcher).items == ()
+    assert len(search(web.on("/feed", rss(item, language="nb_NO")), fetcher).items) == 1
 
 
 def test_a_limit_ends_the_fetching(web: Web) -> None:
@@ -298,14 +308,16 @@ def test_what_a_cut_feed_still_says_is_used(web: Web, fetcher: Fetcher) -> None:
     assert titles(found)[:1] == ["budget"]
 
 
-@pytest.mark.parametrize("body", ["http://127.0.0.1:{port}/secret", "/etc/passwd", "web.py"])
 def test_a_feed_whose_body_is_an_address_opens_nothing(
-    web: Web, fetcher: Fetcher, body: str
+    web: Web, fetcher: Fetcher, tmp_path: Path
 ) -> None:
-    web.on("/secret", rss(*put(web, "budget")))
-    found = search(web.on("/feed", Answer(body.format(port=web.port), type=RSS)), fetcher)
-    assert found.items == ()
-    assert web.paths() == ["/feed"]
+    secret = rss(*put(web, "budget"))
+    web.on("/secret", secret)
+    (tmp_path / "secret.xml").write_text(str(secret.body))
+    for body in (f"{web.url}/secret", str(tmp_path / "secret.xml")):
+        found = search(web.on("/feed", Answer(body, type=RSS)), fetcher)
+        assert (found.items, found.dropped) == ((), {})
+    assert web.paths() == ["/feed", "/feed"]
 
 
 def test_a_feed_cannot_lead_into_private_space(web: Web, fetcher: Fetcher) -> None:
@@ -355,6 +367,22 @@ def test_ctrl_c_keeps_the_articles_that_were_read(web: Web, fetcher: Fetcher) ->
     assert found.interrupted
     assert titles(found) == ["budget", "fishery"]
     assert time.monotonic() - before < 3
+
+
+def test_ctrl_c_in_the_middle_of_reading_a_page_does_not_lose_it(
+    web: Web, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pressed: list[str] = []
+
+    def press(html: bytes | str, url: str = "") -> Evidence | None:
+        pressed.append(url)
+        if len(pressed) == 2:
+            raise KeyboardInterrupt
+        return article(html, url)
+
+    monkeypatch.setattr("judge_gym.sources.articles.article", press)
+    found = search(web.on("/feed", rss(*put(web, "budget", "fishery", "harbour"))), fetcher)
+    assert (titles(found), found.interrupted) == (["budget", "fishery"], True)
 
 
 def test_ctrl_c_while_feeds_are_read_ends_the_search(web: Web, fetcher: Fetcher) -> None:

@@ -10,15 +10,16 @@ import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from web import Answer, Asked, Web
 
 from judge_gym.sources.collecting import Page, Refusal
 from judge_gym.sources.fetching import Fetcher, is_public
+from web import Answer, Asked, Web
 
 
 @pytest.fixture
@@ -80,8 +81,11 @@ def test_a_proxy_of_the_environment_is_not_used(
     assert isinstance(fetcher.get(web.on("/a", "x")), Page)
 
 
-@pytest.mark.parametrize("url", ["", "junk", "ftp://host/x", "file:///etc/passwd", "http://", "http://[::1",
-                                 "javascript:alert(1)", "http://x:99999/", "http://a..b/"])  # fmt: skip
+NO_ADDRESSES = """junk ftp://host/x file:///etc/passwd http:// http://[::1 javascript:alert(1)
+http://x:99999/ http://a..b/"""
+
+
+@pytest.mark.parametrize("url", ["", *NO_ADDRESSES.split()])
 def test_what_is_no_web_address_is_refused(fetcher: Fetcher, url: str) -> None:
     assert reason(fetcher.get(url)).startswith(("not a web address", "robots.txt cannot be read"))
 
@@ -98,8 +102,16 @@ def test_a_refusal_of_the_server_is_final(web: Web, fetcher: Fetcher, status: in
     assert web.paths() == ["/a"]
 
 
-@pytest.mark.parametrize("first", [Answer("no", 500), Answer("no", 503), Answer("half", missing=9),
-                                   Answer("late", delay=0.8)], ids=["500", "503", "cut", "late"])  # fmt: skip
+@pytest.mark.parametrize(
+    "first",
+    [
+        Answer("no", 500),
+        Answer("no", 503),
+        Answer("half", missing=9),
+        Answer("late", delay=0.8),
+    ],
+    ids=["500", "503", "cut", "late"],
+)
 def test_what_may_pass_is_tried_again(web: Web, fetcher: Fetcher, first: Answer) -> None:
     assert isinstance(fetcher.get(web.on("/a", first, "fine")), Page)
     assert web.paths() == ["/a", "/a"]
@@ -203,6 +215,11 @@ def test_a_server_that_is_not_there_is_a_record(fetcher: Fetcher) -> None:
     assert said == "robots.txt cannot be read: cannot connect"
 
 
+def test_a_server_without_encryption_is_a_record(web: Web, fetcher: Fetcher) -> None:
+    said = reason(fetcher.get(f"https://127.0.0.1:{web.port}/a"))
+    assert said == "robots.txt cannot be read: no secure connection"
+
+
 def test_what_is_not_http_is_a_record(fetcher: Fetcher) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -291,8 +308,8 @@ def test_a_host_that_is_not_ours_gets_a_pause(web: Web, named: None) -> None:
     web.on("/a", "x"), web.on("/b", "x")
     list(fetcher.fetch([f"http://news.example:{web.port}/{name}" for name in "ab"]))
     times = [asked.at for asked in web.asked]
-    assert [asked.path for asked in web.asked][0] == "/robots.txt"
-    assert all(later - earlier >= 0.19 for earlier, later in zip(times, times[1:], strict=False))
+    assert web.asked[0].path == "/robots.txt"
+    assert all(later - earlier >= 0.19 for earlier, later in pairwise(times))
 
 
 def test_a_pause_holds_from_one_call_to_the_next(web: Web, named: None) -> None:
@@ -363,7 +380,7 @@ def test_a_delay_that_robots_ask_for_is_kept(web: Web, fetcher: Fetcher) -> None
     web.on("/robots.txt", Answer("User-agent: *\nCrawl-delay: 0.2\n", type="text/plain"))
     list(fetcher.fetch([web.on("/a", "x"), web.on("/b", "x")]))
     times = [asked.at for asked in web.asked]
-    assert all(later - earlier >= 0.19 for earlier, later in zip(times, times[1:], strict=False))
+    assert all(later - earlier >= 0.19 for earlier, later in pairwise(times))
 
 
 # --- redirects -----------------------------------------------------------------------------------
@@ -411,10 +428,12 @@ def named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", fake)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0x7f.1", "0x7f000001",
-                                  "2130706433", "017700000001", "127.1", "0", "0.0.0.0", "169.254.169.254",
-                                  "10.0.0.1", "192.168.1.1", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
-                                  "[fe80::1]", "[fd00::1]", "news.example"])  # fmt: skip
+SPELLINGS = """127.0.0.1 localhost [::1] [::ffff:127.0.0.1] 0x7f.1 0x7f000001 2130706433 127.1 0
+017700000001 0.0.0.0 169.254.169.254 10.0.0.1 192.168.1.1 [64:ff9b::7f00:1] [2002:7f00:1::]
+[fe80::1] [fd00::1] news.example"""
+
+
+@pytest.mark.parametrize("host", SPELLINGS.split())
 def test_private_addresses_are_refused_however_they_are_spelled(
     web: Web, named: None, host: str
 ) -> None:
@@ -462,11 +481,13 @@ def test_the_public_internet_is_public(address: str) -> None:
     assert is_public(address)
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.0.1", "169.254.169.254", "100.64.0.1",
-                                     "0.0.0.0", "255.255.255.255", "224.0.0.1", "240.0.0.1", "192.0.2.1", "198.18.0.1",
-                                     "::", "::1", "::7f00:1", "fe80::1", "fe80::1%eth0", "fec0::1", "fc00::1", "ff02::1",
-                                     "2001:db8::1", "2001::1", "2002:a00:1::", "64:ff9b::a00:1", "64:ff9b:1::1",
-                                     "::ffff:10.0.0.1", "::ffff:0:10.0.0.1", "100::1", "localhost", ""])  # fmt: skip
+NOT_PUBLIC = """127.0.0.1 10.1.2.3 172.16.0.1 192.168.0.1 169.254.169.254 100.64.0.1 0.0.0.0
+255.255.255.255 224.0.0.1 240.0.0.1 192.0.2.1 198.18.0.1 :: ::1 ::7f00:1 fe80::1 fe80::1%eth0
+fec0::1 fc00::1 ff02::1 2001:db8::1 2001::1 2002:a00:1:: 64:ff9b::a00:1 64:ff9b:1::1
+::ffff:10.0.0.1 ::ffff:0:10.0.0.1 100::1 localhost"""
+
+
+@pytest.mark.parametrize("address", ["", *NOT_PUBLIC.split()])
 def test_the_rest_is_not(address: str) -> None:
     assert not is_public(address)
 

@@ -11,13 +11,13 @@ from datetime import date
 from typing import Any
 
 import pytest
-from web import JSON, Answer, Asked, Web, story
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Window
 from judge_gym.sources.collecting import Collected
 from judge_gym.sources.fetching import Fetcher
 from judge_gym.sources.firecrawl import FirecrawlSource
+from web import JSON, Answer, Asked, Web, story
 
 KEY = "fc-very-secret-key"
 JANUARY = Window("Norway", date(2026, 1, 1), date(2026, 1, 31))

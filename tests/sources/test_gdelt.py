@@ -9,13 +9,13 @@ from datetime import date
 from typing import Any
 
 import pytest
-from web import JSON, Answer, Asked, Web, page, story
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Window
 from judge_gym.sources.collecting import Collected
 from judge_gym.sources.fetching import Fetcher
 from judge_gym.sources.gdelt import GdeltSource
+from web import JSON, Answer, Asked, Web, page, story
 
 JANUARY = Window("Norway", date(2026, 1, 1), date(2026, 1, 31))
 
@@ -110,7 +110,7 @@ def test_the_dates_are_asked_for_from_the_first_second_to_the_last(
     api.on("/doc", answer([]))
     search(fetcher)
     query = api.asked[0].query
-    assert query["startdatetime"], query["enddatetime"] == ("20260101000000", "20260131235959")
+    assert (query["startdatetime"], query["enddatetime"]) == ("20260101000000", "20260131235959")
 
 
 def test_more_than_one_request_can_bring_splits_the_days(api: Web, fetcher: Fetcher) -> None:

@@ -14,6 +14,7 @@ from judge_gym.axes import Design
 from judge_gym.records import STATUSES
 
 JUDGE = "judge.model"
+Interval = tuple[float, float]
 
 
 def varied_knobs(frame: pd.DataFrame) -> list[str]:
@@ -111,7 +112,7 @@ def expected_stage(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The share of scored verdicts on the known answer, with a t interval over items.
+    """The share of scored verdicts on the known answer, with a 95 % interval over items.
 
     A subset counts with the share that it gives the right stage; items without truth are left out.
     """
@@ -123,13 +124,37 @@ def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         .sum()
     )
     per_item = cells["right"] / cells["weight"]
-    return per_item.groupby(level=list(range(len(by)))).apply(_t_interval).unstack().reset_index()
+    return per_item.groupby(level=list(range(len(by)))).apply(_share).unstack().reset_index()
 
 
 def _t_interval(values: pd.Series) -> pd.Series:
     """Mean, 95 % interval and number of items; the interval is null below two items."""
+    interval = student_interval(values.to_numpy()) if len(values) > 1 else None
+    return _row(values, interval)
+
+
+def _share(values: pd.Series) -> pd.Series:
+    return _row(values, share_interval(values.tolist()))
+
+
+def _row(values: pd.Series, interval: Interval | None) -> pd.Series:
+    low, high = interval or (np.nan, np.nan)
+    return pd.Series({"mean": float(values.mean()), "low": low, "high": high, "items": len(values)})
+
+
+def share_interval(means: Sequence[float]) -> Interval | None:
+    """95 % of a mean share over items: Wilson's where every item is right or wrong, else t's."""
+    if set(means) <= {0.0, 1.0}:
+        found = stats.binomtest(int(sum(means)), len(means)).proportion_ci(method="wilson")
+        return float(found.low), float(found.high)
+    if len(means) < 2:
+        return None
+    low, high = student_interval(np.array(means))
+    return max(0.0, low), min(1.0, high)
+
+
+def student_interval(values: np.ndarray) -> Interval:
+    """95 % of a mean over items, by Student's t."""
     n, mean = len(values), float(values.mean())
-    half = np.nan
-    if n > 1:
-        half = float(stats.t.ppf(0.975, n - 1)) * float(values.std(ddof=1)) / np.sqrt(n)
-    return pd.Series({"mean": mean, "low": mean - half, "high": mean + half, "items": n})
+    half = float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    return mean - half, mean + half

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from judge_gym.analysis.endpoints import Interval, share_interval, student_interval
 from judge_gym.errors import DesignError
 from judge_gym.records import digest
 
@@ -26,8 +27,6 @@ FEW = 40
 """Below this many items a percentile bootstrap covers too little; Student's interval stands in."""
 # What tells one observation of an item from another, as far as a frame has it.
 OBSERVATION = ("run", "series", "rubric", "is_swap", "replicate")
-
-Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,7 @@ def _fields(pairs: Sequence[JudgedPair]) -> dict[str, Any]:
         "inconsistent": fmean(_item_means(pairs, lambda p: p.inconsistent)) if both else None,
         "nulls": sum(pair.decisions.count(None) for pair in pairs),
         "position_bias": fmean(leanings) if both and leanings else None,
-        "interval": _accuracy_interval(right),
+        "interval": share_interval(right),
     }
 
 
@@ -166,22 +165,6 @@ def _item_means(pairs: Sequence[JudgedPair], holds: Callable[[JudgedPair], bool]
     for pair in pairs:
         values.setdefault(pair.item, []).append(holds(pair))
     return [fmean(found) for found in values.values()]
-
-
-def _accuracy_interval(means: Sequence[float]) -> Interval | None:
-    if set(means) <= {0.0, 1.0}:
-        found = stats.binomtest(int(sum(means)), len(means)).proportion_ci(method="wilson")
-        return float(found.low), float(found.high)
-    if len(means) < 2:
-        return None
-    low, high = _student(np.array(means))
-    return max(0.0, low), min(1.0, high)
-
-
-def _student(values: np.ndarray) -> Interval:
-    n, mean = len(values), float(values.mean())
-    half = float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
-    return mean - half, mean + half
 
 
 # --- judges compared -----------------------------------------------------------------------------
@@ -303,7 +286,9 @@ def _contrast(
 def _difference_interval(judge: str, other: str, wins: int, losses: int, n: int) -> Interval | None:
     ties = n - wins - losses
     if n < FEW:
-        return _student(np.repeat([1.0, -1.0, 0.0], [wins, losses, ties])) if n > 1 else None
+        return (
+            student_interval(np.repeat([1.0, -1.0, 0.0], [wins, losses, ties])) if n > 1 else None
+        )
     # To draw items with replacement is to draw how many wins, losses and ties there are.
     generator = np.random.default_rng(int(digest(["pairs", judge, other]), 16))
     drawn = generator.multinomial(n, np.array([wins, losses, ties]) / n, size=RESAMPLES)

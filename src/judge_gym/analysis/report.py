@@ -118,7 +118,8 @@ def build_report(
         ),
         Table(
             "Known answers",
-            "Share of scored verdicts on the right stage; 95 % t interval over items.",
+            "Share of scored verdicts on the right stage; 95 % interval over items, Wilson's where "
+            "each is simply right or wrong, else t.",
             accuracy(own[~own["pair"]], CELL) if _graded(own[~own["pair"]]) else pd.DataFrame(),
         ),
         Table(
@@ -131,7 +132,7 @@ def build_report(
         Table(
             "Agreement with people",
             "Share of scored verdicts on the stage that most raters gave; items on which raters "
-            "tie are left out. 95 % t interval over items.",
+            "tie are left out. 95 % interval over items.",
             _with_people(own, people),
         ),
         Table(

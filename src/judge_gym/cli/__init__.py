@@ -2,27 +2,31 @@
 
 import json
 import sys
+from typing import TYPE_CHECKING
 
 from judge_gym.errors import BudgetError, JudgeGymError, SourceError
+
+if TYPE_CHECKING:
+    from typer import Typer
 
 __all__ = ["main"]
 
 FAILED, BAD_INPUT, STOPPED, INTERRUPTED = 1, 2, 3, 130
 
 
+def whole_app() -> "Typer":
+    """The application with all its verbs, in the order of the help."""
+    from judge_gym.cli import study, workflows, evidence, benchmark, upkeep  # noqa: F401, I001
+    from judge_gym.cli.app import app
+
+    return app
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; errors that the user can mend are shown without a traceback."""
     from typer import Abort, Exit
 
-    from judge_gym.cli import (  # noqa: F401  (they add their verbs)
-        benchmark,
-        evidence,
-        study,
-        upkeep,
-        workflows,
-    )
-    from judge_gym.cli.app import app
-
+    app = whole_app()
     words = sys.argv[1:] if arguments is None else arguments
     try:
         code = app(words, prog_name="judge-gym", standalone_mode=False)

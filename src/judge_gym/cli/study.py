@@ -66,31 +66,41 @@ def demo(
     end(result, f"judge-gym demo --out {shlex.quote(str(out))}", quiet=json)
 
 
+EXAMPLES = {
+    "pilot": {name: name for name in ("pilot.yaml", "valdoria.jsonl", "norvessa.jsonl")},
+    "review": {name: name for name in ("review.yaml", "reviews.jsonl", "rubric.json")},
+    "benchmark": {
+        "benchmark.yaml": "benchmark.yaml",
+        "severity/benchmark.toml": "benchmark.toml",
+        "severity/items.jsonl": "reviews.jsonl",
+        "severity/rubric.json": "rubric.json",
+    },
+}
+"""What each example writes, and which file of ours it is; the study comes first."""
+
+
 @app.command()
 def init(
     folder: Annotated[Path, typer.Argument(help="Folder to write into.")] = Path(),
     example: Annotated[
-        str, typer.Option(help="pilot (contested concepts) or review (code review).")
+        str,
+        typer.Option(help="pilot (contested concepts), review (code review) or benchmark."),
     ] = "pilot",
 ) -> None:
     """Write a commented study to start from, with evidence to try it on."""
-    examples = {
-        "pilot": ["pilot.yaml", "valdoria.jsonl", "norvessa.jsonl"],
-        "review": ["review.yaml", "reviews.jsonl", "rubric.json"],
-    }
-    if example not in examples:
-        raise DesignError(unknown("example", example, examples), choices=examples)
-    folder.mkdir(parents=True, exist_ok=True)
-    study = folder / examples[example][0]
-    taken = [folder / name for name in examples[example] if (folder / name).exists()]
+    if example not in EXAMPLES:
+        raise DesignError(unknown("example", example, EXAMPLES), choices=EXAMPLES)
+    written = {folder / name: source for name, source in EXAMPLES[example].items()}
+    taken = [path for path in written if path.exists()]
     if taken:
         raise ConflictError(f"{taken[0]} is there already; choose another folder")
-    for name in examples[example]:
-        (folder / name).write_text(
-            (files("judge_gym.demo") / name).read_text(encoding="utf-8"), encoding="utf-8"
-        )
-    typer.echo(f"wrote {', '.join(str(folder / name) for name in examples[example])}")
-    verbs = [f"judge-gym {verb} {study.name}" for verb in ("plan", "run", "report")]
+    for path, source in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = (files("judge_gym.demo") / source).read_text(encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
+    typer.echo(f"wrote {', '.join(map(str, written))}")
+    study = next(iter(EXAMPLES[example]))
+    verbs = [f"judge-gym {verb} {study}" for verb in ("plan", "run", "report")]
     if folder != Path():
         verbs.insert(0, f"cd {shlex.quote(str(folder))}")
     typer.echo("next: " + "\n      ".join(verbs))

@@ -80,8 +80,11 @@ def _entries(page: Page) -> list[Lead] | str:
     )
     if not parsed.get("version"):
         return "not a feed" + (f" but {page.content_type}" if page.content_type else "")
-    region = str(parsed.feed.get("language") or "").replace("_", "-").rpartition("-")[2].upper()
-    metadata = {"feed": bare_endpoint(page.url)} | ({"country": region} if len(region) == 2 else {})
+    # "en-US" names a country; "sv" is a language, and El Salvador only by its letters.
+    _, dash, region = str(parsed.feed.get("language") or "").replace("_", "-").rpartition("-")
+    metadata = {"feed": bare_endpoint(page.url)}
+    if dash and len(region) == 2:
+        metadata["country"] = region.upper()
     return list(_leads(parsed.entries, str(parsed.feed.get("title") or ""), metadata))
 
 

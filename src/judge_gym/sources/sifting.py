@@ -8,7 +8,7 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urldefrag, urlsplit
@@ -16,6 +16,7 @@ from urllib.parse import urldefrag, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
+from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window, content_hash
 from judge_gym.sources.collecting import Collected
 from judge_gym.sources.countries import Country, find_country, names_country, outlet_country
@@ -123,6 +124,7 @@ class Sieve:
 
     def admit(self, item: Evidence) -> bool:
         """Keep a text, or count why not."""
+        item = _storable(item)
         twin = None
         reason = self._fault(item)
         if not reason:
@@ -228,20 +230,30 @@ class Query:
 
     text: str = ""
 
+    def __post_init__(self) -> None:
+        plain = re.sub(r'"[^"]*"?', "phrase", self.text)
+        for minus, inner in re.findall(r"(-?)\(([^()]*)\)", plain):
+            if minus or any(word != "OR" for word in inner.split()[1::2]):
+                raise DesignError(
+                    f"parentheses hold alternatives, as in (court OR judge); these hold {inner!r}"
+                )
+
     @property
     def groups(self) -> list[list[str]]:
         """The alternatives of which each text needs one, as they were written."""
         found: list[list[str]] = []
-        joined = False
+        joined = after_word = False
         for term in self._terms():
             if term == "OR":
-                joined = bool(found)
-            elif not term.startswith("-"):
+                joined = after_word
+            elif term.startswith("-"):
+                joined = after_word = False
+            else:
                 if joined:
                     found[-1].append(term)
                 else:
                     found.append([term])
-                joined = False
+                joined, after_word = False, True
         return found
 
     @property
@@ -282,6 +294,16 @@ def _keys(item: Evidence) -> Iterator[str]:
         if url:
             yield f"url {canonical_url(url)}"
     yield f"text {content_hash(' '.join(item.body.split()))}"
+
+
+def _storable(item: Evidence) -> Evidence:
+    """An item without half characters and zero bytes, which no database can hold."""
+    title, text = (
+        part.encode("utf-8", "replace").decode().replace("\0", "")
+        for part in (item.title, item.text)
+    )
+    same = (title, text) == (item.title, item.text)
+    return item if same else replace(item, title=title, text=text)
 
 
 def _name(item: Evidence) -> str:
