@@ -1,15 +1,17 @@
 """What tests share: a lab on its own file, a small study, models that do as they are told."""
 
+import json
 import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
+from judge_gym.cli import main
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
 from judge_gym.records import Completion, Request
@@ -76,6 +78,65 @@ def write_study(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+# --- stores --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty database, to be copied for every example of a property."""
+    file = tmp_path_factory.mktemp("template") / "lab.db"
+    Store.open(f"sqlite:///{file}").close()
+    return file
+
+
+# --- the command line ----------------------------------------------------------------------------
+
+
+class Said(NamedTuple):
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output, if it is one JSON document and nothing else; NaN is no JSON."""
+        return json.loads(self.out, parse_constant=pytest.fail)
+
+
+Call = Callable[..., Said]
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Call:
+    """Calls a verb in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JUDGE_GYM_DATABASE_URL", raising=False)
+
+    def run(*words: str | Path) -> Said:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(word) for word in words])
+        captured = capsys.readouterr()
+        assert isinstance(end.value.code, int)
+        return Said(end.value.code, captured.out, captured.err)
+
+    return run
+
+
+def succeed(said: Said) -> Said:
+    """What a command said that ended well."""
+    assert said.code == 0, said.err
+    assert "Traceback" not in said.err
+    return said
+
+
+# --- models --------------------------------------------------------------------------------------
 
 
 class Scripted:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from judge_gym.errors import SourceError
 from judge_gym.records import Evidence, Window
-from judge_gym.sources import Collected, FeedSource, Fetcher, FileSource, GdeltSource, Source, Watch
-from judge_gym.sources.firecrawl import FirecrawlSource
+from judge_gym.sources import Collected, FileSource, Source, Watch
 from judge_gym.store import Store
 from judge_gym.studies import SEARCHES, PoolSpec
 
@@ -48,7 +47,7 @@ def gather(
     folder: Path,
     *,
     window_id: int | None = None,
-    fetcher: Fetcher,
+    allow_private: bool,
     watch: Watch,
 ) -> Gathered:
     """Search for what a pool's specification says, and keep what is new.
@@ -58,14 +57,14 @@ def gather(
         spec: origin, query, limit and, unless `window_id` is given, the window.
         folder: where the paths of files begin.
         window_id: a window that is there already.
-        fetcher: how pages are fetched.
+        allow_private: fetch from addresses of the user's own network, too.
         watch: told about progress.
     """
     window = store.evidence.find_window(window_id) if window_id else window_of(spec)
     assert window is not None, "checked with the specification"
     id = window_id or store.evidence.window_id(window)
     known = store.evidence.window_items(id, dropped=True) if id else ()
-    source = _source(spec, folder, known, fetcher, watch)
+    source = _source(spec, folder, known, allow_private, watch)
     found = source.search(window, spec.wanted, spec.limit if spec.origin in SEARCHES else 0)
     id = id or store.evidence.save_window(window)
     added = store.evidence.add_to_window(id, found.items)
@@ -84,15 +83,21 @@ def collected(store: Store, window: Window) -> int | None:
 
 
 def _source(
-    spec: PoolSpec, folder: Path, known: tuple[Evidence, ...], fetcher: Fetcher, watch: Watch
+    spec: PoolSpec, folder: Path, known: tuple[Evidence, ...], allow_private: bool, watch: Watch
 ) -> Source:
+    if spec.origin not in SEARCHES:
+        files = [spec.files] if isinstance(spec.files, str) else spec.files or []
+        return FileSource(files, folder, known)
+    from judge_gym.sources.feeds import FeedSource
+    from judge_gym.sources.fetching import Fetcher
+    from judge_gym.sources.firecrawl import FirecrawlSource
+    from judge_gym.sources.gdelt import GdeltSource
+
+    fetcher = Fetcher(allow_private=allow_private)
     match spec.origin:
         case "feeds":
             return FeedSource(spec.addresses, fetcher, known=known, watch=watch)
         case "gdelt":
             return GdeltSource(fetcher, known=known, watch=watch)
-        case "firecrawl":
-            return FirecrawlSource(fetcher, known=known)
         case _:
-            files = [spec.files] if isinstance(spec.files, str) else spec.files or []
-            return FileSource(files, folder, known)
+            return FirecrawlSource(fetcher, known=known, watch=watch)

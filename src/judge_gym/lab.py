@@ -281,15 +281,11 @@ class Lab(Library):
 
         tags = [made.tag for made in prepared.sweep.experiments]
         frame = self.samples(*tags)
-        about = {
-            item.hash: item.metadata
-            for made in prepared.sweep.experiments
-            for item in made.task.pool.items
-        }
-        known = {item.id: about.get(item.hash, {}) for item in self.store.evidence.all_evidence()}
+        pools = [self.store.runs.find_experiment(tag)[0].task.pool for tag in tags]
+        about = {item.id: item.metadata for pool in pools for item in pool.items}
         frame = frame.assign(
-            category=[str(known[id].get("category", "")) for id in frame["evidence"]],
-            evidence=[str(known[id].get("id", id)) for id in frame["evidence"]],
+            category=[str(about[id].get("category", "")) for id in frame["evidence"]],
+            evidence=[str(about[id].get("id", id)) for id in frame["evidence"]],
         )
         return {
             str(judge): pairs_of(part[part["series"] == part["series"].iloc[-1]])

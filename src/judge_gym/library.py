@@ -11,7 +11,7 @@ from judge_gym.gathering import Gathered, collected, gather, window_of
 from judge_gym.models import Registry
 from judge_gym.preparing import read_file
 from judge_gym.records import Evidence, Pool, Window
-from judge_gym.sources import Fetcher, Watch, judgebench, load_benchmark, load_files, read_labels
+from judge_gym.sources import Watch, judgebench, load_benchmark, load_files, read_labels
 from judge_gym.store import Store
 from judge_gym.studies import SEARCHES, PoolSpec
 
@@ -51,8 +51,14 @@ class Library:
             allow_private: fetch from addresses of the user's own network, too.
             watch: told how many articles are done, and of how many.
         """
-        fetcher = Fetcher(allow_private=allow_private)
-        return gather(self.store, spec, folder, window_id=window_id, fetcher=fetcher, watch=watch)
+        return gather(
+            self.store,
+            spec,
+            folder,
+            window_id=window_id,
+            allow_private=allow_private,
+            watch=watch,
+        )
 
     def collect_study(
         self,

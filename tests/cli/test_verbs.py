@@ -9,13 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
 
+from conftest import Call, succeed
 from judge_gym.axes import Design
-from judge_gym.cli import main
 from judge_gym.models.simulated import PRESETS, Temper
 from judge_gym.store.database import HEAD
 
@@ -25,47 +24,6 @@ CONTRACT = {
     "n_stages", "probe", "call_id",
 }  # fmt: skip
 BASE = "small/fascism/here/sim:balanced"
-
-
-class Said(NamedTuple):
-    """How a command ended and what it said."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """Standard output, if it is one JSON document and nothing else; NaN is no JSON."""
-        return json.loads(self.out, parse_constant=pytest.fail)
-
-
-Call = Callable[..., Said]
-
-
-@pytest.fixture
-def call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Call:
-    """Calls a verb in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("JUDGE_GYM_DATABASE_URL", raising=False)
-
-    def run(*words: str | Path) -> Said:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main([str(word) for word in words])
-        captured = capsys.readouterr()
-        assert isinstance(end.value.code, int)
-        return Said(end.value.code, captured.out, captured.err)
-
-    return run
-
-
-def succeed(said: Said) -> Said:
-    assert said.code == 0, said.err
-    assert "Traceback" not in said.err
-    return said
 
 
 def rows_of(text: str) -> list[dict[str, str]]:

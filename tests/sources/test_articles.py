@@ -46,6 +46,13 @@ def test_a_page_without_title_and_date_has_neither() -> None:
     assert (found.title, found.date, found.url) == ("", "", "")
 
 
+def test_a_page_may_state_its_address() -> None:
+    stated = '<head><link rel="canonical" href="https://gazette.example/court">'
+    html = page("Court", story("court")).replace("<head>", stated)
+    addresses = [found.url for found in (article(html), article(html, "https://y.no/1")) if found]
+    assert addresses == ["https://gazette.example/court", "https://y.no/1"]
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_bytes_are_read_in_their_encoding(encoding: str) -> None:
     text = "Smørbrød på Grünerløkka, sa statsråden i går kveld. " * 10
@@ -64,6 +71,7 @@ def test_bytes_are_read_in_their_encoding(encoding: str) -> None:
         b"\x00\x01\x02",
         "plain words",
         b"{}",
+        b"<html><body><nav>Menu</nav><footer>All rights reserved</footer></body></html>",
         b"<html><body><script>let x = 1</script></body></html>",
     ],
 )

@@ -6,18 +6,22 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from judge_gym.errors import ConflictError, StoreError
+from judge_gym.records import Evidence, Pool, Window, content_hash, digest
 from judge_gym.store import Store, database, tables
 from judge_gym.store.database import HEAD, alembic_config, open_database
+from stores import contents
 
 
 def url(file: Path) -> str:
@@ -205,7 +209,7 @@ left = int(sys.argv[2])
 @sa.event.listens_for(sa.engine.Engine, "before_cursor_execute")
 def die(connection, cursor, statement, *_):
     global left
-    if statement.split()[0] in ("CREATE", "INSERT"):
+    if statement.split()[0] in ("CREATE", "INSERT", "ALTER", "UPDATE"):
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -258,6 +262,145 @@ def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> No
         complaints = [opener.communicate()[1] for opener in openers]
         assert [opener.returncode for opener in openers] == [0] * 4, complaints
         assert stated_revision(file) == HEAD
+
+
+# --- from the first schema -----------------------------------------------------------------------
+
+JANUARY = Window("Valdoria", date(2026, 1, 1), date(2026, 1, 31))
+ANY_TIME = Window("Norvessa")
+OLD_ITEMS = tuple(Evidence(f"Title {n}", f"Text {n}", f"https://x/{n}") for n in range(1, 5))
+EARLY, LATE = datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def first_database(file: Path, pools: dict[int, tuple[int | None, datetime, list[Any]]]) -> None:
+    """A database as judge-gym left it at its first schema.
+
+    It has two windows, four items with a view of the first, and these pools: window, when it was
+    loaded, and its items as pairs of number and truth.
+    """
+    opened = open_database(url(file), prepare=False)
+    with opened.begin() as connection:
+        config = alembic_config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        old = sa.MetaData()
+        old.reflect(connection)
+
+        def put(table: str, **row: Any) -> None:
+            connection.execute(old.tables[table].insert().values(row))
+
+        for number, window in enumerate((JANUARY, ANY_TIME), 1):
+            key = digest([window.country, str(window.start), str(window.end)])
+            dates = {"start": window.start, "end": window.end}
+            put("windows", id=number, key=key, country=window.country, **dates)
+        for text in [*(item.text for item in OLD_ITEMS), "a view"]:
+            put("texts", hash=content_hash(text), body=text)
+        for number, item in enumerate(OLD_ITEMS, 1):
+            stated = {
+                "title": item.title,
+                "url": item.url,
+                "date": "",
+                "source": "",
+                "metadata": {},
+            }
+            put("evidence", id=number, text=item.hash, **stated)
+        put("calls", id=1, key="k", model="sim:editor", endpoint="", messages=[], parameters={},
+            series="0", draw=0, ask=0)  # fmt: skip
+        view = {"maker": "m", "editor": "sim:editor", "text": content_hash("a view")}
+        put("views", evidence_id=1, status="scored", call_id=1, **view)
+        for id, (window_id, loaded, members) in pools.items():
+            hash = Pool(tuple(OLD_ITEMS[number - 1] for number, _ in members)).hash
+            key = digest([hash, window_id, [truth for _, truth in members]])
+            put("pools", id=id, hash=hash, window_id=window_id, key=key, loaded=loaded)
+            for position, (number, truth) in enumerate(members):
+                held = {"evidence_id": number, "truth": truth}
+                put("pool_items", pool_id=id, position=position, **held)
+    opened.engine.dispose()
+    assert stated_revision(file) == "0001"
+
+
+OLD_POOLS: dict[int, tuple[int | None, datetime, list[Any]]] = {
+    1: (1, LATE, [(1, "Calm"), (2, None), (4, 3)]),  # loaded again after the second
+    2: (1, EARLY, [(1, "Stormy"), (3, None)]),
+    3: (2, EARLY, [(2, None)]),
+    4: (None, LATE, [(1, 1), (2, 1), (3, 1), (4, 1)]),
+}
+
+
+def columns(file: Path) -> dict[str, list[str]]:
+    engine = sa.create_engine(url(file))
+    look = sa.inspect(engine)
+    found = {
+        table: [column["name"] for column in look.get_columns(table)]
+        for table in look.get_table_names()
+    }
+    engine.dispose()
+    return found
+
+
+def test_a_database_of_the_first_schema_is_upgraded_on_open_and_keeps_everything(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "lab.db"
+    first_database(file, OLD_POOLS)
+    before, shape = contents(file), columns(file)
+    Store.open(url(file)).close()
+    assert stated_revision(file) == HEAD
+    now, wider = contents(file), columns(file)
+    for table in set(shape) - {"alembic_version"}:
+        places = [wider[table].index(name) for name in shape[table]]
+        kept = sorted((tuple(row[place] for place in places) for row in now[table]), key=repr)
+        assert kept == before[table], table
+    assert now["labels"] == now["pool_names"] == now["collections"] == []
+
+
+def test_old_windows_hold_the_newest_of_their_pools_and_are_found_again(tmp_path: Path) -> None:
+    file = tmp_path / "lab.db"
+    first_database(file, OLD_POOLS)
+    store = Store.open(url(file))
+    assert [store.evidence.save_window(window) for window in (JANUARY, ANY_TIME)] == [1, 2]
+    held = store.evidence.window_items(1)
+    assert [(item.title, item.truth) for item in held] == [
+        ("Title 1", "Calm"), ("Title 2", None), ("Title 4", 3),
+    ]  # fmt: skip
+    assert [item.title for item in store.evidence.window_items(2)] == ["Title 2"]
+    assert [(row["items"], row["dropped"]) for row in store.evidence.list_windows()] == [
+        (3, 0), (1, 0),
+    ]  # fmt: skip
+    assert store.evidence.add_to_window(1, OLD_ITEMS) == 1
+    [item] = store.evidence.save_pool(Pool(OLD_ITEMS[1:2], ANY_TIME)).items
+    assert item.id == 2
+    assert len(contents(file)["pools"]) == 4, "an old pool is the same pool"
+    store.close()
+
+
+def test_old_items_are_single_texts_and_old_views_are_found_without_checks(tmp_path: Path) -> None:
+    file = tmp_path / "lab.db"
+    first_database(file, OLD_POOLS)
+    store = Store.open(url(file))
+    assert [item.responses for item in store.evidence.all_evidence()] == [()] * 4
+    pool = store.evidence.find_pool(4)
+    assert [item.text for item in pool.items] == [item.text for item in OLD_ITEMS]
+    assert pool.window is None
+    assert store.materials.find_views("m", pool) == {1: "a view"}
+    [view] = store.evidence.find_views(1)
+    assert (view["text"], view["checks"]) == ("a view", None)
+    assert store.evidence.find_pool(1).window == JANUARY
+    store.close()
+
+
+@pytest.mark.parametrize("statement", [1, 4, 9, 13])
+def test_a_database_whose_upgrade_was_killed_can_be_opened(tmp_path: Path, statement: int) -> None:
+    file = tmp_path / "lab.db"
+    first_database(file, OLD_POOLS)
+    before = contents(file)
+    killed = subprocess.run([sys.executable, "-c", KILL_AT, str(file), str(statement)])
+    assert killed.returncode == -signal.SIGKILL
+    assert contents(file) == before
+    store = Store.open(url(file))
+    assert len(store.evidence.window_items(1)) == 3
+    store.close()
+    assert stated_revision(file) == HEAD
 
 
 # --- refusals ------------------------------------------------------------------------------------
@@ -348,3 +491,17 @@ def test_a_read_only_folder_is_refused_and_says_which(tmp_path: Path, existing: 
     assert len(said) == 2
     assert all(str(place.parent) in words for place, words in zip(places, said, strict=True))
     assert list(folder.iterdir()) == before
+
+
+# --- defects -------------------------------------------------------------------------------------
+
+
+def test_old_windows_keep_the_order_of_their_newest_pool(tmp_path: Path) -> None:
+    """Another order is another pool, so an experiment made on it would pay for everything again."""
+    file = tmp_path / "lab.db"
+    first_database(file, {1: (1, LATE, [(3, None), (1, None), (4, None)])})
+    store = Store.open(url(file))
+    held = store.evidence.window_items(1)
+    assert [item.title for item in held] == ["Title 3", "Title 1", "Title 4"]
+    assert Pool(held).hash == store.evidence.find_pool(1).hash
+    store.close()

@@ -1,19 +1,12 @@
 """What runs share: every write has a key, so saving anything again, in any order, is nothing."""
 
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge_gym.errors import NotFoundError
 from judge_gym.records import (
     Completion,
     Critique,
@@ -28,12 +21,11 @@ from judge_gym.records import (
     RubricStage,
     Status,
     View,
-    Window,
 )
 from judge_gym.store import Payer, Store
 from judge_gym.store import tables as t
+from stores import fresh, muddled, rows
 
-VALDORIA = Window("Valdoria", date(2026, 1, 1), date(2026, 1, 31))
 ITEMS = tuple(Evidence(f"Title {n}", f"Text {n} ☃", f"https://x/{n}", truth=n) for n in range(4))
 STAGES = (RubricStage("Calm", ("quiet", "still")), RubricStage("Stormy", ("loud",)))
 FAILED: tuple[Status, ...] = ("provider_error", "refused", "truncated", "parse_failed")
@@ -46,72 +38,6 @@ def call(store: Store, number: int) -> int:
     return store.ledger.record(
         request.key(), request, "", Payer(None, "s", "t", "scorer"), seconds=0, completion=said
     ).call_id
-
-
-def rows(store: Store, table: sa.Table) -> list[dict[str, Any]]:
-    with store.database.begin() as connection:
-        return [dict(row) for row in connection.execute(sa.select(table)).mappings()]
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("template") / "lab.db"
-    Store.open(f"sqlite:///{file}").close()
-    return file
-
-
-@contextmanager
-def fresh(template: Path) -> Iterator[Store]:
-    """A store of its own for every example of a property."""
-    file = template.with_name("example.db")
-    shutil.copy(template, file)
-    opened = Store.open(f"sqlite:///{file}")
-    try:
-        yield opened
-    finally:
-        opened.close()
-        for left in template.parent.glob("example.db*"):
-            left.unlink()
-
-
-# --- windows, evidence, pools --------------------------------------------------------------------
-
-
-def test_a_window_is_one_row_and_comes_back_as_it_was(store: Store) -> None:
-    windows = [VALDORIA, Window("Valdoria"), replace(VALDORIA, country="Norvessa")]
-    ids = [store.evidence.save_window(w) for w in (*windows, *windows)]
-    assert ids[:3] == ids[3:]
-    assert len(set(ids)) == 3
-    assert [store.evidence.find_window(id) for id in ids[:3]] == windows
-    with pytest.raises(NotFoundError, match="99"):
-        store.evidence.find_window(99)
-
-
-@pytest.mark.parametrize("window", [VALDORIA, None])
-def test_a_pool_comes_back_as_it_was(store: Store, window: Window | None) -> None:
-    items = (
-        replace(ITEMS[2], metadata={"latent": 0.3}, date="2026-01-04", source="wire"),
-        replace(ITEMS[0], truth="Stormy"),
-        replace(ITEMS[1], truth=None),
-    )
-    saved = store.evidence.save_pool(Pool(items, window))
-    assert store.evidence.find_pool(saved.id) == saved
-    assert [replace(item, id=0) for item in saved.items] == list(items)
-
-
-def test_pools_are_told_apart_by_order_window_and_truth_but_share_their_texts(store: Store) -> None:
-    pools = [
-        Pool(ITEMS, VALDORIA),
-        Pool(ITEMS[::-1], VALDORIA),
-        Pool(ITEMS[:3], VALDORIA),
-        Pool(ITEMS, None),
-        Pool(tuple(replace(item, truth=1) for item in ITEMS), VALDORIA),
-    ]
-    ids = [store.evidence.save_pool(pool).id for pool in (*pools, *pools)]
-    assert ids[:5] == ids[5:]
-    assert len(set(ids)) == 5
-    assert len(rows(store, t.evidence)) == len(rows(store, t.texts)) == len(ITEMS)
-    assert len(rows(store, t.pool_items)) == 4 * len(ITEMS) + 3
 
 
 # --- views, rubrics, critiques -------------------------------------------------------------------
@@ -169,41 +95,6 @@ def test_a_rubric_that_came_after_all_replaces_the_record_that_none_came(
 
 
 # --- properties ----------------------------------------------------------------------------------
-
-
-def muddled(final: Sequence[Any]) -> st.SearchStrategy[list[Any]]:
-    """Records saved in any order and any number of times, each at least once."""
-    return st.tuples(st.permutations(final), st.lists(st.sampled_from(final), max_size=6)).flatmap(
-        lambda both: st.permutations([*both[0], *both[1]])
-    )
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    muddled([(n, size) for n in range(3) for size in (1, 3)]),
-)
-def test_pools_saved_in_any_order_any_number_of_times_give_the_same_rows(
-    template: Path, order: list[tuple[int, int]]
-) -> None:
-    with fresh(template) as store:
-        for start, size in order:
-            store.evidence.save_pool(Pool(ITEMS[start : start + size], VALDORIA))
-        of = {row["id"]: row for row in rows(store, t.evidence)}
-        hash_of = {row["id"]: row["hash"] for row in rows(store, t.pools)}
-        members = {
-            (hash_of[row["pool_id"]], row["position"], of[row["evidence_id"]]["text"], row["truth"])
-            for row in rows(store, t.pool_items)
-        }
-        expected = {
-            (Pool(part).hash, place, item.hash, item.truth)
-            for start, size in set(order)
-            for part in [ITEMS[start : start + size]]
-            for place, item in enumerate(part)
-        }
-        assert members == expected
-        assert len(rows(store, t.pool_items)) == len(expected)
-        assert len(of) == len({item[2] for item in expected})
-        assert len(rows(store, t.windows)) == 1
 
 
 @settings(max_examples=40, deadline=None)

@@ -22,13 +22,16 @@ for _name in ("trafilatura", "htmldate", "courlan"):
 def article(html: bytes | str, url: str = "") -> Evidence | None:
     """The article of a page: its text without menus and comments, title, day and outlet.
 
-    None where the page holds no text. The title may be empty.
+    None where the page holds no text. The title may be empty. Without a `url`, the one that the
+    page states of itself is taken.
     """
     found = _extraction()(
         html,
         url=url or None,
         include_comments=False,
         with_metadata=True,
+        # What is left of a page without an article is its menu, which is none.
+        prune_xpath=["//nav", "//footer"],
         # Only dates that the page states, and a limit that does not move with today.
         date_extraction_params={
             "extensive_search": False,
@@ -39,6 +42,7 @@ def article(html: bytes | str, url: str = "") -> Evidence | None:
     text = (getattr(found, "text", "") or "").strip()
     if not text:
         return None
+    url = url or getattr(found, "url", "") or ""
     return Evidence(
         title=getattr(found, "title", "") or "",
         text=text,

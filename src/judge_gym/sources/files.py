@@ -18,9 +18,7 @@ import yaml
 
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import Evidence, Rubric, Window, provided_rubric
-from judge_gym.sources.articles import article
 from judge_gym.sources.collecting import Collected
-from judge_gym.sources.sifting import sift
 
 FIELDS = ("title", "text", "responses", "url", "date", "source", "truth", "metadata")
 Fields = Mapping[str, Any]
@@ -36,6 +34,8 @@ class FileSource:
 
     def search(self, window: Window | None, query: str = "", limit: int = 0) -> Collected:
         """The evidence in the files, in the order of patterns and names; 0 is no limit."""
+        from judge_gym.sources.sifting import sift
+
         paths, others = self._paths()
         items = (item for path in paths for item in read_items(path))
         found = sift(items, window, query=query, searched=False, known=self.known, limit=limit)
@@ -102,6 +102,8 @@ def _text(path: Path) -> Iterator[Evidence]:
 
 
 def _html(path: Path) -> Iterator[Evidence]:
+    from judge_gym.sources.articles import article
+
     found = article(_bytes(path))
     if found is None:
         raise DesignError(f"{path} holds no article text")

@@ -1,0 +1,51 @@
+"""What tests of stores share: rows as they lie, a store for every example, saves in any order."""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from hypothesis import strategies as st
+
+from judge_gym.store import Store
+
+
+def rows(store: Store, table: sa.Table) -> list[dict[str, Any]]:
+    with store.database.begin() as connection:
+        return [dict(row) for row in connection.execute(sa.select(table)).mappings()]
+
+
+def contents(file: Path) -> dict[str, list[Any]]:
+    """Every row of every table, by table; nothing where there is no database yet."""
+    if not file.exists():
+        return {}
+    with closing(sqlite3.connect(file)) as connection:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return {
+            name: sorted(connection.execute(f"SELECT * FROM {name}").fetchall(), key=repr)
+            for (name,) in names
+        }
+
+
+@contextmanager
+def fresh(template: Path) -> Iterator[Store]:
+    """A store of its own for every example of a property."""
+    file = template.with_name("example.db")
+    shutil.copy(template, file)
+    opened = Store.open(f"sqlite:///{file}")
+    try:
+        yield opened
+    finally:
+        opened.close()
+        for left in template.parent.glob("example.db*"):
+            left.unlink()
+
+
+def muddled(final: Sequence[Any]) -> st.SearchStrategy[list[Any]]:
+    """Records saved in any order and any number of times, each at least once."""
+    return st.tuples(st.permutations(final), st.lists(st.sampled_from(final), max_size=6)).flatmap(
+        lambda both: st.permutations([*both[0], *both[1]])
+    )
