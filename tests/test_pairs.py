@@ -18,7 +18,7 @@ from conftest import Scripted
 from judge_gym import verdict_distribution
 from judge_gym.analysis.pairs import pairs_of, score_pairs
 from judge_gym.axes import Design
-from judge_gym.engine import Engine, Tally
+from judge_gym.engine import FINISHED, Engine, Tally
 from judge_gym.errors import ProviderError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
@@ -116,18 +116,13 @@ def test_a_pair_is_judged_once_a_replicate_in_each_order_that_the_design_names(
 @pytest.mark.parametrize("order", ORDERS)
 def test_progress_and_status_count_every_order(lab: Lab, study: Write, order: str) -> None:
     watched: list[Tally] = []
-    before: list[dict[str, int]] = []
-
-    def watch(tallies: Any) -> None:
-        watched.extend(tallies)
-
-    lab.run(study(design={"presentation.pair_order": order}, probe=False), watch=watch)
+    lab.run(study(design={"presentation.pair_order": order}, probe=False), watch=watched.extend)
     cells = ITEMS * SAMPLES * len(ORDERS[order])
     [tally], [summary] = watched, lab.list_experiments(study="pairs")
     assert (tally.wanted["score"], tally.done["score"], tally.paid) == (cells, cells, cells)
     [run] = summary["runs"]
     assert (run["wanted"]["score"], run["done"]["score"]) == (cells, cells)
-    assert (summary["status"], run["wanted"]["evidence"], before) == ("complete", 0, [])
+    assert (summary["status"], run["wanted"]["evidence"]) == ("complete", 0)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -136,7 +131,7 @@ def test_a_partly_judged_pool_of_pairs_is_not_complete(lab: Lab, study: Write, o
     path = study(design={"presentation.pair_order": order}, budget={"calls": cells - 1})
     lab.run(path, workflows=["rubric", "score"])
     [summary] = lab.list_experiments(study="pairs")
-    assert summary["status"] == "scoring"
+    assert summary["status"] not in FINISHED
     assert summary["runs"][0]["wanted"]["score"] == cells
     finished = lab.run(study(design={"presentation.pair_order": order}), workflows=["score"])
     assert [run.calls for run in finished.runs] == [1]
@@ -196,9 +191,7 @@ def test_a_pair_of_equal_responses_is_asked_once_for_both_orders(
 def test_pairs_and_single_texts_may_be_tasks_of_one_study(
     lab: Lab, study: Write, tmp_path: Path
 ) -> None:
-    write = json.loads((study().parent / "options.json").read_text())
     (tmp_path / "news.jsonl").write_text('{"title": "n", "text": "A judge was dismissed."}')
-    assert write == RUBRIC
     news = {"type": "ecc", "concept": "fascism", "evidence": "news"}
     path = study(
         evidence={
@@ -400,7 +393,7 @@ JUDGES = {
 
 @pytest.mark.parametrize("name", JUDGES)
 def test_pairs_are_decided_as_often_as_published(lab: Lab, study: Write, name: str) -> None:
-    path = study(judges=[JUDGES[name]], samples=60, probe=False)
+    path = study(judges=[JUDGES[name]], samples=50, probe=False)
     lab.run(path)
     frame, truth = lab.samples("pairs"), list(cells(lab, path))
     titles = frame["evidence_title"].str.removeprefix("pair ").astype(int)
@@ -408,7 +401,7 @@ def test_pairs_are_decided_as_often_as_published(lab: Lab, study: Write, name: s
     for item, flipped in product(range(ITEMS), (False, True)):
         here = said(frame[(titles == item) & (frame["flipped"] == flipped)])
         exact = [one.shares for one in truth if (one.item, one.flipped) == (item, flipped)]
-        assert len(here) == len(exact) == 60
+        assert len(here) == len(exact) == 50
         assert set(here) <= {what for shares in exact for what in shares}
         for what in {what for shares in exact for what in shares}:
             shares = [one.get(what, 0.0) for one in exact]
@@ -416,7 +409,7 @@ def test_pairs_are_decided_as_often_as_published(lab: Lab, study: Write, name: s
             if variance > 1:
                 tested += 1
                 assert abs((here == what).sum() - mean) / math.sqrt(variance) < FAR
-    assert tested > 10
+    assert tested > 5
 
 
 def expected_bias(truth: list[Cell]) -> tuple[float, float]:
@@ -433,7 +426,7 @@ def expected_bias(truth: list[Cell]) -> tuple[float, float]:
 def test_position_bias_is_found_where_it_is_and_nowhere_else(
     lab: Lab, study: Write, name: str, biased: bool
 ) -> None:
-    path = study(judges=[JUDGES[name]], samples=120, probe=False)
+    path = study(judges=[JUDGES[name]], samples=80, probe=False)
     lab.run(path)
     exact, error = expected_bias(list(cells(lab, path)))
     measured = score_pairs(pairs_of(lab.samples("pairs"))).position_bias
@@ -446,7 +439,7 @@ def test_position_bias_is_found_where_it_is_and_nowhere_else(
 
 
 def test_the_published_temper_for_haste_takes_what_is_first(lab: Lab, study: Write) -> None:
-    path = study(judges=["sim:hasty"], samples=120, probe=False)
+    path = study(judges=["sim:hasty"], samples=80, probe=False)
     lab.run(path)
     exact, error = expected_bias(list(cells(lab, path)))
     score = score_pairs(pairs_of(lab.samples("pairs")))

@@ -323,7 +323,7 @@ def test_a_feed_whose_body_is_an_address_opens_nothing(
 def test_a_feed_cannot_lead_into_private_space(web: Web, fetcher: Fetcher) -> None:
     """Without leave, neither a private feed nor a private page is read."""
     found = search(web.on("/feed", rss(*put(web, "budget"))), Fetcher(attempts=1))
-    assert found.fault == f"{web.url}/feed: private address"
+    assert found.fault == f"{web.url}/feed: private address; --allow-private allows it"
     assert web.asked == []
 
 

@@ -389,7 +389,7 @@ def test_old_items_are_single_texts_and_old_views_are_found_without_checks(tmp_p
     store.close()
 
 
-@pytest.mark.parametrize("statement", [1, 4, 9, 13])
+@pytest.mark.parametrize("statement", [1, 4, 11, 12])
 def test_a_database_whose_upgrade_was_killed_can_be_opened(tmp_path: Path, statement: int) -> None:
     file = tmp_path / "lab.db"
     first_database(file, OLD_POOLS)

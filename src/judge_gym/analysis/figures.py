@@ -143,6 +143,25 @@ def probe_figure(probes: pd.DataFrame, title: str) -> Figure:
     return _titled(faceted, title)
 
 
+def accuracy_figure(scores: pd.DataFrame, title: str) -> Figure:
+    """Accuracy with its interval, a row per judge, a panel per `panel`."""
+    judge = alt.Y(f"{_field(JUDGE)}:N", title=None, axis=alt.Axis(labelLimit=260))
+    share = alt.Scale(domain=[0, 1])
+    base = alt.Chart(scores).encode(y=judge)
+    bars = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X(
+            "low:Q", title="share right, 95 % interval", scale=share, axis=alt.Axis(format="%")
+        ),
+        x2="high:Q",
+    )
+    points = base.mark_point(filled=True, size=70, color=STATUS_COLOURS[0], opacity=1).encode(
+        x="accuracy:Q",
+        tooltip=[f"{_field(JUDGE)}:N", alt.Tooltip("accuracy:Q", format=".1%"), "n:Q"],
+    )
+    layered = alt.layer(bars, points).properties(width=WIDTH, height=alt.Step(24))
+    return _panels(layered, scores, title)
+
+
 def svg(chart: Figure) -> str:
     """The chart as a standalone picture; needs no browser and no network."""
     import vl_convert

@@ -46,10 +46,12 @@ def judgebench(
         typer.Option(help="A file of recorded judgments as published; scored without a call."),
     ] = None,
     set: Set = NoSet,
+    out: Annotated[Path | None, typer.Option(help="Write a page with tables and figure.")] = None,
     json: AsJson = False,
 ) -> None:
     """Score judges on JudgeBench's pairs, run now or recorded; several are compared."""
     from judge_gym.analysis.pairs import compare, score_pairs
+    from judge_gym.analysis.report import build_pair_report
     from judge_gym.cli import display
     from judge_gym.sources.judgebench import read_judged
 
@@ -69,6 +71,9 @@ def judgebench(
         found |= run_now
     scores = {name: score_pairs(judged_pairs) for name, judged_pairs in found.items()}
     comparison = compare(found) if len(found) > 1 else None
+    if out is not None:
+        page = build_pair_report("JudgeBench", scores, comparison).html()
+        out.write_text(page, encoding="utf-8")
     if json:
         display.print_json(_json(scores, comparison, recorded, result))
     else:

@@ -22,7 +22,9 @@ from judge_gym.cli.app import (
 )
 
 evidence_app = typer.Typer(
-    cls=StageGroup, help="W1: collect evidence, and make the views that judges read.", no_args_is_help=True
+    cls=StageGroup,
+    help="W1: collect evidence, and make the views that judges read.",
+    no_args_is_help=True,
 )
 rubric_app = typer.Typer(
     cls=StageGroup, help="W2: have rubrics written and criticised.", no_args_is_help=True

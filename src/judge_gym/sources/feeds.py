@@ -11,7 +11,7 @@ from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window, bare_endpoint
 from judge_gym.sources.articles import Lead, article, follow
 from judge_gym.sources.collecting import Collected, Page, Refusal, Watch
-from judge_gym.sources.fetching import Fetcher
+from judge_gym.sources.fetching import PRIVATE, Fetcher
 from judge_gym.sources.sifting import UNSPACED, Sieve
 
 FULL_TEXT_WORDS = 100
@@ -57,7 +57,8 @@ class FeedSource:
             outcome = read[url]
             found = outcome.reason if isinstance(outcome, Refusal) else _entries(outcome)
             if isinstance(found, str):
-                faults.append(f"{bare_endpoint(url)}: {found}")
+                way = "; --allow-private allows it" if found == PRIVATE else ""
+                faults.append(f"{bare_endpoint(url)}: {found}{way}")
             else:
                 leads += found
         complete = follow(leads, self.fetcher, sieve, self.watch)
@@ -66,7 +67,7 @@ class FeedSource:
 
 def _entries(page: Page) -> list[Lead] | str:
     """The entries of a feed, or why it is none."""
-    import feedparser  # type: ignore[import-untyped]
+    import feedparser
 
     # As a stream: feedparser opens a text that looks like an address or a path.
     parsed = feedparser.parse(

@@ -38,7 +38,7 @@ class FirecrawlSource:
         timeout: float = 120.0,
     ) -> None:
         try:
-            from firecrawl.v2.client import FirecrawlClient  # type: ignore[import-untyped]
+            from firecrawl.v2.client import FirecrawlClient
         except ImportError as fault:
             raise DesignError(
                 'Firecrawl needs its package: pip install "judge-gym[firecrawl]"'

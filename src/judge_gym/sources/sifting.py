@@ -22,7 +22,7 @@ from judge_gym.sources.collecting import Collected
 from judge_gym.sources.countries import Country, find_country, names_country, outlet_country
 
 if TYPE_CHECKING:
-    from datasketch import MinHash  # type: ignore[import-untyped]
+    from datasketch import MinHash
 
 Hashes = NDArray[np.uint32]
 
