@@ -22,6 +22,7 @@ engine
 gathering
 preparing
 library
+archive
 calibrate
 lab
 mcp web

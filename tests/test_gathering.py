@@ -1,5 +1,6 @@
 """Filling windows: what is new is kept, what was left out is on record, no searches mix."""
 
+import json
 import signal
 import threading
 import time
@@ -15,7 +16,7 @@ from judge_gym.gathering import Gathered, collected, gather, window_of
 from judge_gym.records import Window
 from judge_gym.store import Store
 from judge_gym.studies import PoolSpec, WindowSpec
-from web import Answer, Asked, Web, page, rss, story
+from web import JSON, Answer, Asked, Web, page, rss, story
 
 JANUARY = WindowSpec(country="Norway", start=date(2026, 1, 1), end=date(2026, 1, 31))
 DAY = "Sat, 10 Jan 2026 08:00:00 GMT"
@@ -241,3 +242,36 @@ def test_an_interrupted_search_keeps_what_it_read_and_goes_on(store: Store, web:
     again = fill(store, spec)
     assert (again.added, held(store, made.window_id)) == (1, ["budget", "fishery"])
     assert web.paths().count("/budget") == 1
+
+
+def test_gdelt_is_asked_for_the_query_in_the_windows_dates(
+    store: Store, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    article = {"url": web.on("/a", page("budget", story("budget"))), "title": "budget",
+               "seendate": "20260110T080000Z", "sourcecountry": "Norway"}  # fmt: skip
+    answer = Answer(json.dumps({"articles": [article]}), type=JSON)
+    monkeypatch.setenv("JUDGE_GYM_GDELT_URL", web.on("/gdelt", answer))
+    made = fill(store, PoolSpec(gdelt="court", window=JANUARY))
+    assert (made.source, held(store, made.window_id)) == ("gdelt", ["budget"])
+    [asked] = [asked for asked in web.asked if asked.path == "/gdelt"]
+    assert asked.query["query"].split()[0] == "court"
+    assert asked.query["startdatetime"].startswith("20260101")
+    assert asked.query["enddatetime"].startswith("20260131")
+    assert store.evidence.find_window(made.window_id).search == "gdelt: court"
+
+
+# --- defects -------------------------------------------------------------------------------------
+
+
+def test_there_is_no_window_zero(store: Store, news: PoolSpec, tmp_path: Path) -> None:
+    for spec in (PoolSpec(files="news.jsonl"), news):
+        with pytest.raises(NotFoundError, match="no window 0"):
+            fill(store, spec, tmp_path, window_id=0)
+    assert store.evidence.list_windows() == []
+
+
+def test_a_windows_search_holds_no_password() -> None:
+    window = window_of(PoolSpec(feeds="https://ann:hunter2@x/feed?page=2", window=JANUARY))
+    assert window is not None
+    assert "hunter2" not in window.search
+    assert "page=2" in window.search, "another page is another search"

@@ -1,7 +1,9 @@
 """Study files: what they mean, where they are refused, and which experiments they become."""
 
+import hashlib
 import itertools
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -14,10 +16,19 @@ from hypothesis import strategies as st
 
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError
+from judge_gym.lab import Lab
 from judge_gym.models import Registry
 from judge_gym.preparing import prepare_file
+from judge_gym.records import (
+    Evidence,
+    NominalRubric,
+    OrdinalRubric,
+    Pool,
+    Rubric,
+    RubricStage,
+    Window,
+)
 from judge_gym.store import Store
-from judge_gym.records import Evidence, NominalRubric, OrdinalRubric, Pool, RubricStage, Window
 from judge_gym.studies import Experiment, Study, Sweep, Task, experiments, points, read_study
 
 # The study of the specification, on simulated judges.
@@ -236,6 +247,9 @@ budget: {usd: 2}
 TASK = "{type: ecc, concept: fascism, evidence: here}"
 EDITOR = "evidence.editor: sim:editor"
 VARIED = "verdict.method: [single, subset]"
+BARE = "{files: bare.jsonl}"
+POOL_AND_TASK = f"bare: {BARE}\ntasks:\n  - {TASK}"
+CONTROL = "{{type: control, concept: c, evidence: here, truth: {}}}"
 # What is replaced, by what, on which line the error stands, and what it must say.
 REFUSED: dict[str, tuple[str, str, str, list[str]]] = {
     "unknown key": ("seed: 3", "sed: 3", "sed:", ["'sed'", "'seed'", "'tolerance'"]),
@@ -404,6 +418,128 @@ REFUSED: dict[str, tuple[str, str, str, list[str]]] = {
         "probe.context",
         ["probe is false"],
     ),
+    "two origins": (
+        BARE,
+        "{files: b.jsonl, gdelt: press}",
+        "bare:",
+        ["one origin", "files and gdelt"],
+    ),
+    "no origin": (
+        BARE,
+        "{limit: 5}",
+        "bare:",
+        ["files, feeds, gdelt, firecrawl, pool, benchmark, judgebench", "window"],
+    ),
+    "feeds without a window": (
+        BARE,
+        "{feeds: 'https://x.example/f'}",
+        "bare:",
+        ["feeds", "window"],
+    ),
+    "gdelt without a window": (BARE, "{gdelt: press}", "bare:", ["gdelt", "window"]),
+    "firecrawl without a window": (BARE, "{firecrawl: press}", "bare:", ["firecrawl", "window"]),
+    "a pool with a window": (
+        BARE,
+        "\n    pool: p\n    window: {country: X}",
+        "{country: X}",
+        ["pool", "leave window out"],
+    ),
+    "a benchmark with a window": (
+        BARE,
+        "\n    benchmark: b\n    window: {country: X}",
+        "{country: X}",
+        ["benchmark", "leave window out"],
+    ),
+    "judgebench with a window": (
+        BARE,
+        "\n    judgebench: j\n    window: {country: X}",
+        "{country: X}",
+        ["judgebench", "leave window out"],
+    ),
+    "a query of files": (BARE, "{files: b.jsonl, query: press}", "bare:", ["query", "feeds"]),
+    "a query beside gdelt's": (
+        BARE,
+        "{gdelt: press, query: x, window: {country: X}}",
+        "bare:",
+        ["query", "feeds"],
+    ),
+    "no query": (BARE, "{window: {country: X}, gdelt: ''}", "gdelt", ["gdelt is empty"]),
+    "no feeds": (BARE, "{window: {country: X}, feeds: []}", "feeds", ["feeds is empty"]),
+    "a list of queries": (
+        BARE,
+        "{window: {country: X}, firecrawl: [a]}",
+        "firecrawl",
+        ["bare.firecrawl", "['a']"],
+    ),
+    "files that are a number": (BARE, "{files: 3}", "files: 3", ["bare.files", "3"]),
+    "no limit": (BARE, "{files: b, limit: 0}", "limit", ["bare.limit", "0", "greater"]),
+    "a limit beyond all": (BARE, "{files: b, limit: 10001}", "limit", ["10001", "10000"]),
+    "a limit in words": (BARE, "{files: b, limit: all}", "limit", ["bare.limit", "'all'"]),
+    "unknown origin": (
+        BARE,
+        "{folder: b}",
+        "folder",
+        ["'folder'", "'files'", "'judgebench'", "'window'"],
+    ),
+    "unknown key of a window": (
+        BARE,
+        "{files: b, window: {country: X, begin: 2}}",
+        "begin",
+        ["'begin'", "'country'", "'start'"],
+    ),
+    "a window that ends before it starts": (
+        BARE,
+        "{files: b, window: {country: X, start: 2026-02-01, end: 2026-01-01}}",
+        "bare:",
+        ["ends after it starts"],
+    ),
+    "a benchmark with a rubric of the task": (
+        POOL_AND_TASK,
+        "bare: {benchmark: b}\ntasks:\n  - {type: benchmark, evidence: bare, rubric: r.json}",
+        "r.json",
+        ["'bare'", "own rubric", "leave rubric out"],
+    ),
+    "judgebench with a rubric of the task": (
+        POOL_AND_TASK,
+        "bare: {judgebench: b}\ntasks:\n  - {type: benchmark, evidence: bare, rubric: r.json}",
+        "r.json",
+        ["own rubric"],
+    ),
+    "no concept": (TASK, "{type: ecc, evidence: here}", "type: ecc", ["tasks.0.concept"]),
+    "a benchmark of files without a concept": (
+        TASK,
+        "{type: benchmark, evidence: bare, rubric: r.json}",
+        "r.json",
+        ["tasks.0.concept"],
+    ),
+    "a truth that says nothing": (TASK, CONTROL.format("{}"), "truth", ["truth.source"]),
+    "a truth without a source": (TASK, CONTROL.format("{value: 1}"), "truth", ["truth.source"]),
+    "a truth that is given and looked up": (
+        TASK,
+        CONTROL.format("{vdem: v.csv, value: 0.5}"),
+        "truth",
+        ["not both"],
+    ),
+    "a truth of two sources": (
+        TASK,
+        CONTROL.format("{vdem: v.csv, source: s}"),
+        "truth",
+        ["not both"],
+    ),
+    "an unknown direction": (
+        TASK,
+        CONTROL.format("{source: s, direction: left}"),
+        "truth",
+        ["'left'", "'up' or 'down'"],
+    ),
+    "an unknown key of a truth": (
+        TASK,
+        CONTROL.format("{source: s, vale: 1}"),
+        "truth",
+        ["'vale'", "'value'", "'vdem'", "'year'"],
+    ),
+    "a value in words": (TASK, CONTROL.format("{source: s, value: x}"), "truth", ["'x'", "number"]),
+    "a year in words": (TASK, CONTROL.format("{vdem: v, year: '9'}"), "truth", ["'9'", "integer"]),
 }
 
 
@@ -780,3 +916,614 @@ def test_a_given_rubric_belongs_to_its_task() -> None:
     assert one.task.rubric is not None
     assert (one.task.rubric.concept, one.task.rubric.country) == ("severity", "Valdoria")
     assert one.task.rubric.stages == STAGES
+
+
+def test_experiments_are_what_they_were_before_there_were_pairs_and_benchmarks() -> None:
+    """Digests of the first version, which knew none of these; whoever runs a study again has them."""
+    first = {
+        "fascism/usa/sim:balanced": "ec64f7a0f870b9d3ce4fbaf63eec58e0112eba2554197992dbb9ec8ca4d5c360",
+        "fascism/usa/sim:strict": "7574e7685fbbce0258138ea9e61d5561e9e6652ea13a5e76e8a1340eb4aefbf6",
+        "review-severity/reviews/sim:balanced": (
+            "f4161943dadd7549ea8eed63188dbfeb8e748f5af7df9308352cce8567dffc66"
+        ),
+        "review-severity/reviews/sim:balanced/presentation.first=evidence": (
+            "c88ec1edf9ba030f29abc71d122a7ca48afcab64615ddd999f58fa415f0d42e1"
+        ),
+    }
+    made = {one.tag: one.digest for one in sweep(read_study(WHOLE, "study.yaml")).experiments}
+    assert {tag: made[f"contested-pilot/{tag}"] for tag in first} == first
+
+
+def test_a_digest_is_the_hash_of_these_facts_and_no_others() -> None:
+    def sha(value: Any) -> str:
+        text = value if isinstance(value, str) else json.dumps(
+            value, sort_keys=True, separators=(",", ":")
+        )  # fmt: skip
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    facts = {
+        "type": "ecc",
+        "concept": "fascism",
+        "country": "Valdoria",
+        "pool": sha([sha("a"), sha("b")]),
+        "rubric": None,
+        "seed": 3,
+        "design": {"judge.model": "sim:balanced"},
+    }
+    assert EXPERIMENT.digest == sha(facts)
+
+
+# --- pairs ---------------------------------------------------------------------------------------
+
+OPTIONS = NominalRubric(
+    tuple(RubricStage(name, (f"it is {name}",)) for name in ("first", "second", "neither")),
+    "provided",
+    "",
+    "",
+)
+PAIRS = {"type": "benchmark", "concept": "winner", "evidence": "here", "rubric": "o.json"}
+ON_BOTH: dict[str, Any] = {
+    "judges": ["sim:balanced"],
+    "evidence": {**MINIMAL["evidence"], "cases": {"files": "pairs.jsonl"}},
+    "tasks": [ECC, {**PAIRS, "evidence": "cases"}],
+}
+
+
+def pair_pool(*truths: int | str | None) -> Pool:
+    items = (
+        Evidence(f"pair {n}", f"q{n}", truth=truth, responses=("a", "b"))
+        for n, truth in enumerate(truths or (1, 2))
+    )
+    return Pool(tuple(items))
+
+
+def pair_sweep(study: Study, rubric: Rubric = OPTIONS, pairs: Pool | None = None) -> Sweep:
+    """The sweep of a study in which every pool but that of an ecc task holds pairs."""
+    single = {task.evidence for task in study.tasks if task.type == "ecc"}
+    pools = {name: pool() if name in single else pairs or pair_pool() for name in study.evidence}
+    return experiments(study, pools, {task.rubric: rubric for task in study.tasks if task.rubric})
+
+
+@pytest.mark.parametrize(
+    ("level", "orders"),
+    [(None, (False, True)), ("both", (False, True)), ("given", (False,)), ("swapped", (True,))],
+)
+def test_a_pair_is_shown_in_the_orders_that_the_design_names(
+    level: str | None, orders: tuple[bool, ...]
+) -> None:
+    design = {"presentation.pair_order": level} if level else {}
+    [one] = pair_sweep(read(judges=["sim:a"], tasks=[PAIRS], design=design)).experiments
+    assert one.orders == orders
+
+
+def test_a_single_text_is_shown_once_whatever_pairs_are() -> None:
+    study = read(**ON_BOTH, design={"presentation.pair_order": "swapped"})
+    single, pairs = pair_sweep(study).experiments
+    assert (single.orders, pairs.orders) == ((False,), (True,))
+    assert single.design.presentation.pair_order == "both"
+
+
+def test_each_order_of_pairs_is_an_experiment_of_its_own() -> None:
+    levels = ["both", "given", "swapped"]
+    study = read(judges=["sim:a"], tasks=[PAIRS], vary={"presentation.pair_order": levels})
+    made = pair_sweep(study)
+    assert [one.design.presentation.pair_order for one in made.experiments] == levels
+    assert len({one.digest for one in made.experiments}) == 3 and not made.folded
+    [plain] = pair_sweep(read(judges=["sim:a"], tasks=[PAIRS])).experiments
+    assert plain.digest == made.experiments[0].digest
+
+
+def test_a_pair_is_another_text_than_its_question() -> None:
+    question = Evidence("x", "q0")
+    pair = replace(question, responses=("a", "b"))
+    others = [question, replace(pair, responses=("b", "a")), replace(pair, responses=("a", "c"))]
+    assert len({one.hash for one in [pair, *others]}) == 4
+    assert replace(pair, truth=2, title="y", metadata={"k": 1}).hash == pair.hash
+
+
+@pytest.mark.parametrize(
+    ("knob", "levels"),
+    [
+        ("evidence.view", ["neutralized", "raw"]),
+        ("evidence.editor", ["sim:editor", "sim:other"]),
+        ("prompt.slots.neutralizer.persona", ["a clerk", "a poet"]),
+        ("rubric.scale", [4, 5]),
+        ("rubric.draws", [1, 2]),
+        ("rubric.critic", ["sim:critic", "sim:other"]),
+        ("prompt.slots.rubricer.persona", ["a clerk", "a poet"]),
+    ],
+)
+def test_a_knob_that_acts_on_single_texts_alone_is_idle_on_pairs(
+    knob: str, levels: list[Any]
+) -> None:
+    made = pair_sweep(read(**ON_BOTH, vary={knob: levels}))
+    single = [one for one in made.experiments if not one.task.pool.paired]
+    [pairs] = [one for one in made.experiments if one.task.pool.paired]
+    assert [one.design.values()[knob] for one in single] == levels
+    assert list(made.folded.values()) == [pairs.tag]
+    assert pairs.design.chosen() == {
+        "judge.model": "sim:balanced", "evidence.view": "raw", "rubric.author": "provided",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("section", "levels"),
+    [("design", 4), ("design", 5), ("vary", [4, 5])],
+)
+@pytest.mark.parametrize("name", ["rubric.scale", "scaleSize"])
+def test_a_scale_for_pairs_is_refused_with_the_reason_even_at_its_default(
+    section: str, levels: Any, name: str
+) -> None:
+    study = read(judges=["sim:a"], tasks=[PAIRS], **{section: {name: levels}})
+    with pytest.raises(DesignError, match=r"no pair: two responses are compared, which no scale"):
+        pair_sweep(study)
+
+
+def test_a_scale_for_pairs_set_from_outside_is_refused_too() -> None:
+    text = yaml.safe_dump({**MINIMAL, "tasks": [PAIRS]})
+    study = read_study(text, "s.yaml", overrides={"rubric.scale": 4})
+    pools, rubrics = {"here": pair_pool()}, {"o.json": OPTIONS}
+    with pytest.raises(DesignError, match="rubric.scale acts on no pair"):
+        experiments(study, pools, rubrics, shown=["rubric.scale"])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"vary": {"evidence.view": ["neutralized", "raw"]}},
+        {"design": {"evidence.editor": "sim:editor"}},
+        {"design": {"rubric.draws": 3}},
+    ],
+)
+def test_what_cannot_act_on_a_study_of_pairs_is_refused(changes: dict[str, Any]) -> None:
+    [section] = changes.values()
+    with pytest.raises(DesignError, match=rf"{next(iter(section))} acts on no task"):
+        pair_sweep(read(judges=["sim:a"], tasks=[PAIRS], **changes))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_options_for_a_pair_are_two_or_three(count: int) -> None:
+    rubric = replace(OPTIONS, stages=OPTIONS.stages[:count])
+    [one] = pair_sweep(read(judges=["sim:a"], tasks=[PAIRS]), rubric).experiments
+    assert one.task.rubric is not None and one.task.rubric.scale == count
+
+
+MORE = NominalRubric((*OPTIONS.stages, RubricStage("both", ("so",))), "provided", "", "")
+MIXED = Pool((*pair_pool().items, Evidence("alone", "text")))
+
+
+@pytest.mark.parametrize(
+    ("rubric", "pairs", "words"),
+    [
+        (OPTIONS, MIXED, ["'here'", "mixes pairs and single texts", "'alone'"]),
+        (RUBRIC, None, ["'here'", "no scale can express", "nominal", "first, second"]),
+        (MORE, None, ["first, second", "has 4"]),
+    ],
+)
+def test_what_a_pair_cannot_be_judged_by_is_refused(
+    rubric: Rubric, pairs: Pool | None, words: list[str]
+) -> None:
+    with pytest.raises(DesignError) as refused:
+        pair_sweep(read(tasks=[PAIRS]), rubric, pairs)
+    assert all(word in refused.value.message for word in words), refused.value.message
+
+
+@pytest.mark.parametrize("kind", ["ecc", "control"])
+def test_a_judge_writes_no_rubric_for_pairs(kind: str) -> None:
+    study = read(tasks=[{**ECC, "type": kind}])
+    paired = replace(pair_pool(), window=Window("Valdoria"))
+    with pytest.raises(DesignError, match="holds pairs.*give a nominal rubric"):
+        experiments(study, {"here": paired}, {})
+
+
+def test_the_truth_of_a_pair_may_be_the_label_of_an_option() -> None:
+    study = read(judges=["sim:a"], tasks=[PAIRS])
+    [one] = pair_sweep(study, pairs=pair_pool("second", 1, "neither", None)).experiments
+    assert [item.truth for item in one.task.pool.items] == [2, 1, 3, None]
+    with pytest.raises(DesignError, match=r"unknown truth 4 for pair 0; choose '1', '2', '3', 'fi"):
+        pair_sweep(study, pairs=pair_pool(4))
+
+
+def test_a_swap_skips_pairs() -> None:
+    changes = {**ON_BOTH, "judges": ["sim:a", "sim:b"]}
+    made = pair_sweep(read(**changes, swap="all"))
+    assert set(made.skipped_swaps) == {
+        f"small/winner/cases/{judge}" for judge in ("sim:a", "sim:b")
+    }
+
+
+# --- where evidence and truths come from ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("origin", "given"),
+    [
+        ("files", ["a.jsonl", "b.md"]),
+        ("feeds", ["https://x.example/feed"]),
+        ("feeds", "https://x.example/feed"),
+        ("gdelt", "press freedom"),
+        ("firecrawl", "press freedom"),
+        ("pool", "frozen"),
+        ("benchmark", "folder"),
+        ("judgebench", "pairs.jsonl"),
+    ],
+)
+def test_a_pool_knows_its_origin(origin: str, given: Any) -> None:
+    window = {} if origin in ("pool", "benchmark", "judgebench") else {"window": {"country": "X"}}
+    there: dict[str, Any] = {origin: given, **window}
+    spec = read(evidence={**MINIMAL["evidence"], "there": there}).evidence["there"]
+    assert spec.origin == origin
+    assert spec.addresses == (["https://x.example/feed"] if origin == "feeds" else [])
+    assert spec.wanted == ("press freedom" if origin in ("gdelt", "firecrawl") else "")
+    assert spec.limit == 100
+
+
+def test_a_window_alone_is_what_the_lab_holds() -> None:
+    spec = read(evidence={"here": {"window": {"country": "X"}}}).evidence["here"]
+    assert spec.origin is None and spec.window is not None
+
+
+def test_the_refusal_of_a_pool_without_an_origin_lists_the_origins() -> None:
+    with pytest.raises(DesignError) as refused:
+        read(evidence={**MINIMAL["evidence"], "there": {}})
+    assert set(refused.value.choices) == {
+        "files", "feeds", "gdelt", "firecrawl", "pool", "benchmark", "judgebench",
+    }  # fmt: skip
+
+
+VDEM = """\
+country_name,country_text_id,year,v2x_libdem,v2x_corr
+Valdoria,VAL,2025,0.31,0.62
+Valdoria,VAL,2026,0.29,0.66
+Norvessa,NOV,2026,0.84,0.05
+Norvessa,NOV,2025,,0.04
+"""
+
+
+@pytest.fixture
+def control(write_study: Callable[..., Path], tmp_path: Path) -> Callable[..., Path]:
+    """Writes a study of one control task with this truth, and V-Dem's table."""
+    (tmp_path / "vdem.csv").write_text(VDEM)
+
+    def write(truth: dict[str, Any], window: dict[str, Any] | None = None, **changes: Any) -> Path:
+        dated = {"country": "Valdoria", "start": date(2026, 1, 1), "end": date(2026, 2, 1)}
+        pool = {"files": "evidence.jsonl", "window": window or dated}
+        task = {"type": "control", "concept": "democracy", "evidence": "here", "truth": truth}
+        changes = {"judges": ["sim:strict"], "evidence": {"here": pool}, "tasks": [task], **changes}
+        return write_study(**changes)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("truth", "found"),
+    [
+        ({}, ("v-dem v2x_libdem Valdoria 2026", 0.29, "up")),
+        ({"year": 2025}, ("v-dem v2x_libdem Valdoria 2025", 0.31, "up")),
+        ({"country": "NOV"}, ("v-dem v2x_libdem Norvessa 2026", 0.84, "up")),
+        ({"index": "v2x_corr"}, ("v-dem v2x_corr Valdoria 2026", 0.66, "down")),
+        ({"index": "v2x_corr", "direction": "up"}, ("v-dem v2x_corr Valdoria 2026", 0.66, "up")),
+        ({"direction": "down"}, ("v-dem v2x_libdem Valdoria 2026", 0.29, "down")),
+    ],
+)
+def test_a_truth_is_looked_up_by_the_windows_country_and_year_unless_told_otherwise(
+    control: Callable[..., Path], store: Store, truth: dict[str, Any], found: tuple[Any, ...]
+) -> None:
+    prepared = prepare_file(control({"vdem": "vdem.csv", **truth}), Registry(), store, {})
+    [one] = prepared.sweep.experiments
+    assert one.task.truth == dict(zip(("source", "value", "direction"), found, strict=True))
+
+
+def test_a_truth_from_the_table_is_an_annotation_that_a_run_keeps(
+    control: Callable[..., Path], lab: Lab
+) -> None:
+    given = control({"source": "mine", "value": 0.5})
+    [mine] = lab.prepare(given).sweep.experiments
+    path = control({"vdem": "vdem.csv"})
+    [looked_up] = lab.prepare(path).sweep.experiments
+    assert looked_up.digest == mine.digest and looked_up.tag == mine.tag
+    lab.run(path, workflows=["rubric"])
+    kept = lab.get_experiment_summary(looked_up.tag)["truth"]
+    assert kept == {"source": "v-dem v2x_libdem Valdoria 2026", "value": 0.29, "direction": "up"}
+
+
+@pytest.mark.parametrize(
+    ("truth", "words"),
+    [
+        ({"vdem": "none.csv"}, ["no file", "none.csv"]),
+        ({"vdem": "vdem.csv", "year": 1990}, ["1990", "Valdoria", "2025 to 2026"]),
+        ({"vdem": "vdem.csv", "country": "Valdora"}, ["'Valdora'", "'Valdoria'"]),
+        ({"vdem": "vdem.csv", "index": "v2x_libdm"}, ["'v2x_libdm'", "'v2x_libdem'"]),
+        ({"vdem": "vdem.csv", "country": "NOV", "year": 2025}, ["missing", "Norvessa 2025"]),
+    ],
+)
+def test_a_truth_that_the_table_does_not_hold_is_refused_with_what_it_holds(
+    control: Callable[..., Path], store: Store, truth: dict[str, Any], words: list[str]
+) -> None:
+    with pytest.raises(DesignError) as refused:
+        prepare_file(control(truth), Registry(), store, {})
+    assert all(word in refused.value.message for word in words), refused.value.message
+
+
+def test_a_truth_from_the_table_needs_a_year(control: Callable[..., Path], store: Store) -> None:
+    path = control({"vdem": "vdem.csv"}, window={"country": "Valdoria"})
+    with pytest.raises(DesignError, match=r"the truth of 'democracy' needs a year"):
+        prepare_file(path, Registry(), store, {})
+
+
+# --- benchmarks in a study -----------------------------------------------------------------------
+
+TOML = """\
+concept = "review severity"
+[design]
+"prompt.slots.scorer.persona" = "an engineer"
+"verdict.method" = "subset"
+"""
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path, write_study: Callable[..., Path]) -> Callable[..., Path]:
+    """Writes a benchmark's folder and a study of one judge on it."""
+
+    def write(toml: str = TOML, items: Sequence[Any] = (), **changes: Any) -> Path:
+        folder = tmp_path / "bench"
+        folder.mkdir(exist_ok=True)
+        (folder / "benchmark.toml").write_text(toml)
+        rows = items or [
+            {"title": "one", "text": "A typo.", "truth": "Minor"},
+            {"title": "two", "text": "A crash.", "truth": 2},
+            {"title": "three", "text": "A question."},
+        ]
+        (folder / "items.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        stages = [{"label": stage.label, "criteria": [*stage.criteria]} for stage in STAGES]
+        (folder / "rubric.json").write_text(json.dumps({"kind": "ordinal", "stages": stages}))
+        usual = {
+            "evidence": {"reviews": {"benchmark": "bench"}},
+            "tasks": [{"type": "benchmark", "evidence": "reviews"}],
+            "judges": ["sim:strict"],
+            "design": None,
+        }
+        return write_study(**{**usual, **changes})
+
+    return write
+
+
+def made_of(path: Path, store: Store, **overrides: Any) -> list[Experiment]:
+    named = {name.replace("__", "."): level for name, level in overrides.items()}
+    return list(prepare_file(path, Registry(), store, named).sweep.experiments)
+
+
+def test_a_benchmark_brings_its_items_rubric_concept_and_design(
+    benchmark: Callable[..., Path], store: Store
+) -> None:
+    [one] = made_of(benchmark(), store)
+    assert one.tag == "small/review-severity/reviews/sim:strict"
+    assert [item.truth for item in one.task.pool.items] == [1, 2, None]
+    assert one.task.rubric is not None and one.task.rubric.stages == STAGES
+    assert (one.task.rubric.concept, one.task.country) == ("review severity", "")
+    assert one.design.chosen() == {
+        "judge.model": "sim:strict",
+        "evidence.view": "raw",
+        "rubric.author": "provided",
+        "verdict.method": "subset",
+        "prompt.slots.scorer.persona": "an engineer",
+    }
+
+
+def test_a_task_may_name_the_concept_of_a_benchmark_itself(
+    benchmark: Callable[..., Path], store: Store
+) -> None:
+    task = {"type": "benchmark", "evidence": "reviews", "concept": "harm"}
+    [one] = made_of(benchmark(tasks=[task]), store)
+    assert one.tag == "small/harm/reviews/sim:strict"
+    assert one.task.rubric is not None and one.task.rubric.concept == "harm"
+
+
+def test_a_study_overrules_the_design_of_a_benchmark_even_with_a_default(
+    benchmark: Callable[..., Path], store: Store
+) -> None:
+    path = benchmark(design={"verdict.method": "single"})
+    [one] = made_of(path, store)
+    assert one.design.verdict.method == "single"
+    assert one.design.prompt.slots.scorer.persona == "an engineer"
+    [other] = made_of(path, store, prompt__slots__scorer__persona="a nurse")
+    assert other.design.prompt.slots.scorer.persona == "a nurse"
+
+
+@pytest.mark.parametrize("mode", ["grid", "ablate"])
+def test_the_base_of_a_sweep_over_a_benchmark_is_the_benchmarks_own_design(
+    benchmark: Callable[..., Path], store: Store, mode: str
+) -> None:
+    path = benchmark(vary={"verdict.method": ["single", "subset"]}, sweep=mode)
+    made = {one.tag.rpartition("sim:strict")[2]: one for one in made_of(path, store)}
+    assert {tag: one.design.verdict.method for tag, one in made.items()} == {
+        "": "subset", "/verdict.method=single": "single",
+    }  # fmt: skip
+
+
+def test_the_design_of_a_benchmark_stays_with_its_own_task(
+    benchmark: Callable[..., Path], store: Store
+) -> None:
+    path = benchmark(
+        evidence={"reviews": {"benchmark": "bench"}, **MINIMAL["evidence"]},
+        tasks=[{"type": "benchmark", "evidence": "reviews"}, ECC],
+        design={"rubric.critic": "sim:critic", "evidence.editor": "sim:editor"},
+    )
+    (path.parent / "e.jsonl").write_text('{"text": "a"}')
+    theirs, other = made_of(path, store)
+    assert theirs.design.verdict.method == "subset" and other.design.verdict.method == "single"
+
+
+def test_what_a_benchmark_says_in_its_design_makes_another_experiment(
+    benchmark: Callable[..., Path], store: Store
+) -> None:
+    [plain] = made_of(benchmark('concept = "review severity"'), store)
+    [designed] = made_of(benchmark(), store)
+    [described] = made_of(benchmark('concept = "review severity"\ndescription = "x"'), store)
+    assert plain.digest != designed.digest and plain.digest == described.digest
+
+
+@pytest.mark.parametrize("truth", [3, "Severe!", 0, [1]])
+def test_a_truth_that_is_no_stage_of_the_benchmark_is_refused_with_the_stages(
+    benchmark: Callable[..., Path], store: Store, truth: Any
+) -> None:
+    path = benchmark(items=[{"title": "odd", "text": "x", "truth": truth}])
+    with pytest.raises(DesignError) as refused:
+        made_of(path, store)
+    words = [repr(truth), "odd", "'1', '2', 'Minor' or 'Severe'"]
+    assert all(word in refused.value.message for word in words), refused.value.message
+
+
+def test_a_benchmark_of_published_pairs_is_asked_by_an_examiner(
+    write_study: Callable[..., Path], tmp_path: Path, store: Store
+) -> None:
+    row = {"pair_id": "p1", "source": "livecodebench", "label": "B>A", "question": "q?"}
+    (tmp_path / "jb.jsonl").write_text(
+        json.dumps({**row, "response_A": "a", "response_B": "b", "original_id": "1"})
+    )
+    path = write_study(
+        evidence={"jb": {"judgebench": "jb.jsonl"}},
+        tasks=[{"type": "benchmark", "evidence": "jb"}],
+        judges=["sim:strict"],
+        design=None,
+    )
+    [one] = made_of(path, store)
+    [item] = one.task.pool.items
+    assert (item.responses, item.truth, one.orders) == (("a", "b"), 2, (False, True))
+    assert one.tag == "small/the-better-response/jb/sim:strict"
+    assert "examiner" in one.design.prompt.slots.scorer.persona
+    [nurse] = made_of(path, store, prompt__slots__scorer__persona="a nurse")
+    assert nurse.design.prompt.slots.scorer.persona == "a nurse"
+
+
+# --- defects: what is refused with a wrong place or reason, or not at all ------------------------
+
+
+@pytest.mark.parametrize("origin", ["benchmark", "judgebench"])
+@pytest.mark.parametrize("kind", ["ecc", "control"])
+def test_a_benchmark_under_another_type_of_task_is_told_its_type(origin: str, kind: str) -> None:
+    """It asks for a window, which it then refuses."""
+    with pytest.raises(DesignError, match=r"is a benchmark; its task is of type benchmark"):
+        read(evidence={"here": {origin: "x"}}, tasks=[{**ECC, "type": kind}])
+
+
+@pytest.mark.parametrize("feeds", ["", [""], ["https://x.example/feed", ""]])
+def test_an_empty_address_is_no_feed(feeds: Any) -> None:
+    with pytest.raises(DesignError, match="feeds"):
+        read(evidence={"here": {"feeds": feeds, "window": {"country": "X"}}})
+
+
+@pytest.mark.parametrize("origin", [{"files": "e.jsonl"}, {"pool": "p"}, {}])
+def test_a_limit_that_cannot_act_is_refused(origin: dict[str, Any]) -> None:
+    """It would be taken for a limit of what is judged and paid for."""
+    window = {} if "pool" in origin else {"window": {"country": "X"}}
+    with pytest.raises(DesignError, match="limit"):
+        read(evidence={"here": {**origin, **window, "limit": 1}})
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [
+        {"source": "s", "country": "Norvessa"},
+        {"source": "s", "year": 2024},
+        {"source": "s", "index": "v2x_corr"},
+        {"vdem": "v.csv", "label": "high"},
+        {"vdem": "v.csv", "year": 0},
+    ],
+)
+def test_a_key_of_a_truth_that_cannot_act_is_refused(truth: dict[str, Any]) -> None:
+    with pytest.raises(DesignError, match="truth"):
+        read(tasks=[{**ECC, "type": "control", "truth": truth}])
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [
+        {"vdem": "none.csv"},
+        {"vdem": "vdem.csv", "year": 1990},
+        {"vdem": "vdem.csv", "country": "Valdora"},
+        {"vdem": "vdem.csv", "index": "v2x_libdm"},
+    ],
+)
+def test_a_truth_that_the_table_does_not_hold_is_refused_with_file_and_line(
+    control: Callable[..., Path], store: Store, truth: dict[str, Any]
+) -> None:
+    path = control(truth)
+    line = next(n for n, text in enumerate(path.read_text().splitlines(), 1) if "truth:" in text)
+    with pytest.raises(DesignError) as refused:
+        prepare_file(path, Registry(), store, {})
+    assert refused.value.message.startswith(f"{path}:{line}: "), refused.value.message
+
+
+@pytest.mark.parametrize(("rubric", "pairs"), [(OPTIONS, MIXED), (RUBRIC, None), (MORE, None)])
+def test_the_refusal_of_pairs_names_the_line_of_their_task(
+    rubric: Rubric, pairs: Pool | None
+) -> None:
+    text = yaml.safe_dump({**MINIMAL, "tasks": [PAIRS]}, sort_keys=False)
+    lines = dict(enumerate(text.splitlines(), 1))
+    with pytest.raises(DesignError) as refused:
+        pair_sweep(read_study(text, "s.yaml"), rubric, pairs)
+    named = int(refused.value.message.split(":")[1])
+    assert "benchmark" in lines[named] or "here" in lines[named], refused.value.message
+
+
+def test_the_refusal_of_a_truth_lists_the_stages_as_choices() -> None:
+    with pytest.raises(DesignError) as refused:
+        pair_sweep(read(tasks=[PAIRS]), pairs=pair_pool(4))
+    assert set(refused.value.choices) == {"1", "2", "3", "first", "second", "neither"}
+
+
+def test_a_truth_is_a_number_or_a_label_and_nothing_that_is_equal_to_one() -> None:
+    with pytest.raises(DesignError, match="unknown truth True"):
+        pair_sweep(read(tasks=[PAIRS]), pairs=pair_pool(True))
+
+
+def test_a_choice_that_an_error_offers_is_taken() -> None:
+    """`unknown truth '1' for pair 0; choose '1', '2', ...`."""
+    [one] = pair_sweep(read(judges=["sim:a"], tasks=[PAIRS]), pairs=pair_pool("1", "2")).experiments
+    assert [item.truth for item in one.task.pool.items] == [1, 2]
+
+
+def test_naming_the_view_that_pairs_have_does_no_harm_and_another_is_refused() -> None:
+    changes: dict[str, Any] = {"judges": ["sim:a"], "tasks": [PAIRS]}
+    [plain] = pair_sweep(read(**changes)).experiments
+    with pytest.raises(DesignError, match=r"evidence\.view"):
+        pair_sweep(read(**changes, design={"evidence.view": "neutralized"}))
+    [named] = pair_sweep(read(**changes, design={"evidence.view": "raw"})).experiments
+    assert named.digest == plain.digest
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        'verdict.method = "subset"',
+        '[design.verdict]\nmethod = "subset"',
+        'verdict = {method = "subset"}',
+        'scoringMethod = "freeform-suffix-subset"',
+    ],
+)
+def test_the_design_of_a_benchmark_may_be_written_as_that_of_a_study(
+    benchmark: Callable[..., Path], store: Store, design: str
+) -> None:
+    """TOML reads a dotted key as tables within tables."""
+    head = "" if design.startswith("[") else "[design]\n"
+    [one] = made_of(benchmark(f'concept = "c"\n{head}{design}\n'), store)
+    assert one.design.verdict.method == "subset"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('"verdict.metod" = "subset"', ["'verdict.metod'", "'verdict.method'"]),
+        ('"verdict.method" = "subst"', ["'subst'", "'single' or 'subset'"]),
+        ('"judge.model" = "sim:other"', ["judge.model"]),
+    ],
+)
+def test_a_fault_in_the_design_of_a_benchmark_names_its_file(
+    benchmark: Callable[..., Path], store: Store, line: str, words: list[str]
+) -> None:
+    with pytest.raises(DesignError) as refused:
+        made_of(benchmark(f'concept = "c"\n[design]\n{line}\n'), store)
+    message = refused.value.message
+    assert all(word in message for word in ["benchmark.toml", *words]), message
+    assert "study.yaml" not in message

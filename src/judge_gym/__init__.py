@@ -8,9 +8,11 @@ The map, in the order of the data:
 - `analysis`: frames in; numbers, figures and a report out (pure).
 - `models`: the only room that calls an LLM; simulated judges live there.
 - `store`: the only room that speaks SQL; the ledger of calls.
-- `sources`: where evidence comes from.
+- `sources`: where evidence and benchmarks come from.
 - `engine`: carries runs out over the ledger.
-- `lab`: `Lab`, the verbs that every face calls; `cli` is one of the faces.
+- `gathering`: fills windows from sources; `preparing`: from a study file or a tag to experiments.
+- `library`, `archive`, `lab`: the verbs that every face calls, over evidence, over what was judged,
+  and to judge; `Lab` has them all, and `cli` is one of the faces.
 
 The public names load when they are used, so that importing the package stays light.
 """

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judge_gym.errors import SourceError
-from judge_gym.records import Evidence, Window
+from judge_gym.records import Evidence, Window, bare_endpoint, content_hash
 from judge_gym.sources import Collected, FileSource, Source, Watch
 from judge_gym.store import Store
 from judge_gym.studies import SEARCHES, PoolSpec
@@ -36,9 +36,21 @@ def window_of(spec: PoolSpec) -> Window | None:
         return None
     search = ""
     if spec.origin in SEARCHES:
-        search = " ".join([str(spec.origin), *spec.addresses])
+        search = " ".join([str(spec.origin), *map(discreet, spec.addresses)])
         search += f": {spec.wanted}" if spec.wanted else ""
     return Window(spec.window.country, spec.window.start, spec.window.end, search)
+
+
+def discreet(url: str) -> str:
+    """An address without what may be secret, and still told from others.
+
+    >>> discreet("https://user:key@host/feed?token=abc")
+    'https://host/feed?~3c3c640d'
+    >>> discreet("https://host/feed")
+    'https://host/feed'
+    """
+    bare = bare_endpoint(url)
+    return bare if bare == url else f"{bare}?~{content_hash(url)[:8]}"
 
 
 def gather(

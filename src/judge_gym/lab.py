@@ -9,22 +9,18 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import yaml
 
-from judge_gym.axes import Design
+from judge_gym.archive import Archive
 from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Plan, Result, Tally, Workflow, makers
 from judge_gym.errors import ConflictError, DesignError, unknown
-from judge_gym.library import Library
 from judge_gym.preparing import (
     STUDY_SUFFIXES,
     Prepared,
-    prepare_file,
     prepare_study,
-    prepare_tags,
-    read_file,
     wanted_of,
 )
 from judge_gym.records import Pool, TaskType
 from judge_gym.sources import load_rubric
-from judge_gym.store import Progress, Run, Store
+from judge_gym.store import Run, Store
 from judge_gym.studies import (
     Experiment,
     Task,
@@ -37,16 +33,13 @@ from judge_gym.studies import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from judge_gym.analysis.pairs import JudgedPair
-    from judge_gym.analysis.report import Report
+    pass
 
 WatchTallies = Callable[[Sequence[Tally]], None]
 
 
-class Lab(Library):
-    """A laboratory: a library of evidence, and the verbs that put it before judges."""
+class Lab(Archive):
+    """A laboratory: a library, its archive, and the verbs that put evidence before judges."""
 
     def __init__(self, store: Store, *, concurrency: int = 64) -> None:
         super().__init__(store)
@@ -68,17 +61,6 @@ class Lab(Library):
         self.close()
 
     # --- studies ---------------------------------------------------------------------------------
-
-    def prepare(
-        self, target: str | Path, *, overrides: Mapping[str, Any] | None = None
-    ) -> Prepared:
-        """A study file, a study's name or a tag, with all that it needs; writes nothing."""
-        path = Path(target)
-        if path.suffix in STUDY_SUFFIXES:
-            return prepare_file(path, self.models, self.store, overrides or {})
-        if overrides:
-            raise DesignError("--set changes a study file's base design; a tag has its design")
-        return prepare_tags(str(target), self.store, self.models)
 
     def plan(
         self,
@@ -275,196 +257,7 @@ class Lab(Library):
         checked = read_study(text, str(path), resolve=self.models.resolve, overrides=given)
         return prepare_study(checked, text, Path(), self.models, self.store, given)
 
-    def judged_pairs(self, prepared: Prepared) -> dict[str, tuple["JudgedPair", ...]]:
-        """What judges decided on a benchmark's pairs, by judge; items by their published id."""
-        from judge_gym.analysis.pairs import pairs_of
-
-        tags = [made.tag for made in prepared.sweep.experiments]
-        frame = self.samples(*tags)
-        pools = [self.store.runs.find_experiment(tag)[0].task.pool for tag in tags]
-        about = {item.id: item.metadata for pool in pools for item in pool.items}
-        frame = frame.assign(
-            category=[str(about[id].get("category", "")) for id in frame["evidence"]],
-            evidence=[str(about[id].get("id", id)) for id in frame["evidence"]],
-        )
-        return {
-            str(judge): pairs_of(part[part["series"] == part["series"].iloc[-1]])
-            for judge, part in frame.groupby("judge.model", sort=False)
-        }
-
-    def known_answers(self, prepared: Prepared) -> "pd.DataFrame":
-        """The share of verdicts on the right stage, by judge, with how many carry none."""
-        from judge_gym.analysis.endpoints import JUDGE, accuracy, status_rates
-
-        frame = self.samples(*(made.tag for made in prepared.sweep.experiments))
-        rates = status_rates(frame, [JUDGE])[[JUDGE, "n", "scored"]]
-        return rates.merge(accuracy(frame, [JUDGE]), on=JUDGE, how="left")
-
-    # --- the blueprint's data --------------------------------------------------------------------
-
-    def get_experiment_summary(self, experiment_tag: str) -> dict[str, Any]:
-        """What an experiment is and how far its runs are."""
-        [row] = self.store.queries.tags(tags=[experiment_tag])
-        runs = [_progress(progress) for progress in self.store.queries.progress(experiment_tag)]
-        return {
-            **_described(row),
-            "status": runs[-1]["status"] if runs else "pending",
-            "runs": runs,
-        }
-
-    def list_experiments(
-        self, *, study: str | None = None, task_type: str | None = None
-    ) -> list[dict[str, Any]]:
-        """Experiments with the status of their newest run."""
-        rows = self.store.queries.tags(study=study, task_type=task_type)
-        return [self.get_experiment_summary(row["tag"]) for row in rows]
-
-    def list_experiments_by_task_type(self, task_type: TaskType) -> list[dict[str, Any]]:
-        """All experiments of a type."""
-        return self.list_experiments(task_type=task_type)
-
-    def list_experiment_rubrics(self, experiment_tag: str) -> list[dict[str, Any]]:
-        """Rubrics with the critic's scores."""
-        self.store.queries.tags(tags=[experiment_tag])
-        return self.store.queries.rubrics(experiment_tag)
-
-    def list_experiment_samples(self, experiment_tag: str) -> list[dict[str, Any]]:
-        """Samples with decoded stages."""
-        self.store.queries.tags(tags=[experiment_tag])
-        return list(self.store.queries.samples([experiment_tag]))
-
-    def list_experiment_probes(self, experiment_tag: str) -> list[dict[str, Any]]:
-        """Probes with the probability of expert agreement; null where it could not be read."""
-        kept = ("sample", "evidence", "replicate", "is_swap", "stages", "probe", "probe_status")
-        rows = self.list_experiment_samples(experiment_tag)
-        return [{name: row[name] for name in kept} for row in rows if row["probe_status"]]
-
-    def export_experiment_csv(self, experiment_tag: str) -> str:
-        """Tidy rows of one experiment."""
-        return str(self.samples(experiment_tag).to_csv(index=False))
-
-    def export_design_space_csv(self, experiment_tags: Sequence[str]) -> str:
-        """Tidy rows of several experiments."""
-        return str(self.samples(*experiment_tags).to_csv(index=False))
-
-    def samples(self, *targets: str) -> "pd.DataFrame":
-        """One tidy row per sample and a column per knob, of tags, studies, or everything."""
-        import pandas as pd
-
-        rows = self._rows(targets)
-        found = self.store.queries.samples([row["tag"] for row in rows])
-        frame = pd.DataFrame(found, columns=self.store.queries.sample_columns)
-        designs = [{"tag": row["tag"], **Design.of(row["design"]).values()} for row in rows]
-        knobs = pd.DataFrame(designs, columns=["tag", *Design.knobs()])
-        # Two tags may name one experiment: a sample stands once, under the first of them.
-        return frame.drop_duplicates("sample").merge(knobs, on="tag", how="left")
-
-    def _rows(self, targets: Sequence[str]) -> list[dict[str, Any]]:
-        """Experiments by tag, study, or study file as it stands now; all where none is named."""
-        if not targets:
-            return self.store.queries.tags()
-        rows: dict[str, dict[str, Any]] = {}
-        for target in targets:
-            name = self.study_name(target)
-            found = self.store.queries.tags(study=name)
-            if name != target:
-                current = {made.tag for made in self.prepare(target).sweep.experiments}
-                found = [row for row in found if row["tag"] in current]
-            found = found or self.store.queries.tags(tags=[name])
-            rows |= {row["tag"]: row for row in found}
-        return list(rows.values())
-
-    def study_name(self, target: str) -> str:
-        """The name in a study file, or the target itself."""
-        path = Path(target)
-        if path.suffix not in STUDY_SUFFIXES:
-            return target
-        return read_file(path, self.models).study
-
-    def export(self, targets: Sequence[str], out: Path, *, format: str = "csv") -> int:
-        """Write tidy rows to a file; how many."""
-        frame = self.samples(*targets)
-        if frame.empty:
-            raise ConflictError("there are no samples to export yet; run a study first")
-        if format == "parquet":
-            frame = frame.assign(truth=frame["truth"].astype("string"))  # numbers and labels
-            frame.to_parquet(out, index=False)
-        else:
-            frame.to_csv(out, index=False)
-        return len(frame)
-
-    # --- reports, spend, housekeeping ------------------------------------------------------------
-
-    def report(self, target: str) -> "Report":
-        """Tables and figures on a study or an experiment."""
-        import pandas as pd
-
-        from judge_gym.analysis.report import build_report
-
-        name = self.study_name(target)
-        return build_report(
-            name,
-            self.samples(target),
-            pd.DataFrame(self.usage(name)),
-            views=self.store.queries.views([row["tag"] for row in self._rows([target])]),
-            people=self.people(target),
-            warnings=self._report_warnings(target),
-        )
-
-    def people(self, target: str) -> "pd.DataFrame":
-        """Raters' stages of the items that experiments judge: tag, evidence, rater, stage."""
-        import pandas as pd
-
-        labels = self.store.evidence.labels()
-        found = []
-        for row in self._rows([target]) if labels else []:
-            task = self.store.runs.find_experiment(row["tag"])[0].task
-            items = {item.id for item in task.pool.items}
-            stages = task.rubric.stages if task.rubric else ()
-            numbers = {stage.label: number for number, stage in enumerate(stages, 1)}
-            found += [
-                {"tag": row["tag"], "evidence": label["evidence"], "rater": label["rater"]}
-                | {"stage": numbers.get(label["stage"]) or int(label["stage"])}
-                for label in labels
-                if label["evidence"] in items
-                and label["concept"] in ("", task.concept)
-                and (label["stage"] in numbers or label["stage"].isdecimal())
-            ]
-        return pd.DataFrame(found, columns=["tag", "evidence", "rater", "stage"])
-
-    def _report_warnings(self, target: str) -> tuple[str, ...]:
-        """What a reader must know beside the numbers: what is unfinished, what was asked again."""
-        summaries = [self.get_experiment_summary(row["tag"]) for row in self._rows([target])]
-        open_ = [summary for summary in summaries if summary["status"] not in FINISHED]
-        asks = self.store.queries.asks(self.study_name(target))
-        warnings = []
-        if open_:
-            warnings.append(
-                f"{len(open_)} of {len(summaries)} experiments are not complete: "
-                + ", ".join(sorted({summary["status"] for summary in open_}))
-            )
-        if asks["again"]:
-            warnings.append(f"{asks['again']} of {asks['asked']} rubric questions were re-asks")
-        return tuple(warnings)
-
-    def usage(self, target: str | None = None) -> list[dict[str, Any]]:
-        """What was paid, by experiment, stage and model, of a study, a tag, or everything."""
-        rows = self.store.queries.usage()
-        if target is None:
-            return rows
-        name = self.study_name(target)
-        return [row for row in rows if name in (row["study"], row["tag"])]
-
-    def suggest_swaps(self, target: str) -> "pd.DataFrame":
-        """The pairs of judges that diverge most: where a swap of rubrics tells most."""
-        from judge_gym.analysis.endpoints import with_variant
-        from judge_gym.analysis.polarization import divergent_pairs, mean_divergence
-
-        frame = self.samples(target)
-        if frame.empty:
-            raise ConflictError(f"{target} has no samples yet; score it first")
-        own = with_variant(frame[~frame["is_swap"]].assign(task=frame["concept"] + frame["pool"]))
-        return mean_divergence(divergent_pairs(own, ["concept", "pool", "variant"]))
+    # --- housekeeping ----------------------------------------------------------------------------
 
     def cleanup(self, tag: str, *, ledger: bool = False, force: bool = False) -> dict[str, int]:
         """Forget an experiment's runs. The ledger keeps every answer unless `ledger` is given."""
@@ -478,18 +271,3 @@ class Lab(Library):
                     f"{tag} may be running now ({unfinished[0].status}); stop it, or use --force"
                 ) from None
         return self.store.runs.delete_experiment(tag, ledger=ledger)
-
-
-def _progress(progress: Progress) -> dict[str, Any]:
-    fields = ("run_id", "series", "status", "wanted", "done", "failed", "statuses")
-    return {name: getattr(progress, name) for name in fields}
-
-
-def _described(row: Mapping[str, Any]) -> dict[str, Any]:
-    design = Design.of(row["design"])
-    kept = ("tag", "study", "task_type", "concept", "country", "dose", "truth", "digest")
-    return {
-        **{name: row[name] for name in kept},
-        "judge": design.judge.model,
-        "design": row["design"],
-    }

@@ -7,7 +7,7 @@ from typing import Any
 
 from judge_gym.axes import expand
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
-from judge_gym.gathering import collected, window_of
+from judge_gym.gathering import collected, discreet, window_of
 from judge_gym.models import Registry
 from judge_gym.records import Pool, Window
 from judge_gym.sources import judgebench, load_benchmark, load_files, load_rubric, vdem_truth
@@ -63,6 +63,8 @@ def prepare_study(
 ) -> Prepared:
     """A study with its evidence and rubrics; paths begin at the folder."""
     warnings: list[str] = []
+    for address in (url for spec in study.evidence.values() for url in spec.addresses):
+        text = text.replace(address, discreet(address))  # it is kept, and secrets are not
     benchmarks = {
         name: load_benchmark(folder / spec.benchmark)
         if spec.benchmark is not None

@@ -25,6 +25,11 @@ CATEGORIES = ("knowledge", "reasoning", "math", "coding")
 RESAMPLES = 10_000
 FEW = 40
 """Below this many items a percentile bootstrap covers too little; Student's interval stands in."""
+PAIR_RULE = (
+    "Right: +1 for each order that names the better response, -1 for the other, 0 for a tie or no "
+    "answer, above 0 in sum; low and high are 95 % of accuracy. Position bias: verdicts for the "
+    "response shown first minus those for the second."
+)
 # What tells one observation of an item from another, as far as a frame has it.
 OBSERVATION = ("run", "series", "rubric", "is_swap", "replicate")
 

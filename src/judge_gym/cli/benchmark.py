@@ -50,8 +50,8 @@ def judgebench(
     json: AsJson = False,
 ) -> None:
     """Score judges on JudgeBench's pairs, run now or recorded; several are compared."""
+    from judge_gym.analysis.pair_report import build_pair_report
     from judge_gym.analysis.pairs import compare, score_pairs
-    from judge_gym.analysis.report import build_pair_report
     from judge_gym.cli import display
     from judge_gym.sources.judgebench import read_judged
 
