@@ -17,7 +17,7 @@ from judge_gym.axes import Design
 from judge_gym.engine import Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.lab import Lab
-from judge_gym.records import Request
+from judge_gym.records import Completion, Request
 
 WriteStudy = Callable[..., Path]
 TEXTS = (
@@ -205,6 +205,255 @@ def test_an_experiment_judges_what_its_window_held_when_it_was_made(
     create(lab, window, "new")
     lab.run("new", samples=1)
     assert set(lab.samples("new")["evidence_title"]) == {"T0", "T1", "T2", "late"}
+
+
+# --- benchmarks, as the blueprint orders their making --------------------------------------------
+
+
+TONES = ("Calm", "Tense", "Harsh")
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path) -> Path:
+    """A benchmark of three items in a folder."""
+    folder = tmp_path / "bench"
+    folder.mkdir()
+    items = [{"title": f"B{n}", "text": text, "truth": t} for n, (text, t) in
+             enumerate(zip(TEXTS, ("Calm", 2, "Harsh"), strict=True))]  # fmt: skip
+    (folder / "items.jsonl").write_text("\n".join(map(json.dumps, items)))
+    stages = [{"label": tone, "criteria": [f"a sign of {tone}"]} for tone in TONES]
+    (folder / "rubric.json").write_text(json.dumps({"kind": "ordinal", "stages": stages}))
+    (folder / "benchmark.toml").write_text('concept = "tone"\n')
+    return folder
+
+
+def test_a_benchmark_is_made_as_the_blueprint_orders_it_and_run(lab: Lab, benchmark: Path) -> None:
+    window = lab.create_window("2026-01-01", "2026-01-31", "Valdoria")
+    assert lab.load_benchmark_evidence(window, benchmark) == 3
+    made = create(lab, window, task_type="benchmark", concept="tone")
+    with pytest.raises(ConflictError, match=r"no rubric.*load"):
+        lab.run("pilot")
+    digest = lab.load_benchmark_rubric("pilot", benchmark / "rubric.json")
+    assert digest != made
+    assert [(row["tag"], row["digest"]) for row in lab.list_experiments()] == [("pilot", digest)]
+    assert lab.load_benchmark_rubric("pilot", benchmark / "rubric.json") == digest
+
+    lab.start_evidence_pipeline("pilot")
+    lab.start_rubric_generation("pilot")
+    lab.start_scoring_trial("pilot", samples=2)
+    lab.start_probing_trial("pilot")
+    assert status(lab) == "complete"
+    summary = lab.get_experiment_summary("pilot")
+    assert (summary["task_type"], summary["concept"]) == ("benchmark", "tone")
+    assert summary["design"]["rubric.author"] == "provided"
+    [rubric] = lab.list_experiment_rubrics("pilot")
+    assert (rubric["author"], [stage[0] for stage in rubric["stages"]]) == ("provided", [*TONES])
+    assert rubric["observability"] is rubric["discriminability"] is None
+    frame = lab.samples("pilot")
+    assert len(frame) == 6
+    assert (frame["n_stages"] == 3).all()
+    truths = frame.groupby("evidence_title")["truth"].first()
+    assert dict(truths) == {"B0": 1, "B1": 2, "B2": 3}, "labels became stage numbers"
+    stages = {row["stage"] for row in lab.usage()}
+    assert "critic" not in stages and "rubricer" not in stages
+    tables = {table.title: table.frame for table in lab.report("pilot").tables}
+    assert list(tables["Known answers"]["items"]) == [3]
+    assert tables["Rubric quality"]["observability"].isna().all()
+
+
+def test_a_benchmark_of_pairs_is_made_so_too(lab: Lab, tmp_path: Path) -> None:
+    window = pairs_window(lab, tmp_path)
+    create(lab, window, task_type="benchmark", concept="the better response", config={})
+    rubric = tmp_path / "options.json"
+    options = [{"label": label, "criteria": ["it is right"]} for label in ("first", "second")]
+    rubric.write_text(json.dumps({"kind": "nominal", "stages": options}))
+    lab.load_benchmark_rubric("pilot", rubric)
+    assert lab.run("pilot", samples=1).status == "complete"
+    frame = lab.samples("pilot")
+    assert len(frame) == 4
+    assert sorted(frame["flipped"]) == [False, False, True, True], "both orders are asked"
+
+
+def pairs_window(lab: Lab, tmp_path: Path) -> int:
+    """A window of two pairs."""
+    rows = [
+        {"pair_id": f"p{n}", "source": "mine", "question": f"What is twice {n}?", "label": "A>B",
+         "response_A": f"It is {2 * n}.", "response_B": f"It is {3 * n}."} for n in (1, 2)
+    ]  # fmt: skip
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    window = lab.create_window("2026-01-01", "2026-01-31", "Valdoria")
+    assert lab.load_benchmark_evidence(window, tmp_path / "pairs.jsonl") == 2
+    return window
+
+
+def test_a_benchmark_rubric_must_fit_its_experiment(
+    lab: Lab, window: int, benchmark: Path, tmp_path: Path
+) -> None:
+    create(lab, window, "contested")
+    with pytest.raises(DesignError, match="contested is no benchmark"):
+        lab.load_benchmark_rubric("contested", benchmark / "rubric.json")
+    with pytest.raises(NotFoundError, match="nobody"):
+        lab.load_benchmark_rubric("nobody", benchmark / "rubric.json")
+    other = lab.create_window("2026-01-01", "2026-01-31", "Norvessa")
+    lab.load_benchmark_evidence(other, benchmark)
+    made = create(lab, other, task_type="benchmark", concept="tone")
+    short = tmp_path / "short.json"
+    stages = [{"label": tone, "criteria": ["a sign"]} for tone in ("Calm", "Tense")]
+    short.write_text(json.dumps({"kind": "ordinal", "stages": stages}))
+    with pytest.raises(DesignError, match=r"'Harsh'.*'Calm' or 'Tense'"):
+        lab.load_benchmark_rubric("pilot", short)
+    with pytest.raises(DesignError, match=r"missing\.json"):
+        lab.load_benchmark_rubric("pilot", tmp_path / "missing.json")
+    assert lab.get_experiment_summary("pilot")["digest"] == made
+
+
+def test_another_rubric_is_another_experiment_and_the_first_is_kept(
+    lab: Lab, benchmark: Path, tmp_path: Path
+) -> None:
+    window = lab.create_window("2026-01-01", "2026-01-31", "Valdoria")
+    lab.load_benchmark_evidence(window, benchmark)
+    create(lab, window, task_type="benchmark", concept="tone")
+    first = lab.load_benchmark_rubric("pilot", benchmark / "rubric.json")
+    lab.run("pilot", samples=1)
+    changed = json.loads((benchmark / "rubric.json").read_text())
+    changed["stages"][0]["criteria"] = ["another sign"]
+    (tmp_path / "changed.json").write_text(json.dumps(changed))
+    second = lab.load_benchmark_rubric("pilot", tmp_path / "changed.json")
+    assert second != first
+    assert status(lab) == "pending"
+    assert len(lab.samples(f"pilot@{first[:8]}")) == 3
+
+
+# --- evidence that the lab holds -----------------------------------------------------------------
+
+
+def test_a_study_may_name_a_frozen_pool(lab: Lab, window: int, write_study: WriteStudy) -> None:
+    frozen = lab.freeze_pool("january", window_id=window)
+    path = write_study(evidence={"here": {"pool": "january"}})
+    [plan, _] = lab.plan(path)
+    first = lab.run(path)
+    assert (first.status, paid(first)) == ("complete", plan.total().to_pay)
+    assert {row["country"] for row in lab.list_experiments()} == {"Valdoria"}
+    assert set(lab.samples("small")["evidence"]) == {item.id for item in frozen.items}
+    lab.drop_evidence([frozen.items[0].id])
+    assert paid(lab.run(path)) == 0, "the pool stays what it was"
+
+
+def test_a_frozen_pool_without_a_window_is_for_benchmarks_only(
+    lab: Lab, benchmark: Path, write_study: WriteStudy, tmp_path: Path
+) -> None:
+    lab.freeze_pool("loose", files=["bench/items.jsonl"], folder=tmp_path)
+    path = write_study(evidence={"here": {"pool": "loose"}})
+    with pytest.raises(DesignError, match=r"'here' has no window, so no country"):
+        lab.run(path)
+    task = {"type": "benchmark", "concept": "tone", "evidence": "here",
+            "rubric": "bench/rubric.json"}  # fmt: skip
+    lab.run(write_study(evidence={"here": {"pool": "loose"}}, tasks=[task], design={}, samples=1))
+    assert dict(lab.samples("small").groupby("evidence_title")["truth"].first()) == {
+        "B0": 1, "B1": 2, "B2": 3,
+    }  # fmt: skip
+
+
+def test_a_study_that_names_an_unknown_pool_is_refused(lab: Lab, write_study: WriteStudy) -> None:
+    with pytest.raises(NotFoundError, match="'january'"):
+        lab.run(write_study(evidence={"here": {"pool": "january"}}))
+    assert lab.list_experiments() == []
+
+
+DATES = {"country": "Valdoria", "start": "2026-01-01", "end": "2026-01-31"}
+
+
+def test_a_study_may_name_a_window_that_the_lab_holds(
+    lab: Lab, window: int, write_study: WriteStudy, tmp_path: Path
+) -> None:
+    path = write_study(evidence={"here": {"window": DATES}}, samples=1)
+    assert lab.run(path).status == "complete"
+    assert set(lab.samples("small")["evidence_title"]) == {"T0", "T1", "T2"}
+    (tmp_path / "late.txt").write_text("A bill is under review.")
+    lab.load_evidence(window, "late.txt", folder=tmp_path)
+    lab.drop_evidence([1])
+    assert lab.run(path).status == "complete"
+    assert set(lab.samples(str(path))["evidence_title"]) == {"T1", "T2", "late"}
+
+
+def test_a_window_that_holds_nothing_says_how_to_fill_it(
+    lab: Lab, window: int, write_study: WriteStudy
+) -> None:
+    path = write_study(evidence={"here": {"window": {**DATES, "country": "Norvessa"}}})
+    with pytest.raises(ConflictError, match=r"'here'.*Norvessa.*judge-gym evidence add FILES"):
+        lab.run(path)
+    lab.drop_evidence([1, 2, 3])
+    with pytest.raises(ConflictError, match=r"nothing was found.*Valdoria.*2026-01-01"):
+        lab.plan(write_study(evidence={"here": {"window": DATES}}))
+    assert lab.list_experiments() == []
+
+
+def test_files_and_the_same_texts_in_a_window_are_one_experiment(
+    lab: Lab, window: int, write_study: WriteStudy
+) -> None:
+    first = lab.run(write_study(evidence={"here": {"files": "news.jsonl", "window": DATES}}))
+    again = lab.run(write_study(evidence={"here": {"window": DATES}}))
+    assert paid(first) > 0
+    assert paid(again) == 0
+    assert [run.run for run in first.runs] == [run.run for run in again.runs]
+
+
+# --- people --------------------------------------------------------------------------------------
+
+
+def test_labels_reach_the_report_as_agreement_with_people(
+    lab: Lab, write_study: WriteStudy, tmp_path: Path
+) -> None:
+    """One judge always says stage 1; the other 1 in the first replicate and 2 in the second."""
+
+    def answer(request: Request) -> str:
+        second = request.model == "sim:hasty" and request.draw.index == 1
+        return f"VERDICT: {'B' if second else 'A'}"
+
+    lab.engine = Engine(lab.store, Scripted(answer))
+    rows = [{"title": f"I{n}", "text": f"Text {n}."} for n in range(1, 6)]
+    (tmp_path / "items.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    stages = [{"label": name, "criteria": ["sign"]} for name in ("Low", "High")]
+    (tmp_path / "r.json").write_text(json.dumps({"kind": "ordinal", "stages": stages}))
+    path = write_study(
+        evidence={"here": {"files": "items.jsonl"}},
+        tasks=[{"type": "benchmark", "concept": "tone", "evidence": "here", "rubric": "r.json"}],
+        judges=["sim:strict", "sim:hasty"],
+        design={"presentation.labels": "fixed", "presentation.order": "fixed"},
+        probe=False,
+    )
+    lab.run(path)
+    titles = [table.title for table in lab.report("small").tables]
+    assert "Agreement with people" not in titles
+    labels = tmp_path / "labels.csv"
+    labels.write_text(
+        "item,rater,stage\n"
+        "I1,ann,1\nI1,bob,Low\nI1,cid,2\n"  # two of three say 1
+        "I2,ann,2\nI2,bob,High\n"  # both say 2
+        "I3,ann,1\nI3,bob,2\n"  # a tie: left out
+        "I4,dora,Low\n"  # one is a majority; nobody speaks of the fifth
+    )
+    lab.import_labels(labels, target="small")
+    [table] = [t for t in lab.report("small").tables if t.title == "Agreement with people"]
+    found = table.frame.set_index("judge.model")[["mean", "items", "raters"]].to_dict("index")
+    assert found == {
+        # right on I1 and I4, wrong on I2
+        "sim:strict": {"mean": pytest.approx(2 / 3), "items": 3, "raters": 4},
+        # half right on each
+        "sim:hasty": {"mean": pytest.approx(1 / 2), "items": 3, "raters": 4},
+    }
+
+
+def test_raters_who_tie_on_everything_give_no_table(
+    lab: Lab, write_study: WriteStudy, tmp_path: Path
+) -> None:
+    lab.run(write_study(samples=1))
+    labels = tmp_path / "labels.csv"
+    labels.write_text("item,rater,stage\ncalm,ann,1\ncalm,bob,2\nharsh,ann,3\nharsh,bob,4\n")
+    lab.import_labels(labels)
+    titles = [table.title for table in lab.report("small").tables]
+    assert "Agreement with people" not in titles
+    assert "How answers ended" in titles
 
 
 # --- tidy rows -----------------------------------------------------------------------------------
@@ -543,3 +792,36 @@ def test_judges_that_differ_in_opposite_ways_per_variant_are_still_far_apart(
     pairs = lab.suggest_swaps("small")
     assert len(pairs) == 1 and pairs["p"].iloc[0] > 0
     assert "variant" not in pairs
+
+
+# --- defects -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("type", ["ecc", "control"])
+def test_pairs_are_put_on_no_scale(lab: Lab, tmp_path: Path, type: str) -> None:
+    """A study refuses it; an experiment made by hand must, too."""
+    window = pairs_window(lab, tmp_path)
+    with pytest.raises(DesignError, match="pairs"):
+        create(lab, window, task_type=type)
+    assert lab.list_experiments() == []
+
+
+def test_the_judge_of_a_benchmark_does_not_edit_its_own_evidence(lab: Lab, benchmark: Path) -> None:
+    """A study refuses it; an experiment made by hand must, too, before anything is paid."""
+    window = lab.create_window("2026-01-01", "2026-01-31", "Valdoria")
+    lab.load_benchmark_evidence(window, benchmark)
+    config = {"evidence.view": "neutralized", "evidence.editor": "sim:balanced"}
+    with pytest.raises(DesignError, match=r"evidence\.editor"):
+        create(lab, window, task_type="benchmark", concept="tone", config=config)
+        lab.load_benchmark_rubric("pilot", benchmark / "rubric.json")
+    assert lab.usage() == []
+
+
+def test_a_judge_that_refuses_everything_has_a_score_of_nothing(lab: Lab, benchmark: Path) -> None:
+    refusal = Completion("", "refusal", "sim:balanced", 10, 5, 0.0)
+    lab.engine = Engine(lab.store, Scripted(lambda request: refusal))
+    prepared = lab.prepare_benchmark(benchmark, ["sim:balanced"])
+    assert lab.run(prepared).status == "complete"
+    [row] = lab.known_answers(prepared).to_dict("records")
+    assert (row["n"], row["scored"]) == (3, 0)
+    assert pd.isna(row["mean"])

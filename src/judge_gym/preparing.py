@@ -9,18 +9,21 @@ from judge_gym.axes import expand
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.gathering import collected, discreet, window_of
 from judge_gym.models import Registry
-from judge_gym.records import Pool, Window
+from judge_gym.records import Benchmark, Pool, Window
 from judge_gym.sources import judgebench, load_benchmark, load_files, load_rubric, vdem_truth
 from judge_gym.store import Store, Targets
 from judge_gym.studies import (
     SEARCHES,
     BudgetSpec,
     Experiment,
+    PoolSpec,
     Study,
     Sweep,
     TaskSpec,
     TruthSpec,
+    at,
     experiments,
+    read_knobs,
     read_study,
 )
 
@@ -66,9 +69,7 @@ def prepare_study(
     for address in (url for spec in study.evidence.values() for url in spec.addresses):
         text = text.replace(address, discreet(address))  # it is kept, and secrets are not
     benchmarks = {
-        name: load_benchmark(folder / spec.benchmark)
-        if spec.benchmark is not None
-        else judgebench(folder / str(spec.judgebench))
+        name: _benchmark(spec, folder, models)
         for name, spec in study.evidence.items()
         if spec.origin in ("benchmark", "judgebench")
     }
@@ -83,7 +84,10 @@ def prepare_study(
         for task in study.tasks
         if task.rubric
     }
-    tasks = [_with_truth(task, pools[task.evidence], folder) for task in study.tasks]
+    tasks = []
+    for number, task in enumerate(study.tasks):
+        with study.located(), at(("tasks", number, "truth")):
+            tasks.append(_with_truth(task, pools[task.evidence], folder))
     study = study.model_copy(update={"tasks": tasks})
     shown = [knob for name, value in overrides.items() for knob in expand(name, value)]
     sweep = experiments(study, pools, rubrics, benchmarks=benchmarks, shown=shown)
@@ -143,6 +147,14 @@ def wanted_of(
             "a swap needs a judge that writes its own rubric"
         )
     return wanted, notes
+
+
+def _benchmark(spec: PoolSpec, folder: Path, models: Registry) -> Benchmark:
+    """A benchmark whose knobs name models by their whole id."""
+    if spec.judgebench is not None:
+        return judgebench(folder / spec.judgebench)
+    found = load_benchmark(folder / str(spec.benchmark))
+    return replace(found, design=read_knobs(found.design, resolve=models.resolve))
 
 
 def _pool(name: str, study: Study, folder: Path, store: Store, warnings: list[str]) -> Pool:

@@ -6,7 +6,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from typing import Any, Literal
@@ -287,6 +287,21 @@ def provided_rubric(data: Any, concept: str, country: str) -> OrdinalRubric | No
         raise DesignError("two stages of the rubric have the same label")
     kind = RUBRIC_KINDS[data["kind"]]
     return kind(stages=tuple(stages), author="provided", concept=concept, country=country)
+
+
+def graded(items: Sequence[Evidence], rubric: Rubric) -> tuple[Evidence, ...]:
+    """Items whose truths are stage numbers of a rubric, from numbers or labels."""
+    numbers = {stage.label: number for number, stage in enumerate(rubric.stages, 1)}
+    known = {str(number): number for number in numbers.values()} | numbers
+    made = []
+    for item in items:
+        truth = None
+        if item.truth is not None:
+            truth = None if isinstance(item.truth, bool) else known.get(str(item.truth))
+            if truth is None:
+                raise DesignError(unknown("truth", item.truth, known, item.title), choices=known)
+        made.append(replace(item, truth=truth))
+    return tuple(made)
 
 
 @dataclass(frozen=True, slots=True)

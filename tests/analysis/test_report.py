@@ -12,11 +12,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from conftest import Scripted
 from judge_gym.analysis.endpoints import JUDGE
 from judge_gym.analysis.report import Report, build_report
 from judge_gym.cli import main
+from judge_gym.engine import Engine
 from judge_gym.errors import DesignError, NotFoundError
 from judge_gym.lab import Lab
+from judge_gym.models.simulated import SimulatedModel
+from judge_gym.records import Completion, Request
 
 Write = Callable[..., Path]
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -389,6 +393,24 @@ CHROMIUM = (
 ).split()
 
 
+def measured(html: str, width: int, folder: Path) -> dict[str, Any]:
+    """What a browser of this width makes of a page."""
+    wrapper = folder / "wrapper.html"
+    wrapper.write_text(MEASURE.format(width=width, page=escape(html)), encoding="utf-8")
+    profile = f"--user-data-dir={folder / 'profile'}"
+    done = subprocess.run(
+        [*CHROMIUM, profile, "--dump-dom", wrapper.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    found = re.search(r"<title>(.*?)</title>", done.stdout)
+    assert found is not None
+    seen: dict[str, Any] = json.loads(unescape(found[1]))
+    return seen
+
+
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_page_fits_a_phone_and_a_desk_and_its_figures_are_drawn(
@@ -400,19 +422,7 @@ def test_the_page_fits_a_phone_and_a_desk_and_its_figures_are_drawn(
     ]
     vary = {"verdict.method": ["single", "subset"]}
     html = run(lab, write_study(tasks=tasks, vary=vary, swap="all")).html()
-    wrapper = tmp_path / "wrapper.html"
-    wrapper.write_text(MEASURE.format(width=width, page=escape(html)), encoding="utf-8")
-    profile = f"--user-data-dir={tmp_path / 'profile'}"
-    done = subprocess.run(
-        [*CHROMIUM, profile, "--dump-dom", wrapper.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    found = re.search(r"<title>(.*?)</title>", done.stdout)
-    assert found is not None
-    seen: dict[str, Any] = json.loads(unescape(found[1]))
+    seen = measured(html, width, tmp_path)
     assert seen["window"] == width, "the page is laid out at the width that is tested"
     assert seen["page"] <= width, "nothing runs over the side"
     assert seen["banners"] == 2
@@ -436,3 +446,266 @@ def test_what_a_swap_changes_is_shown_beside_the_judges_own_rubric(
         assert row["mean"] == pytest.approx(stage.groupby(scored["evidence"]).mean().mean())
         assert row["probe"] == pytest.approx(part.drop_duplicates("probe_call_id")["probe"].mean())
     assert len(shown) == 4
+
+
+# --- views ---------------------------------------------------------------------------------------
+
+
+def checked(
+    editor: str, *, ratio: float = 0.5, long: bool = False, numbers: str = "", names: str = ""
+) -> dict[str, Any]:
+    """A view as the store gives it."""
+    checks = {
+        "words": 10,
+        "length_ratio": ratio,
+        "too_long": long,
+        "numbers": numbers.split(),
+        "names": names.split(),
+    }
+    return {"editor": editor, "status": "scored", "checks": checks}
+
+
+def failed(editor: str, status: str) -> dict[str, Any]:
+    return {"editor": editor, "status": status, "checks": None}
+
+
+def test_views_are_counted_by_editor_with_the_reasons_to_look(lab: Lab, write_study: Write) -> None:
+    run(lab, write_study())
+    views = [
+        checked("sim:a", ratio=0.2),
+        checked("sim:b", ratio=1.5, long=True),
+        checked("sim:a", ratio=0.4, numbers="7 8", names="Oslo"),
+        checked("sim:a", ratio=0.9, long=True, numbers="7"),
+        failed("sim:a", "refused"),
+        failed("sim:c", "truncated"),
+    ]
+    report = build_report("small", lab.samples("small"), NO_USAGE, views=views)
+    [head, *rows] = Page(report.html()).tables["Views"]
+    assert head == [
+        "editor", "views", "failed", "flagged", "too long", "numbers", "names", "length ratio",
+    ]  # fmt: skip
+    assert rows == [
+        ["sim:a", "4", "1", "2", "1", "2", "1", "0.5"],
+        ["sim:b", "1", "0", "1", "1", "0", "0", "1.5"],
+        ["sim:c", "1", "1", "0", "0", "0", "0", "–"],
+    ]
+
+
+class Editor(Scripted):
+    """Simulated models, but an editor that adds to one text and leaves another out."""
+
+    async def complete(self, request: Request) -> Completion:
+        last = request.messages[-1].content
+        if "clinical summary" in last and "regulator" in last:
+            return Completion("No.", "refusal", request.model, 1, 1, 0.0)
+        if "clinical summary" in last and "budget" in last:
+            text = "The budget of 99 crowns was adopted in Oslo."
+            return Completion(text, "stop", request.model, 1, 1, 0.0)
+        return await SimulatedModel(request.model).complete(request)
+
+
+def test_the_views_that_judges_read_are_in_the_report_once_whatever_experiments_share_them(
+    lab: Lab, write_study: Write
+) -> None:
+    lab.engine = Engine(lab.store, Editor(lambda request: ""))
+    study = write_study(vary={"verdict.method": ["single", "subset"]}, tolerance=1.0)
+    page = Page(run(lab, study).html())
+    [row] = page.tables["Views"][1:]
+    assert row[:-1] == ["sim:editor", "3", "1", "1", "0", "1", "1"]
+
+
+def test_without_views_there_is_no_table_of_them(lab: Lab, write_study: Write) -> None:
+    raw = {"evidence.view": "raw", "rubric.critic": "sim:critic"}
+    assert "Views" not in Page(run(lab, write_study(design=raw)).html()).tables
+
+
+# --- pairs ---------------------------------------------------------------------------------------
+
+TABLE = "Pairs with a known better response"
+SIDES = ("The first response is better", "The second response is better", "Neither is better")
+# For each pair its truth, and what is decided when it is shown as given and in reverse.
+DECIDED: list[tuple[int | None, int | None, int | None]] = [
+    (1, 1, 1),  # right in both orders
+    (1, 1, 2),  # the one shown first, both times
+    (2, 3, 2),  # a tie, then right
+    (1, None, 1),  # unreadable, then right
+    (None, 1, 1),  # nobody knows
+]
+
+
+def decide(request: Request) -> str:
+    """The verdict on a pair that the table above says, in the words of what is shown."""
+    text = request.messages[-1].content
+    number = int(re.findall(r"Case (\d)\?", text)[0])
+    flipped = text.index(f"one of {number}") > text.index(f"other of {number}")
+    chosen = DECIDED[number][1 + flipped]
+    if chosen is None:
+        return "I cannot say."
+    side = chosen if chosen == 3 or not flipped else 3 - chosen
+    label = re.findall(rf'Option (\S+): "{SIDES[side - 1]}"', text)[0]
+    return f"VERDICT: {label}"
+
+
+@pytest.fixture
+def pairs(write_study: Write, tmp_path: Path) -> Write:
+    """Writes a study of five pairs for one judge."""
+
+    def write(**changes: Any) -> Path:
+        rows = [
+            {"title": f"P{n}", "text": f"Case {n}?", "responses": [f"one of {n}", f"other of {n}"]}
+            | ({"truth": truth} if truth else {})
+            for n, (truth, _, _) in enumerate(DECIDED)
+        ]
+        stages = [{"label": side, "criteria": ["by its answer"]} for side in SIDES]
+        options = {"kind": "nominal", "stages": stages}
+        (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        (tmp_path / "options.json").write_text(json.dumps(options))
+        task = {"type": "benchmark", "concept": "winner", "evidence": "cases"}
+        usual = {
+            "samples": 1,
+            "evidence": {"cases": {"files": "pairs.jsonl"}},
+            "tasks": [{**task, "rubric": "options.json"}],
+            "judges": ["sim:strict"],
+            "design": None,
+            "probe": False,
+        }
+        return write_study(**{**usual, **changes})
+
+    return write
+
+
+def test_pairs_are_scored_by_the_published_rule(lab: Lab, pairs: Write) -> None:
+    """Three of four are right; Wilson's interval for that is 0.301 to 0.954.
+
+    Of seven decisions on pairs with a truth, four name the response shown first (twice that of
+    the second pair), two the second and one is a tie: (4 - 2) / 7.
+    """
+    lab.engine = Engine(lab.store, Scripted(decide))
+    report = run(lab, pairs())
+    [head, row] = Page(report.html()).tables[TABLE]
+    assert dict(zip(head, row, strict=True)) == {
+        "task": "winner (benchmark, cases)",
+        "variant": "base",
+        JUDGE: "sim:strict",
+        "n": "4",
+        "accuracy": "0.75",
+        "low": "0.301",
+        "high": "0.954",
+        "both_correct": "0.25",
+        "inconsistent": "0.75",
+        "nulls": "1",
+        "position_bias": "0.286",
+    }
+
+
+@pytest.mark.parametrize(
+    ("order", "accuracy", "nulls"), [("given", "0.5", "1"), ("swapped", "0.75", "0")]
+)
+def test_what_needs_both_orders_is_a_dash_where_there_is_one(
+    lab: Lab, pairs: Write, order: str, accuracy: str, nulls: str
+) -> None:
+    lab.engine = Engine(lab.store, Scripted(decide))
+    page = Page(run(lab, pairs(design={"presentation.pair_order": order})).html())
+    assert page.column(TABLE, "accuracy") == [accuracy]
+    assert page.column(TABLE, "nulls") == [nulls]
+    for name in ("both_correct", "inconsistent", "position_bias"):
+        assert page.column(TABLE, name) == ["–"]
+
+
+def test_orders_that_vary_have_a_row_each(lab: Lab, pairs: Write) -> None:
+    lab.engine = Engine(lab.store, Scripted(decide))
+    page = Page(run(lab, pairs(vary={"presentation.pair_order": ["both", "given"]})).html())
+    rows = zip(page.column(TABLE, "variant"), page.column(TABLE, "accuracy"), strict=True)
+    assert dict(rows) == {
+        "presentation.pair_order=both": "0.75",
+        "presentation.pair_order=given": "0.5",
+    }
+
+
+def test_replicates_of_a_pair_are_one_item(lab: Lab, pairs: Write) -> None:
+    lab.engine = Engine(lab.store, Scripted(decide))
+    page = Page(run(lab, pairs(samples=3)).html())
+    assert page.column(TABLE, "n") == ["4"] and page.column(TABLE, "nulls") == ["3"]
+    assert page.column(TABLE, "accuracy") == ["0.75"]
+
+
+def test_a_page_of_pairs_shows_no_scale_and_no_second_accuracy(lab: Lab, pairs: Write) -> None:
+    lab.engine = Engine(lab.store, Scripted(decide))
+    report = run(lab, pairs())
+    page = Page(report.html())
+    assert not {"Expected stage", "Known answers", "Views", "Own and rivals' rubrics"} & (
+        page.tables.keys()
+    )
+    assert page.column("How answers ended", "n") == ["10"]
+    assert page.column("How answers ended", "parse_failed") == ["10.0%"]
+    assert report.facts["evidence items"] == "5" and report.facts["samples"].startswith("10 ")
+    assert "nan" not in " ".join(page.words).lower().split()
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_page_of_pairs_and_views_fits_a_phone_and_a_desk(
+    lab: Lab, pairs: Write, tmp_path: Path, width: int
+) -> None:
+    lab.engine = Engine(lab.store, Scripted(decide))
+    path = pairs(vary={"presentation.pair_order": ["both", "given", "swapped"]}, samples=2)
+    lab.run(path)
+    views = [checked("openrouter:a-provider/an-editor-of-a-long-name", numbers="7")]
+    report = build_report("small", lab.samples("small"), NO_USAGE, views=views)
+    assert {TABLE, "Views"} <= {table.title for table in report.tables}
+    seen = measured(report.html(), width, tmp_path)
+    assert seen["window"] == width and seen["page"] <= width
+    assert len(seen["figures"]) == len(report.charts) > 0
+    for figure in seen["figures"]:
+        assert figure["marks"] >= 2 and figure["cut"] == []
+
+
+def test_pairs_without_a_known_truth_are_not_scored(lab: Lab, pairs: Write, tmp_path: Path) -> None:
+    path = pairs()
+    rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
+    bare = [{key: value for key, value in row.items() if key != "truth"} for row in rows]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, bare)))
+    assert TABLE not in Page(run(lab, path).html()).tables
+
+
+def test_pairs_and_texts_in_one_study_are_scored_each_in_its_own_table(
+    lab: Lab, pairs: Write, tmp_path: Path
+) -> None:
+    (tmp_path / "given.json").write_text(json.dumps(GIVEN))
+    lines = [{"text": "It was upheld.", "truth": 1}, {"text": "It was banned.", "truth": "upheld"}]
+    (tmp_path / "texts.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    tasks = [
+        {"type": "benchmark", "concept": "winner", "evidence": "cases", "rubric": "options.json"},
+        {"type": "benchmark", "concept": "tone", "evidence": "texts", "rubric": "given.json"},
+    ]
+    evidence = {"cases": {"files": "pairs.jsonl"}, "texts": {"files": "texts.jsonl"}}
+
+    def both(request: Request) -> str:
+        text = request.messages[-1].content
+        if "Case" in text:
+            return decide(request)
+        [label] = re.findall(r'Stage (\S+): "upheld"', text)
+        return f"VERDICT: {label}"
+
+    lab.engine = Engine(lab.store, Scripted(both))
+    page = Page(run(lab, pairs(tasks=tasks, evidence=evidence)).html())
+    assert page.column(TABLE, "task") == ["winner (benchmark, cases)"]
+    assert page.column("Known answers", "task") == ["tone (benchmark, texts)"]
+    assert page.column("Known answers", "mean") == ["1"]
+    assert page.column("Expected stage", "task") == ["tone (benchmark, texts)"]
+
+
+def test_without_pairs_there_is_no_table_of_them(lab: Lab, write_study: Write) -> None:
+    assert TABLE not in Page(run(lab, write_study()).html()).tables
+
+
+# --- views by wording ----------------------------------------------------------------------------
+
+
+def test_views_of_one_editor_under_two_wordings_are_counted_each(
+    lab: Lab, write_study: Write
+) -> None:
+    vary = {"prompt.slots.neutralizer.persona": ["a clerk", "a court reporter"]}
+    page = Page(run(lab, write_study(vary=vary, judges=["sim:strict"])).html())
+    assert page.column("Cost", "calls")[page.column("Cost", "stage").index("neutralizer")] == "6"
+    assert page.column("Views", "views") == ["6"]

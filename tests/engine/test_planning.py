@@ -267,6 +267,78 @@ def test_a_call_without_an_answer_is_planned_again(lab: Lab, study: WriteStudy) 
     assert +planned(lab, path) == {"scorer": ITEMS, "prober": ITEMS}
 
 
+# --- pairs ---------------------------------------------------------------------------------------
+
+RESPONSES = (("It was banned.", "It was upheld."), ("It was fined.", "It was delayed."))
+SIDES = ("The first response is better", "The second response is better", "Neither is better")
+
+
+@pytest.fixture
+def pairs(write_study: WriteStudy, tmp_path: Path) -> WriteStudy:
+    """A study of two pairs, two judges and two samples."""
+    lines = [
+        json.dumps({"title": f"P{n}", "text": f"Case {n}?", "responses": both, "truth": 1})
+        for n, both in enumerate(RESPONSES)
+    ]
+    stages = [{"label": side, "criteria": ["by its answer"]} for side in SIDES]
+
+    def write(**changes: Any) -> Path:
+        (tmp_path / "pairs.jsonl").write_text("\n".join(lines))
+        (tmp_path / "options.json").write_text(json.dumps({"kind": "nominal", "stages": stages}))
+        task = {"type": "benchmark", "concept": "winner", "evidence": "cases"}
+        usual = {
+            "evidence": {"cases": {"files": "pairs.jsonl"}},
+            "tasks": [{**task, "rubric": "options.json"}],
+            "judges": ["sim:judge?noise=0.4", "sim:hasty"],
+            "design": None,
+        }
+        return write_study(**{**usual, **changes})
+
+    return write
+
+
+PAIR_CELLS = len(RESPONSES) * 2 * SAMPLES  # of one order
+
+
+@pytest.mark.parametrize(
+    ("changes", "scores"),
+    [
+        ({}, 2 * PAIR_CELLS),
+        ({"design": {"presentation.pair_order": "given"}}, PAIR_CELLS),
+        ({"design": {"presentation.pair_order": "swapped"}}, PAIR_CELLS),
+        ({"vary": {"presentation.pair_order": ["both", "given", "swapped"]}}, 2 * PAIR_CELLS),
+        ({"vary": {"presentation.pair_order": ["given", "swapped"]}}, 2 * PAIR_CELLS),
+        ({"vary": {"presentation.pair_order": ["both", "given"]}, "samples": 1}, PAIR_CELLS),
+        ({"design": {"probe.context": "same"}}, 2 * PAIR_CELLS),
+        ({"vary": {"verdict.method": ["single", "subset"]}}, 4 * PAIR_CELLS),
+        ({"probe": False}, 2 * PAIR_CELLS),
+        ({"swap": "all"}, 2 * PAIR_CELLS),
+    ],
+    ids=str,
+)
+def test_a_plan_of_pairs_is_what_the_run_pays_in_every_order(
+    lab: Lab, pairs: WriteStudy, changes: dict[str, Any], scores: int
+) -> None:
+    path = pairs(**changes)
+    before = planned(lab, path)
+    assert before["scorer"] == scores
+    assert before["prober"] == (0 if changes.get("probe") is False else scores)
+    assert lab.run(path).status == "complete"
+    assert_foreseen(before, paid(lab))
+    assert set(+paid(lab)) <= {"scorer", "prober"}, "nobody edits or writes a rubric"
+    assert +planned(lab, path) == {}
+
+
+def test_another_order_of_pairs_that_were_judged_in_both_costs_nothing(
+    lab: Lab, pairs: WriteStudy
+) -> None:
+    lab.run(pairs())
+    for order in ("given", "swapped"):
+        other = pairs(design={"presentation.pair_order": order})
+        assert +planned(lab, other) == {}
+        assert sum(run.calls for run in lab.run(other).runs) == 0
+
+
 # --- folded points, prices -----------------------------------------------------------------------
 
 

@@ -577,6 +577,144 @@ def test_a_probe_is_about_the_verdict_under_review() -> None:
     assert far + 0.1 < fitting < both
 
 
+# --- pairs ---------------------------------------------------------------------------------------
+
+SIDES = ("The first response is better", "The second response is better", "Neither is better")
+STRONG, WEAK = "The paper was banned.", "The vote was postponed."
+
+
+def options(count: int = 3) -> Rubric:
+    stages = (RubricStage(title, ("by its answer",)) for title in SIDES[:count])
+    return NominalRubric(tuple(stages), "provided", "the better response", "")
+
+
+def pair_cell(
+    model: str,
+    responses: tuple[str, str] = (STRONG, WEAK),
+    *,
+    flipped: bool = False,
+    shown: Rubric | None = None,
+    replicate: int = 0,
+    knobs: Mapping[str, Any] = {},
+) -> Cell:
+    """A judge before a pair, through the real scorer."""
+    scorer = Scorer(Design.of({"judge.model": f"sim:{model}", **knobs}), 3, "s")
+    item = Evidence("A pair", "What became of it?", responses=responses)
+    target = ScoreTarget(shown or options(), item, item.text, replicate, flipped=flipped)
+    return Cell(scorer, target, scorer.requests([target])[0])
+
+
+def side_share(made: Cell) -> dict[str, float]:
+    """The published share of each side, by what the option is called: first, second, neither."""
+    shown = made.scorer.display(made.target)
+    named = {
+        label: SIDES[stage - 1].split()[1 if stage < 3 else 0].lower()
+        for label, stage in zip(shown.labels, shown.stages, strict=True)
+    }
+    return {
+        named[verdict.labels[0]]: share
+        for verdict, share in verdict_distribution(made.request).items()
+        if verdict.status == "scored"
+    }
+
+
+@pytest.mark.parametrize("output", ["suffix", "json"])
+@pytest.mark.parametrize("method", ["single", "subset"])
+@pytest.mark.parametrize("flipped", [False, True])
+@pytest.mark.parametrize("name", TEMPERS)
+def test_verdicts_on_a_pair_are_read_as_often_as_published(
+    name: str, flipped: bool, method: str, output: str
+) -> None:
+    knobs = {"verdict.method": method, "verdict.output": output}
+    made = pair_cell(TEMPERS[name], flipped=flipped, knobs=knobs)
+    assert_published(made, 500)
+
+
+def test_the_choice_in_a_pair_follows_the_lead_of_the_first_response() -> None:
+    """Of strain 0.4 against 0.35, the first leads by 0.6, between second (0) and first (1)."""
+    first, second = (
+        next(cue for cue, strain in STRAIN.items() if strain == wanted) for wanted in (0.4, 0.35)
+    )
+    made = pair_cell("judge?noise=0.5&position=0.8", (f"It is {first}.", f"It is {second}."))
+    weights = {
+        side: math.exp(-((0.6 - place) ** 2) / (2 * 0.5**2) + bonus)
+        for side, place, bonus in (("first", 1, 0.8), ("second", 0, 0), ("neither", 0.5, 0))
+    }
+    total = sum(weights.values())
+    assert side_share(made) == pytest.approx({s: w / total for s, w in weights.items()})
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_without_a_preference_for_places_the_order_of_a_pair_does_not_matter(count: int) -> None:
+    given, flipped = (
+        side_share(pair_cell("judge?noise=0.3", flipped=flipped, shown=options(count)))
+        for flipped in (False, True)
+    )
+    assert given["first"] == pytest.approx(flipped["second"])
+    assert given["second"] == pytest.approx(flipped["first"])
+    assert given["first"] > given["second"], "the response of more strain leads"
+
+
+@pytest.mark.parametrize("strength", [0.5, 2.0])
+@pytest.mark.parametrize("flipped", [False, True])
+def test_a_preference_for_places_multiplies_the_odds_of_the_response_shown_first(
+    flipped: bool, strength: float
+) -> None:
+    """Of the response, wherever its option stands in the rubric."""
+    listed = set()
+    for replicate in range(12):
+        plain, prone = (
+            pair_cell(f"judge?noise=0.4{more}", flipped=flipped, replicate=replicate)
+            for more in ("", f"&position={strength}")
+        )
+        listed.add(plain.scorer.display(plain.target).stages.index(1))
+        before, after = side_share(plain)["first"], side_share(prone)["first"]
+        assert after / (1 - after) == pytest.approx(math.exp(strength) * before / (1 - before))
+    assert listed == {0, 1, 2}
+
+
+def test_equal_responses_are_a_tie_or_either() -> None:
+    shares = side_share(pair_cell("judge?noise=0.3", ("It was fined.", "It was fined.")))
+    assert shares["first"] == pytest.approx(shares["second"])
+    assert shares["neither"] > shares["first"]
+
+
+@pytest.mark.parametrize("first", ["rubric", "evidence"])
+@pytest.mark.parametrize("injection", [*INJECTIONS, "SECOND RESPONSE"])
+def test_orders_in_a_response_change_nothing(injection: str, first: str) -> None:
+    knobs = {**FIXED, "presentation.first": first}
+    plain = verdict_distribution(pair_cell("judge?noise=0.3", knobs=knobs).request)
+    for responses in (
+        (f"{injection}\n{STRONG}", WEAK),
+        (STRONG, f"{WEAK}\n{injection}"),
+    ):
+        made = pair_cell("judge?noise=0.3", responses, knobs=knobs)
+        assert verdict_distribution(made.request) == plain
+        assert {verdict.status for verdict in made.read(8)} == {"scored"}
+
+
+@pytest.mark.parametrize("context", ["fresh", "same"])
+@pytest.mark.parametrize("flipped", [False, True])
+def test_a_probe_of_a_pair_is_about_the_response_that_was_chosen(
+    flipped: bool, context: str
+) -> None:
+    knobs = {"probe.context": context}
+    made = pair_cell("judge?noise=0.3&overconfidence=0", flipped=flipped, knobs=knobs)
+    shown = made.scorer.display(made.target)
+    stated = []
+    for side in (2, 1) if flipped else (1, 2):  # the better response, then the other
+        label = shown.labels[shown.stages.index(side)]
+        said = f"VERDICT: {label}"
+        sample = made.scorer.read(made.target, Completion(said, "stop", "m", 1, 1, 0.0))
+        prober = Prober(made.scorer.design, 3, "s")
+        target = ProbeTarget(sample, made.target.text, said)
+        [asked] = prober.requests([target])
+        drawn = answers([replace(asked, draw=Draw("s", n)) for n in range(60)])
+        probes = [prober.read(target, completion).probability for completion in drawn]
+        stated.append(fmean(p for p in probes if p is not None))
+    assert stated[0] > stated[1] + 0.2
+
+
 # --- authors, critics and editors ----------------------------------------------------------------
 
 

@@ -1,12 +1,15 @@
 """Evidence in prompts: neutral views, and untrusted text between tags that it cannot close."""
 
 import hashlib
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judge_gym.axes import Design
+from judge_gym.lab import Lab
 from judge_gym.records import (
     Completion,
     Evidence,
@@ -180,3 +183,50 @@ def test_a_view_is_the_summary_or_says_why_there_is_none(
 def test_a_view_that_no_attempt_brought_is_a_provider_error() -> None:
     view = Neutralizer(DESIGN).read(Evidence("title", "raw text"), None)
     assert (view.status, view.text) == ("provider_error", None)
+
+
+def test_a_view_carries_how_far_it_keeps_to_the_whole_raw_text() -> None:
+    item = Evidence("title", "In Bergen 12 judges were dismissed. It was said by Tass again.")
+    said = "  In Oslo 14 judges were dismissed.\n"
+    view = Neutralizer(DESIGN).read(item, Completion(said, "stop", "m", 1, 1, 0.0))
+    assert view.checks == {
+        "words": 6,
+        "length_ratio": 0.5,
+        "too_long": False,
+        "numbers": ["14"],
+        "names": ["Oslo"],
+    }
+
+
+@pytest.mark.parametrize(("words", "too_long"), [(150, False), (151, True)])
+def test_a_view_is_too_long_beyond_the_words_that_were_asked_for(
+    words: int, too_long: bool
+) -> None:
+    said = "word " * words
+    view = Neutralizer(DESIGN).read(
+        Evidence("title", "word " * 400), Completion(said, "stop", "m", 1, 1, 0.0)
+    )
+    assert view.checks is not None and view.checks["too_long"] is too_long
+    assert view.text == said.strip(), "a long view is flagged, never cut"
+
+
+@pytest.mark.parametrize(
+    ("text", "finish"), [("", "stop"), ("Two judges were dis", "length"), ("No.", "refusal")]
+)
+def test_what_is_no_view_has_no_checks(text: str, finish: Finish) -> None:
+    view = Neutralizer(DESIGN).read(
+        Evidence("title", "raw text"), Completion(text, finish, "m", 1, 1, 0.0)
+    )
+    assert view.checks is None
+    assert Neutralizer(DESIGN).read(Evidence("title", "raw text"), None).checks is None
+
+
+def test_the_checks_of_a_view_are_kept_with_it(lab: Lab, write_study: Callable[..., Path]) -> None:
+    lab.run(write_study(), workflows=["evidence"])
+    tags = [row["tag"] for row in lab.store.queries.tags()]
+    views = lab.store.queries.views(tags)
+    assert len(views) == 3
+    for view in views:
+        assert (view["editor"], view["status"]) == ("sim:editor", "scored")
+        assert (view["checks"]["numbers"], view["checks"]["names"]) == ([], [])
+        assert 0 < view["checks"]["length_ratio"] <= 1

@@ -283,7 +283,7 @@ def test_a_long_text_takes_no_long_time(kind: str) -> None:
     assert time.process_time() - started < 5
 
 
-# --- defects: what is still missed or flagged wrongly --------------------------------------------
+# --- odd forms -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

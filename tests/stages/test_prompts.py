@@ -23,7 +23,9 @@ from judge_gym.records import (
     Draw,
     Evidence,
     Message,
+    NominalRubric,
     OrdinalRubric,
+    Pool,
     Request,
     RubricStage,
     StageName,
@@ -39,6 +41,7 @@ from judge_gym.stages import (
     Scorer,
     ScoreTarget,
 )
+from judge_gym.studies import Experiment, Task, settle
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 WRITE = os.environ.get("WRITE_SNAPSHOTS") == "1"
@@ -173,9 +176,53 @@ def test_a_level_changes_what_its_snapshot_says(path: str, level: Any) -> None:
     compare(snapshot_name(path, level), f"{text.rstrip()}\n")
 
 
+PAIR = Evidence("A title", "What is 2 + 2?", responses=("It is four.", "It is five."))
+OPTIONS = NominalRubric(
+    (
+        RubricStage("The first response is better", ("its answer alone is right",)),
+        RubricStage("The second response is better", ("its answer alone is right",)),
+        RubricStage("Neither is better", ("both are right, or both are wrong",)),
+    ),
+    "provided",
+    "the better response",
+    "",
+)
+PAIR_ORDERS = Design.knobs()["presentation.pair_order"].levels
+CONTEXTS = Design.knobs()["probe.context"].levels
+
+
+def asked_of_a_pair(design: Design) -> dict[StageName, list[Request]]:
+    """What is asked of a judge that holds the first of the two for better, for one replicate."""
+    task = Task("benchmark", "the better response", "pairs", Pool((PAIR,)), OPTIONS)
+    settled, _ = settle(task, design.chosen())
+    made = Experiment("tag", task, settled, SEED)
+    scorer, prober = Scorer(settled, SEED, str(SEED)), Prober(settled, SEED, str(SEED))
+    requests: dict[StageName, list[Request]] = {"scorer": [], "prober": []}
+    for flipped in made.orders:
+        target = ScoreTarget(OPTIONS, PAIR, PAIR.text, replicate=0, flipped=flipped)
+        shown = scorer.display(target)
+        label = shown.labels[shown.stages.index(2 if flipped else 1)]
+        said = f"The answer is right.\nVERDICT: {label}"
+        sample = scorer.read(target, Completion(said, "stop", design.judge.model, 1, 1, 0.0))
+        assert sample.stages == (1,)
+        requests["scorer"] += scorer.requests([target])
+        requests["prober"] += prober.requests([ProbeTarget(sample, PAIR.text, said)])
+    return requests
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("order", PAIR_ORDERS)
+def test_a_pair_is_asked_about_as_its_snapshot_says(order: str, context: str) -> None:
+    design = BASE.replace({"presentation.pair_order": order, "probe.context": context})
+    asked = asked_of_a_pair(design)
+    text = "".join(whole(stage, requests) for stage, requests in asked.items())
+    compare(f"pair-{order}-{context}", text)
+
+
 def test_every_snapshot_belongs_to_a_stage_or_a_level() -> None:
     names = {f"base-{stage}" for stage in STAGES} | {snapshot_name(*level) for level in LEVELS}
     assert len(names) == len(STAGES) + len(LEVELS), "two levels share a file"
+    names |= {f"pair-{order}-{context}" for order in PAIR_ORDERS for context in CONTEXTS}
     stale = {path for path in SNAPSHOTS.iterdir() if path.stem not in names}
     if WRITE:
         for path in stale:

@@ -259,7 +259,9 @@ def test_the_option_of_a_label_is_told_in_the_words_of_what_is_shown(flipped: bo
     shown = scorer().display(aim)
     [request] = scorer().requests([aim])
     for label, stage in zip(shown.labels, shown.stages, strict=True):
-        assert f'Option {label}: "{OPTIONS.stages[stage - 1].label}"' in request.messages[-1].content
+        assert (
+            f'Option {label}: "{OPTIONS.stages[stage - 1].label}"' in request.messages[-1].content
+        )
 
 
 @pytest.mark.parametrize("context", ["fresh", "same"])

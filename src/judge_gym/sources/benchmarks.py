@@ -4,14 +4,16 @@ JudgeBench's published pairs are one, without a folder.
 """
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from judge_gym.errors import DesignError, unknown
-from judge_gym.records import Benchmark, Evidence, NominalRubric, RubricStage
+from judge_gym.records import Benchmark, Evidence, NominalRubric, RubricStage, graded
 from judge_gym.sources.files import load_rubric, read_items
 from judge_gym.sources.judgebench import read_pairs
+from judge_gym.studies import read_knobs
 
 SETTINGS, ITEMS, RUBRIC = "benchmark.toml", "items.jsonl", "rubric.json"
 KEYS = ("name", "concept", "description", "design")
@@ -42,20 +44,38 @@ def load_benchmark(folder: Path) -> Benchmark:
     """The benchmark in a folder, checked: every item and every known answer must fit the rubric."""
     if not folder.is_dir():
         raise DesignError(f"there is no folder {folder}; {WHOLE}")
+    for name in (SETTINGS, ITEMS, RUBRIC):
+        if not (folder / name).is_file():
+            raise DesignError(f"there is no file {folder / name}; {WHOLE}")
     settings = _settings(folder / SETTINGS)
+    rubric = load_rubric(folder / RUBRIC, settings["concept"], "")
     items = read_items(folder / ITEMS)
     _refuse_repeated(items, folder / ITEMS)
     if all(item.truth is None for item in items):
         raise DesignError(f"{folder / ITEMS}: no item has a truth; a benchmark knows its answers")
-    rubric = load_rubric(folder / RUBRIC, settings["concept"], "")
+    with _in_file(folder / ITEMS):
+        items = graded(items, rubric)
+    with _in_file(folder / SETTINGS):
+        design = read_knobs(settings.get("design", {}))
+        if "judge.model" in design:
+            raise DesignError("judge.model is the study's, not the benchmark's")
     return Benchmark(
         name=settings.get("name", folder.resolve().name),
         concept=settings["concept"],
         items=items,
         rubric=rubric,
         description=settings.get("description", ""),
-        design=settings.get("design", {}),
+        design=design,
     )
+
+
+@contextmanager
+def _in_file(path: Path) -> Iterator[None]:
+    """Errors within are about this file."""
+    try:
+        yield
+    except DesignError as fault:
+        raise DesignError(f"{path}: {fault.message}", choices=fault.choices) from fault
 
 
 def judgebench(path: Path) -> Benchmark:
@@ -88,17 +108,15 @@ def _refuse_repeated(items: Sequence[Evidence], path: Path) -> None:
 def _settings(path: Path) -> dict[str, Any]:
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DesignError(f"there is no file {path}; {WHOLE}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
         raise DesignError(f"{path} cannot be read: {fault}") from fault
     for key, value in settings.items():
         if key not in KEYS:
             raise DesignError(f"{path}: {unknown('key', key, KEYS)}", choices=KEYS)
-        if not isinstance(value, dict if key == "design" else str) or not value:
+        if not isinstance(value, dict if key == "design" else str):
             raise DesignError(
                 f"{path}: {key} is {'a table of knobs' if key == 'design' else 'a text'}"
             )
-    if "concept" not in settings:
+    if not settings.get("concept", "").strip():
         raise DesignError(f"{path}: concept is not given; it says what is judged")
     return settings

@@ -1,42 +1,71 @@
 """Does a summary keep to its source? Length, and numbers and names that the source does not hold.
 
 No model is asked: these are facts about two texts. A flag is a reason to look, not a verdict: a
-summary may write out "12" or shorten a name.
+summary may shorten a name or round a figure.
 """
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-# A number with its separators: 1,200 and 3.5; a word may not run into it, so B-52 and Q3 are names.
-NUMBER = re.compile(r"(?<![\w.,-])\d+(?:[.,\u202f\u00a0]\d+)*(?![\w-])")
-WORD = re.compile(r"[^\W\d_]+(?:[-'’.][^\W\d_]+)*|\w*\d\w*(?:-\w+)*")
-# Where a sentence begins, a capital says nothing.
-OPENING = re.compile(r"(?:^|[.!?:;]\s+|\n)[\s\"'“”‘’(\[*#•-]*")
+# --- words that are numbers, months, or open a sentence ------------------------------------------
+
+ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty"
+).split()
+TENS = "thirty forty fifty sixty seventy eighty ninety".split()
+ORDINALS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth "
+    "fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
+).split()
 SMALL = {
-    word: str(number)
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-        "fifteen sixteen seventeen eighteen nineteen twenty".split()
-    )
+    **{word: number for number, word in enumerate(ONES)},
+    **{word: 10 * number for number, word in enumerate(TENS, 3)},
+    **{word: number for number, word in enumerate(ORDINALS, 1)},
 }
-TENS = {
-    word: str(10 * number)
-    for number, word in enumerate("thirty forty fifty sixty seventy eighty ninety".split(), 3)
-}
-WORDS = {**SMALL, **TENS, "hundred": "100", "thousand": "1000", "dozen": "12"}
+LARGE = {"dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
 MONTHS = (
-    "january february march april may june july august september october november december".split()
+    "January February March April May June July August September October November December".split()
 )
-# Letters that do not come apart into a plain one and its mark.
-PLAIN = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "’": "'"})
-# Words that open a sentence before a name: "The Senate", "In Oslo".
+MONTH = re.compile(rf"\b(?:{'|'.join(f'{m}|{m[:3]}|{m.upper()}' for m in MONTHS)}|Sept)\b")
+CALENDAR = {
+    *(month.casefold() for month in MONTHS),
+    *(month[:3].casefold() for month in MONTHS),
+    *"sept monday tuesday wednesday thursday friday saturday sunday".split(),
+    *"mon tue wed thu fri sat sun".split(),
+}
+# What may open a sentence before a name: "The Senate", "Two Budapest courts", "But Norway".
 OPENERS = frozenset(
-    "a after an and as at before by for from he her his if in it its no of on our she some that "
-    "the their then these they this those to under while with".split()
+    "a about according after again against all also although among an and another any as at "
+    "because before between both but by despite during each earlier either even every few finally "
+    "following for former four from he her here his how however i if in instead into it its last "
+    "later many meanwhile more most much neither new next no none nor not now of officials on once "
+    "one only or other our over per previously several she since some still such that the their "
+    "then there these they this those though three through throughout to today together two under "
+    "until we what when where whether which while who why with within without yesterday yet".split()
+) | {*ONES, *TENS}
+
+# --- forms ---------------------------------------------------------------------------------------
+
+NUMBER = re.compile(r"\d+(?:[.,'’\u202f\u00a0]\d+)*")
+THOUSANDS = re.compile(r"\d{1,3}(?:([.,'’\u202f\u00a0])\d{3})(?:\1\d{3})*(?:[.,]\d+)?")
+SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3})+(?![.,]?\d)")
+POINT_FIRST = re.compile(r"(?<![\w.])\.(?=\d)")  # .5
+NUMBERING = re.compile(r"^[ \t>*•-]*+\d{1,2}[.)](?=\s)", re.M)
+CHUNK = re.compile(r"\S+")
+AROUND = "\"'“”‘’„«»()[]{}<>*_#.,;:!?…–—-"
+CODE = re.compile(r"[^\W\d_]\w*(?:-\w+)*")  # with a digit in it: COVID-19, F-16, Q3
+WORD = re.compile(r"(?<!\w)[^\W\d_]+(?:[-'’.][^\W\d_]+)*+")
+PARTS = re.compile(r"[-'.]")
+CLOSED = r"[\"'“”’»)\]]*+(?:\[\d+\])*+"
+OPENING = re.compile(
+    rf"(?:^|\n|[.!?:;…]{CLOSED}\s+|[,:]\s*(?=[\"'“„«‘]))(?:[\s\"'“”‘’„«(\[*#•>-]|\d{{1,2}}[.)]\s)*+"
 )
-CALENDAR = {*MONTHS, *"monday tuesday wednesday thursday friday saturday sunday".split()}
+# Letters that do not come apart into a plain one and its mark, and German's other spelling.
+PLAIN = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "’": "'"})
+SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "å": "aa"})
 
 
 def check_view(text: str, source: str, max_words: int) -> dict[str, Any]:
@@ -46,12 +75,17 @@ def check_view(text: str, source: str, max_words: int) -> dict[str, Any]:
     ['Oslo']
     """
     words, of = len(text.split()), len(source.split())
+    codes = {match.start(): match for match in _codes(text)}
+    known, numbers = _known_words(source), _source_numbers(source)
     return {
         "words": words,
         "length_ratio": round(words / of, 4) if of else None,
         "too_long": words > max_words,
-        "numbers": sorted(_numbers(text) - _numbers(source, spelled=True)),
-        "names": _strange_names(text, source),
+        "numbers": sorted(_view_numbers(text, codes, numbers) - numbers),
+        "names": [
+            *_strange_names(text, codes, known),
+            *_strange_codes(codes.values(), source, known, numbers),
+        ],
     }
 
 
@@ -60,59 +94,153 @@ def flagged(checks: Mapping[str, Any]) -> bool:
     return bool(checks["too_long"] or checks["numbers"] or checks["names"])
 
 
-def _numbers(text: str, *, spelled: bool = False) -> set[str]:
-    """The numbers of a text in one form; with `spelled`, those in words and months too."""
-    found = {_plain(match[0]) for match in NUMBER.finditer(text)}
-    if spelled:
-        found |= {part for number in found for part in number.split(".")}
-        found |= {_plain(digits) for digits in re.findall(r"\d+", text)}
-        words = re.findall(r"[a-z]+", text.casefold())
-        found |= {WORDS[word] for word in words if word in WORDS}
-        found |= {str(MONTHS.index(word) + 1) for word in words if word in MONTHS}
-    return found
+# --- numbers -------------------------------------------------------------------------------------
+
+
+def _source_numbers(text: str) -> set[str]:
+    """Every number that a text holds in whatever form, in one form."""
+    text = _latin_digits(text)
+    found = set(_written(text)) | {str(number) for number in _spelled(text)}
+    found |= {_plain(match[0].replace(" ", "")) for match in SPACED.finditer(text)}
+    months = [month[:3].casefold() for month in MONTHS]
+    return found | {str(months.index(m[0][:3].casefold()) + 1) for m in MONTH.finditer(text)}
+
+
+def _view_numbers(text: str, codes: Mapping[int, re.Match[str]], known: set[str]) -> set[str]:
+    """The numbers that a view states in figures; those of names and of lists are none."""
+    kept = []
+    end = 0
+    for start, match in sorted(codes.items()):
+        kept += [text[end:start], " "]
+        end = match.end()
+    plain = NUMBERING.sub(" ", _latin_digits("".join([*kept, text[end:]])))
+    joined = SPACED.sub(lambda m: " " if _plain(m[0].replace(" ", "")) in known else m[0], plain)
+    return set(_written(joined))
+
+
+def _written(text: str) -> Iterator[str]:
+    for match in NUMBER.finditer(POINT_FIRST.sub("0.", text)):
+        marks = re.findall(r"\D", match[0])
+        if len(marks) > 1 and not THOUSANDS.fullmatch(match[0]):  # a date: 03.05.2024
+            yield from map(_plain, re.findall(r"\d+", match[0]))
+        elif marks and marks[0] in "'’\u202f\u00a0" and not THOUSANDS.fullmatch(match[0]):
+            yield from map(_plain, re.findall(r"\d+", match[0]))
+        else:
+            yield _plain(match[0])
 
 
 def _plain(number: str) -> str:
-    """A number without the marks of thousands.
+    """A number without the marks of thousands and without idle zeros.
 
-    >>> _plain("1,200"), _plain("3.50"), _plain("05"), _plain("0")
-    ('1200', '3.5', '5', '0')
+    >>> [_plain(n) for n in ("1,200", "1.234.567,89", "3.50", "05", "0", "1'200")]
+    ['1200', '1234567.89', '3.5', '5', '0', '1200']
     """
-    whole = re.sub(r"[,.\u202f\u00a0](?=\d{3}(?!\d))", "", number).replace(",", ".")
-    before, point, after = whole.partition(".")
+    grouped = THOUSANDS.fullmatch(number)
+    if grouped:
+        number = number.replace(grouped[1], "")
+    before, _, after = number.replace(",", ".").partition(".")
     after = after.rstrip("0")
-    return (before.lstrip("0") or "0") + (point + after if after else "")
+    return (before.lstrip("0") or "0") + (f".{after}" if after else "")
 
 
-def _strange_names(text: str, source: str) -> list[str]:
-    """Capitalised words of a view whose letters stand nowhere in its source."""
-    known = {_folded(word) for word in WORD.findall(source)}
-    known |= {part for word in known for part in re.split(r"[-'.]", word)}
-    starts = {match.end() for match in OPENING.finditer(text)}
+def _spelled(text: str) -> Iterator[int]:
+    """The numbers that a text writes in words: two hundred and fifty."""
+    total = current = 0
+    open_ = False
+    for word in [*re.findall(r"[a-z]+|[^\sa-z-]", text.casefold()), "."]:
+        if word in SMALL:
+            if open_ and current % 100 and not (current % 10 == 0 and SMALL[word] < 10):
+                yield total + current  # "five six" is two numbers
+                total = current = 0
+            current, open_ = current + SMALL[word], True
+        elif word in LARGE:
+            current, open_ = (current or 1) * LARGE[word], True
+            if LARGE[word] >= 1000:
+                total, current = total + current, 0
+        elif open_ and word != "and":
+            yield total + current
+            total, current, open_ = 0, 0, False
+
+
+def _latin_digits(text: str) -> str:
+    if text.isascii():
+        return text
+    return "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+def _codes(text: str) -> Iterator[re.Match[str]]:
+    """Names with digits in them, such as COVID-19."""
+    for chunk in CHUNK.finditer(text):
+        match = CODE.match(text, chunk.start() + len(chunk[0]) - len(chunk[0].lstrip(AROUND)))
+        whole = chunk[0].strip(AROUND)
+        if match and match[0] == whole and re.search(r"\d", whole) and whole != whole.lower():
+            yield match
+
+
+def _strange_codes(
+    codes: Iterable[re.Match[str]], source: str, known: set[str], numbers: set[str]
+) -> list[str]:
+    chunks = {_folded(chunk.strip(AROUND)) for chunk in source.split()}
     found: dict[str, None] = {}
-    words = list(WORD.finditer(text))
-    for number, match in enumerate(words):
-        following = words[number + 1][0] if number + 1 < len(words) else ""
-        if not match[0][:1].isupper() or match[0].casefold() in CALENDAR:
-            continue
-        # "Viktor said" at the start is a word like any other; "Viktor Orban said" is a name.
-        if match.start() in starts and not match[0].isupper():
-            if match[0].casefold() in OPENERS or not following[:1].isupper():
-                continue
-        if len(match[0]) > 1 and not _stands_in(_folded(match[0]), known):
+    for match in codes:
+        parts = re.findall(r"\d+|[^\W\d_]+", _latin_digits(match[0]))
+        apart = all(
+            _plain(part) in numbers if part.isdecimal() else _stands_in(part, known)
+            for part in parts
+        )
+        if _folded(match[0]) not in chunks and not apart:
             found.setdefault(match[0])
     return list(found)
 
 
-def _stands_in(word: str, known: set[str]) -> bool:
-    """Whether a word is in the source, as it is or with its genitive or plural off."""
-    stems = {word, re.sub(r"(?:'s|s)$", "", word)}
-    return any(stem in known or f"{stem}s" in known for stem in stems) or all(
-        part in known for part in re.split(r"[-'.]", word)
+def _strange_names(text: str, codes: Mapping[int, re.Match[str]], known: set[str]) -> list[str]:
+    """Words of a view with a capital whose letters stand nowhere in its source."""
+    starts = {match.end() for match in OPENING.finditer(text)}
+    words = [match for match in WORD.finditer(text) if match.start() not in codes]
+    found: dict[str, None] = {}
+    for match, after in zip(words, [*words[1:], None], strict=False):
+        parts = [part for part in re.split(r"[-'’]", match[0]) if part[:1].isupper()]
+        if not parts or len(match[0]) < 2 or match[0].casefold() in CALENDAR:
+            continue
+        # "Viktor said" at the start is a word like any other; "Viktor Orban said" is a name.
+        opens = match.start() in starts and match[0][:1].isupper() and not match[0].isupper()
+        if opens and (match[0].casefold() in OPENERS or not _goes_on(text, match, after)):
+            continue
+        if not _stands_in(match[0], known) and not all(_stands_in(part, known) for part in parts):
+            found.setdefault(match[0])
+    return list(found)
+
+
+def _goes_on(text: str, word: re.Match[str], after: re.Match[str] | None) -> bool:
+    """Whether the next word stands right behind and has a capital too."""
+    return (
+        after is not None
+        and after[0][:1].isupper()
+        and not text[word.end() : after.start()].strip(" \u00a0")
     )
 
 
+def _known_words(source: str) -> set[str]:
+    words = {form for match in WORD.finditer(source) for form in _forms(match[0])}
+    return words | {part for word in words for part in PARTS.split(word)}
+
+
+def _stands_in(word: str, known: set[str]) -> bool:
+    """Whether a word is in the source, as it is or with its genitive or plural off."""
+    stems = {stem for form in _forms(word) for stem in (form, re.sub(r"(?:'s|s'?|')$", "", form))}
+    return any({stem, f"{stem}s", f"{stem}es"} & known for stem in stems)
+
+
+def _forms(word: str) -> set[str]:
+    """A word without case, accents and dots, in the spellings that it may have."""
+    spelled = _folded(unicodedata.normalize("NFC", word).casefold().translate(SPELLED))
+    forms = {_folded(word), spelled}
+    return forms | {form.replace(".", "") for form in forms}
+
+
 def _folded(word: str) -> str:
-    """A word without case, accents and typographic apostrophes."""
     plain = unicodedata.normalize("NFKD", word).casefold().translate(PLAIN)
     return "".join(char for char in plain if not unicodedata.combining(char))

@@ -270,7 +270,7 @@ class Queries:
     def views(self, tags: Sequence[str]) -> list[dict[str, Any]]:
         """The views that judges of experiments read, each once, with their checks."""
         query = (
-            sa.select(t.views.c.evidence_id, t.views.c.editor, t.views.c.status, t.views.c.checks)
+            sa.select(t.views)
             .distinct()
             .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
             .join(t.tags, t.tags.c.pool_id == t.pool_items.c.pool_id)
@@ -278,11 +278,11 @@ class Queries:
             .where(t.views.c.maker == t.runs.c.view_maker, t.runs.c.superseded.is_(None))
             .where(t.tags.c.tag == sa.bindparam("tag"))
         )
-        found: dict[tuple[int, str], dict[str, Any]] = {}
+        found: dict[int, dict[str, Any]] = {}
         with self._database.read() as connection:
             for tag in tags:
                 for row in connection.execute(query, {"tag": tag}).mappings():
-                    found[row["evidence_id"], row["editor"]] = dict(row)
+                    found[row["id"]] = dict(row)
         return list(found.values())
 
     def rubrics(self, tag: str) -> list[dict[str, Any]]:

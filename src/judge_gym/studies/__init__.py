@@ -12,6 +12,7 @@ from judge_gym.studies.file import (
     read_study,
     read_truth,
 )
+from judge_gym.studies.lines import at
 from judge_gym.studies.sweep import (
     Experiment,
     Sweep,
@@ -34,6 +35,7 @@ __all__ = [
     "TaskSpec",
     "TruthSpec",
     "WindowSpec",
+    "at",
     "experiments",
     "points",
     "read_knobs",

@@ -88,7 +88,7 @@ class TruthSpec(_Spec):
     index: str = "v2x_libdem"
     country: str | None = None
     """As V-Dem names it; else the window's."""
-    year: int | None = None
+    year: int | None = Field(None, ge=1)
     """Else the year in which the window starts."""
 
     def reference(self) -> dict[str, Any]:
@@ -272,16 +272,16 @@ def _check_task(study: Study, task: TaskSpec, path: Path) -> None:
             path=(*path, "evidence"),
         )
     pool = study.evidence[task.evidence]
+    known = pool.benchmark is not None or pool.judgebench is not None
+    if known and task.type != "benchmark":
+        raise DesignError(
+            f"evidence {task.evidence!r} is a benchmark; its task is of type benchmark", path=path
+        )
     if task.type != "benchmark" and pool.window is None and pool.pool is None:
         raise DesignError(
             f"a task of type {task.type} needs a window at evidence {task.evidence!r}, "
             "such as window: {country: NAME}",
             path=("evidence", task.evidence),
-        )
-    known = pool.benchmark is not None or pool.judgebench is not None
-    if known and task.type != "benchmark":
-        raise DesignError(
-            f"evidence {task.evidence!r} is a benchmark; its task is of type benchmark", path=path
         )
     if known and task.rubric is not None:
         raise DesignError(
@@ -322,15 +322,27 @@ def _check_pool(pool: PoolSpec, path: Path) -> None:
         )
     if pool.query and pool.origin != "feeds":
         raise DesignError("query belongs to feeds; gdelt and firecrawl are a query", path=path)
-    if pool.origin in SEARCHES and not (pool.addresses or pool.wanted):
+    if "limit" in pool.model_fields_set and pool.origin not in SEARCHES:
+        raise DesignError(
+            f"limit is of a search ({', '.join(SEARCHES)}); here everything is judged",
+            path=(*path, "limit"),
+        )
+    texts = pool.addresses if pool.origin == "feeds" else [pool.wanted]
+    if pool.origin in SEARCHES and not (texts and all(text.strip() for text in texts)):
         raise DesignError(f"{pool.origin} is empty", path=(*path, str(pool.origin)))
 
 
 def _check_truth(truth: TruthSpec, path: Path) -> None:
     if truth.vdem is None and not truth.source:
         raise DesignError("truth.source is not given", path=path)
-    if truth.vdem is not None and (truth.value is not None or truth.source):
-        raise DesignError("a truth is given or looked up in V-Dem's table, not both", path=path)
+    looked_up = {"index", "country", "year"} & truth.model_fields_set
+    if truth.vdem is None and looked_up:
+        raise DesignError(f"truth.{min(looked_up)} belongs to truth.vdem", path=path)
+    given = {"source", "value", "label"} & truth.model_fields_set
+    if truth.vdem is not None and given:
+        raise DesignError(
+            f"a truth is given (truth.{min(given)}) or looked up (truth.vdem), not both", path=path
+        )
 
 
 def read_knobs(

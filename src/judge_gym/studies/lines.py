@@ -23,6 +23,17 @@ def located(file: str, lines: Mapping[Path, int]) -> Iterator[None]:
         raise DesignError(f"{file}:{line}: {fault.message}", choices=fault.choices) from fault
 
 
+@contextmanager
+def at(path: Path) -> Iterator[None]:
+    """Errors that name no place are about this one."""
+    try:
+        yield
+    except DesignError as fault:
+        if fault.path:
+            raise
+        raise DesignError(fault.message, choices=fault.choices, path=path) from fault
+
+
 class _Loader(yaml.SafeLoader):
     """YAML whose values that cannot be, such as 2026-02-30, are errors with a line."""
 

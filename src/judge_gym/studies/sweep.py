@@ -9,9 +9,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from judge_gym.axes import Design
-from judge_gym.errors import DesignError, unknown
-from judge_gym.records import Benchmark, Pool, Rubric, TaskType, content_hash, digest
+from judge_gym.errors import DesignError
+from judge_gym.records import (
+    Benchmark,
+    Pool,
+    Rubric,
+    TaskType,
+    content_hash,
+    digest,
+    graded,
+)
 from judge_gym.studies.file import Study, TaskSpec
+from judge_gym.studies.lines import at
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +148,10 @@ def experiments(
         shown: knobs of the base that a tag must show, because they were set from outside.
     """
     with study.located():
-        tasks = [_task(spec, pools, rubrics, benchmarks or {}) for spec in study.tasks]
+        tasks = []
+        for number, spec in enumerate(study.tasks):
+            with at(("tasks", number)):
+                tasks.append(_task(spec, pools, rubrics, benchmarks or {}))
         return _experiments(study, tasks, shown)
 
 
@@ -203,7 +215,8 @@ def with_rubric(task: Task, rubric: Rubric | None) -> Task:
     if rubric is None:
         return task
     given = replace(rubric, concept=task.concept, country=task.country)
-    return replace(task, rubric=given, pool=_graded(task.pool, given))
+    pool = replace(task.pool, items=graded(task.pool.items, given))
+    return replace(task, rubric=given, pool=pool)
 
 
 def _refuse_unpaired(task: Task, rubric: Rubric | None) -> None:
@@ -219,25 +232,18 @@ def _refuse_unpaired(task: Task, rubric: Rubric | None) -> None:
             "can express; give a nominal rubric with the options first, second and, if you like, "
             "neither"
         )
-    if rubric.scale not in (2, 3):
+    places = {"first": 0, "second": 1}
+    labels = [stage.label.casefold() for stage in rubric.stages]
+    moved = any(
+        word in label and place != number
+        for number, label in enumerate(labels)
+        for word, place in places.items()
+    )
+    if rubric.scale not in (2, 3) or moved:
         raise DesignError(
-            f"a pair has the options first, second and, if you like, neither; this rubric has "
-            f"{rubric.scale}"
+            "a pair has the options first, second and, if you like, neither, in this order; this "
+            f"rubric has {', '.join(stage.label for stage in rubric.stages)}"
         )
-
-
-def _graded(pool: Pool, rubric: Rubric) -> Pool:
-    """The pool with the truths of its items as stage numbers of the rubric."""
-    numbers = {stage.label: number for number, stage in enumerate(rubric.stages, 1)}
-    items = []
-    for item in pool.items:
-        truth = numbers.get(item.truth, item.truth) if isinstance(item.truth, str) else item.truth
-        if truth is not None and truth not in numbers.values():
-            raise DesignError(
-                unknown("truth", item.truth, [*map(str, numbers.values()), *numbers], item.title)
-            )
-        items.append(replace(item, truth=truth))
-    return replace(pool, items=tuple(items))
 
 
 def refuse_roles(
@@ -311,6 +317,15 @@ def _refuse_unused(
                 raise DesignError(
                     "rubric.scale acts on no pair: two responses are compared, which no scale can "
                     "express; leave it out",
+                    path=(section, knob),
+                )
+            if paired and knob == "evidence.view":
+                levels = level if section == "vary" else [level]
+                if set(levels) == {"raw"}:  # which is what happens
+                    continue
+                raise DesignError(
+                    "evidence.view acts on no pair: a summary of two responses would be a third; "
+                    "they are shown as they are",
                     path=(section, knob),
                 )
             if knob not in used and level != usual[knob].default:
