@@ -300,7 +300,7 @@ def test_a_benchmark_rubric_must_fit_its_experiment(
     short = tmp_path / "short.json"
     stages = [{"label": tone, "criteria": ["a sign"]} for tone in ("Calm", "Tense")]
     short.write_text(json.dumps({"kind": "ordinal", "stages": stages}))
-    with pytest.raises(DesignError, match=r"'Harsh'.*'Calm' or 'Tense'"):
+    with pytest.raises(DesignError, match=r"3.*'Calm' or 'Tense'"):
         lab.load_benchmark_rubric("pilot", short)
     with pytest.raises(DesignError, match=r"missing\.json"):
         lab.load_benchmark_rubric("pilot", tmp_path / "missing.json")
@@ -794,7 +794,7 @@ def test_judges_that_differ_in_opposite_ways_per_variant_are_still_far_apart(
     assert "variant" not in pairs
 
 
-# --- defects -------------------------------------------------------------------------------------
+# --- odd cases -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("type", ["ecc", "control"])

@@ -154,14 +154,16 @@ class Archive(Library):
             task = self.store.runs.find_experiment(row["tag"])[0].task
             items = {item.id for item in task.pool.items}
             stages = task.rubric.stages if task.rubric else ()
-            numbers = {stage.label: number for number, stage in enumerate(stages, 1)}
+            scale = len(stages) or Design.of(row["design"]).rubric.scale
+            numbers = {str(number): number for number in range(1, scale + 1)}
+            numbers |= {stage.label: number for number, stage in enumerate(stages, 1)}
             found += [
                 {"tag": row["tag"], "evidence": label["evidence"], "rater": label["rater"]}
-                | {"stage": numbers.get(label["stage"]) or int(label["stage"])}
+                | {"stage": numbers[label["stage"]]}
                 for label in labels
                 if label["evidence"] in items
                 and label["concept"] in ("", task.concept)
-                and (label["stage"] in numbers or label["stage"].isdecimal())
+                and label["stage"] in numbers
             ]
         return pd.DataFrame(found, columns=["tag", "evidence", "rater", "stage"])
 
@@ -201,10 +203,11 @@ class Archive(Library):
 
     # --- known answers ---------------------------------------------------------------------------
 
-    def judged_pairs(self, prepared: Prepared) -> dict[str, tuple["JudgedPair", ...]]:
+    def judged_pairs(self, target: str | Path | Prepared) -> dict[str, tuple["JudgedPair", ...]]:
         """What judges decided on a benchmark's pairs, by judge; items by their published id."""
         from judge_gym.analysis.pairs import pairs_of
 
+        prepared = target if isinstance(target, Prepared) else self.prepare(target)
         tags = [made.tag for made in prepared.sweep.experiments]
         frame = self.samples(*tags)
         pools = [self.store.runs.find_experiment(tag)[0].task.pool for tag in tags]
@@ -218,10 +221,11 @@ class Archive(Library):
             for judge, part in frame.groupby("judge.model", sort=False)
         }
 
-    def known_answers(self, prepared: Prepared) -> "pd.DataFrame":
+    def known_answers(self, target: str | Path | Prepared) -> "pd.DataFrame":
         """The share of verdicts on the right stage, by judge, with how many carry none."""
         from judge_gym.analysis.endpoints import JUDGE, accuracy, status_rates
 
+        prepared = target if isinstance(target, Prepared) else self.prepare(target)
         frame = self.samples(*(made.tag for made in prepared.sweep.experiments))
         rates = status_rates(frame, [JUDGE])[[JUDGE, "n", "scored"]]
         return rates.merge(accuracy(frame, [JUDGE]), on=JUDGE, how="left")

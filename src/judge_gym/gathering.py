@@ -5,7 +5,7 @@ from pathlib import Path
 
 from judge_gym.errors import SourceError
 from judge_gym.records import Evidence, Window, bare_endpoint, content_hash
-from judge_gym.sources import Collected, FileSource, Source, Watch
+from judge_gym.sources import Collected, FileSource, Keep, Source, Watch
 from judge_gym.store import Store
 from judge_gym.studies import SEARCHES, PoolSpec
 
@@ -23,11 +23,14 @@ class Gathered:
 
     def refuse_fault(self) -> None:
         """Raise why the search ended early; what came before is kept."""
-        if self.found.fault:
-            raise SourceError(
-                f"{self.found.fault}; {self.held} items are kept in window {self.window_id}, "
-                "the same command goes on"
-            )
+        if not self.found.fault:
+            return
+        id = self.window_id
+        ways = (
+            f"; {self.held} items are kept in window {id}: the same command goes on; or freeze "
+            f"them with 'judge-gym pool freeze NAME --window {id}', and pool: NAME in the study"
+        )
+        raise SourceError(self.found.fault + (ways if self.held else ""))
 
 
 def window_of(spec: PoolSpec) -> Window | None:
@@ -72,14 +75,20 @@ def gather(
         allow_private: fetch from addresses of the user's own network, too.
         watch: told about progress.
     """
-    window = store.evidence.find_window(window_id) if window_id else window_of(spec)
+    window = window_of(spec) if window_id is None else store.evidence.find_window(window_id)
     assert window is not None, "checked with the specification"
-    id = window_id or store.evidence.window_id(window)
+    id = store.evidence.window_id(window) if window_id is None else window_id
     known = store.evidence.window_items(id, dropped=True) if id else ()
-    source = _source(spec, folder, known, allow_private, watch)
+    kept = 0
+
+    def keep(item: Evidence) -> None:  # at once: a search that is killed loses nothing
+        nonlocal kept
+        kept += store.evidence.add_to_window(store.evidence.save_window(window), [item])
+
+    source = _source(spec, folder, known, allow_private, watch, keep)
     found = source.search(window, spec.wanted, spec.limit if spec.origin in SEARCHES else 0)
-    id = id or store.evidence.save_window(window)
-    added = store.evidence.add_to_window(id, found.items)
+    id = store.evidence.save_window(window)
+    added = kept + store.evidence.add_to_window(id, found.items)
     fault = found.fault or ("interrupted" if found.interrupted else "")
     name = str(spec.origin)
     store.evidence.record_collection(id, name, added, found.dropped, fault)
@@ -95,7 +104,12 @@ def collected(store: Store, window: Window) -> int | None:
 
 
 def _source(
-    spec: PoolSpec, folder: Path, known: tuple[Evidence, ...], allow_private: bool, watch: Watch
+    spec: PoolSpec,
+    folder: Path,
+    known: tuple[Evidence, ...],
+    allow_private: bool,
+    watch: Watch,
+    keep: Keep,
 ) -> Source:
     if spec.origin not in SEARCHES:
         files = [spec.files] if isinstance(spec.files, str) else spec.files or []
@@ -108,8 +122,8 @@ def _source(
     fetcher = Fetcher(allow_private=allow_private)
     match spec.origin:
         case "feeds":
-            return FeedSource(spec.addresses, fetcher, known=known, watch=watch)
+            return FeedSource(spec.addresses, fetcher, known=known, watch=watch, keep=keep)
         case "gdelt":
-            return GdeltSource(fetcher, known=known, watch=watch)
+            return GdeltSource(fetcher, known=known, watch=watch, keep=keep)
         case _:
-            return FirecrawlSource(fetcher, known=known, watch=watch)
+            return FirecrawlSource(fetcher, known=known, watch=watch, keep=keep)

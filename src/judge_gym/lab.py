@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING, Any, get_args
 import yaml
 
 from judge_gym.archive import Archive
+from judge_gym.axes import Design
 from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Plan, Result, Tally, Workflow, makers
 from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.preparing import (
     STUDY_SUFFIXES,
     Prepared,
     prepare_study,
+    read_file,
     wanted_of,
 )
 from judge_gym.records import Pool, TaskType
-from judge_gym.sources import load_rubric
+from judge_gym.sources import load_benchmark, load_rubric
 from judge_gym.store import Run, Store
 from judge_gym.studies import (
+    SEARCHES,
     Experiment,
     Task,
     read_knobs,
@@ -144,9 +147,20 @@ class Lab(Archive):
             execution = self.engine.execute(runs, workflows, budget=prepared.budget, watch=watch)
         return execution.result(prepared.study, [*prepared.warnings, *notes])
 
+    def refuse_uncallable(self, path: Path) -> None:
+        """Refuse a study whose models cannot be called, before a search is made for it."""
+        study = read_file(path, self.models)
+        searched = {name for name, spec in study.evidence.items() if spec.origin in SEARCHES}
+        if not any(task.evidence in searched for task in study.tasks):
+            return
+        for judge in study.judges:
+            design = Design.of({**study.design, "judge.model": judge})
+            self.engine.refuse_uncallable(design, study.rivals(design), WORKFLOWS)
+
     def _collect_missing(self, path: Path, allow_private: bool) -> None:
         """Search for the evidence of a study that was never collected; once, so that it stays."""
         if path.suffix in STUDY_SUFFIXES:
+            self.refuse_uncallable(path)
             made = self.collect_study(path, allow_private=allow_private)
             for gathered in made.values():
                 gathered.refuse_fault()
@@ -188,6 +202,8 @@ class Lab(Archive):
             raise DesignError(unknown("task type", task_type, get_args(TaskType)))
         truth = read_truth(ground_truth) if ground_truth else None
         task = Task(task_type, concept, f"window-{window_id}", pool, truth=truth)
+        if task_type != "benchmark":
+            with_rubric(task, None)  # pairs need one
         chosen = {**knobs, "judge.model": self.models.resolve(model_id)}
         if task_type == "benchmark":  # its rubric is loaded next
             chosen["rubric.author"] = "provided"
@@ -206,9 +222,13 @@ class Lab(Archive):
         experiment, study = self.store.runs.find_experiment(experiment_tag)
         if experiment.task.type != "benchmark":
             raise DesignError(f"{experiment_tag} is no benchmark: its judge writes the rubric")
-        rubric = load_rubric(Path(rubric_path), experiment.task.concept, experiment.task.country)
+        path = Path(rubric_path)
+        rubric = load_rubric(path, experiment.task.concept, experiment.task.country)
         task = with_rubric(experiment.task, rubric)
+        if (path.parent / "benchmark.toml").exists():  # it says how to ask
+            task = replace(task, defaults=load_benchmark(path.parent).design)
         design, _ = settle(task, experiment.design.chosen())
+        refuse_roles([design.judge.model], task, design)
         saved = self._save(study, replace(experiment, task=task, design=design))
         if experiment.task.rubric is None and saved.digest != experiment.digest:
             # The experiment without a rubric was never run; its name now means this one.
@@ -254,7 +274,7 @@ class Lab(Archive):
         }
         text = yaml.safe_dump(study, sort_keys=False)
         given = overrides or {}
-        checked = read_study(text, str(path), resolve=self.models.resolve, overrides=given)
+        checked = read_study(text, "", resolve=self.models.resolve, overrides=given)
         return prepare_study(checked, text, Path(), self.models, self.store, given)
 
     # --- housekeeping ----------------------------------------------------------------------------

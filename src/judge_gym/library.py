@@ -13,7 +13,7 @@ from judge_gym.preparing import read_file
 from judge_gym.records import Evidence, Pool, Window
 from judge_gym.sources import Watch, judgebench, load_benchmark, load_files, read_labels
 from judge_gym.store import Store
-from judge_gym.studies import SEARCHES, PoolSpec
+from judge_gym.studies import SEARCHES, PoolSpec, check_pool
 
 
 class Library:
@@ -28,10 +28,14 @@ class Library:
     def create_window(self, start_date: str, end_date: str, country: str) -> int:
         """A window for evidence."""
         try:
-            window = Window(country, date.fromisoformat(start_date), date.fromisoformat(end_date))
+            start, end = date.fromisoformat(start_date), date.fromisoformat(end_date)
         except ValueError as fault:
             raise DesignError(f"a date is YYYY-MM-DD: {fault}") from fault
-        return self.store.evidence.save_window(window)
+        if start > end:
+            raise DesignError(f"a window ends after it starts, not {start} to {end}")
+        if not country.strip():
+            raise DesignError("a window has a country")
+        return self.store.evidence.save_window(Window(country, start, end))
 
     def collect(
         self,
@@ -51,6 +55,8 @@ class Library:
             allow_private: fetch from addresses of the user's own network, too.
             watch: told how many articles are done, and of how many.
         """
+        if window_id is None:
+            check_pool(spec, ())
         return gather(
             self.store,
             spec,
@@ -111,7 +117,15 @@ class Library:
                 {name: entry[name] for name in ("at", "source", "added", "dropped", "fault")}
                 for entry in made
             ]
-        return rows
+        # A search that failed from the start is on record, and no window to look at.
+        empty = [
+            row["window"]
+            for row in rows
+            if row["collections"]
+            and not row["items"] + row["dropped"]
+            and all(made["fault"] for made in row["collections"])
+        ]
+        return [row for row in rows if row["window"] not in empty]
 
     def list_evidence(self, window_id: int) -> list[dict[str, Any]]:
         """The items of a window."""
@@ -157,6 +171,8 @@ class Library:
         folder: Path = Path(),
     ) -> Pool:
         """Freeze what a window holds now, or what files hold, under a name that stays."""
+        if not name.strip():
+            raise DesignError("a pool needs a name")
         if (window_id is None) == (not files):
             raise DesignError("a pool is frozen from one window or from files")
         if window_id is not None:
@@ -166,6 +182,12 @@ class Library:
             pool = Pool(load_files(list(files), folder).items)
         if not pool.items:
             raise ConflictError(f"the window {window_id} holds nothing to freeze")
+        if any(row["name"] == name for row in self.list_pools()):
+            frozen = self.store.evidence.find_named_pool(name)
+            if _contents(frozen) != _contents(pool):
+                raise ConflictError(
+                    f"the pool {name!r} is frozen with other evidence; choose another name"
+                )
         saved = self.store.evidence.save_pool(pool)
         self.store.evidence.name_pool(name, saved)
         return saved
@@ -173,6 +195,10 @@ class Library:
     def list_pools(self) -> list[dict[str, Any]]:
         """The frozen pools."""
         return self.store.evidence.list_pools()
+
+    def list_pool(self, name: str) -> list[dict[str, Any]]:
+        """The items of a frozen pool, in its order."""
+        return [_described(item) for item in self.store.evidence.find_named_pool(name).items]
 
     def diff_pools(self, before: str, after: str) -> dict[str, Any]:
         """What one frozen pool has and the other has not."""
@@ -206,9 +232,17 @@ class Library:
             replace: take a stage that differs from what the rater said before.
         """
         items, stages = self._labelled(target)
-        found = {label.item: _identified(label.item, items, path) for label in read_labels(path)}
+        labels = read_labels(path)
+        found = {label.item: _identified(label.item, items, path) for label in labels}
+        said: dict[tuple[int, str], str] = {}
         rows = []
-        for label in read_labels(path):
+        for label in labels:
+            key = (found[label.item], label.rater)
+            if said.setdefault(key, label.stage) != label.stage:
+                raise DesignError(
+                    f"{path}: {label.rater} gives evidence {key[0]}, by two names, the stages "
+                    f"{said[key]!r} and {label.stage!r}"
+                )
             if stages and label.stage not in stages:
                 raise DesignError(
                     f"{path}: {label.rater} gives {label.item!r} the stage {label.stage!r}; "
@@ -243,6 +277,10 @@ class Library:
     def list_labels(self) -> list[dict[str, Any]]:
         """People's stages."""
         return self.store.evidence.labels()
+
+
+def _contents(pool: Pool) -> tuple[Any, ...]:
+    return pool.hash, pool.window, [item.truth for item in pool.items]
 
 
 def _described(item: Evidence) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from judge_gym.axes import expand
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.gathering import collected, discreet, window_of
 from judge_gym.models import Registry
-from judge_gym.records import Benchmark, Pool, Window
+from judge_gym.records import Benchmark, Evidence, Pool, Window
 from judge_gym.sources import judgebench, load_benchmark, load_files, load_rubric, vdem_truth
 from judge_gym.store import Store, Targets
 from judge_gym.studies import (
@@ -88,6 +88,9 @@ def prepare_study(
     for number, task in enumerate(study.tasks):
         with study.located(), at(("tasks", number, "truth")):
             tasks.append(_with_truth(task, pools[task.evidence], folder))
+        truth = tasks[-1].truth
+        if truth is not None and task.truth is not None and task.truth.vdem is not None:
+            warnings.append(f"{task.concept}: {truth.source} is {truth.value} ({truth.direction})")
     study = study.model_copy(update={"tasks": tasks})
     shown = [knob for name, value in overrides.items() for knob in expand(name, value)]
     sweep = experiments(study, pools, rubrics, benchmarks=benchmarks, shown=shown)
@@ -170,6 +173,7 @@ def _pool(name: str, study: Study, folder: Path, store: Store, warnings: list[st
             raise DesignError(f"evidence {name!r}: nothing is left of it: {', '.join(left_out)}")
         if left_out:
             warnings.append(f"evidence {name!r}: left out {', '.join(left_out)}")
+        found = replace(found, items=_without_dropped(found.items, window, store, name, warnings))
         shown = found.notes[:NOTED]
         warnings += [f"evidence {name!r}: {note}" for note in shown]
         if len(found.notes) > NOTED:
@@ -181,14 +185,34 @@ def _pool(name: str, study: Study, folder: Path, store: Store, warnings: list[st
     items = store.evidence.window_items(id) if id else ()
     if not items:
         what = "was found" if id else "has been collected yet"
-        how = (
-            study.file if searched else f"FILES --country {window.country!r} --start ... --end ..."
-        )
+        how = f"{study.file} --again" if id else study.file
+        if not searched:
+            how = f"FILES --country {window.country!r} --start ... --end ..."
         raise ConflictError(
             f"evidence {name!r}: nothing {what} for {_words(window)}; collect it with: "
             f"judge-gym evidence add {how}"
         )
     return Pool(items, window)
+
+
+def _without_dropped(
+    items: tuple[Evidence, ...],
+    window: Window | None,
+    store: Store,
+    name: str,
+    warnings: list[str],
+) -> tuple[Evidence, ...]:
+    """Items of files without what a user took out of their window by hand."""
+    id = store.evidence.window_id(window) if window else None
+    if id is None:
+        return items
+    held = {item.hash for item in store.evidence.window_items(id)}
+    dropped = {item.hash for item in store.evidence.window_items(id, dropped=True)} - held
+    kept = tuple(item for item in items if item.hash not in dropped)
+    if len(kept) < len(items):
+        count = len(items) - len(kept)
+        warnings.append(f"evidence {name!r}: {count} were dropped from window {id} by hand")
+    return kept
 
 
 def _words(window: Window) -> str:

@@ -428,7 +428,7 @@ def refuse(call: Call, words: str, says: list[str], change: Change, folder: Path
     return said
 
 
-# --- defects -------------------------------------------------------------------------------------
+# --- odd cases -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", ["unknown-judge", "twice", "run-unknown-judge"])

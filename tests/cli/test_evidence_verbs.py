@@ -512,7 +512,7 @@ def test_a_name_taken_by_another_pool_still_means_the_first(
     assert answered(["pool", "list", "--json"], capsys).json == before
 
 
-# --- defects -------------------------------------------------------------------------------------
+# --- odd cases -----------------------------------------------------------------------------------
 
 STUDY = """\
 study: small

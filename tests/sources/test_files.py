@@ -259,7 +259,9 @@ def test_an_address_stands_once_too(tmp_path: Path) -> None:
         ("e.jsonl", " \n\n", "e.jsonl holds no evidence", ()),
         ("e.txt", " \n", "e.txt holds no evidence", ()),
         ("e.md", "---\ntitle: x\n---\n  \n", "e.md: the text is empty", ()),
-        ("e.md", "---\nheadline: x\n---\nText", "e.md: unknown field 'headline'", FIELDS),
+        ("e.md", "---\ntitel: x\n---\nText", "e.md: unknown field 'titel'; did you mean", ("title",)),
+        ("e.csv", "text,truht\na,1\n", "e.csv:1: unknown field 'truht'; did you mean", ("truth",)),
+        ("e.jsonl", '{"text": "q", "responses": ["a", "a"]}', "two responses are the same", ()),
         ("e.md", "---\ntitle: [x\n---\nText", "e.md: broken front matter", ()),
         ("e.md", "---\njust words\n---\nText", "e.md: front matter is a mapping", ()),
         ("e.pdf", "%PDF", "unknown kind of file 'e.pdf'", KINDS),
@@ -286,6 +288,28 @@ def test_a_fault_is_told_with_its_place(
     assert says in refusal.value.message
     assert refusal.value.choices == choices
     assert all(choice in refusal.value.message for choice in choices)
+
+
+def test_all_faulty_files_are_told_at_once(tmp_path: Path) -> None:
+    write(tmp_path, a_txt="", b_jsonl="{", c_md="Fine.", d_csv="title\nx\n")
+    with pytest.raises(DesignError, match="3 files cannot be taken") as refusal:
+        load_files(["*.*"], tmp_path)
+    assert all(name in refusal.value.message for name in ("a.txt", "b.jsonl:1", "d.csv:1"))
+
+
+def test_other_fields_of_front_matter_are_metadata(tmp_path: Path) -> None:
+    write(tmp_path, a_md="---\ntitle: T\ntags: [x, y]\nauthor: Ann\n---\nText.")
+    [item] = load_files("a.md", tmp_path).items
+    assert (item.title, item.text) == ("T", "Text.")
+    assert item.metadata["author"] == "Ann" and "x" in item.metadata["tags"]
+
+
+def test_the_columns_of_a_spreadsheet_may_be_written_large_and_its_last_row_blank(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, e_csv="Title;Text;Date\nA;First one.;05.01.2026\n;;\n")
+    [item] = load_files("e.csv", tmp_path).items
+    assert (item.title, item.text, item.date) == ("A", "First one.", "2026-01-05")
 
 
 def test_one_empty_file_among_many_is_a_fault(tmp_path: Path) -> None:

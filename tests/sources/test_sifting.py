@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window
 from judge_gym.sources.collecting import Collected
-from judge_gym.sources.sifting import Query, canonical_url, read_date, sift
+from judge_gym.sources.sifting import Query, Sieve, canonical_url, read_date, sift
 from web import story
 
 JANUARY = Window("", date(2026, 1, 1), date(2026, 1, 31))
@@ -219,7 +219,36 @@ def test_without_a_date_a_search_drops_and_a_file_is_kept_with_a_note(when: str)
         sift(items, JANUARY, searched=False),
         sift(items, JANUARY, searched=True, dated=True),
     ):
-        assert (found.dropped, found.notes) == ({}, ("'a' has no date",))
+        odd = f"the date {when!r}, which is not understood: write YYYY-MM-DD"
+        assert (found.dropped, found.notes) == ({}, (f"'a' has {odd if when else 'no date'}",))
+
+
+@pytest.mark.parametrize(
+    ("when", "inside"),
+    [("2026", True), ("2026-01", True), ("2025", False), ("2025-12", False), ("2026-02", False)],
+)
+def test_a_year_or_a_month_belongs_to_the_window_if_a_day_of_it_does(
+    when: str, inside: bool
+) -> None:
+    found = sift([text("a", date=when)], JANUARY, searched=False)
+    assert (found.dropped, found.notes) == ({} if inside else {"outside the dates": 1}, ())
+
+
+def test_what_is_kept_is_given_away_at_once() -> None:
+    given: list[Evidence] = []
+    sieve = Sieve(JANUARY, searched=False, keep=given.append)
+    for title in ("a", "b"):
+        sieve.admit(text(title, date="2026-01-05"))
+        assert given[-1].title == title
+    sieve.admit(text("c", date="2027-01-05"))
+    assert [item.title for item in given] == ["a", "b"]
+
+
+def test_another_text_under_a_known_address_is_told_as_such() -> None:
+    known = [text("a", url="https://x.example/1", date="2026-01-05")]
+    later = text("b", url="https://x.example/1", date="2026-01-05")
+    found = sift([later], JANUARY, searched=False, known=known)
+    assert found.dropped == {"same address, another text": 1}
 
 
 def test_without_dates_in_the_window_none_are_asked_for() -> None:

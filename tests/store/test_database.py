@@ -493,7 +493,7 @@ def test_a_read_only_folder_is_refused_and_says_which(tmp_path: Path, existing: 
     assert list(folder.iterdir()) == before
 
 
-# --- defects -------------------------------------------------------------------------------------
+# --- odd cases -----------------------------------------------------------------------------------
 
 
 def test_old_windows_keep_the_order_of_their_newest_pool(tmp_path: Path) -> None:

@@ -117,6 +117,8 @@ def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     A subset counts with the share that it gives the right stage; items without truth are left out.
     """
     known = stage_weights(once_per_call(frame[frame["truth"].notna()], by))
+    if known.empty:
+        return pd.DataFrame(columns=[*by, "mean", "low", "high", "items"])
     right = known["weight"] * (known["stage"] == known["truth"].astype(float))
     cells = (
         known.assign(right=right)
@@ -128,9 +130,11 @@ def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def _t_interval(values: pd.Series) -> pd.Series:
-    """Mean, 95 % interval and number of items; the interval is null below two items."""
-    interval = student_interval(values.to_numpy()) if len(values) > 1 else None
-    return _row(values, interval)
+    """Mean, 95 % interval within the scale, and items; the interval is null below two items."""
+    if len(values) < 2:
+        return _row(values, None)
+    low, high = student_interval(values.to_numpy())
+    return _row(values, (max(0.0, low), min(1.0, high)))
 
 
 def _share(values: pd.Series) -> pd.Series:

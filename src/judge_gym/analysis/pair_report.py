@@ -35,6 +35,8 @@ def build_pair_report(
     best = max(scores, key=lambda name: scores[name].accuracy)
     shares = frame.assign(**{name: frame[name] / 100 for name in ("accuracy", "low", "high")})
     told = f"{best} is right most often: {scores[best].accuracy:.1%} of {scores[best].n} pairs"
+    if [score.accuracy for score in scores.values()].count(scores[best].accuracy) > 1:
+        told = f"How often each is right; the best, {scores[best].accuracy:.1%} of the pairs"
     simulated = [name for name in scores if name.startswith("sim:")]
     every = len(simulated) == len(scores)
     partly = PARTLY_SIMULATED.format(models=", ".join(simulated))

@@ -5,7 +5,7 @@ of the responses, whichever was shown first; None where there is none to read.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal
@@ -61,6 +61,11 @@ class JudgedPair:
                 f"pair {self.item!r} has the truth {self.truth} and the decisions "
                 f"{self.decisions}; they are 1 (first better), 2 (second better) or 3 (tie)"
             )
+
+    def within(self, orders: tuple[Order, ...]) -> "JudgedPair":
+        """What was decided in these orders alone."""
+        kept = [(o, d) for o, d in zip(self.orders, self.decisions, strict=True) if o in orders]
+        return replace(self, orders=orders, decisions=tuple(decision for _, decision in kept))
 
     @property
     def correct(self) -> bool:
@@ -209,7 +214,7 @@ class JudgeContrast:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Judges on the pairs that all of them judged."""
+    """Judges on the pairs, and in the orders, that all of them judged."""
 
     shared: int
     left_out: int
@@ -243,11 +248,20 @@ def compare(judges: Mapping[str, Sequence[JudgedPair]]) -> Comparison:
     for item in shared:
         if len(truths := {found[item].truth for found in items.values()}) > 1:
             raise DesignError(f"the judges' files give pair {item!r} the truths {sorted(truths)}")
-    pairs = {name: [found[item] for item in shared] for name, found in items.items()}
+    pairs: dict[str, list[JudgedPair]] = {name: [] for name in items}
+    for item in shared:  # a judgment more would be an advantage, so only orders that all have
+        judged = [found[item] for found in items.values()]
+        orders = [order for order in ORDERS if all(order in pair.orders for pair in judged)]
+        for name, pair in zip(items, judged, strict=True):
+            if orders:
+                pairs[name].append(pair.within(tuple(orders)))
+    compared = len(next(iter(pairs.values())))
+    if not compared:
+        raise DesignError(f"the judges {', '.join(items)} share no order of any pair")
     decisions = {name: _decisions(found) for name, found in pairs.items()}
     return Comparison(
-        shared=len(shared),
-        left_out=len(set().union(*items.values())) - len(shared),
+        shared=compared,
+        left_out=len(set().union(*items.values())) - compared,
         scores={name: score_pairs(found) for name, found in pairs.items()},
         contrasts=tuple(_contrast(*two, pairs, decisions) for two in combinations(pairs, 2)),
         alpha=_alpha(np.array(list(decisions.values()))),

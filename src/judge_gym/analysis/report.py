@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from judge_gym.analysis import figures
@@ -121,7 +120,7 @@ def build_report(
             "Known answers",
             "Share of scored verdicts on the right stage; 95 % interval over items, Wilson's where "
             "each is simply right or wrong, else t.",
-            accuracy(own[~own["pair"]], CELL) if _graded(own[~own["pair"]]) else pd.DataFrame(),
+            _known_answers(own[~own["pair"]]),
         ),
         Table(
             "Pairs with a known better response",
@@ -167,12 +166,23 @@ def build_report(
     )
 
 
+def _known_answers(own: pd.DataFrame) -> pd.DataFrame:
+    """Agreement with known answers; a judge without a scored verdict has its row too."""
+    known = own[own["truth"].notna()]
+    if known.empty:
+        return pd.DataFrame()
+    rates = status_rates(known, CELL)[[*CELL, "n", "scored"]]
+    return rates.merge(accuracy(known, CELL), on=CELL, how="left")
+
+
 def _with_people(own: pd.DataFrame, people: pd.DataFrame | None) -> pd.DataFrame:
     """How often a judge gives the stage that most raters give."""
     if people is None or people.empty:
         return pd.DataFrame()
-    modes = people.groupby(["tag", "evidence"])["stage"].agg(pd.Series.mode)
-    agreed = modes[modes.map(np.ndim) == 0].rename("consensus").reset_index()
+    votes = people.groupby(["tag", "evidence", "stage"]).size().rename("votes").reset_index()
+    most = votes.groupby(["tag", "evidence"])["votes"].transform("max")
+    top = votes[votes["votes"] == most].drop_duplicates(["tag", "evidence"], keep=False)
+    agreed = top.rename(columns={"stage": "consensus"})[["tag", "evidence", "consensus"]]
     judged = own.merge(agreed, on=["tag", "evidence"])
     judged = judged.assign(truth=judged["consensus"])
     if not _graded(judged):
@@ -230,6 +240,8 @@ def _charts(
     if not pairs.empty:
         best: Any = pairs.sort_values("accuracy").iloc[-1]
         told = f"{best[JUDGE]} is right most often: {best['accuracy']:.1%} of {best['n']} pairs"
+        if (pairs["accuracy"] == best["accuracy"]).sum() > 1:
+            told = f"How often each is right; the best, {best['accuracy']:.1%} of {best['n']} pairs"
         charts.append(
             (
                 "Pairs with a known better response",

@@ -12,6 +12,7 @@ import yaml
 from typer.core import TyperGroup
 
 from judge_gym.errors import BudgetError, DesignError
+from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
     from judge_gym.engine import Result
@@ -123,15 +124,23 @@ def collect_missing(lab: "Lab", study: Path, allow_private: bool, *, quiet: bool
     """Search for the evidence that a study asks for and that was never collected."""
     from judge_gym.cli import INTERRUPTED, display
 
+    lab.refuse_uncallable(study)
     with display.counting("articles", quiet=quiet) as watch:
         made = lab.collect_study(study, allow_private=allow_private, watch=watch)
     for name, one in made.items():
         if not quiet:
             typer.echo(f"{name}: {gathered_words(one)}", err=True)
+            notes(*some(one.found.notes))
         one.refuse_fault()
         if one.found.interrupted:
             typer.echo(f"interrupted; go on with: {same_command()}", err=True)
             raise typer.Exit(INTERRUPTED)
+
+
+def some(notes: Sequence[str], most: int = 10) -> list[str]:
+    """The first of many notes."""
+    more = len(notes) - most
+    return [*notes[:most], *([f"and {more} more"] if more > 0 else [])]
 
 
 def gathered_words(made: "Gathered") -> str:
@@ -195,8 +204,10 @@ def end(result: "Result", again: str, *, quiet: bool, ok: Collection[str] = FINI
 
 
 def same_command() -> str:
-    """The words of this call, to go on with."""
-    return shlex.join(["judge-gym", *sys.argv[1:]])
+    """The words of this call, to go on with; what may be secret in an address is left out."""
+    words = [bare_endpoint(word) if "://" in word else word for word in sys.argv[1:]]
+    hidden = " (with the whole address)" if words != sys.argv[1:] else ""
+    return shlex.join(["judge-gym", *words]) + hidden
 
 
 def print_report(report: Any) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from judge_gym.axes import Design
 from judge_gym.cli.app import (
     AsJson,
     NoSet,
@@ -32,7 +33,8 @@ app.add_typer(benchmark_app, name="benchmark")
 Judges = Annotated[
     list[str] | None, typer.Option("--judge", help="A model to run as a judge; repeat it.")
 ]
-SHARES = ("accuracy", "both_correct", "inconsistent", "position_bias")
+LISTED = 20
+"""So many disagreements are printed."""
 
 
 @benchmark_app.command("judgebench")
@@ -51,7 +53,7 @@ def judgebench(
 ) -> None:
     """Score judges on JudgeBench's pairs, run now or recorded; several are compared."""
     from judge_gym.analysis.pair_report import build_pair_report
-    from judge_gym.analysis.pairs import compare, score_pairs
+    from judge_gym.analysis.pairs import score_pairs
     from judge_gym.cli import display
     from judge_gym.sources.judgebench import read_judged
 
@@ -59,18 +61,14 @@ def judgebench(
         raise DesignError("name a judge with --judge MODEL, or recorded judgments with --judged")
     if judge and pairs is None:
         raise DesignError("--judge needs the pairs: judge-gym benchmark judgebench PAIRS.jsonl")
-    recorded = [read_judged(path) for path in judged or []]
-    names = [one.judge for one in recorded]
-    found: dict[str, Sequence[JudgedPair]] = {
-        one.judge if names.count(one.judge) == 1 else f"{one.judge} ({path})": one.pairs
-        for one, path in zip(recorded, judged or [], strict=True)
-    }
+    recorded = _named([(path, read_judged(path)) for path in judged or []])
+    found: dict[str, Sequence[JudgedPair]] = {n: one.pairs for n, one in recorded.items()}
     result = None
     if judge and pairs is not None:
-        result, run_now = _run(pairs, judge, set, quiet=json)
+        result, run_now = _run(pairs, judge, set, found, quiet=json)
         found |= run_now
     scores = {name: score_pairs(judged_pairs) for name, judged_pairs in found.items()}
-    comparison = compare(found) if len(found) > 1 else None
+    comparison = _compared(found)
     if out is not None:
         page = build_pair_report("JudgeBench", scores, comparison).html()
         out.write_text(page, encoding="utf-8")
@@ -79,19 +77,49 @@ def judgebench(
     else:
         for name, score in scores.items():
             _show_score(name, score)
-        for one in recorded:
-            _show_reading(one)
+        for name, one in recorded.items():
+            _show_reading(name, one)
         if comparison is not None:
             _show_comparison(comparison)
     if result is not None:
         end(result, same_command(), quiet=json)
 
 
+def _compared(found: "Mapping[str, Sequence[JudgedPair]]") -> "Comparison | None":
+    """How judges compare; those that share no pair have their scores, and no comparison."""
+    from judge_gym.analysis.pairs import compare
+
+    if len(found) < 2:
+        return None
+    if not set.intersection(*({pair.item for pair in pairs} for pairs in found.values())):
+        notes(f"{' and '.join(found)} share no pair, so they are not compared")
+        return None
+    return compare(found)
+
+
+def _named(recorded: "Sequence[tuple[Path, Judgments]]") -> "dict[str, Judgments]":
+    """Recorded judgments by judge; those of one judge are told apart by their files."""
+    names = [one.judge for _, one in recorded]
+    return {
+        one.judge if names.count(one.judge) == 1 else f"{one.judge} ({path})": one
+        for path, one in recorded
+    }
+
+
 def _run(
-    path: Path, judges: Sequence[str], set: Sequence[str], *, quiet: bool
+    path: Path,
+    judges: Sequence[str],
+    set: Sequence[str],
+    recorded: "Mapping[str, Sequence[JudgedPair]]",
+    *,
+    quiet: bool,
 ) -> "tuple[Result, dict[str, Sequence[JudgedPair]]]":
     with open_lab() as lab:
         prepared = lab.prepare_benchmark(path, judges, overrides=overrides(set))
+        here = {item.metadata.get("id") for item in prepared.sweep.experiments[0].task.pool.items}
+        for name, pairs in recorded.items():
+            if here.isdisjoint(pair.item for pair in pairs):
+                raise DesignError(f"{path} and {name} share no pair; nothing was asked")
         result = carry_out(lambda watch: lab.run(prepared, watch=watch), quiet=quiet)
         if not quiet:
             show_result(result, False)
@@ -103,12 +131,12 @@ def _run(
 def _json(
     scores: "Mapping[str, PairScores]",
     comparison: "Comparison | None",
-    recorded: "Sequence[Judgments]",
+    recorded: "Mapping[str, Judgments]",
     result: "Result | None",
 ) -> dict[str, Any]:
     """One judge's score as it is; of several, each by name, and how they compare."""
     reading = {
-        one.judge: {
+        name: {
             "read": one.read,
             "unread": one.unread,
             "disagreements": [
@@ -116,16 +144,17 @@ def _json(
                 for d in one.disagreements
             ],
         }
-        for one in recorded
+        for name, one in recorded.items()
     }
     extra = {"reading": reading} if reading else {}
     if result is not None:
         extra["run"] = result.to_json()
-    if comparison is None:
+    if len(scores) == 1:
         [(name, score)] = scores.items()
         return {"judge": name, **score.to_json(), **extra}
     judges = {name: score.to_json() for name, score in scores.items()}
-    return {"judges": judges, "comparison": comparison.to_json(), **extra}
+    told = comparison.to_json() if comparison else None
+    return {"judges": judges, "comparison": told, **extra}
 
 
 def _show_score(name: str, score: "PairScores") -> None:
@@ -154,21 +183,26 @@ def _show_score(name: str, score: "PairScores") -> None:
     )
 
 
-def _show_reading(one: "Judgments") -> None:
+def _show_reading(name: str, one: "Judgments") -> None:
     from judge_gym.cli import display
 
-    total = one.read + one.unread
-    agree = one.read - len(one.disagreements)
+    total, otherwise = one.read + one.unread, len(one.disagreements)
+    if not one.read:
+        notes(
+            f"{name}: none of {total} recorded answers carries a text with a verdict to read again"
+        )
+        return
     notes(
-        f"{one.judge}: of {total} recorded answers {one.read} hold a verdict that we can read, "
-        f"{agree} of them as recorded"
+        f"{name}: {one.read} of {total} recorded answers carry a verdict in their text; we read "
+        f"{one.read - otherwise} as recorded, {otherwise} otherwise"
     )
     display.table(
-        "read otherwise than recorded",
+        "read otherwise than recorded (–: two verdicts stand together, so none)",
         [
             {"pair": d.pair, "order": d.order, "recorded": d.recorded, "read": d.read}
-            for d in one.disagreements
+            for d in one.disagreements[:LISTED]
         ],
+        note=f"and {otherwise - LISTED} more; --json lists all" if otherwise > LISTED else "",
     )
 
 
@@ -212,27 +246,38 @@ def check(
     """Check a benchmark of one's own, and say what it holds."""
     from judge_gym.cli import display
 
+    _refuse_no_folder(folder)
     with open_lab() as lab:
         prepared = lab.prepare_benchmark(folder, ["sim:balanced"])
     [experiment] = prepared.sweep.experiments
     task = experiment.task
     assert task.rubric is not None
     answers = [item.truth for item in task.pool.items]
-    told = {
+    truths = {
+        stage.label: answers.count(number) for number, stage in enumerate(task.rubric.stages, 1)
+    }
+    told: dict[str, Any] = {
         "study": prepared.study,
         "concept": task.concept,
         "items": len(answers),
         "pairs": task.pool.paired,
         "rubric": task.rubric.kind,
-        "truths": {
-            stage.label: answers.count(number) for number, stage in enumerate(task.rubric.stages, 1)
-        },
+        "truths": truths,
         "without truth": answers.count(None),
     }
     if json:
         display.print_json(told)
         return
-    display.table("", [{"": name, " ": str(value)} for name, value in told.items()])
+    shown = {**told, "truths": ", ".join(f"{n} {label}" for label, n in truths.items())}
+    display.table("", [{"": name, " ": display.cell(value)} for name, value in shown.items()])
+    persona = experiment.design.prompt.slots.scorer.persona
+    if persona == Design.knobs()["prompt.slots.scorer.persona"].default:
+        notes(f"judges are told that they are {persona}; [design] may say otherwise")
+
+
+def _refuse_no_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise DesignError(f"there is no folder {folder}; a benchmark of one's own is a folder")
 
 
 @benchmark_app.command("run")
@@ -243,16 +288,26 @@ def run(
     json: AsJson = False,
 ) -> None:
     """Run judges on a benchmark of one's own; one verdict an item."""
+    from judge_gym.analysis.pairs import score_pairs
     from judge_gym.cli import display
 
+    _refuse_no_folder(folder)
     if not judge:
         raise DesignError("name a judge with --judge MODEL")
     with open_lab() as lab:
         prepared = lab.prepare_benchmark(folder, judge, overrides=overrides(set))
+        paired = prepared.sweep.experiments[0].task.pool.paired
         result = carry_out(lambda watch: lab.run(prepared, watch=watch), quiet=json)
-        scores: Any = lab.known_answers(prepared).to_dict("records")
+        known = lab.known_answers(prepared)
+        scores: Any = known.astype(object).where(known.notna(), None).to_dict("records")
+        pairs = lab.judged_pairs(prepared) if paired else {}
     if json:
-        display.print_json({**result.to_json(), "scores": scores})
+        told = {name: score_pairs(found).to_json() for name, found in pairs.items()}
+        display.print_json({**result.to_json(), "scores": scores, "pairs": told})
+    elif paired:
+        show_result(result, False)
+        for name, found in pairs.items():
+            _show_score(name, score_pairs(found))
     else:
         show_result(result, False)
         display.table("agreement with known answers", scores)

@@ -1,6 +1,7 @@
 """Tables and live progress on a terminal; plain lines where there is none."""
 
 import json
+import signal
 import sys
 import threading
 import time
@@ -48,7 +49,7 @@ def table(
     idle = [name for name in rows[0] if compact and all(row[name] == 0 for row in rows)]
     rows = [{name: value for name, value in row.items() if name not in idle} for row in rows]
     if idle:
-        note = f"{note} All zero: {', '.join(idle)}."
+        note = f"{note} Not shown, since all zero: {', '.join(idle)}."
     shown = Table(
         box=SIMPLE_HEAD,
         title=title or None,
@@ -95,8 +96,12 @@ def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
             spoke = time.monotonic()
             print(line(done, wanted), file=sys.stderr, flush=True)
 
-    with live or nullcontext():
-        yield watch
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: keep it all
+    try:
+        with live or nullcontext():
+            yield watch
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def cell(value: Any) -> str:

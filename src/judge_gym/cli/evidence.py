@@ -16,6 +16,7 @@ from judge_gym.cli.app import (
     notes,
     open_lab,
     same_command,
+    some,
 )
 from judge_gym.cli.workflows import evidence_app
 from judge_gym.errors import DesignError
@@ -58,7 +59,24 @@ def add(
     """Collect evidence into a window; what it holds already is not added again."""
     from judge_gym.cli import display
 
-    study = Path(paths[0]) if paths and Path(paths[0]).suffix in (".yaml", ".yml") else None
+    study = next((Path(p) for p in paths or [] if Path(p).suffix in (".yaml", ".yml")), None)
+    if study is not None:
+        flags: dict[str, Any] = {"--feed": feed, "--gdelt": gdelt, "--firecrawl": firecrawl}
+        flags |= {
+            "--query": query,
+            "--country": country,
+            "--start": start,
+            "--end": end,
+            "--window": window,
+        }
+        taken = [*(paths or [])[1:], *(name for name, value in flags.items() if value)]
+        if taken:
+            raise DesignError(
+                f"{study} says what it searches for; evidence comes from one origin, so leave "
+                f"{', '.join(taken)} out"
+            )
+    elif again:
+        raise DesignError("--again is for a study file; other searches always look for what is new")
     with open_lab() as lab, display.counting("articles", quiet=json) as watch:
         if study is not None:
             made = lab.collect_study(study, again=again, allow_private=allow_private, watch=watch)
@@ -98,6 +116,8 @@ def _spec(
         )
     if (gdelt or firecrawl) and not query.strip():
         raise DesignError(f"--{given[0]} needs --query WORDS")
+    if paths and query:
+        raise DesignError("--query is for a search; files are taken as they are")
     return PoolSpec(**origins, limit=limit, query=query if feeds else "")
 
 
@@ -137,7 +157,7 @@ def _summary(made: "Gathered") -> dict[str, Any]:
 
 def _tell(name: str, made: "Gathered") -> None:
     typer.echo((f"{name}: " if name else "") + gathered_words(made))
-    notes(*made.found.notes)
+    notes(*some(made.found.notes))
 
 
 def _end(made: "Mapping[str, Gathered]", *, quiet: bool) -> None:
@@ -150,7 +170,8 @@ def _end(made: "Mapping[str, Gathered]", *, quiet: bool) -> None:
             raise typer.Exit(INTERRUPTED)
         if one.found.fault:
             if not quiet:
-                print(f"judge-gym: {one.found.fault}; what was found is kept", file=sys.stderr)
+                kept = "; what was found is kept" if one.held else ""
+                print(f"judge-gym: {one.found.fault}{kept}", file=sys.stderr)
             raise typer.Exit(FAILED)
 
 
@@ -268,6 +289,16 @@ def list_pools(json: AsJson = False) -> None:
         display.table("", [{**row, "hash": row["hash"][:12]} for row in rows])
 
 
+@pool_app.command("show")
+def show_pool(name: str, json: AsJson = False) -> None:
+    """List the items of a frozen pool."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        rows = lab.list_pool(name)
+    display.print_json(rows) if json else display.table("", rows, compact=True)
+
+
 @pool_app.command("diff")
 def diff(before: str, after: str, json: AsJson = False) -> None:
     """Show what one frozen pool has and the other has not."""
@@ -321,4 +352,9 @@ def list_labels(json: AsJson = False) -> None:
 
     with open_lab() as lab:
         rows = lab.list_labels()
-    display.print_json(rows) if json else display.table("", rows)
+    if json:
+        display.print_json(rows)
+    elif not rows:
+        typer.echo("no labels yet; import some with: judge-gym labels import FILE.csv")
+    else:
+        display.table("", rows)

@@ -4,7 +4,7 @@ What fetches pages loads when it is used: `feeds`, `gdelt`, `firecrawl`, `fetchi
 """
 
 from judge_gym.sources.benchmarks import judgebench, load_benchmark
-from judge_gym.sources.collecting import Collected, Source, Watch
+from judge_gym.sources.collecting import Collected, Keep, Source, Watch
 from judge_gym.sources.files import FileSource, load_files, load_rubric
 from judge_gym.sources.judgebench import read_judged
 from judge_gym.sources.labels import read_labels
@@ -13,6 +13,7 @@ from judge_gym.sources.vdem import vdem_truth
 __all__ = [
     "Collected",
     "FileSource",
+    "Keep",
     "Source",
     "Watch",
     "judgebench",

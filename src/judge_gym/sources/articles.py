@@ -1,19 +1,25 @@
 """Articles: from HTML to evidence, and from the leads that a search gives to the articles."""
 
 import logging
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from judge_gym.records import Evidence, bare_endpoint
 from judge_gym.sources.collecting import Outcome, Refusal, Watch
 from judge_gym.sources.fetching import Fetcher
-from judge_gym.sources.sifting import Sieve, canonical_url
+from judge_gym.sources.sifting import UNSPACED, Sieve, canonical_url
 
+FEW_WORDS = 30
+"""A shorter text may be a teaser; it is kept and noted."""
+SECRET = re.compile(
+    r"(?i)(?:access_?|api_?|auth_?|session_?)?(?:token|key|secret|password|sig|signature|auth)"
+)
 # A page without text is a record here; it is no news for the terminal.
 for _name in ("trafilatura", "htmldate", "courlan"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
@@ -85,18 +91,22 @@ def follow(
         Whether it came to its end; after Ctrl-C, what was read is in the sieve.
     """
     waiting = _unread(leads, sieve)
+    later: dict[str, Refusal] = {}
     done = planned = 0
     while waiting and not sieve.full:
         missing = sieve.limit - len(sieve.items) if sieve.limit else len(waiting)
-        size = max(missing, fetcher.concurrency)
+        # Small enough that little is lost if it is killed.
+        size = min(max(missing, fetcher.concurrency), 2 * fetcher.concurrency)
         batch, waiting = waiting[:size], waiting[size:]
-        planned += len(batch)
+        planned = done + len(batch) + len(waiting)
         read: dict[str, Evidence | str] = {}
         outcome: Outcome | None = None
         complete = True
         try:
             with closing(fetcher.fetch([lead.url for lead in batch])) as outcomes:
                 for outcome in outcomes:
+                    if isinstance(outcome, Refusal) and outcome.retry:
+                        later[outcome.url] = outcome
                     read[outcome.url] = _read(outcome)
                     done += 1
                     if watch:
@@ -111,6 +121,12 @@ def follow(
         if not complete:
             return False
     sieve.drop("beyond the limit", len(waiting))
+    closed = {urlsplit(r.url).netloc.rpartition("@")[2]: r for r in later.values() if r.wait > 60}
+    if closed:
+        told = (f"{host}: {refusal.reason}" for host, refusal in closed.items())
+        sieve.fault = f"{'; '.join(told)}, {len(later)} pages are left for then"
+    elif later:
+        sieve.notes.insert(0, f"{len(later)} pages may be had later: search again for them")
     return True
 
 
@@ -134,7 +150,7 @@ def _read(outcome: Outcome) -> Evidence | str:
     """The article of a page, or why there is none."""
     if isinstance(outcome, Refusal):
         return outcome.reason
-    return article(outcome.text, _without_user(outcome.final_url)) or "no article text"
+    return article(outcome.text, _without_secrets(outcome.final_url)) or "no article text"
 
 
 def _take(lead: Lead, found: Evidence | str, sieve: Sieve) -> None:
@@ -146,10 +162,10 @@ def _take(lead: Lead, found: Evidence | str, sieve: Sieve) -> None:
             sieve.notes.append(f"{shown}: {found}")
             return
         sieve.notes.append(f"{shown}: {found}; the text is the feed's own")
-        found = Evidence(lead.title, lead.text, _without_user(lead.url), source=lead.source)
+        found = Evidence(lead.title, lead.text, _without_secrets(lead.url), source=lead.source)
     moved = canonical_url(found.url) != canonical_url(lead.url)
-    link = {"link": _without_user(lead.url)} if moved else {}
-    sieve.admit(
+    link = {"link": _without_secrets(lead.url)} if moved else {}
+    admitted = sieve.admit(
         replace(
             found,
             title=found.title or lead.title or found.url,
@@ -158,8 +174,19 @@ def _take(lead: Lead, found: Evidence | str, sieve: Sieve) -> None:
             metadata={**lead.metadata, **link},
         )
     )
+    words = len(found.text.split())
+    if admitted and words < FEW_WORDS and not UNSPACED.search(found.text):
+        sieve.notes.append(f"{found.title or found.url!r} has only {words} words")
 
 
-def _without_user(url: str) -> str:
+def _without_secrets(url: str) -> str:
+    """An address as it may be kept: no user, no password, no token.
+
+    >>> _without_secrets("https://me:pass@host/a?id=7&token=abc")
+    'https://host/a?id=7'
+    """
     parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    asked = parse_qsl(parts.query, keep_blank_values=True)
+    open_ = [(name, value) for name, value in asked if not SECRET.fullmatch(name)]
+    query = parts.query if len(open_) == len(asked) else urlencode(open_)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query))

@@ -9,6 +9,9 @@ from judge_gym.records import Evidence, Window
 Watch = Callable[[int, int], None]
 """Told how many articles are done, and of how many."""
 
+Keep = Callable[[Evidence], None]
+"""Given every article at once, so that a search that is killed loses none that it found."""
+
 
 @dataclass(frozen=True, slots=True)
 class Collected:

@@ -189,7 +189,7 @@ class _Round:
         guarded = not (fetcher.allow_private or self._trusted)
         async with aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=0, socket_factory=_public_socket if guarded else None
+                limit=0, socket_factory=_public_socket if guarded else _near_socket
             ),
             headers={"User-Agent": USER_AGENT, "Accept": ACCEPT},
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -356,6 +356,14 @@ def _public_socket(info: tuple[Any, ...]) -> socket.socket:
     """
     family, kind, protocol, _, address = info
     if not is_public(address[0]):
+        raise _PrivateAddress(PRIVATE)
+    return socket.socket(family, kind, protocol)
+
+
+def _near_socket(info: tuple[Any, ...]) -> socket.socket:
+    """A socket for any address but link-local ones, where clouds keep their machines' secrets."""
+    family, kind, protocol, _, address = info
+    if ipaddress.ip_address(address[0].partition("%")[0]).is_link_local:
         raise _PrivateAddress(PRIVATE)
     return socket.socket(family, kind, protocol)
 

@@ -4,6 +4,7 @@
 """
 
 import csv
+import difflib
 import glob
 import io
 import json
@@ -21,6 +22,8 @@ from judge_gym.records import Evidence, Rubric, Window, provided_rubric
 from judge_gym.sources.collecting import Collected
 
 FIELDS = ("title", "text", "responses", "url", "date", "source", "truth", "metadata")
+TOLD = 10
+"""So many faulty files are told at once."""
 Fields = Mapping[str, Any]
 
 
@@ -37,7 +40,19 @@ class FileSource:
         from judge_gym.sources.sifting import sift
 
         paths, others = self._paths()
-        items = (item for path in paths for item in read_items(path))
+        items: list[Evidence] = []
+        faults = []
+        for path in paths:
+            try:
+                items += read_items(path)
+            except DesignError as fault:
+                faults.append(fault)
+        if len(faults) == 1:
+            raise faults[0]
+        if faults:  # all at once, so that they can be mended at once
+            told = "; ".join(fault.message for fault in faults[:TOLD])
+            more = f"; and {len(faults) - TOLD} more" if len(faults) > TOLD else ""
+            raise DesignError(f"{len(faults)} files cannot be taken: {told}{more}")
         found = sift(items, window, query=query, searched=False, known=self.known, limit=limit)
         odd = {"other kinds of file": others} if others else {}
         return replace(found, dropped={**found.dropped, **odd})
@@ -98,7 +113,15 @@ def _text(path: Path) -> Iterator[Evidence]:
     text = _read(path)
     if text.strip():
         fields, body = _front_matter(text, path)
-        yield _evidence({**fields, "text": body}, where=str(path), title=path.stem)
+        for name in fields:
+            _refuse_misspelt(str(name), str(path))
+        own = {name: value for name, value in fields.items() if name in FIELDS}
+        other = {str(name): str(value) for name, value in fields.items() if name not in FIELDS}
+        given = own.get("metadata") or {}
+        metadata = {**other, **given} if isinstance(given, dict) else given
+        yield _evidence(
+            {**own, "metadata": metadata, "text": body}, where=str(path), title=path.stem
+        )
 
 
 def _html(path: Path) -> Iterator[Evidence]:
@@ -137,17 +160,24 @@ def _csv(path: Path) -> Iterator[Evidence]:
     """A row an item. Other columns are metadata, since a table cannot nest them."""
     text = _read(path)
     head = text.partition("\n")[0]
-    delimiter = next((mark for mark in ",;\t" if "text" in head.split(mark)), ",")
+    columns = [name for name in FIELDS if name not in ("responses", "metadata")]
+    delimiter = next((mark for mark in ",;\t" if "text" in _columns(head, mark)), ",")
     csv.field_size_limit(2**27)  # a cell may hold a long article
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    columns = [name for name in FIELDS if name not in ("responses", "metadata")]
-    if "text" not in (reader.fieldnames or ()):
+    reader.fieldnames = _columns(head, delimiter)
+    next(reader.reader, None)
+    if "text" not in reader.fieldnames:
         raise DesignError(
-            f"{path}:1: there is no column 'text'; known columns: {', '.join(columns)}"
+            f"{path}:1: there is no column 'text' among {', '.join(reader.fieldnames)}; known "
+            f"columns: {', '.join(columns)}"
         )
+    for name in reader.fieldnames:
+        _refuse_misspelt(name, f"{path}:1")
     try:
         for row in reader:
             where = f"{path}:{reader.line_num}"
+            if not any(value and str(value).strip() for value in row.values()):
+                continue  # a blank row at the end of a spreadsheet
             if None in row or None in row.values():
                 raise DesignError(f"{where}: the row has not as many cells as the first")
             given: dict[str, Any] = {name: row[name] for name in columns if row.get(name)}
@@ -159,6 +189,21 @@ def _csv(path: Path) -> Iterator[Evidence]:
             )
     except csv.Error as fault:
         raise DesignError(f"{path}:{reader.line_num + 1}: broken CSV: {fault}") from fault
+
+
+def _columns(head: str, delimiter: str) -> list[str]:
+    """The names of columns; those that we know, whatever their case."""
+    names = [name.strip().strip('"') for name in head.split(delimiter)]
+    return [name.lower() if name.lower() in FIELDS else name for name in names]
+
+
+def _refuse_misspelt(name: str, where: str) -> None:
+    """Other names are metadata, unless they look like a field with a slip in it."""
+    near = difflib.get_close_matches(name.lower(), FIELDS, n=1, cutoff=0.8)
+    if near and name not in FIELDS:
+        raise DesignError(
+            f"{where}: unknown field {name!r}; did you mean {near[0]!r}?", choices=near
+        )
 
 
 READERS: Mapping[str, Callable[[Path], Iterator[Evidence]]] = {
@@ -199,6 +244,8 @@ def _evidence(fields: Any, *, where: str, title: str) -> Evidence:
     texts = [text, *(str(response or "").strip() for response in responses)]
     if not all(texts):
         raise DesignError(f"{where}: the text is empty")
+    if responses and texts[1] == texts[2]:
+        raise DesignError(f"{where}: the two responses are the same")
     if any("\ud800" <= char <= "\udfff" for char in "".join(texts)):
         raise DesignError(f"{where}: the text holds half a character (a lone surrogate)")
     metadata = fields.get("metadata") or {}
@@ -219,8 +266,10 @@ def _evidence(fields: Any, *, where: str, title: str) -> Evidence:
 def iso_date(given: Any) -> str:
     """A date as ISO text where it can only mean one day, else as it was written.
 
-    >>> iso_date("Mon, 05 Jan 2026 10:00:00 GMT"), iso_date("5 January 2026"), iso_date("5/1/2026")
-    ('2026-01-05', '2026-01-05', '5/1/2026')
+    >>> iso_date("Mon, 05 Jan 2026 10:00:00 GMT"), iso_date("5 January 2026"), iso_date("5.1.2026")
+    ('2026-01-05', '2026-01-05', '2026-01-05')
+    >>> iso_date("26/1/2026"), iso_date("5/1/2026")
+    ('2026-01-26', '5/1/2026')
     """
     if isinstance(given, date):
         return given.isoformat()
@@ -229,19 +278,24 @@ def iso_date(given: Any) -> str:
         return parsedate_to_datetime(text).date().isoformat()
     except ValueError:
         pass
-    for form in ("%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%Y/%m/%d", "%Y%m%d"):
-        try:
-            return datetime.strptime(text, form).date().isoformat()  # noqa: DTZ007 (a day)
-        except ValueError:
-            continue
-    return text
+    forms = ("%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y")
+    days = {_day(text, form) for form in forms} - {None}
+    days = days or ({_day(text, form) for form in ("%d/%m/%Y", "%m/%d/%Y")} - {None})
+    return next(iter(days)).isoformat() if len(days) == 1 else text  # type: ignore[union-attr]
+
+
+def _day(text: str, form: str) -> date | None:
+    try:
+        return datetime.strptime(text, form).date()  # noqa: DTZ007 (a day)
+    except ValueError:
+        return None
 
 
 def _read(path: Path) -> str:
     try:
         return _bytes(path).decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as fault:
-        raise DesignError(f"{path} cannot be read: {fault}") from fault
+        raise DesignError(f"{path} cannot be read: it is not UTF-8; save it as such") from fault
 
 
 def _bytes(path: Path) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window, bare_endpoint
-from judge_gym.sources.collecting import Collected, Watch
+from judge_gym.sources.collecting import Collected, Keep, Watch
 from judge_gym.sources.countries import find_country
 from judge_gym.sources.fetching import LONGEST_WAIT, Fetcher
 from judge_gym.sources.sifting import Sieve
@@ -27,6 +27,7 @@ class FirecrawlSource:
         fetcher: Gives the patience with a failing service and the largest document.
         known: What the window holds already.
         watch: Told of the progress.
+        keep: Given every article that is kept, at once.
         timeout: Seconds for a search with its scraping.
     """
 
@@ -35,6 +36,7 @@ class FirecrawlSource:
         fetcher: Fetcher,
         known: Collection[Evidence] = (),
         watch: Watch | None = None,
+        keep: Keep | None = None,
         timeout: float = 120.0,
     ) -> None:
         try:
@@ -53,13 +55,16 @@ class FirecrawlSource:
         self.fetcher = fetcher
         self.known = known
         self.watch = watch
+        self.keep = keep
 
     def search(self, window: Window | None, query: str, limit: int) -> Collected:
         """What Firecrawl finds, news first; a limit of 0 is 100."""
         if not query.strip():
             raise DesignError("Firecrawl needs a query: what to search for, such as 'court ruling'")
         window = window or Window("")
-        sieve = Sieve(window, searched=True, known=self.known, dated=True, limit=limit or MOST)
+        sieve = Sieve(
+            window, searched=True, known=self.known, dated=True, limit=limit or MOST, keep=self.keep
+        )
         if limit > MOST:
             sieve.notes.append(f"Firecrawl gives at most {MOST} results a search")
         try:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window
 from judge_gym.sources.articles import Lead, follow
-from judge_gym.sources.collecting import Collected, Refusal, Watch
+from judge_gym.sources.collecting import Collected, Keep, Refusal, Watch
 from judge_gym.sources.countries import find_country
 from judge_gym.sources.fetching import Fetcher
 from judge_gym.sources.sifting import Query, Sieve
@@ -35,6 +35,7 @@ class GdeltSource:
         known: What the window holds already; its pages are not fetched again.
         url: Another endpoint of the same form; by default JUDGE_GYM_GDELT_URL, or GDELT's own.
         watch: Told of the progress.
+        keep: Given every article that is kept, at once.
     """
 
     def __init__(
@@ -43,11 +44,13 @@ class GdeltSource:
         known: Collection[Evidence] = (),
         url: str = "",
         watch: Watch | None = None,
+        keep: Keep | None = None,
     ) -> None:
         self.fetcher = fetcher
         self.known = known
         self.url = url or os.environ.get(URL_VARIABLE) or URL
         self.watch = watch
+        self.keep = keep
 
     def search(self, window: Window | None, query: str, limit: int) -> Collected:
         """The articles that GDELT names, in its order; a limit of 0 is 250.
@@ -58,7 +61,9 @@ class GdeltSource:
             raise DesignError("GDELT needs a query: words that the articles hold, such as 'court'")
         window = window or Window("")
         # GDELT matched query and dates; its index is translated, so the words need not be there.
-        sieve = Sieve(window, searched=True, known=self.known, dated=True, limit=limit or MOST)
+        sieve = Sieve(
+            window, searched=True, known=self.known, dated=True, limit=limit or MOST, keep=self.keep
+        )
         words = _asked(query, window.country)
         leads: list[Lead] = []
         fault = ""

@@ -9,7 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urldefrag, urlsplit
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window, content_hash
-from judge_gym.sources.collecting import Collected
+from judge_gym.sources.collecting import Collected, Keep
 from judge_gym.sources.countries import Country, find_country, names_country, outlet_country
 
 if TYPE_CHECKING:
@@ -69,7 +69,10 @@ def sift(
 
 
 class Sieve:
-    """Sifts one text after the other; the arguments are those of `sift`."""
+    """Sifts one text after the other; the arguments are those of `sift`.
+
+    `keep` is given each text that is kept, at once.
+    """
 
     def __init__(
         self,
@@ -80,12 +83,16 @@ class Sieve:
         known: Collection[Evidence] = (),
         dated: bool = False,
         limit: int = 0,
+        keep: Keep | None = None,
     ) -> None:
         self.window = window or Window("")
         self.searched = searched
         self.query = Query(query)
         self.dated = dated
         self.limit = limit
+        self.keep = keep
+        self.fault = ""
+        """Why the search cannot be finished now."""
         self.items: list[Evidence] = []
         self.dropped: Counter[str] = Counter()
         self.notes: list[str] = []
@@ -111,10 +118,10 @@ class Sieve:
         start, end = self.window.start, self.window.end
         if not start and not end:
             return ""
-        day = read_date(when)
-        if day is None:
+        span = _span(when)
+        if span is None:
             return "no date" if self.searched and not self.dated else ""
-        outside = (start and day < start) or (end and day > end)
+        outside = (start and span[1] < start) or (end and span[0] > end)
         return "outside the dates" if outside else ""
 
     def drop(self, reason: str, count: int = 1) -> None:
@@ -138,17 +145,21 @@ class Sieve:
             return False
         if twin:
             self.notes.append(f"{_name(item)} is nearly the same as {_name(twin)}")
-        if (self.window.start or self.window.end) and read_date(item.date) is None:
-            self.notes.append(f"{_name(item)} has no date")
+        if (self.window.start or self.window.end) and _span(item.date) is None:
+            odd = f"the date {item.date!r}, which is not understood: write YYYY-MM-DD"
+            self.notes.append(f"{_name(item)} has {odd if item.date.strip() else 'no date'}")
         self._kept.update(_keys(item))
         self._alike.add(item)
         self.items.append(item)
+        if self.keep:
+            self.keep(item)
         return True
 
     def collected(self, fault: str = "", *, interrupted: bool = False) -> Collected:
         """What was kept, dropped and noted so far."""
+        faults = "; ".join(filter(None, [fault, self.fault]))
         return Collected(
-            tuple(self.items), dict(self.dropped), tuple(self.notes), fault, interrupted
+            tuple(self.items), dict(self.dropped), tuple(self.notes), faults, interrupted
         )
 
     def _fault(self, item: Evidence) -> str:
@@ -156,8 +167,9 @@ class Sieve:
         if not item.body.strip():
             return "empty text"
         keys = set(_keys(item))
-        if keys & self._known:
-            return "already there"
+        if known := keys & self._known:
+            same = any(not key.startswith("url") for key in known)
+            return "already there" if same or self.searched else "same address, another text"
         if seen := keys & self._kept:
             return "same address" if any(key.startswith("url") for key in seen) else "same text"
         if reason := self.misdated(item.date):
@@ -211,6 +223,18 @@ def read_date(text: str) -> date | None:
             return datetime.fromisoformat(form).date()
         except ValueError:
             continue
+    return None
+
+
+def _span(text: str) -> tuple[date, date] | None:
+    """The first and the last day that a date may mean: a year or a month has many."""
+    if day := read_date(text):
+        return day, day
+    if match := re.fullmatch(r"\s*(\d{4})(?:-(\d{2}))?\s*", text):
+        year, month = int(match[1]), int(match[2] or 0)
+        if 1 <= year < 9999 and month <= 12:
+            following = date(year + (month in (0, 12)), 1 if month in (0, 12) else month + 1, 1)
+            return date(year, month or 1, 1), following - timedelta(days=1)
     return None
 
 

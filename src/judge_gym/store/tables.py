@@ -94,11 +94,13 @@ evidence = sa.Table(
 window_items = sa.Table(
     "window_items",
     metadata,
-    sa.Column("window_id", _to("windows.id"), primary_key=True),
-    sa.Column("evidence_id", _to("evidence.id"), primary_key=True, index=True),
+    _id(),  # the order of arrival
+    sa.Column("window_id", _to("windows.id"), nullable=False),
+    sa.Column("evidence_id", _to("evidence.id"), nullable=False, index=True),
     sa.Column("added", sa.DateTime(timezone=True), nullable=False),
     sa.Column("truth", sa.JSON(none_as_null=True)),
     sa.Column("dropped", sa.DateTime(timezone=True)),  # by a user: no search brings it back
+    sa.UniqueConstraint("window_id", "evidence_id"),
 )
 
 collections = sa.Table(  # append-only: what filled a window, and what was left out

@@ -243,7 +243,7 @@ def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
                     path=("swap", number),
                 )
     for name, pool in study.evidence.items():
-        _check_pool(pool, ("evidence", name))
+        check_pool(pool, ("evidence", name))
     for number, task in enumerate(study.tasks):
         _check_task(study, task, ("tasks", number))
     return study.model_copy(update={"design": base, "vary": vary, "judges": judges, "swap": swap})
@@ -298,7 +298,8 @@ def _check_task(study: Study, task: TaskSpec, path: Path) -> None:
         _check_truth(task.truth, (*path, "truth"))
 
 
-def _check_pool(pool: PoolSpec, path: Path) -> None:
+def check_pool(pool: PoolSpec, path: Path) -> None:
+    """Refuse an origin that is none, or with keys that cannot act on it."""
     given = [name for name in ORIGINS if getattr(pool, name) is not None]
     if len(given) > 1:
         raise DesignError(
@@ -327,6 +328,12 @@ def _check_pool(pool: PoolSpec, path: Path) -> None:
             f"limit is of a search ({', '.join(SEARCHES)}); here everything is judged",
             path=(*path, "limit"),
         )
+    for address in pool.addresses:
+        if address.strip() and not address.startswith(("http://", "https://")):
+            raise DesignError(
+                f"{address!r} is no address of a feed; it begins with http:// or https://",
+                path=(*path, "feeds"),
+            )
     texts = pool.addresses if pool.origin == "feeds" else [pool.wanted]
     if pool.origin in SEARCHES and not (texts and all(text.strip() for text in texts)):
         raise DesignError(f"{pool.origin} is empty", path=(*path, str(pool.origin)))

@@ -20,7 +20,8 @@ def located(file: str, lines: Mapping[Path, int]) -> Iterator[None]:
     except DesignError as fault:
         around = (fault.path[:length] for length in range(len(fault.path), -1, -1))
         line = next((lines[path] for path in around if path in lines), 1)
-        raise DesignError(f"{file}:{line}: {fault.message}", choices=fault.choices) from fault
+        place = f"{file}:{line}: " if file else ""  # a study made of a command has no file
+        raise DesignError(place + fault.message, choices=fault.choices) from fault
 
 
 @contextmanager

@@ -16,6 +16,7 @@ WHERE p.id = (
     SELECT q.id FROM pools q WHERE q.window_id = p.window_id
     ORDER BY q.loaded DESC, q.id DESC LIMIT 1
 )
+ORDER BY i.pool_id, i.position
 """
 
 
@@ -28,6 +29,7 @@ def upgrade() -> None:
     op.add_column("views", sa.Column("checks", sa.JSON(none_as_null=True), nullable=True))
     op.create_table(
         "window_items",
+        sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("window_id", sa.Integer(), nullable=False),
         sa.Column("evidence_id", sa.Integer(), nullable=False),
         sa.Column("added", sa.DateTime(timezone=True), nullable=False),
@@ -39,7 +41,10 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(
             ["window_id"], ["windows.id"], name=op.f("fk_window_items_window_id")
         ),
-        sa.PrimaryKeyConstraint("window_id", "evidence_id", name=op.f("pk_window_items")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_window_items")),
+        sa.UniqueConstraint(
+            "window_id", "evidence_id", name=op.f("uq_window_items_window_id_evidence_id")
+        ),
     )
     op.create_index(op.f("ix_window_items_evidence_id"), "window_items", ["evidence_id"])
     op.create_table(
