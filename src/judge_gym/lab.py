@@ -227,7 +227,9 @@ class Lab(Archive):
         task = with_rubric(experiment.task, rubric)
         if (path.parent / "benchmark.toml").exists():  # it says how to ask
             task = replace(task, defaults=load_benchmark(path.parent).design)
-        design, _ = settle(task, experiment.design.chosen())
+        # The view was settled when the experiment was made: here the default means a choice.
+        chosen = {"evidence.view": experiment.design.evidence.view, **experiment.design.chosen()}
+        design, _ = settle(task, chosen)
         refuse_roles([design.judge.model], task, design)
         saved = self._save(study, replace(experiment, task=task, design=design))
         if experiment.task.rubric is None and saved.digest != experiment.digest:

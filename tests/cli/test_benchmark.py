@@ -151,7 +151,7 @@ def test_a_record_that_its_text_does_not_give_is_told(call: Call, tmp_path: Path
     }
     said = succeed(call("benchmark", "judgebench", "--judged", path))
     assert "read otherwise than recorded" in said.out
-    assert "1 of them as recorded" in said.err
+    assert "we read 1 as recorded, 1 otherwise" in said.err
 
 
 def test_several_judges_are_compared_on_the_pairs_that_they_share(

@@ -49,7 +49,10 @@ def add(
     start: Annotated[str | None, typer.Option(help="Its first day, YYYY-MM-DD.")] = None,
     end: Annotated[str | None, typer.Option(help="Its last day.")] = None,
     window: Window = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Articles to keep at most.")] = 100,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, max=10_000, help="Articles that a search keeps at most (100)."),
+    ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Of a study: search again for what is new.")
     ] = False,
@@ -62,6 +65,7 @@ def add(
     study = next((Path(p) for p in paths or [] if Path(p).suffix in (".yaml", ".yml")), None)
     if study is not None:
         flags: dict[str, Any] = {"--feed": feed, "--gdelt": gdelt, "--firecrawl": firecrawl}
+        flags |= {"--limit": limit}
         flags |= {
             "--query": query,
             "--country": country,
@@ -97,7 +101,7 @@ def add(
 
 
 def _spec(
-    paths: list[str], feeds: list[str], gdelt: bool, firecrawl: bool, query: str, limit: int
+    paths: list[str], feeds: list[str], gdelt: bool, firecrawl: bool, query: str, limit: int | None
 ) -> "PoolSpec":
     from judge_gym.studies import PoolSpec
 
@@ -116,9 +120,11 @@ def _spec(
         )
     if (gdelt or firecrawl) and not query.strip():
         raise DesignError(f"--{given[0]} needs --query WORDS")
-    if paths and query:
-        raise DesignError("--query is for a search; files are taken as they are")
-    return PoolSpec(**origins, limit=limit, query=query if feeds else "")
+    if paths and (query or limit):
+        raise DesignError("--query and --limit are for a search; files are taken as they are")
+    if limit:
+        origins["limit"] = limit
+    return PoolSpec(**origins, query=query if feeds else "")
 
 
 def _in_window(

@@ -244,8 +244,6 @@ def _evidence(fields: Any, *, where: str, title: str) -> Evidence:
     texts = [text, *(str(response or "").strip() for response in responses)]
     if not all(texts):
         raise DesignError(f"{where}: the text is empty")
-    if responses and texts[1] == texts[2]:
-        raise DesignError(f"{where}: the two responses are the same")
     if any("\ud800" <= char <= "\udfff" for char in "".join(texts)):
         raise DesignError(f"{where}: the text holds half a character (a lone surrogate)")
     metadata = fields.get("metadata") or {}
