@@ -64,6 +64,25 @@ class ProviderError(JudgeGymError):
     retry = True
 
 
+class RateLimitError(ProviderError):
+    """The provider asks for patience; waiting costs no attempt."""
+
+    def __init__(self, message: str, *, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
+        """Seconds that the provider asks for; None where it does not say."""
+
+
+class UnavailableError(ProviderError):
+    """No answer, or none that can be read: a timeout, a lost connection, a server's fault."""
+
+
+class RejectedError(ProviderError):
+    """A request that will not be answered however often it is made: a key, a name, a length."""
+
+    retry = False
+
+
 class SourceError(JudgeGymError):
     """A source of evidence did not give what was asked; what came before is kept."""
 
