@@ -83,7 +83,7 @@ def test_a_file_that_cannot_be_read_is_named(path: Path) -> None:
     with pytest.raises(DesignError, match=r"there is no file .*labels\.csv"):
         read_labels(path)
     path.write_bytes("item,rater,stage\nx,Zoë,2\n".encode("latin-1"))
-    with pytest.raises(DesignError, match=r"labels\.csv cannot be read as UTF-8"):
+    with pytest.raises(DesignError, match=r"labels\.csv cannot be read: it is not UTF-8"):
         read_labels(path)
 
 

@@ -130,11 +130,8 @@ def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def _t_interval(values: pd.Series) -> pd.Series:
-    """Mean, 95 % interval within the scale, and items; the interval is null below two items."""
-    if len(values) < 2:
-        return _row(values, None)
-    low, high = student_interval(values.to_numpy())
-    return _row(values, (max(0.0, low), min(1.0, high)))
+    """Mean, 95 % interval and number of items; the interval is null below two items."""
+    return _row(values, student_interval(values.to_numpy()) if len(values) > 1 else None)
 
 
 def _share(values: pd.Series) -> pd.Series:

@@ -92,7 +92,7 @@ def load_files(
 def load_rubric(path: Path, concept: str, country: str) -> Rubric:
     """A given rubric from its JSON file."""
     try:
-        return provided_rubric(json.loads(_read(path)), concept, country)
+        return provided_rubric(json.loads(read_text(path)), concept, country)
     except json.JSONDecodeError as fault:
         raise DesignError(f"{path}:{fault.lineno}: broken JSON: {fault.msg}") from fault
     except DesignError as fault:
@@ -110,7 +110,7 @@ def read_items(path: Path) -> tuple[Evidence, ...]:
 
 
 def _text(path: Path) -> Iterator[Evidence]:
-    text = _read(path)
+    text = read_text(path)
     if text.strip():
         fields, body = _front_matter(text, path)
         for name in fields:
@@ -135,7 +135,7 @@ def _html(path: Path) -> Iterator[Evidence]:
 
 def _json(path: Path) -> Iterator[Evidence]:
     try:
-        data = json.loads(_read(path))
+        data = json.loads(read_text(path))
     except json.JSONDecodeError as fault:
         raise DesignError(f"{path}:{fault.lineno}: broken JSON: {fault.msg}") from fault
     rows = data if isinstance(data, list) else [data]
@@ -145,20 +145,23 @@ def _json(path: Path) -> Iterator[Evidence]:
 
 
 def _jsonl(path: Path) -> Iterator[Evidence]:
-    for number, line in enumerate(_read(path).split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{path}:{number}"
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as fault:
-            raise DesignError(f"{where}: broken JSON: {fault.msg}") from fault
-        yield _evidence(row, where=where, title=f"{path.stem} {number}")
+    for number, row in json_lines(path):
+        yield _evidence(row, where=f"{path}:{number}", title=f"{path.stem} {number}")
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """The values of a file with one a line, and the number of each."""
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except json.JSONDecodeError as fault:
+                raise DesignError(f"{path}:{number}: broken JSON: {fault.msg}") from fault
 
 
 def _csv(path: Path) -> Iterator[Evidence]:
     """A row an item. Other columns are metadata, since a table cannot nest them."""
-    text = _read(path)
+    text = read_text(path)
     head = text.partition("\n")[0]
     columns = [name for name in FIELDS if name not in ("responses", "metadata")]
     delimiter = next((mark for mark in ",;\t" if "text" in _columns(head, mark)), ",")
@@ -289,7 +292,8 @@ def _day(text: str, form: str) -> date | None:
         return None
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a file, whatever mark stands before it."""
     try:
         return _bytes(path).decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as fault:

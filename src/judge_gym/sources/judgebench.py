@@ -3,7 +3,6 @@
 The better response is objectively right, the other wrong (Tan et al. 2024, arXiv:2410.12784).
 """
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import Evidence
+from judge_gym.sources.files import json_lines
 from judge_gym.stages.reading import Labelled, clean_lines, standing_together
 
 if TYPE_CHECKING:
@@ -200,21 +200,9 @@ def _same_judge(judge: dict[str, str], given: dict[str, Any], field: str, where:
 
 def _rows(path: Path, needed: tuple[str, ...] = ()) -> Iterator[tuple[dict[str, Any], str]]:
     """The lines of a file, checked, and where each stands."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except FileNotFoundError:
-        raise DesignError(f"there is no file {path}") from None
-    except (OSError, UnicodeDecodeError) as fault:
-        raise DesignError(f"{path} cannot be read: {fault}") from fault
     seen: dict[str, int] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    for number, row in json_lines(path):
         where = f"{path}:{number}"
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as fault:
-            raise DesignError(f"{where}: broken JSON: {fault.msg}") from fault
         if not isinstance(row, dict):
             raise DesignError(f"{where}: a line is an object, not {row!r}")
         for field in ("pair_id", "source", "label", *needed):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judge_gym.errors import DesignError
+from judge_gym.sources.files import read_text
 
 COLUMNS = ("item", "rater", "stage")
 
@@ -25,7 +26,7 @@ def read_labels(path: Path) -> tuple[Label, ...]:
     The header names item, rater and stage in any order; other columns are not read. Cells are
     separated by commas or semicolons, whichever make the header whole.
     """
-    text = _read(path)
+    text = read_text(path)
     delimiter, places, width = _header(text, path)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     lines: dict[Label, int] = {}
@@ -76,12 +77,3 @@ def _header(text: str, path: Path) -> tuple[str, dict[str, int], int]:
     raise DesignError(
         f"{path}:1: the header lacks {missing}; it is {first[:200]!r} and names item, rater, stage"
     )
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig")  # as bytes: a cell may hold line ends
-    except FileNotFoundError:
-        raise DesignError(f"there is no file {path}") from None
-    except (OSError, UnicodeDecodeError) as fault:
-        raise DesignError(f"{path} cannot be read as UTF-8: {fault}") from fault
