@@ -13,7 +13,7 @@ import pytest
 
 from judge_gym.errors import DesignError, NotFoundError, SourceError
 from judge_gym.gathering import Gathered, collected, gather, window_of
-from judge_gym.records import Window
+from judge_gym.records import Evidence, Window
 from judge_gym.store import Store
 from judge_gym.studies import PoolSpec, WindowSpec
 from web import JSON, Answer, Asked, Web, page, rss, story
@@ -273,6 +273,47 @@ def test_gdelt_is_asked_for_the_query_in_the_windows_dates(
 
 
 # --- odd cases -----------------------------------------------------------------------------------
+
+
+def test_a_search_has_a_window_of_its_own(store: Store, news: PoolSpec, tmp_path: Path) -> None:
+    id = store.evidence.save_window(Window("Norway"))
+    with pytest.raises(DesignError, match="a window of its own"):
+        fill(store, PoolSpec(feeds="https://x.example/feed"), tmp_path, window_id=id)
+
+
+def test_what_an_unfinished_search_found_counts_towards_its_limit(
+    store: Store, web: Web, tmp_path: Path
+) -> None:
+    subjects = [f"subject{n}" for n in range(6)]
+    items = [
+        {"title": s, "link": web.on(f"/{s}", page(s, story(s))), "date": DAY} for s in subjects
+    ]
+    spec = PoolSpec(
+        feeds=web.on("/feed", rss(*items, language="en-NO")),
+        window=WindowSpec(country="Norway"),
+        limit=3,
+    )
+    window = window_of(spec)
+    assert window is not None
+    id = store.evidence.save_window(window)
+    store.evidence.add_to_window(id, [Evidence("kept", "Kept before the process was killed.")])
+    assert fill(store, spec, tmp_path).held == 3
+    assert fill(store, spec, tmp_path).held == 6, "a finished search may look for more"
+
+
+def test_pages_that_cannot_be_had_for_the_most_part_leave_the_search_unfinished(
+    store: Store, web: Web, tmp_path: Path
+) -> None:
+    items = [
+        {"title": "t", "link": web.on(f"/{n}", Answer("", 503)), "date": DAY} for n in range(3)
+    ]
+    spec = PoolSpec(
+        feeds=web.on("/feed", rss(*items, language="en-NO")), window=WindowSpec(country="Norway")
+    )
+    made = fill(store, spec, tmp_path)
+    assert "3 of 3 pages cannot be had now: 3 HTTP 503" in made.found.fault
+    window = window_of(spec)
+    assert window is not None and collected(store, window) is None
 
 
 def test_there_is_no_window_zero(store: Store, news: PoolSpec, tmp_path: Path) -> None:

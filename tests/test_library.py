@@ -272,6 +272,16 @@ def labels(tmp_path: Path) -> Callable[..., Path]:
 Labels = Callable[..., Path]
 
 
+def test_a_published_id_that_is_the_number_of_another_item_is_not_guessed(
+    lab: Lab, window: int, tmp_path: Path, labels: Labels
+) -> None:
+    write(tmp_path / "own.jsonl", {"title": "Own", "text": "Its own.", "metadata": {"id": "2"}})
+    lab.load_evidence(window, "own.jsonl", folder=tmp_path)
+    with pytest.raises(DesignError, match=r"'2' may be evidence 2, 5"):
+        lab.import_labels(labels("2,ann,1"))
+    assert lab.list_labels() == []
+
+
 def test_an_item_is_found_by_number_address_hash_published_id_and_title(
     lab: Lab, window: int, labels: Labels
 ) -> None:

@@ -82,9 +82,11 @@ class Archive(Library):
 
     def samples(self, *targets: str) -> "pd.DataFrame":
         """One tidy row per sample and a column per knob, of tags, studies, or everything."""
+        return self._samples(self._rows(targets))
+
+    def _samples(self, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
         import pandas as pd
 
-        rows = self._rows(targets)
         found = self.store.queries.samples([row["tag"] for row in rows])
         frame = pd.DataFrame(found, columns=self.store.queries.sample_columns)
         designs = [{"tag": row["tag"], **Design.of(row["design"]).values()} for row in rows]
@@ -134,23 +136,26 @@ class Archive(Library):
 
         from judge_gym.analysis.report import build_report
 
-        name = self.study_name(target)
+        name, rows = self.study_name(target), self._rows([target])
         return build_report(
             name,
-            self.samples(target),
+            self._samples(rows),
             pd.DataFrame(self.usage(name)),
-            views=self.store.queries.views([row["tag"] for row in self._rows([target])]),
-            people=self.people(target),
-            warnings=self._report_warnings(target),
+            views=self.store.queries.views([row["tag"] for row in rows]),
+            people=self._people(rows),
+            warnings=self._report_warnings(name, rows),
         )
 
     def people(self, target: str) -> "pd.DataFrame":
         """Raters' stages of the items that experiments judge: tag, evidence, rater, stage."""
+        return self._people(self._rows([target]))
+
+    def _people(self, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
         import pandas as pd
 
         labels = self.store.evidence.labels()
         found = []
-        for row in self._rows([target]) if labels else []:
+        for row in rows if labels else []:
             task = self.store.runs.find_experiment(row["tag"])[0].task
             items = {item.id for item in task.pool.items}
             stages = task.rubric.stages if task.rubric else ()
@@ -167,11 +172,11 @@ class Archive(Library):
             ]
         return pd.DataFrame(found, columns=["tag", "evidence", "rater", "stage"])
 
-    def _report_warnings(self, target: str) -> tuple[str, ...]:
+    def _report_warnings(self, study: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         """What a reader must know beside the numbers: what is unfinished, what was asked again."""
-        summaries = [self.get_experiment_summary(row["tag"]) for row in self._rows([target])]
+        summaries = [self.get_experiment_summary(row["tag"]) for row in rows]
         open_ = [summary for summary in summaries if summary["status"] not in FINISHED]
-        asks = self.store.queries.asks(self.study_name(target))
+        asks = self.store.queries.asks(study)
         warnings = []
         if open_:
             warnings.append(
@@ -210,8 +215,10 @@ class Archive(Library):
         prepared = target if isinstance(target, Prepared) else self.prepare(target)
         tags = [made.tag for made in prepared.sweep.experiments]
         frame = self.samples(*tags)
-        pools = [self.store.runs.find_experiment(tag)[0].task.pool for tag in tags]
-        about = {item.id: item.metadata for pool in pools for item in pool.items}
+        made = prepared.sweep.experiments[0]
+        given = {item.hash: item.metadata for item in made.task.pool.items}
+        stored = self.store.runs.find_experiment(made.tag)[0].task.pool.items
+        about = {item.id: given.get(item.hash, item.metadata) for item in stored}
         frame = frame.assign(
             category=[str(about[id].get("category", "")) for id in frame["evidence"]],
             evidence=[str(about[id].get("id", id)) for id in frame["evidence"]],

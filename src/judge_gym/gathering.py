@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from judge_gym.errors import SourceError
+from judge_gym.errors import DesignError, SourceError
 from judge_gym.records import Evidence, Window, bare_endpoint, content_hash
 from judge_gym.sources import Collected, FileSource, Keep, Source, Watch
 from judge_gym.store import Store
@@ -75,6 +75,8 @@ def gather(
         allow_private: fetch from addresses of the user's own network, too.
         watch: told about progress.
     """
+    if window_id is not None and spec.origin in SEARCHES:
+        raise DesignError("a search has a window of its own; --window is for files")
     window = window_of(spec) if window_id is None else store.evidence.find_window(window_id)
     assert window is not None, "checked with the specification"
     id = store.evidence.window_id(window) if window_id is None else window_id
@@ -86,7 +88,14 @@ def gather(
         kept += store.evidence.add_to_window(store.evidence.save_window(window), [item])
 
     source = _source(spec, folder, known, allow_private, watch, keep)
-    found = source.search(window, spec.wanted, spec.limit if spec.origin in SEARCHES else 0)
+    limit = spec.limit if spec.origin in SEARCHES else 0
+    if limit and collected(store, window) is None:  # what an unfinished search found counts
+        limit -= len(known)
+    found = (
+        Collected(())
+        if limit < 0 or (known and limit == 0 and spec.origin in SEARCHES)
+        else (source.search(window, spec.wanted, limit))
+    )
     id = store.evidence.save_window(window)
     added = kept + store.evidence.add_to_window(id, found.items)
     fault = found.fault or ("interrupted" if found.interrupted else "")
@@ -98,9 +107,10 @@ def gather(
 def collected(store: Store, window: Window) -> int | None:
     """The window of a search that came to its end, or None where it has still to be made."""
     id = store.evidence.window_id(window)
-    if id is None or all(made["fault"] for made in store.evidence.collections(id)):
-        return None
-    return id
+    origin = window.search.partition(" ")[0].rstrip(":")
+    made = store.evidence.collections(id) if id else []
+    ended = any(one["source"] == origin and not one["fault"] for one in made)
+    return id if ended else None
 
 
 def _source(

@@ -1,11 +1,10 @@
 """Lab: the verbs that every face calls. It joins the rooms."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import yaml
 
@@ -13,6 +12,7 @@ from judge_gym.archive import Archive
 from judge_gym.axes import Design
 from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Plan, Result, Tally, Workflow, makers
 from judge_gym.errors import ConflictError, DesignError, unknown
+from judge_gym.gathering import Gathered
 from judge_gym.preparing import (
     STUDY_SUFFIXES,
     Prepared,
@@ -21,10 +21,9 @@ from judge_gym.preparing import (
     wanted_of,
 )
 from judge_gym.records import Pool, TaskType
-from judge_gym.sources import load_benchmark, load_rubric
+from judge_gym.sources import Watch, load_benchmark, load_rubric
 from judge_gym.store import Run, Store
 from judge_gym.studies import (
-    SEARCHES,
     Experiment,
     Task,
     read_knobs,
@@ -34,9 +33,6 @@ from judge_gym.studies import (
     settle,
     with_rubric,
 )
-
-if TYPE_CHECKING:
-    pass
 
 WatchTallies = Callable[[Sequence[Tally]], None]
 
@@ -118,7 +114,10 @@ class Lab(Archive):
             allow_private: evidence may be fetched from the user's own network.
         """
         if not isinstance(target, Prepared):
-            self._collect_missing(Path(target), allow_private)
+            for gathered in self.collect_missing(target, allow_private=allow_private).values():
+                gathered.refuse_fault()
+                if gathered.found.interrupted:
+                    raise KeyboardInterrupt
             target = self.prepare(target, overrides=overrides)
         prepared = target
         wanted, notes = wanted_of(prepared, self.models, samples=samples, rivals=rivals)
@@ -142,35 +141,46 @@ class Lab(Archive):
                     exact=samples is not None,
                     new=new_run,
                 )
-                for saved in map(partial(self._save, prepared.study), prepared.sweep.experiments)
+                for saved in self._saved(prepared)
             ]
             execution = self.engine.execute(runs, workflows, budget=prepared.budget, watch=watch)
         return execution.result(prepared.study, [*prepared.warnings, *notes])
 
-    def refuse_uncallable(self, path: Path) -> None:
-        """Refuse a study whose models cannot be called, before a search is made for it."""
+    def collect_missing(
+        self,
+        target: str | Path,
+        *,
+        allow_private: bool = False,
+        watch: Watch = lambda done, wanted: None,
+    ) -> dict[str, Gathered]:
+        """Search for the evidence of a study that was never collected; once, so that it stays.
+
+        What cannot be called is refused before a search is paid for.
+        """
+        path = Path(target)
+        if path.suffix not in STUDY_SUFFIXES or not self.uncollected(path):
+            return {}
         study = read_file(path, self.models)
-        searched = {name for name, spec in study.evidence.items() if spec.origin in SEARCHES}
-        if not any(task.evidence in searched for task in study.tasks):
-            return
         for judge in study.judges:
             design = Design.of({**study.design, "judge.model": judge})
             self.engine.refuse_uncallable(design, study.rivals(design), WORKFLOWS)
+        with self.engine.lock():  # two at once would find different evidence
+            return self.collect_study(path, allow_private=allow_private, watch=watch)
 
-    def _collect_missing(self, path: Path, allow_private: bool) -> None:
-        """Search for the evidence of a study that was never collected; once, so that it stays."""
-        if path.suffix in STUDY_SUFFIXES:
-            self.refuse_uncallable(path)
-            made = self.collect_study(path, allow_private=allow_private)
-            for gathered in made.values():
-                gathered.refuse_fault()
-                if gathered.found.interrupted:
-                    raise KeyboardInterrupt
+    def _saved(self, prepared: Prepared) -> Iterator[Experiment]:
+        """Experiments with their rows; a pool that many share is written once."""
+        pools: dict[int, Pool] = {}
+        for made in prepared.sweep.experiments:
+            pool = made.task.pool
+            if id(pool) not in pools:
+                pools[id(pool)] = self.store.evidence.save_pool(pool)
+            task = replace(made.task, pool=pools[id(pool)])
+            yield self._save(prepared.study, replace(made, task=task))
 
     def _save(self, study: str, experiment: Experiment) -> Experiment:
         """Give an experiment and what it stands on their rows."""
         task = experiment.task
-        pool = self.store.evidence.save_pool(task.pool)
+        pool = task.pool if task.pool.id else self.store.evidence.save_pool(task.pool)
         rubric = self.store.materials.save_given_rubric(task.rubric) if task.rubric else None
         saved = replace(experiment, task=replace(task, pool=pool, rubric=rubric))
         self.store.runs.save_experiment(saved, study)

@@ -1,7 +1,6 @@
 """Library: the verbs over what is judged: windows of evidence, frozen pools, people's labels."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.gathering import Gathered, collected, gather, window_of
 from judge_gym.models import Registry
-from judge_gym.preparing import read_file
+from judge_gym.preparing import STUDY_SUFFIXES, read_file
 from judge_gym.records import Evidence, Pool, Window
 from judge_gym.sources import Watch, judgebench, load_benchmark, load_files, read_labels
 from judge_gym.store import Store
@@ -88,6 +87,18 @@ class Library:
                 if gathered[name].found.fault or gathered[name].found.interrupted:
                     break
         return gathered
+
+    def uncollected(self, path: Path) -> list[str]:
+        """The evidence that a study file searches for and that was never collected."""
+        study = read_file(path, self.models)
+        windows = {
+            name: window_of(spec)
+            for name, spec in study.evidence.items()
+            if spec.origin in SEARCHES
+        }
+        return [
+            name for name, window in windows.items() if window and not collected(self.store, window)
+        ]
 
     def load_evidence(
         self, window_id: int, files: str | Sequence[str], *, folder: Path = Path()
@@ -189,7 +200,7 @@ class Library:
                     f"the pool {name!r} is frozen with other evidence; choose another name"
                 )
         saved = self.store.evidence.save_pool(pool)
-        self.store.evidence.name_pool(name, saved)
+        self.store.evidence.name_pool(name, saved)  # which refuses it if another was quicker
         return saved
 
     def list_pools(self) -> list[dict[str, Any]]:
@@ -233,7 +244,8 @@ class Library:
         """
         items, stages = self._labelled(target)
         labels = read_labels(path)
-        found = {label.item: _identified(label.item, items, path) for label in labels}
+        names = _names(items)
+        found = {label.item: _identified(label.item, names, path) for label in labels}
         said: dict[tuple[int, str], str] = {}
         rows = []
         for label in labels:
@@ -263,6 +275,8 @@ class Library:
         """The items that labels may be about, and the stages that they may name."""
         if target is None:
             return self.store.evidence.all_evidence(), []
+        if Path(target).suffix in STUDY_SUFFIXES:
+            target = read_file(Path(target), self.models).study
         rows = self.store.queries.tags(study=target) or self.store.queries.tags(tags=[target])
         experiments = [self.store.runs.find_experiment(row["tag"])[0] for row in rows]
         items = {item.id: item for made in experiments for item in made.task.pool.items}
@@ -289,24 +303,28 @@ def _described(item: Evidence) -> dict[str, Any]:
     return described | {"words": len(item.text.split()), "truth": item.truth}
 
 
-def _identified(name: str, items: Sequence[Evidence], path: Path) -> int:
-    """The item that a label is about, by id, address, hash, published id or title."""
-    keys: list[Callable[[Evidence], str]] = [
-        lambda item: str(item.id),
-        lambda item: item.url,
-        lambda item: item.hash,
-        lambda item: str(item.metadata.get("id", "")),
-        lambda item: item.title,
-    ]
-    for key in keys:
-        found = Counter(item.id for item in items if key(item) == name)
-        if len(found) > 1:
-            raise DesignError(
-                f"{path}: {name!r} may be evidence {', '.join(map(str, found))}; name it by number"
-            )
-        if found:
-            return next(iter(found))
-    raise NotFoundError(
-        f"{path}: there is no evidence {name!r}, by number, address, published id or title; "
-        "nothing was imported"
-    )
+def _names(items: Sequence[Evidence]) -> dict[str, set[int]]:
+    """What an item may be called: its number, address, hash, published id or title."""
+    names: dict[str, set[int]] = {}
+    for item in items:
+        published = str(item.metadata.get("id", ""))
+        for name in {str(item.id), item.url, item.hash, published, item.title} - {""}:
+            names.setdefault(name, set()).add(item.id)
+    return names
+
+
+def _identified(name: str, names: Mapping[str, set[int]], path: Path) -> int:
+    """The one item that a label is about."""
+    found = names.get(name, set())
+    if len(found) > 1:
+        listed = ", ".join(map(str, sorted(found)))
+        raise DesignError(
+            f"{path}: {name!r} may be evidence {listed}; name it by number or by an address, hash "
+            "or id that is its own, or narrow it with --study"
+        )
+    if not found:
+        raise NotFoundError(
+            f"{path}: there is no evidence {name!r}, by number, address, published id or title; "
+            "nothing was imported"
+        )
+    return next(iter(found))

@@ -67,6 +67,8 @@ def prepare_study(
     """A study with its evidence and rubrics; paths begin at the folder."""
     warnings: list[str] = []
     for address in (url for spec in study.evidence.values() for url in spec.addresses):
+        if address not in text and discreet(address) != address:
+            text = "# not kept: an address in it may hold a secret\n"
         text = text.replace(address, discreet(address))  # it is kept, and secrets are not
     benchmarks = {
         name: _benchmark(spec, folder, models)
@@ -235,9 +237,8 @@ def _with_truth(task: TaskSpec, pool: Pool, folder: Path) -> TaskSpec:
     year = truth.year or (window.start.year if window and window.start else None)
     if year is None:
         raise DesignError(f"the truth of {task.concept!r} needs a year: truth: {{year: 2024}}")
-    found = vdem_truth(folder / str(truth.vdem), country, year, truth.index)
-    given = {**found, "direction": truth.direction or found["direction"]}
-    return task.model_copy(update={"truth": TruthSpec(**given)})
+    found = vdem_truth(folder / str(truth.vdem), country, year, truth.index, truth.direction)
+    return task.model_copy(update={"truth": TruthSpec(**found)})
 
 
 def _simulated(judges: Iterable[str], models: Registry) -> list[str]:

@@ -247,6 +247,12 @@ def test_a_published_pair_that_stands_twice_under_two_ids_is_refused(tmp_path: P
 # --- what is told of a faulty folder -------------------------------------------------------------
 
 
+def test_an_id_that_stands_twice_is_refused(write: Write) -> None:
+    """Judgments are told apart by it, so a run could be paid for and never be scored."""
+    items = [{"title": t, "text": t, "truth": 1, "metadata": {"id": "7"}} for t in ("one", "two")]
+    assert "'two' has the id '7' of 'one'" in refusal(write(items=items)).message
+
+
 def test_a_concept_of_blanks_is_no_concept(write: Write) -> None:
     assert "concept" in refusal(write('concept = "  "')).message
 

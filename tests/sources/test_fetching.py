@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge_gym.sources.collecting import Page, Refusal
-from judge_gym.sources.fetching import Fetcher, is_public
+from judge_gym.sources.fetching import Fetcher, _near_socket, is_public
 from web import Answer, Asked, Web
 
 
@@ -337,6 +337,26 @@ def test_pages_do_not_pile_up_while_the_reader_is_busy() -> None:
 
 
 # --- robots.txt ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["169.254.169.254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "fe80::1", "fd00:ec2::254"],
+)
+def test_the_addresses_of_a_clouds_secrets_are_refused_even_with_leave(address: str) -> None:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with pytest.raises(OSError, match="private address"):
+        _near_socket((family, socket.SOCK_STREAM, 0, "", (address, 80)))
+
+
+@pytest.mark.parametrize("charset", ["idna", "undefined", "punycode", "no-such"])
+def test_an_odd_charset_is_no_fault_of_the_page(charset: str) -> None:
+    assert Page("u", "u", b"caf\xe9", charset=charset).text == b"caf\xe9"
+
+
+def test_a_date_beyond_all_dates_is_no_wait() -> None:
+    far = "Mon, 05 Jan 99999999999999999999 00:00:00 GMT"
+    assert Fetcher(backoff=1.0).wait(1, far) == 1.0
 
 
 def test_robots_are_obeyed_and_asked_for_once(web: Web, fetcher: Fetcher) -> None:

@@ -116,7 +116,9 @@ def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
     A subset counts with the share that it gives the right stage; items without truth are left out.
     """
-    known = stage_weights(once_per_call(frame[frame["truth"].notna()], by))
+    # A truth that is no stage (a label without a given rubric) tells nothing.
+    numbers = frame.assign(truth=pd.to_numeric(frame["truth"], errors="coerce"))
+    known = stage_weights(once_per_call(numbers[numbers["truth"].notna()], by))
     if known.empty:
         return pd.DataFrame(columns=[*by, "mean", "low", "high", "items"])
     right = known["weight"] * (known["stage"] == known["truth"].astype(float))
@@ -148,7 +150,7 @@ def share_interval(means: Sequence[float]) -> Interval | None:
     if set(means) <= {0.0, 1.0}:
         found = stats.binomtest(int(sum(means)), len(means)).proportion_ci(method="wilson")
         return float(found.low), float(found.high)
-    if len(means) < 2:
+    if len(set(means)) < 2:  # one item, or no variance to tell how sure it is
         return None
     low, high = student_interval(np.array(means))
     return max(0.0, low), min(1.0, high)

@@ -303,11 +303,14 @@ def _contrast(
 
 
 def _difference_interval(judge: str, other: str, wins: int, losses: int, n: int) -> Interval | None:
+    if not wins + losses:
+        return None  # nothing tells them apart, and nothing tells how alike they are
     ties = n - wins - losses
     if n < FEW:
-        return (
-            student_interval(np.repeat([1.0, -1.0, 0.0], [wins, losses, ties])) if n > 1 else None
-        )
+        if n < 2:
+            return None
+        low, high = student_interval(np.repeat([1.0, -1.0, 0.0], [wins, losses, ties]))
+        return max(-1.0, low), min(1.0, high)
     # To draw items with replacement is to draw how many wins, losses and ties there are.
     generator = np.random.default_rng(int(digest(["pairs", judge, other]), 16))
     drawn = generator.multinomial(n, np.array([wins, losses, ties]) / n, size=RESAMPLES)

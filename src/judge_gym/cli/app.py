@@ -124,9 +124,8 @@ def collect_missing(lab: "Lab", study: Path, allow_private: bool, *, quiet: bool
     """Search for the evidence that a study asks for and that was never collected."""
     from judge_gym.cli import INTERRUPTED, display
 
-    lab.refuse_uncallable(study)
     with display.counting("articles", quiet=quiet) as watch:
-        made = lab.collect_study(study, allow_private=allow_private, watch=watch)
+        made = lab.collect_missing(study, allow_private=allow_private, watch=watch)
     for name, one in made.items():
         if not quiet:
             typer.echo(f"{name}: {gathered_words(one)}", err=True)
@@ -205,7 +204,10 @@ def end(result: "Result", again: str, *, quiet: bool, ok: Collection[str] = FINI
 
 def same_command() -> str:
     """The words of this call, to go on with; what may be secret in an address is left out."""
-    words = [bare_endpoint(word) if "://" in word else word for word in sys.argv[1:]]
+    parts = [
+        word.partition("=") if word.startswith("--") else ("", "", word) for word in sys.argv[1:]
+    ]
+    words = [a + b + (bare_endpoint(c) if "://" in c else c) for a, b, c in parts]
     hidden = " (with the whole address)" if words != sys.argv[1:] else ""
     return shlex.join(["judge-gym", *words]) + hidden
 

@@ -20,7 +20,7 @@ from judge_gym.cli.app import (
     same_command,
     show_result,
 )
-from judge_gym.errors import DesignError
+from judge_gym.errors import ConflictError, DesignError
 
 if TYPE_CHECKING:
     from judge_gym.analysis.pairs import Comparison, JudgedPair, PairScores
@@ -125,7 +125,10 @@ def _run(
             show_result(result, False)
         if result.stopped is not None:
             end(result, same_command(), quiet=quiet)
-        return result, dict(lab.judged_pairs(prepared))
+        found: dict[str, Sequence[JudgedPair]] = dict(lab.judged_pairs(prepared))
+        if not found:
+            raise ConflictError(f"no verdict came of {path}; see judge-gym status")
+        return result, found
 
 
 def _json(

@@ -3,6 +3,7 @@
 import logging
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -17,8 +18,11 @@ from judge_gym.sources.sifting import UNSPACED, Sieve, canonical_url
 
 FEW_WORDS = 30
 """A shorter text may be a teaser; it is kept and noted."""
+MOST_TAGS = 40_000
+"""Beyond any article; the time of extraction grows with their square."""
 SECRET = re.compile(
-    r"(?i)(?:access_?|api_?|auth_?|session_?)?(?:token|key|secret|password|sig|signature|auth)"
+    r"(?i)(?:^|[^a-z])(?:token|key|apikey|secret|password|passwd|pwd|pass|sig|signature|auth|jwt|"
+    r"session|credential|accesstoken)(?:[^a-z]|$)"
 )
 # A page without text is a record here; it is no news for the terminal.
 for _name in ("trafilatura", "htmldate", "courlan"):
@@ -74,8 +78,8 @@ class Lead:
     title: str = ""
     date: str = ""
     source: str = ""
-    text: str = ""
-    """The article as the search itself holds it, for when the page cannot be had."""
+    text: Callable[[], str] = str
+    """The article as the search itself holds it, asked for when the page cannot be had."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -121,10 +125,15 @@ def follow(
         if not complete:
             return False
     sieve.drop("beyond the limit", len(waiting))
+    tried = done or 1
     closed = {urlsplit(r.url).netloc.rpartition("@")[2]: r for r in later.values() if r.wait > 60}
     if closed:
         told = (f"{host}: {refusal.reason}" for host, refusal in closed.items())
         sieve.fault = f"{'; '.join(told)}, {len(later)} pages are left for then"
+    elif len(later) > tried / 2:  # not these pages, but the way to them
+        reasons = Counter(refusal.reason for refusal in later.values())
+        why = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+        sieve.fault = f"{len(later)} of {tried} pages cannot be had now: {why}"
     elif later:
         sieve.notes.insert(0, f"{len(later)} pages may be had later: search again for them")
     return True
@@ -147,22 +156,28 @@ def _unread(leads: Sequence[Lead], sieve: Sieve) -> list[Lead]:
 
 
 def _read(outcome: Outcome) -> Evidence | str:
-    """The article of a page, or why there is none."""
+    """The article of a page, or why there is none; no page ends the search for the others."""
     if isinstance(outcome, Refusal):
         return outcome.reason
-    return article(outcome.text, _without_secrets(outcome.final_url)) or "no article text"
+    if outcome.body.count(b"<") > MOST_TAGS:
+        return "too many tags"
+    try:
+        return article(outcome.text, _without_secrets(outcome.final_url)) or "no article text"
+    except Exception as fault:  # whatever a page does to the parsers
+        return f"cannot be read ({type(fault).__name__})"
 
 
 def _take(lead: Lead, found: Evidence | str, sieve: Sieve) -> None:
     """Give an article to the sieve, with what the lead says of it."""
     if isinstance(found, str):
         shown = bare_endpoint(lead.url) or repr(lead.title)
-        if not lead.text:
+        own = lead.text()
+        if not own:
             sieve.drop(found)
             sieve.notes.append(f"{shown}: {found}")
             return
         sieve.notes.append(f"{shown}: {found}; the text is the feed's own")
-        found = Evidence(lead.title, lead.text, _without_secrets(lead.url), source=lead.source)
+        found = Evidence(lead.title, own, _without_secrets(lead.url), source=lead.source)
     moved = canonical_url(found.url) != canonical_url(lead.url)
     link = {"link": _without_secrets(lead.url)} if moved else {}
     admitted = sieve.admit(
@@ -187,6 +202,7 @@ def _without_secrets(url: str) -> str:
     """
     parts = urlsplit(url)
     asked = parse_qsl(parts.query, keep_blank_values=True)
-    open_ = [(name, value) for name, value in asked if not SECRET.fullmatch(name)]
+    open_ = [(name, value) for name, value in asked if not SECRET.search(name)]
     query = parts.query if len(open_) == len(asked) else urlencode(open_)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query))
+    bare = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=bare, query=query, fragment=""))

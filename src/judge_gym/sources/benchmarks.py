@@ -98,11 +98,14 @@ def judgebench(path: Path) -> Benchmark:
 
 def _refuse_repeated(items: Sequence[Evidence], path: Path) -> None:
     """An item that stands twice would be judged once and counted twice."""
-    seen: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    ids: dict[str, str] = {}
     for item in items:
-        if item.hash in seen:
-            raise DesignError(f"{path}: {item.title!r} has the same text as {seen[item.hash]!r}")
-        seen[item.hash] = item.title
+        if texts.setdefault(item.hash, item.title) is not item.title:
+            raise DesignError(f"{path}: {item.title!r} has the same text as {texts[item.hash]!r}")
+        id = str(item.metadata.get("id", ""))
+        if id and ids.setdefault(id, item.title) is not item.title:
+            raise DesignError(f"{path}: {item.title!r} has the id {id!r} of {ids[id]!r}")
 
 
 def _settings(path: Path) -> dict[str, Any]:

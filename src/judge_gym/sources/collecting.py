@@ -55,7 +55,7 @@ class Page:
         """The body as text where the server states its encoding; its bytes where it does not."""
         try:
             return self.body.decode(self.charset, "replace") if self.charset else self.body
-        except LookupError:
+        except (LookupError, ValueError):
             return self.body
 
 

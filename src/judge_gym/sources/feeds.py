@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from time import struct_time
 from typing import Any
 
@@ -107,7 +108,7 @@ def _leads(entries: Sequence[Any], outlet: str, metadata: dict[str, str]) -> Ite
             title=str(entry.get("title") or ""),
             date=_iso(entry.get("published_parsed") or entry.get("updated_parsed")),
             source=outlet,
-            text=_own_text(entry),
+            text=partial(_own_text, entry),
             metadata=metadata,
         )
 

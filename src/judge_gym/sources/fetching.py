@@ -36,6 +36,8 @@ LONGEST_CRAWL_DELAY = 30.0
 PRIVATE = "private address"
 GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
+METADATA = (ipaddress.ip_address("fd00:ec2::254"), ipaddress.ip_address("100.100.100.200"))
+"""Where clouds keep their machines' secrets, beside the link-local addresses."""
 
 
 @dataclass(slots=True)
@@ -128,7 +130,7 @@ class Fetcher:
             return float(asked)
         try:
             until = parsedate_to_datetime(asked)
-        except ValueError:
+        except (ValueError, OverflowError):
             return self.backoff * 2.0 ** (attempt - 1)
         until = until if until.tzinfo else until.replace(tzinfo=UTC)
         return max(0.0, (until - datetime.now(UTC)).total_seconds())
@@ -327,7 +329,7 @@ class _Round:
         except aiohttp.ClientPayloadError:
             return Refusal(url, "truncated", True, wait=backoff)
         except aiohttp.ClientConnectorDNSError:
-            return Refusal(url, "no such host")
+            return Refusal(url, "no such host", True, wait=backoff)
         except aiohttp.ClientSSLError:
             return Refusal(url, "no secure connection")
         except aiohttp.ClientConnectorError as fault:
@@ -363,7 +365,8 @@ def _public_socket(info: tuple[Any, ...]) -> socket.socket:
 def _near_socket(info: tuple[Any, ...]) -> socket.socket:
     """A socket for any address but link-local ones, where clouds keep their machines' secrets."""
     family, kind, protocol, _, address = info
-    if ipaddress.ip_address(address[0].partition("%")[0]).is_link_local:
+    ip = ipaddress.ip_address(address[0].partition("%")[0])
+    if any(one.is_link_local or one in METADATA for one in (ip, _inner(ip) or ip)):
         raise _PrivateAddress(PRIVATE)
     return socket.socket(family, kind, protocol)
 
@@ -380,10 +383,17 @@ def is_public(address: str) -> bool:
         return False
     if isinstance(ip, ipaddress.IPv4Address):
         return ip.is_global and not ip.is_multicast
-    inner = ip.ipv4_mapped or ip.sixtofour
-    if ip in NAT64:
-        inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+    inner = _inner(ip)
     return is_public(str(inner)) if inner else ip in GLOBAL_IPV6 and ip.is_global
+
+
+def _inner(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that an IPv6 address carries, if it does."""
+    if isinstance(ip, ipaddress.IPv4Address):
+        return None
+    if ip in NAT64:
+        return ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+    return ip.ipv4_mapped or ip.sixtofour
 
 
 def _host_name(url: str) -> str:

@@ -138,6 +138,8 @@ def _json(path: Path) -> Iterator[Evidence]:
         data = json.loads(read_text(path))
     except json.JSONDecodeError as fault:
         raise DesignError(f"{path}:{fault.lineno}: broken JSON: {fault.msg}") from fault
+    except RecursionError:
+        raise DesignError(f"{path}: JSON nested beyond reading") from None
     rows = data if isinstance(data, list) else [data]
     for number, row in enumerate(rows, 1):
         where = f"{path}: item {number}" if isinstance(data, list) else str(path)
@@ -157,6 +159,8 @@ def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
                 yield number, json.loads(line)
             except json.JSONDecodeError as fault:
                 raise DesignError(f"{path}:{number}: broken JSON: {fault.msg}") from fault
+            except RecursionError:
+                raise DesignError(f"{path}:{number}: JSON nested beyond reading") from None
 
 
 def _csv(path: Path) -> Iterator[Evidence]:
@@ -247,7 +251,8 @@ def _evidence(fields: Any, *, where: str, title: str) -> Evidence:
     texts = [text, *(str(response or "").strip() for response in responses)]
     if not all(texts):
         raise DesignError(f"{where}: the text is empty")
-    if any("\ud800" <= char <= "\udfff" for char in "".join(texts)):
+    whole = json.dumps([*texts, str(fields)], ensure_ascii=False)
+    if any("\ud800" <= char <= "\udfff" for char in whole):
         raise DesignError(f"{where}: the text holds half a character (a lone surrogate)")
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
@@ -277,7 +282,7 @@ def iso_date(given: Any) -> str:
     text = str(given or "").strip()
     try:
         return parsedate_to_datetime(text).date().isoformat()
-    except ValueError:
+    except (ValueError, OverflowError):
         pass
     forms = ("%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y")
     days = {_day(text, form) for form in forms} - {None}
@@ -295,7 +300,7 @@ def _day(text: str, form: str) -> date | None:
 def read_text(path: Path) -> str:
     """The text of a file, whatever mark stands before it."""
     try:
-        return _bytes(path).decode("utf-8-sig").replace("\r\n", "\n")
+        return _bytes(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as fault:
         raise DesignError(f"{path} cannot be read: it is not UTF-8; save it as such") from fault
 

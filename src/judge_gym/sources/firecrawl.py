@@ -110,7 +110,7 @@ class FirecrawlSource:
             except requests.RequestException:
                 return f"cannot connect to {bare_endpoint(self._url)}"
             status = answer.status_code
-            if status != 429 and status < 500:
+            if status not in (429, 503):  # after another fault it may have been paid for
                 break
             wait = self.fetcher.wait(attempt, answer.headers.get("Retry-After", ""))
             if wait > LONGEST_WAIT:

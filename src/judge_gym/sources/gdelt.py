@@ -152,5 +152,5 @@ def _lead(row: dict[str, Any]) -> Lead:
 
 def _shortened(text: str) -> str:
     """GDELT's own words: it states errors as plain text or HTML with status 200."""
-    words = " ".join(re.sub(r"(?s)<(script|style).*?</\1>|<[^>]*>", " ", text).split())
+    words = " ".join(re.sub(r"(?s)<(script|style).*?</\1>|<[^>]*>", " ", text[:5000]).split())
     return f"it answers {words[:200]!r}" if words else "its answer is empty"

@@ -289,8 +289,8 @@ class EvidenceRecords:
                     connection.execute(t.labels.insert().values(dict(row)))
         return counts
 
-    def labels(self, evidence_ids: Collection[int] | None = None) -> list[dict[str, Any]]:
-        """People's stages, of some items or of all."""
+    def labels(self) -> list[dict[str, Any]]:
+        """People's stages."""
         query = sa.select(
             t.labels.c.evidence_id.label("evidence"),
             t.evidence.c.title,
@@ -299,10 +299,9 @@ class EvidenceRecords:
             t.labels.c.stage,
         ).join(t.evidence, t.evidence.c.id == t.labels.c.evidence_id)
         with self._database.read() as connection:
-            rows = [
+            return [
                 dict(row) for row in connection.execute(query.order_by(t.labels.c.id)).mappings()
             ]
-        return [row for row in rows if evidence_ids is None or row["evidence"] in evidence_ids]
 
     def all_evidence(self) -> tuple[Evidence, ...]:
         """Every item that the lab holds."""
