@@ -210,7 +210,7 @@ class Archive(Library):
 
     def judged_pairs(self, target: str | Path | Prepared) -> dict[str, tuple["JudgedPair", ...]]:
         """What judges decided on a benchmark's pairs, by judge; items by their published id."""
-        from judge_gym.analysis.pairs import pairs_of
+        from judge_gym.analysis.pair_frames import pairs_of
 
         prepared = target if isinstance(target, Prepared) else self.prepare(target)
         tags = [made.tag for made in prepared.sweep.experiments]
@@ -230,12 +230,11 @@ class Archive(Library):
 
     def known_answers(self, target: str | Path | Prepared) -> "pd.DataFrame":
         """The share of verdicts on the right stage, by judge, with how many carry none."""
-        from judge_gym.analysis.endpoints import JUDGE, accuracy, status_rates
+        from judge_gym.analysis.endpoints import JUDGE, known_answers
 
         prepared = target if isinstance(target, Prepared) else self.prepare(target)
         frame = self.samples(*(made.tag for made in prepared.sweep.experiments))
-        rates = status_rates(frame, [JUDGE])[[JUDGE, "n", "scored"]]
-        return rates.merge(accuracy(frame, [JUDGE]), on=JUDGE, how="left")
+        return known_answers(frame, [JUDGE])
 
 
 def _progress(progress: Progress) -> dict[str, Any]:

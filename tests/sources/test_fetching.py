@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge_gym.sources.addresses import is_public, near_socket
 from judge_gym.sources.collecting import Page, Refusal
-from judge_gym.sources.fetching import Fetcher, _near_socket, is_public
+from judge_gym.sources.fetching import Fetcher
 from web import Answer, Asked, Web
 
 
@@ -346,7 +347,7 @@ def test_pages_do_not_pile_up_while_the_reader_is_busy() -> None:
 def test_the_addresses_of_a_clouds_secrets_are_refused_even_with_leave(address: str) -> None:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with pytest.raises(OSError, match="private address"):
-        _near_socket((family, socket.SOCK_STREAM, 0, "", (address, 80)))
+        near_socket((family, socket.SOCK_STREAM, 0, "", (address, 80)))
 
 
 @pytest.mark.parametrize("charset", ["idna", "undefined", "punycode", "no-such"])

@@ -131,6 +131,15 @@ def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return per_item.groupby(level=list(range(len(by)))).apply(_share).unstack().reset_index()
 
 
+def known_answers(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """`accuracy` with how many were asked and scored; who scored nothing has a row too."""
+    known = frame[frame["truth"].notna()]
+    if known.empty:
+        return pd.DataFrame()
+    rates = status_rates(known, by)[[*by, "n", "scored"]]
+    return rates.merge(accuracy(known, by), on=list(by), how="left")
+
+
 def _t_interval(values: pd.Series) -> pd.Series:
     """Mean, 95 % interval and number of items; the interval is null below two items."""
     return _row(values, student_interval(values.to_numpy()) if len(values) > 1 else None)

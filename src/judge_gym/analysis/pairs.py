@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import krippendorff
 import numpy as np
-import pandas as pd
 from scipy import stats
 
 from judge_gym.analysis.endpoints import Interval, share_interval, student_interval
@@ -30,8 +29,6 @@ PAIR_RULE = (
     "answer, above 0 in sum; low and high are 95 % of accuracy. Position bias: verdicts for the "
     "response shown first minus those for the second."
 )
-# What tells one observation of an item from another, as far as a frame has it.
-OBSERVATION = ("run", "series", "rubric", "is_swap", "replicate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +148,12 @@ def score_pairs(pairs: Sequence[JudgedPair]) -> PairScores:
     named = {pair.category for pair in pairs} - {""}
     categories = [name for name in CATEGORIES if name in named] + sorted(named - {*CATEGORIES})
     parts = {name: [pair for pair in pairs if pair.category == name] for name in categories}
-    scores = {name: PairScore(**_fields(part)) for name, part in parts.items()}
-    return PairScores(**_fields(pairs), by_category=scores)
+    scores = {name: PairScore(**score_fields(part)) for name, part in parts.items()}
+    return PairScores(**score_fields(pairs), by_category=scores)
 
 
-def _fields(pairs: Sequence[JudgedPair]) -> dict[str, Any]:
+def score_fields(pairs: Sequence[JudgedPair]) -> dict[str, Any]:
+    """What a score holds, of one judge's pairs."""
     right = _item_means(pairs, lambda pair: pair.correct)
     both = all(pair.orders == ORDERS for pair in pairs)
     leanings = [leaning for pair in pairs for leaning in pair.leanings]
@@ -330,67 +328,6 @@ def _alpha(decisions: np.ndarray) -> float | None:
     if len(np.unique(paired[~np.isnan(paired)])) < 2:
         return None
     return float(krippendorff.alpha(reliability_data=paired, level_of_measurement="nominal"))
-
-
-# --- judge-gym's own samples ---------------------------------------------------------------------
-
-
-def pairs_of(frame: pd.DataFrame) -> tuple[JudgedPair, ...]:
-    """The judged pairs in tidy samples (`Lab.samples`), one per evidence and replicate.
-
-    A verdict that names several options decides nothing. Items without truth are left out; a
-    column `category` is kept. Observations made of the very same calls are one.
-    """
-    columns = ["evidence", *(name for name in OBSERVATION if name in frame)]
-    found: dict[tuple[Any, ...], dict[Order, Mapping[Any, Any]]] = {}
-    for row in frame[frame["truth"].notna()].to_dict("records"):
-        order = ORDERS[bool(row["flipped"])]
-        key = tuple(_value(row, name) for name in columns)
-        if found.setdefault(key, {}).setdefault(order, row) is not row:
-            raise DesignError(
-                f"evidence {row['evidence']} has two samples in the {order} order of replicate "
-                f"{row.get('replicate')}; give the samples of one judge and variant"
-            )
-    pairs: dict[tuple[Any, ...], JudgedPair] = {}
-    for key, shown in found.items():
-        orders = tuple(order for order in ORDERS if order in shown)
-        calls = tuple(_value(shown[order], "call_id") for order in orders)
-        first = shown[orders[0]]
-        pair = JudgedPair(
-            item=str(first["evidence"]),
-            truth=int(first["truth"]),
-            decisions=tuple(_decision(shown[order]) for order in orders),
-            orders=orders,
-            category=str(_value(first, "category") or ""),
-        )
-        pairs.setdefault(key if None in calls else (pair.item, orders, calls), pair)
-    return tuple(pairs.values())
-
-
-def _value(row: Mapping[Any, Any], name: str) -> Any:
-    value = row.get(name)
-    return None if pd.isna(value) else value
-
-
-def _decision(row: Mapping[Any, Any]) -> int | None:
-    chosen = str(row["stages"]).split() if row["status"] == "scored" else []
-    return int(chosen[0]) if len(chosen) == 1 else None
-
-
-def pair_table(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The score of each group of samples on pairs, as shares; `low` and `high` are of accuracy.
-
-    Replicates and intervals are as in `score_pairs`. A group without a known truth has no row.
-    """
-    columns = [*by, "n", "accuracy", "low", "high"]
-    columns += ["both_correct", "inconsistent", "nulls", "position_bias"]
-    rows = []
-    for group, part in frame.groupby(list(by), observed=True, dropna=False):
-        if pairs := pairs_of(part):
-            fields = _fields(pairs)
-            low, high = fields["interval"] or (None, None)
-            rows.append({**dict(zip(by, group, strict=True)), **fields, "low": low, "high": high})
-    return pd.DataFrame(rows, columns=columns)
 
 
 def _percent(share: float | None) -> float | None:

@@ -13,12 +13,14 @@ from judge_gym.analysis.endpoints import (
     accuracy,
     distributions,
     expected_stage,
+    known_answers,
     once_per_call,
     status_rates,
     varied_knobs,
     with_variant,
 )
-from judge_gym.analysis.pairs import PAIR_RULE, pair_table
+from judge_gym.analysis.pair_frames import pair_table
+from judge_gym.analysis.pairs import PAIR_RULE
 from judge_gym.analysis.polarization import raw_polarization
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES
@@ -120,7 +122,7 @@ def build_report(
             "Known answers",
             "Share of scored verdicts on the right stage; 95 % interval over items, Wilson's where "
             "each is simply right or wrong, else t.",
-            _known_answers(own[~own["pair"]]),
+            known_answers(own[~own["pair"]], CELL),
         ),
         Table(
             "Pairs with a known better response",
@@ -164,15 +166,6 @@ def build_report(
         tables=tuple(table for table in tables if not table.frame.empty),
         charts=tuple(_charts(frame, own, ordinal, rates, shares, polarization, pairs)),
     )
-
-
-def _known_answers(own: pd.DataFrame) -> pd.DataFrame:
-    """Agreement with known answers; a judge without a scored verdict has its row too."""
-    known = own[own["truth"].notna()]
-    if known.empty:
-        return pd.DataFrame()
-    rates = status_rates(known, CELL)[[*CELL, "n", "scored"]]
-    return rates.merge(accuracy(known, CELL), on=CELL, how="left")
 
 
 def _with_people(own: pd.DataFrame, people: pd.DataFrame | None) -> pd.DataFrame:

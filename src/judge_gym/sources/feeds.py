@@ -11,9 +11,10 @@ from typing import Any
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window, bare_endpoint
+from judge_gym.sources.addresses import PRIVATE
 from judge_gym.sources.articles import Lead, article, follow
 from judge_gym.sources.collecting import Collected, Keep, Page, Refusal, Watch
-from judge_gym.sources.fetching import PRIVATE, Fetcher
+from judge_gym.sources.fetching import Fetcher
 from judge_gym.sources.sifting import UNSPACED, Sieve
 
 CLOSED = re.compile(rb"(?i)</(?:rss|feed|rdf:rdf|\w+:feed)\s*>")

@@ -7,7 +7,6 @@ patience with servers that fail. What became of an address is a record, never an
 import asyncio
 import ipaddress
 import queue
-import socket
 import threading
 import time
 from collections import defaultdict
@@ -23,6 +22,7 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 from protego import Protego
 
+from judge_gym.sources.addresses import PRIVATE, PrivateAddressError, near_socket, public_socket
 from judge_gym.sources.collecting import Outcome, Page, Refusal
 
 ROBOT = "judge-gym"
@@ -33,11 +33,6 @@ MAX_REDIRECTS = 5
 LONGEST_WAIT = 60.0
 """A server that asks for a longer pause than this, in seconds, is not waited for."""
 LONGEST_CRAWL_DELAY = 30.0
-PRIVATE = "private address"
-GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
-NAT64 = ipaddress.ip_network("64:ff9b::/96")
-METADATA = (ipaddress.ip_address("fd00:ec2::254"), ipaddress.ip_address("100.100.100.200"))
-"""Where clouds keep their machines' secrets, beside the link-local addresses."""
 
 
 @dataclass(slots=True)
@@ -191,7 +186,7 @@ class _Round:
         guarded = not (fetcher.allow_private or self._trusted)
         async with aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=0, socket_factory=_public_socket if guarded else _near_socket
+                limit=0, socket_factory=public_socket if guarded else near_socket
             ),
             headers={"User-Agent": USER_AGENT, "Accept": ACCEPT},
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -333,7 +328,7 @@ class _Round:
         except aiohttp.ClientSSLError:
             return Refusal(url, "no secure connection")
         except aiohttp.ClientConnectorError as fault:
-            if isinstance(fault.os_error, _PrivateAddress):
+            if isinstance(fault.os_error, PrivateAddressError):
                 return Refusal(url, PRIVATE)
             return Refusal(url, "cannot connect", True, wait=backoff)
         except (aiohttp.ClientConnectionError, OSError):
@@ -342,58 +337,6 @@ class _Round:
             return Refusal(url, "not a web address")
         except aiohttp.ClientError:
             return Refusal(url, "broken HTTP answer")
-
-
-# --- addresses -----------------------------------------------------------------------------------
-
-
-class _PrivateAddress(OSError):
-    pass
-
-
-def _public_socket(info: tuple[Any, ...]) -> socket.socket:
-    """A socket for a resolved address, whatever name or spelling led to it.
-
-    This is the last step before a connection, so nothing that a name resolves to can slip past.
-    """
-    family, kind, protocol, _, address = info
-    if not is_public(address[0]):
-        raise _PrivateAddress(PRIVATE)
-    return socket.socket(family, kind, protocol)
-
-
-def _near_socket(info: tuple[Any, ...]) -> socket.socket:
-    """A socket for any address but link-local ones, where clouds keep their machines' secrets."""
-    family, kind, protocol, _, address = info
-    ip = ipaddress.ip_address(address[0].partition("%")[0])
-    if any(one.is_link_local or one in METADATA for one in (ip, _inner(ip) or ip)):
-        raise _PrivateAddress(PRIVATE)
-    return socket.socket(family, kind, protocol)
-
-
-def is_public(address: str) -> bool:
-    """Whether an IP address belongs to the public internet, as itself or inside another.
-
-    >>> [is_public(ip) for ip in ("8.8.8.8", "10.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1")]
-    [True, False, False, False]
-    """
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    if isinstance(ip, ipaddress.IPv4Address):
-        return ip.is_global and not ip.is_multicast
-    inner = _inner(ip)
-    return is_public(str(inner)) if inner else ip in GLOBAL_IPV6 and ip.is_global
-
-
-def _inner(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address that an IPv6 address carries, if it does."""
-    if isinstance(ip, ipaddress.IPv4Address):
-        return None
-    if ip in NAT64:
-        return ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-    return ip.ipv4_mapped or ip.sixtofour
 
 
 def _host_name(url: str) -> str:

@@ -1,19 +1,8 @@
 """A study file becomes experiments: tasks x judges x the points of a sweep."""
 
-from judge_gym.studies.file import (
-    SEARCHES,
-    BudgetSpec,
-    PoolSpec,
-    Study,
-    TaskSpec,
-    TruthSpec,
-    WindowSpec,
-    check_pool,
-    read_knobs,
-    read_study,
-    read_truth,
-)
+from judge_gym.studies.file import BudgetSpec, Study, TaskSpec, read_knobs, read_study, read_truth
 from judge_gym.studies.lines import at
+from judge_gym.studies.origins import SEARCHES, PoolSpec, TruthSpec, WindowSpec, check_pool
 from judge_gym.studies.sweep import (
     Experiment,
     Sweep,

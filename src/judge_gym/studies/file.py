@@ -3,102 +3,28 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import date
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 
 from judge_gym.axes import Design, aliases, expand, find_knob
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import TaskType
 from judge_gym.studies.lines import Path, load_yaml, located
+from judge_gym.studies.origins import (
+    PoolSpec,
+    Spec,
+    TruthSpec,
+    WindowSpec,
+    check_pool,
+    check_truth,
+)
 
 Resolve = Callable[[str], str]
 
 
-class _Spec(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class WindowSpec(_Spec):
-    """Where and when a pool's evidence comes from."""
-
-    country: str = Field(min_length=1)
-    start: Annotated[date, Field(strict=False)] | None = None
-    end: Annotated[date, Field(strict=False)] | None = None
-
-    @model_validator(mode="after")
-    def _in_order(self) -> "WindowSpec":
-        if self.start and self.end and self.start > self.end:
-            raise ValueError("a window ends after it starts")
-        return self
-
-
-SEARCHES = ("feeds", "gdelt", "firecrawl")
-ORIGINS = ("files", *SEARCHES, "pool", "benchmark", "judgebench")
-
-
-class PoolSpec(_Spec):
-    """A named pool and where it comes from; a window alone means what the lab holds of it."""
-
-    files: str | list[str] | None = None
-    feeds: str | list[str] | None = None
-    gdelt: str | None = None
-    """The query."""
-    firecrawl: str | None = None
-    """The query."""
-    pool: str | None = None
-    """The name of a frozen pool."""
-    benchmark: str | None = None
-    """A folder."""
-    judgebench: str | None = None
-    """A file of JudgeBench's pairs."""
-    window: WindowSpec | None = None
-    query: str = ""
-    """What articles of feeds must hold."""
-    limit: int = Field(100, ge=1, le=10_000)
-    """How many articles a search keeps at most."""
-
-    @property
-    def origin(self) -> str | None:
-        """Which of the origins is given; None where only a window is."""
-        return next((name for name in ORIGINS if getattr(self, name) is not None), None)
-
-    @property
-    def addresses(self) -> list[str]:
-        """The feeds."""
-        return [self.feeds] if isinstance(self.feeds, str) else self.feeds or []
-
-    @property
-    def wanted(self) -> str:
-        """The query, wherever it stands."""
-        return self.gdelt or self.firecrawl or self.query
-
-
-class TruthSpec(_Spec):
-    """A reference answer, for analysis only: given, or looked up in V-Dem's table."""
-
-    source: str = ""
-    value: float | None = None
-    label: str | None = None
-    direction: Literal["up", "down"] | None = None
-    vdem: str | None = None
-    """The published country-year CSV."""
-    index: str = "v2x_libdem"
-    country: str | None = None
-    """As V-Dem names it; else the window's."""
-    year: int | None = Field(None, ge=1)
-    """Else the year in which the window starts."""
-
-    def reference(self) -> dict[str, Any]:
-        """What analysis gets to know."""
-        given = {"source": self.source, "value": self.value, "label": self.label}
-        known = {name: value for name, value in given.items() if value is not None}
-        return known | {"direction": self.direction or "up"}
-
-
-class TaskSpec(_Spec):
+class TaskSpec(Spec):
     """What is judged: a concept on a pool."""
 
     type: TaskType
@@ -110,13 +36,13 @@ class TaskSpec(_Spec):
     rubric: str | None = None
 
 
-class SampleSweep(_Spec):
+class SampleSweep(Spec):
     """Random points of the grid, each with its matched neighbours."""
 
     sample: int = Field(ge=1)
 
 
-class BudgetSpec(_Spec):
+class BudgetSpec(Spec):
     """Limits that stop a run; everything so far is kept."""
 
     usd: float | None = Field(None, gt=0)
@@ -125,7 +51,7 @@ class BudgetSpec(_Spec):
     minutes: float | None = Field(None, gt=0)
 
 
-class Study(_Spec):
+class Study(Spec):
     """A study file, read and checked as far as that goes without its evidence."""
 
     study: str = Field(pattern=r"^[\w.-]+$")
@@ -173,7 +99,7 @@ def read_truth(given: Mapping[str, Any]) -> dict[str, Any]:
         spec = TruthSpec.model_validate(given)
     except ValidationError as fault:
         raise _refusal(fault) from fault
-    _check_truth(spec, ())
+    check_truth(spec, ())
     if spec.vdem is not None:
         raise DesignError("a truth from V-Dem's table is looked up by a study file")
     return spec.reference()
@@ -295,61 +221,7 @@ def _check_task(study: Study, task: TaskSpec, path: Path) -> None:
             f"the benchmark {task.concept!r} needs its rubric: rubric: FILE.json", path=path
         )
     if task.truth is not None:
-        _check_truth(task.truth, (*path, "truth"))
-
-
-def check_pool(pool: PoolSpec, path: Path) -> None:
-    """Refuse an origin that is none, or with keys that cannot act on it."""
-    given = [name for name in ORIGINS if getattr(pool, name) is not None]
-    if len(given) > 1:
-        raise DesignError(
-            f"evidence comes from one origin, not from {' and '.join(given)}", path=path
-        )
-    if not given and pool.window is None:
-        raise DesignError(
-            f"evidence needs an origin: {', '.join(ORIGINS)}, or a window that the lab holds",
-            choices=ORIGINS,
-            path=path,
-        )
-    if pool.origin in SEARCHES and pool.window is None:
-        raise DesignError(
-            f"{pool.origin} searches a window, such as window: {{country: NAME, start: DATE, "
-            "end: DATE}",
-            path=path,
-        )
-    if pool.origin in ("pool", "benchmark", "judgebench") and pool.window is not None:
-        raise DesignError(
-            f"a {pool.origin} is what it is; leave window out", path=(*path, "window")
-        )
-    if pool.query and pool.origin != "feeds":
-        raise DesignError("query belongs to feeds; gdelt and firecrawl are a query", path=path)
-    if "limit" in pool.model_fields_set and pool.origin not in SEARCHES:
-        raise DesignError(
-            f"limit is of a search ({', '.join(SEARCHES)}); here everything is judged",
-            path=(*path, "limit"),
-        )
-    for address in pool.addresses:
-        if address.strip() and not address.startswith(("http://", "https://")):
-            raise DesignError(
-                f"{address!r} is no address of a feed; it begins with http:// or https://",
-                path=(*path, "feeds"),
-            )
-    texts = pool.addresses if pool.origin == "feeds" else [pool.wanted]
-    if pool.origin in SEARCHES and not (texts and all(text.strip() for text in texts)):
-        raise DesignError(f"{pool.origin} is empty", path=(*path, str(pool.origin)))
-
-
-def _check_truth(truth: TruthSpec, path: Path) -> None:
-    if truth.vdem is None and not truth.source:
-        raise DesignError("truth.source is not given", path=path)
-    looked_up = {"index", "country", "year"} & truth.model_fields_set
-    if truth.vdem is None and looked_up:
-        raise DesignError(f"truth.{min(looked_up)} belongs to truth.vdem", path=path)
-    given = {"source", "value", "label"} & truth.model_fields_set
-    if truth.vdem is not None and given:
-        raise DesignError(
-            f"a truth is given (truth.{min(given)}) or looked up (truth.vdem), not both", path=path
-        )
+        check_truth(task.truth, (*path, "truth"))
 
 
 def read_knobs(
