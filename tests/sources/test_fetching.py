@@ -472,7 +472,7 @@ def test_a_redirect_into_private_space_is_refused_at_the_socket(
 ) -> None:
     """A public server, played by a name that the guard lets pass, sends us to a private one."""
     monkeypatch.setattr(
-        "judge_gym.sources.fetching.is_public", lambda address: address == "127.0.0.1"
+        "judge_gym.sources.addresses.is_public", lambda address: address == "127.0.0.1"
     )
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as inner:
         port = inner.getsockname()[1]

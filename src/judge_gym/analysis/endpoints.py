@@ -133,11 +133,11 @@ def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 def known_answers(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """`accuracy` with how many were asked and scored; who scored nothing has a row too."""
-    known = frame[frame["truth"].notna()]
-    if known.empty:
+    known = frame.groupby(list(by), observed=True)["truth"].transform("count") > 0
+    if not known.any():
         return pd.DataFrame()
-    rates = status_rates(known, by)[[*by, "n", "scored"]]
-    return rates.merge(accuracy(known, by), on=list(by), how="left")
+    rates = status_rates(frame[known], by)[[*by, "n", "scored"]]
+    return rates.merge(accuracy(frame[known], by), on=list(by), how="left")
 
 
 def _t_interval(values: pd.Series) -> pd.Series:
