@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,18 @@ import yaml
 
 from judge_gym.archive import Archive
 from judge_gym.axes import Design
-from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Plan, Result, Tally, Workflow, makers
+from judge_gym.engine import (
+    FINISHED,
+    WORKFLOWS,
+    Engine,
+    Plan,
+    Reparsed,
+    Result,
+    Tally,
+    Workflow,
+    makers,
+    reparse,
+)
 from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.preparing import (
     STUDY_SUFFIXES,
@@ -22,7 +34,7 @@ from judge_gym.preparing import (
 )
 from judge_gym.records import Pool, TaskType
 from judge_gym.sources import load_benchmark, load_rubric
-from judge_gym.store import Run, Store
+from judge_gym.store import Imported, Run, Store, import_ledger
 from judge_gym.studies import (
     SEARCHES,
     Experiment,
@@ -103,6 +115,7 @@ class Lab(Archive):
         rivals: Sequence[str] = (),
         watch: WatchTallies = lambda tallies: None,
         allow_private: bool = False,
+        offline: bool = False,
     ) -> Result:
         """Carry out a study or experiments; what is there already is neither paid nor made again.
 
@@ -116,15 +129,17 @@ class Lab(Archive):
             rivals: authors whose rubrics are to be used beside the study's.
             watch: called with the tallies before the work begins.
             allow_private: evidence may be fetched from the user's own network.
+            offline: fetch nothing and open no model; every answer must be in the ledger.
         """
         if not isinstance(target, Prepared):
-            self._collect_missing(Path(target), allow_private)
+            if not offline:
+                self._collect_missing(Path(target), allow_private)
             target = self.prepare(target, overrides=overrides)
         prepared = target
         wanted, notes = wanted_of(prepared, self.models, samples=samples, rivals=rivals)
         if set(workflows) == {"swap"} and not any(asked.rivals for asked in wanted.values()):
             raise DesignError("no swap is asked for; set swap: all, or name an author with --from")
-        for experiment in prepared.sweep.experiments:
+        for experiment in prepared.sweep.experiments if not offline else ():
             self.engine.refuse_uncallable(
                 experiment.design, wanted[experiment.tag].rivals, workflows
             )
@@ -144,7 +159,9 @@ class Lab(Archive):
                 )
                 for saved in map(partial(self._save, prepared.study), prepared.sweep.experiments)
             ]
-            execution = self.engine.execute(runs, workflows, budget=prepared.budget, watch=watch)
+            execution = self.engine.execute(
+                runs, workflows, budget=prepared.budget, watch=watch, offline=offline
+            )
         return execution.result(prepared.study, [*prepared.warnings, *notes])
 
     def refuse_uncallable(self, path: Path) -> None:
@@ -278,6 +295,24 @@ class Lab(Archive):
         given = overrides or {}
         checked = read_study(text, "", resolve=self.models.resolve, overrides=given)
         return prepare_study(checked, text, Path(), self.models, self.store, given)
+
+    # --- replay ----------------------------------------------------------------------------------
+
+    def import_ledger(self, path: str | Path) -> Imported:
+        """Add another lab's calls to the ledger, all of a file or nothing; no answer gives way."""
+        with self.engine.lock():
+            return import_ledger(self.store.database, Path(path))
+
+    def reparse(self, target: str, *, write: bool = False) -> Reparsed:
+        """Read the stored answers of experiments with today's parsers; what changes.
+
+        Args:
+            target: a study file, a study's name or an experiment's tag.
+            write: change the records; without it they are only looked at.
+        """
+        tags = [row["tag"] for row in self._rows([target])]
+        with self.engine.lock() if write else nullcontext():
+            return reparse(self.store, tags, write=write)
 
     # --- housekeeping ----------------------------------------------------------------------------
 
