@@ -31,11 +31,14 @@ class OfflineAsker:
     async def ask(
         self, requests: Sequence[Request], payer: Payer, tally: Tally
     ) -> list[Answer | None]:
-        """The answers to requests, in their order; None where the ledger holds none."""
+        """What the ledger knows of requests, in their order; None where they were never asked.
+
+        A call that brought no answer then brings none now, so that a replay has its failures too.
+        """
         if self._fault is not None:
             raise self._fault
         keys = [request.key(self.models.card(request.model).endpoint) for request in requests]
-        known = self.ledger.find(keys)
+        known = self.ledger.find_asked(keys)
         for key, request in zip(keys, requests, strict=True):
             if key in known:
                 tally.reused += 1

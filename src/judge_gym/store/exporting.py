@@ -115,8 +115,8 @@ def _choose(connection: sa.Connection, tags: Sequence[str] | None) -> None:
         first.c.ask < last.c.ask,
         first.c.id.not_in(sa.select(_chosen.c.id)),
     )
-    asked = sa.select(first.c.id).distinct().join(last, earlier)
-    asked = asked.join(_chosen, _chosen.c.id == last.c.id).where(last.c.ask > 0)
+    both = _chosen.join(last, _chosen.c.id == last.c.id).join(first, earlier)
+    asked = sa.select(first.c.id).distinct().select_from(both)
     connection.execute(_chosen.insert().from_select(["id"], asked))
 
 

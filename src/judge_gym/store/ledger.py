@@ -82,6 +82,17 @@ class Ledger:
                     found[key] = Answer(call_id, Completion(*completion))
         return found
 
+    def find_asked(self, keys: Iterable[str]) -> dict[str, Answer]:
+        """What is known of questions that were ever asked: the answer, or that none came."""
+        wanted = list(dict.fromkeys(keys))
+        found: dict[str, Answer] = {}
+        with self._database.read() as connection:
+            for start in range(0, len(wanted), CHUNK):
+                some = calls.c.key.in_(wanted[start : start + CHUNK])
+                query = sa.select(calls.c.key, calls.c.id).where(some)
+                found.update({key: Answer(id, None) for key, id in connection.execute(query)})
+        return found | self.find(wanted)
+
     def record(
         self,
         key: str,
@@ -121,7 +132,8 @@ class Ledger:
         """Its texts are committed now, and need not be written again."""
         if len(self._kept) > 100_000:
             self._kept.clear()
-        self._kept.update(content_hash(part) for m in request.messages for part in m.parts)
+        parts = (part for message in request.messages for part in message.parts if part)
+        self._kept.update(content_hash(proper(part)) for part in parts)
 
     def keep(self, connection: sa.Connection, text: str) -> str:
         """Store a text once; its hash. Half a surrogate, which no database takes, becomes `?`."""

@@ -117,6 +117,7 @@ class Readings:
         said = [column.label(f"said_{n}") for n, column in enumerate(completion_columns())]
         answered = (
             sa.select(table, *said)
+            .select_from(table)
             .join(t.attempts, t.attempts.c.id == latest_attempt(table.c.call_id, completed=True))
             .join(t.texts, t.texts.c.hash == t.attempts.c.text)
             .where(*mine, table.c.status != "provider_error")
