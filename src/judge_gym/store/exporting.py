@@ -110,6 +110,7 @@ def _choose(connection: sa.Connection, tags: Sequence[str] | None) -> None:
     # A rubric knows the ask that brought it; those before it are part of the way there.
     last, first = t.calls, t.calls.alias()
     earlier = sa.and_(
+        last.c.ask > 0,  # few are: without this, every call would be held against every other
         *(first.c[name] == last.c[name] for name in ("model", "endpoint", "series", "draw")),
         sa.cast(first.c.messages, sa.String) == sa.cast(last.c.messages, sa.String),
         first.c.ask < last.c.ask,
