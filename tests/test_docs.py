@@ -55,7 +55,9 @@ def test_the_readme_opens_with_the_two_commands() -> None:
     assert "make test REQUIRE=all" in text
 
 
-@pytest.mark.parametrize("page", ["runbook.md", "evidence.md", "benchmarks.md", "../README.md"])
+@pytest.mark.parametrize(
+    "page", ["runbook.md", "evidence.md", "benchmarks.md", "replay.md", "../README.md"]
+)
 def test_the_commands_of_a_page_run_one_after_the_other(page: str, tmp_path: Path) -> None:
     listed = commands(ROOT / "docs" / page)
     assert len(listed) >= 5

@@ -10,7 +10,7 @@ from judge_gym.errors import ConflictError, DesignError
 from judge_gym.library import Library
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags, read_file
 from judge_gym.records import TaskType
-from judge_gym.store import Progress
+from judge_gym.store import Exported, Progress, export_ledger
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,6 +127,11 @@ class Archive(Library):
         else:
             frame.to_csv(out, index=False)
         return len(frame)
+
+    def export_ledger(self, path: str | Path, target: str | None = None) -> Exported:
+        """Write the calls behind a study or an experiment, or all, for another lab to import."""
+        tags = [row["tag"] for row in self._rows([target])] if target is not None else None
+        return export_ledger(self.store.database, Path(path), tags)
 
     # --- reports, spend --------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -10,7 +11,18 @@ import yaml
 
 from judge_gym.archive import Archive
 from judge_gym.axes import Design
-from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Plan, Result, Tally, Workflow, makers
+from judge_gym.engine import (
+    FINISHED,
+    WORKFLOWS,
+    Engine,
+    Plan,
+    Reparsed,
+    Result,
+    Tally,
+    Workflow,
+    makers,
+    reparse,
+)
 from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.gathering import Gathered
 from judge_gym.preparing import (
@@ -22,7 +34,7 @@ from judge_gym.preparing import (
 )
 from judge_gym.records import Pool, TaskType
 from judge_gym.sources import Watch, load_benchmark, load_rubric
-from judge_gym.store import Run, Store
+from judge_gym.store import Imported, Run, Store, import_ledger
 from judge_gym.studies import (
     Experiment,
     Task,
@@ -99,6 +111,7 @@ class Lab(Archive):
         rivals: Sequence[str] = (),
         watch: WatchTallies = lambda tallies: None,
         allow_private: bool = False,
+        offline: bool = False,
     ) -> Result:
         """Carry out a study or experiments; what is there already is neither paid nor made again.
 
@@ -112,9 +125,11 @@ class Lab(Archive):
             rivals: authors whose rubrics are to be used beside the study's.
             watch: called with the tallies before the work begins.
             allow_private: evidence may be fetched from the user's own network.
+            offline: fetch nothing and open no model; every answer must be in the ledger.
         """
         if not isinstance(target, Prepared):
-            for gathered in self.collect_missing(target, allow_private=allow_private).values():
+            missing = {} if offline else self.collect_missing(target, allow_private=allow_private)
+            for gathered in missing.values():
                 gathered.refuse_fault()
                 if gathered.found.interrupted:
                     raise KeyboardInterrupt
@@ -123,7 +138,7 @@ class Lab(Archive):
         wanted, notes = wanted_of(prepared, self.models, samples=samples, rivals=rivals)
         if set(workflows) == {"swap"} and not any(asked.rivals for asked in wanted.values()):
             raise DesignError("no swap is asked for; set swap: all, or name an author with --from")
-        for experiment in prepared.sweep.experiments:
+        for experiment in prepared.sweep.experiments if not offline else ():
             self.engine.refuse_uncallable(
                 experiment.design, wanted[experiment.tag].rivals, workflows
             )
@@ -143,7 +158,9 @@ class Lab(Archive):
                 )
                 for saved in self._saved(prepared)
             ]
-            execution = self.engine.execute(runs, workflows, budget=prepared.budget, watch=watch)
+            execution = self.engine.execute(
+                runs, workflows, budget=prepared.budget, watch=watch, offline=offline
+            )
         return execution.result(prepared.study, [*prepared.warnings, *notes])
 
     def collect_missing(
@@ -288,6 +305,24 @@ class Lab(Archive):
         given = overrides or {}
         checked = read_study(text, "", resolve=self.models.resolve, overrides=given)
         return prepare_study(checked, text, Path(), self.models, self.store, given)
+
+    # --- replay ----------------------------------------------------------------------------------
+
+    def import_ledger(self, path: str | Path) -> Imported:
+        """Add another lab's calls to the ledger, all of a file or nothing; no answer gives way."""
+        with self.engine.lock():
+            return import_ledger(self.store.database, Path(path))
+
+    def reparse(self, target: str, *, write: bool = False) -> Reparsed:
+        """Read the stored answers of experiments with today's parsers; what changes.
+
+        Args:
+            target: a study file, a study's name or an experiment's tag.
+            write: change the records; without it they are only looked at.
+        """
+        tags = [row["tag"] for row in self._rows([target])]
+        with self.engine.lock() if write else nullcontext():
+            return reparse(self.store, tags, write=write)
 
     # --- housekeeping ----------------------------------------------------------------------------
 

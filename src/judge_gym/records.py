@@ -35,6 +35,11 @@ def content_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def proper(text: str) -> str:
+    """A text that can be stored and sent: half a surrogate becomes `?`."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def digest(value: Any) -> str:
     """The identity of a JSON value, whatever the order of its keys.
 
@@ -102,7 +107,7 @@ class Request:
                 "provider": provider,
                 "endpoint": bare_endpoint(endpoint),
                 "model": name,
-                "messages": [[message.role, message.content] for message in self.messages],
+                "messages": [[message.role, proper(message.content)] for message in self.messages],
                 "parameters": {"temperature": self.temperature, "max_tokens": self.max_tokens},
                 "schema": self.schema,
                 "draw": [self.draw.series, self.draw.index, self.draw.ask],

@@ -166,6 +166,13 @@ def test_a_text_that_many_calls_share_is_stored_once(store: Store) -> None:
     assert sorted(bodies) == sorted(["Be fair.", ARTICLE, "VERDICT: A", *questions])
 
 
+def test_an_empty_answer_to_a_question_with_an_empty_part_is_kept(store: Store) -> None:
+    empty = replace(BASE, messages=(Message("user", ("", "Judge.")),))
+    record(store, empty, None, error="overloaded")
+    record(store, empty, completion(""))
+    assert store.ledger.find([empty.key()])[empty.key()].completion == completion("")
+
+
 def test_a_text_whose_transaction_failed_is_stored_the_next_time(store: Store) -> None:
     with suppress(KeyboardInterrupt), store.database.begin() as connection:
         store.ledger.keep(connection, "VERDICT: A")

@@ -36,7 +36,7 @@ def call(store: Store, number: int) -> int:
     request = Request("sim:x", (Message("user", (str(number),)),), Draw("s", number))
     said = Completion("x", "stop", "sim:x", 1, 1, 0.0)
     return store.ledger.record(
-        request.key(), request, "", Payer(None, "s", "t", "scorer"), seconds=0, completion=said
+        request.key(), request, "", Payer(1, "s", "t", "scorer"), seconds=0, completion=said
     ).call_id
 
 

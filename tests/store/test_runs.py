@@ -63,7 +63,7 @@ def run_of(store: Store, of: Experiment, series: str = "3", **targets: Any) -> R
 def call(store: Store, number: int) -> int:
     request = Request("sim:x", (Message("user", (str(number),)),), Draw("s", number))
     said = Completion(f"said {number}", "stop", "sim:x", 1, 1, 0.0)
-    payer = Payer(None, "study", "study/a", "scorer")
+    payer = Payer(1, "study", "study/a", "scorer")
     return store.ledger.record(
         request.key(), request, "", payer, seconds=0, completion=said
     ).call_id

@@ -362,7 +362,7 @@ def _facts(frame: pd.DataFrame, usage: pd.DataFrame) -> dict[str, str]:
         "samples": f"{len(frame):,} ({frame['is_swap'].sum():,} under a rival's rubric)",
         "scored": f"{_scored(frame):.1%}",
         "probes": f"{frame.loc[frame['probe'].notna(), 'probe_call_id'].nunique():,}",
-        "calls paid": f"{int(usage['calls'].sum()) if len(usage) else 0:,}",
+        "calls paid": _paid(usage),
         "cost": _spent(usage),
     }
 
@@ -381,6 +381,15 @@ def _graded(frame: pd.DataFrame) -> bool:
 def _scored(frame: pd.DataFrame) -> float:
     """The share of scored verdicts; a call that experiments share counts once."""
     return float((once_per_call(frame, [])["status"] == "scored").mean())
+
+
+def _paid(usage: pd.DataFrame) -> str:
+    """How many calls a study took, and how many of them another lab paid for."""
+    if usage.empty:
+        return "0"
+    imported = int(usage.loc[usage["imported"], "calls"].sum())
+    paid = f"{int(usage['calls'].sum()):,}"
+    return f"{paid} ({imported:,} of them elsewhere, and imported)" if imported else paid
 
 
 def _spent(usage: pd.DataFrame) -> str:

@@ -206,11 +206,15 @@ def run(
     ] = False,
     samples: Samples = None,
     allow_private: Private = False,
+    offline: Annotated[
+        bool,
+        typer.Option("--offline", help="Open no model: every answer must be in the ledger."),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Carry out a study; interrupt it with Ctrl-C, continue it with the same command."""
     with open_lab() as lab:
-        if Path(target).suffix in (".yaml", ".yml"):
+        if Path(target).suffix in (".yaml", ".yml") and not offline:
             collect_missing(lab, Path(target), allow_private, quiet=json)
         result = carry_out(
             lambda watch: lab.run(
@@ -220,6 +224,7 @@ def run(
                 new_run=new_run,
                 samples=samples,
                 watch=watch,
+                offline=offline,
             ),
             quiet=json,
         )

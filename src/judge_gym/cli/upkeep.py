@@ -1,10 +1,12 @@
-"""Verbs that describe and keep: axes, database, ledger, simulated judges."""
+"""Verbs that describe and keep: axes, database, ledger, second readings, simulated judges."""
 
+import shlex
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from judge_gym.cli.app import AsJson, app, open_lab, settings
+from judge_gym.cli.app import AsJson, Target, app, notes, open_lab, settings
 from judge_gym.errors import NotFoundError
 
 
@@ -81,6 +83,82 @@ def show_call(call_id: int, json: AsJson = False) -> None:
             f"--- attempt {row['id']} ({row['reported_model'] or row['error']}, {row['finish']})"
             f"\n{row['body'] or ''}\n"
         )
+
+
+@ledger_app.command("export")
+def export_calls(
+    file: Annotated[Path, typer.Argument(help="File to write, such as study.jsonl.gz.")],
+    target: Annotated[
+        str | None, typer.Argument(help="Only what this study or experiment rests on.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Write calls with every attempt to a file, for another lab to import."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        made = lab.export_ledger(file, target)
+    if json:
+        display.print_json({"file": str(file), **made._asdict()})
+        return
+    typer.echo(
+        f"wrote {made.calls:,} calls with {made.attempts:,} attempts and {made.texts:,} texts "
+        f"to {file}"
+    )
+
+
+@ledger_app.command("import")
+def import_calls(
+    file: Annotated[Path, typer.Argument(help="A file that 'ledger export' wrote.")],
+    json: AsJson = False,
+) -> None:
+    """Add the calls of a file, all or none; an answer that is here already stays."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        made = lab.import_ledger(file)
+    if json:
+        display.print_json({"file": str(file), **made._asdict()})
+        return
+    typer.echo(
+        f"{made.calls:,} calls: {made.new:,} new, {made.answered:,} answered here before; "
+        f"{made.attempts:,} attempts added"
+    )
+    if made.differing:
+        notes(f"{made.differing:,} calls have another answer in {file}; the one here stays")
+
+
+@app.command()
+def reparse(
+    target: Target,
+    write: Annotated[
+        bool, typer.Option("--write", help="Change the records; without it nothing is written.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Read stored answers with today's parsers, and show what changes before it is written."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        found = lab.reparse(target, write=write)
+    said = found.to_json()
+    if json:
+        display.print_json(said)
+        return
+    display.table("changes", said["changes"])
+    display.table("examples; judge-gym ledger show CALL prints the answer", said["examples"])
+    read = ", ".join(f"{count:,} {record}s" for record, count in said["read"].items())
+    typer.echo(f"read {read or 'nothing'}: {found.changes.total():,} changed")
+    if found.probes_dropped:
+        verb = "were deleted" if write else "would be deleted"
+        notes(
+            f"{found.probes_dropped:,} probes asked about verdicts that changed and {verb}; "
+            "the ledger keeps their answers"
+        )
+    if found.changes:
+        command = f"judge-gym {'run' if write else 'reparse'} {shlex.quote(target)}"
+        ways = "ask what is missing now with: " if write else "nothing is written yet; write with: "
+        notes(ways + command + (" --write" if not write else ""))
 
 
 @sim_app.command("list")

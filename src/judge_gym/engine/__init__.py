@@ -15,10 +15,12 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from judge_gym.axes import Design
-from judge_gym.engine.asking import Asker, Models, Stopped, Tally
+from judge_gym.engine.asking import Answering, Asker, Models, Stopped, Tally
 from judge_gym.engine.budget import Meter, Spend, spent
+from judge_gym.engine.offline import OfflineAsker, OfflineError
 from judge_gym.engine.pipeline import WORKFLOWS, Pipeline, Workflow, makers
 from judge_gym.engine.planning import Plan, Planner, StagePlan
+from judge_gym.engine.reparsing import Reparsed, reparse
 from judge_gym.engine.results import FINISHED, Execution, Result, RunResult
 from judge_gym.errors import BudgetError, ConflictError, DesignError, JudgeGymError
 from judge_gym.store import Run, Store
@@ -30,8 +32,10 @@ __all__ = [
     "Engine",
     "Execution",
     "Models",
+    "OfflineError",
     "Plan",
     "Planner",
+    "Reparsed",
     "Result",
     "RunResult",
     "Spend",
@@ -40,6 +44,7 @@ __all__ = [
     "Tally",
     "Workflow",
     "makers",
+    "reparse",
 ]
 
 RUNS_AT_ONCE = 8
@@ -53,7 +58,7 @@ class Engine:
         self._store = store
         self._models = models
         self._concurrency = concurrency
-        self._asker: Asker | None = None
+        self._asker: Answering | None = None
 
     def planner(self) -> Planner:
         """A walk over the same runs without a call."""
@@ -66,6 +71,7 @@ class Engine:
         *,
         budget: BudgetSpec,
         watch: Callable[[Sequence[Tally]], None] = lambda tallies: None,
+        offline: bool = False,
     ) -> Execution:
         """Carry out runs under `lock`; returns when all is done, or when it was stopped.
 
@@ -74,14 +80,19 @@ class Engine:
             workflows: what may be made.
             budget: the limits of the study that they belong to.
             watch: called once with the tallies, before the work; they change under its eyes.
+            offline: open no model; what the ledger does not hold is an error at the end.
         """
         tallies = [Tally() for _ in runs]
         watch(tallies)
+        replay = OfflineAsker(self._store.ledger, self._models) if offline else None
         try:
-            work = self._execute(runs, workflows, budget, tallies)
+            asker = replay or self._online(runs, workflows, budget)
+            work = self._execute(runs, workflows, tallies, asker)
             stopped = _in_own_loop(work, self.interrupt)
         except asyncio.CancelledError:  # the second Ctrl-C
             stopped = Stopped("interrupted")
+        if replay is not None and stopped is None:
+            replay.refuse_missing()
         progress = [self._store.queries.run_progress(run.id, run.experiment.tag) for run in runs]
         return Execution(runs, tallies, progress, stopped)
 
@@ -113,14 +124,10 @@ class Engine:
             except DesignError as fault:
                 raise DesignError(f"{role}: {fault.message}", choices=fault.choices) from fault
 
-    async def _execute(
-        self,
-        runs: Sequence[Run],
-        workflows: Collection[Workflow],
-        budget: BudgetSpec,
-        tallies: Sequence[Tally],
-    ) -> JudgeGymError | None:
-        """Carry out runs side by side; why they were stopped, if they were."""
+    def _online(
+        self, runs: Sequence[Run], workflows: Collection[Workflow], budget: BudgetSpec
+    ) -> Asker:
+        """The way to models, within a budget."""
         studies = {run.study for run in runs}
         usage = [row for study in studies for row in self._store.queries.usage(study=study)]
         meter = Meter(budget, spent(usage))
@@ -130,7 +137,16 @@ class Engine:
             for model in models_of(run.experiment.design, run.rivals, workflows)
         }
         meter.check_prices({model: self._models.card(model) for model in asked})
-        asker = Asker(self._store.ledger, self._models, meter, concurrency=self._concurrency)
+        return Asker(self._store.ledger, self._models, meter, concurrency=self._concurrency)
+
+    async def _execute(
+        self,
+        runs: Sequence[Run],
+        workflows: Collection[Workflow],
+        tallies: Sequence[Tally],
+        asker: Answering,
+    ) -> JudgeGymError | None:
+        """Carry out runs side by side; why they were stopped, if they were."""
         room = asyncio.Semaphore(RUNS_AT_ONCE)
 
         pipelines = [

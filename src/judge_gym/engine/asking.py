@@ -45,6 +45,20 @@ class Models(Protocol):
         ...
 
 
+class Answering(Protocol):
+    """Where answers come from."""
+
+    def stop(self, fault: Exception) -> None:
+        """Begin nothing further."""
+        ...
+
+    async def ask(
+        self, requests: Sequence[Request], payer: Payer, tally: Tally
+    ) -> Sequence[Answer | None]:
+        """The answers to requests, in their order; None where there is none and none is sought."""
+        ...
+
+
 class Asker:
     """The one door to models."""
 

@@ -37,7 +37,8 @@ class Spend:
 
 
 def spent(usage: list[dict[str, Any]]) -> Spend:
-    """What usage rows add up to."""
+    """What usage rows add up to; what was imported was paid for elsewhere."""
+    usage = [row for row in usage if not row["imported"]]
     return Spend(
         calls=sum(row["attempts"] for row in usage),
         tokens=sum((row["input_tokens"] or 0) + (row["output_tokens"] or 0) for row in usage),

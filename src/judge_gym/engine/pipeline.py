@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from judge_gym.engine.asking import Asker, Tally
+from judge_gym.engine.asking import Answering, Tally
 from judge_gym.errors import ConflictError
 from judge_gym.records import (
     Critique,
@@ -90,7 +90,7 @@ class Pipeline:
     """Carries out one run. What is there already is neither asked nor written again."""
 
     store: Store
-    asker: Asker
+    asker: Answering
     run: Run
     tally: Tally
     workflows: Collection[Workflow]
@@ -151,7 +151,7 @@ class Pipeline:
             self.store.materials.save_views(stage.maker, editor, views)
             texts |= {view.evidence.id: view.text for view in views if view.text is not None}
             unread |= {view.evidence.id: view.status for view in views if view.text is None}
-            self.tally.advance("evidence", len(chunk))
+            self.tally.advance("evidence", len(views))
         titles = {item.id: item.title for item in pool.items}
         self.tally.warnings += [f"no view of {titles[id]!r}: {unread[id]}" for id in unread]
         return texts
@@ -188,6 +188,8 @@ class Pipeline:
                 )
             await self._write_rubric(stage, key, target)
             found = self.store.materials.find_rubric(key=key)
+            if found is None:
+                return None  # it was not in the ledger, and nothing else may be asked
         rubric_id = self.store.materials.rubric_id(key)
         self.store.runs.link_rubric(self.run, rubric_id, is_swap=workflow == "swap")
         if not isinstance(found, Rubric):
@@ -203,14 +205,16 @@ class Pipeline:
         """Ask for a rubric, and again where it has not the stages that were asked for."""
         for ask in range(ASKS):
             [answer] = await self._ask("rubricer", stage.requests([replace(target, ask=ask)]))
-            read = stage.read(target, answer.completion)
+            if answer is None:
+                return
+            call_id, read = answer.call_id, stage.read(target, answer.completion)
             if read != "parse_failed":
                 break
         self.store.materials.save_rubric(
             key,
             read,
             asks=ask + 1,
-            call_id=answer.call_id,
+            call_id=call_id,
             author=target.author,
             concept=target.concept,
             country=target.country,
@@ -220,20 +224,9 @@ class Pipeline:
 
     async def _criticise(self, rubric: Rubric) -> None:
         stage = Critic(self.run.experiment.design)
-        [critique] = await self._perform("critic", stage, [rubric])
-        self.store.materials.save_critique(stage.maker, critique)
-        if critique.status != "scored":
-            self.tally.warnings.append(
-                f"{critique.critic} gave no scores of the rubric of {rubric.author} for "
-                f"{rubric.concept!r}: {critique.status}"
-            )
-        for quality in ("observability", "discriminability"):
-            score = getattr(critique, quality)
-            if score is not None and score < POOR_QUALITY:
-                self.tally.warnings.append(
-                    f"the rubric of {rubric.author} for {rubric.concept!r} has {quality} "
-                    f"{score:.2f}, below {POOR_QUALITY}"
-                )
+        for critique in await self._perform("critic", stage, [rubric]):
+            self.store.materials.save_critique(stage.maker, critique)
+            self.tally.warnings += _doubts(critique)
 
     # --- W3 and W4 -------------------------------------------------------------------------------
 
@@ -277,13 +270,31 @@ class Pipeline:
         self.tally.wanted["probe"] = self.tally.done.get("probe", 0)
 
     async def _perform(self, name: StageName, stage: Stage[T, R], targets: Sequence[T]) -> list[R]:
-        """Ask about targets and read the answers; each record knows its call."""
+        """Ask about targets and read what answers there are; each record knows its call."""
         answers = await self._ask(name, stage.requests(targets))
         return [
             replace(stage.read(target, answer.completion), call_id=answer.call_id)
             for target, answer in zip(targets, answers, strict=True)
+            if answer is not None
         ]
 
-    async def _ask(self, stage: StageName, requests: Sequence[Request]) -> list[Answer]:
+    async def _ask(self, stage: StageName, requests: Sequence[Request]) -> Sequence[Answer | None]:
         payer = Payer(self.run.id, self.run.study, self.run.experiment.tag, stage)
         return await self.asker.ask(requests, payer, self.tally)
+
+
+def _doubts(critique: Critique) -> Iterator[str]:
+    """What a critic's answer says against a rubric."""
+    rubric = critique.rubric
+    if critique.status != "scored":
+        yield (
+            f"{critique.critic} gave no scores of the rubric of {rubric.author} for "
+            f"{rubric.concept!r}: {critique.status}"
+        )
+    for quality in ("observability", "discriminability"):
+        score = getattr(critique, quality)
+        if score is not None and score < POOR_QUALITY:
+            yield (
+                f"the rubric of {rubric.author} for {rubric.concept!r} has {quality} "
+                f"{score:.2f}, below {POOR_QUALITY}"
+            )

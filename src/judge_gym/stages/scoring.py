@@ -1,10 +1,20 @@
 """W3 and W4: a judge scores an item under its own or a rival's rubric."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from judge_gym.axes import Design
-from judge_gym.records import Completion, Display, Draw, Evidence, Message, Request, Rubric, Sample
+from judge_gym.records import (
+    Completion,
+    Display,
+    Draw,
+    Evidence,
+    Message,
+    Request,
+    Rubric,
+    Sample,
+    Status,
+)
 from judge_gym.stages.display import display
 from judge_gym.stages.prompts import evidence_block, failure, instructions, numbered, rubric_block
 from judge_gym.stages.verdicts import parse_json_verdict, parse_verdict
@@ -75,16 +85,7 @@ class Scorer:
         shown = self.display(target)
         # Of a pair, a stage is the identity of a response, in whichever order it was shown.
         decoded = shown.flipped() if target.flipped else shown
-        status = failure(completion)
-        stages: tuple[int, ...] = ()
-        if completion is not None and status is None:
-            strategy = self.design.verdict.resolve()
-            parse = parse_json_verdict if strategy.json else parse_verdict
-            verdict = parse(
-                completion.text, shown.labels, method=strategy.method, abstain=strategy.abstain
-            )
-            status, stages = verdict.status, decoded.decode(verdict.labels)
-        assert status is not None
+        status, stages = self._verdict(decoded, completion)
         return Sample(
             rubric=target.rubric,
             evidence=target.evidence,
@@ -95,3 +96,22 @@ class Scorer:
             flipped=target.flipped,
             is_swap=target.is_swap,
         )
+
+    def reread(self, sample: Sample, completion: Completion) -> Sample:
+        """The sample as its answer reads now, under the labels that were shown then."""
+        status, stages = self._verdict(sample.display, completion)
+        return replace(sample, status=status, stages=stages)
+
+    def _verdict(
+        self, decoded: Display, completion: Completion | None
+    ) -> tuple[Status, tuple[int, ...]]:
+        """How an answer reads: its status, and the stages behind the labels that it names."""
+        status = failure(completion)
+        if completion is None or status is not None:
+            return status or "provider_error", ()
+        strategy = self.design.verdict.resolve()
+        parse = parse_json_verdict if strategy.json else parse_verdict
+        verdict = parse(
+            completion.text, decoded.labels, method=strategy.method, abstain=strategy.abstain
+        )
+        return verdict.status, decoded.decode(verdict.labels)

@@ -2,16 +2,32 @@
 
 from judge_gym.store.database import Database, open_database
 from judge_gym.store.evidence import EvidenceRecords
+from judge_gym.store.exporting import Exported, export_ledger
+from judge_gym.store.importing import Imported, import_ledger
 from judge_gym.store.ledger import Answer, Ledger, Payer
 from judge_gym.store.materials import Materials
 from judge_gym.store.queries import Progress, Queries
+from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
 
-__all__ = ["Answer", "Database", "Ledger", "Payer", "Progress", "Run", "Store", "Targets"]
+__all__ = [
+    "Answer",
+    "Database",
+    "Exported",
+    "Imported",
+    "Ledger",
+    "Payer",
+    "Progress",
+    "Run",
+    "Store",
+    "Targets",
+    "export_ledger",
+    "import_ledger",
+]
 
 
 class Store:
-    """One database and its five faces."""
+    """One database and its six faces."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -19,6 +35,7 @@ class Store:
         self.evidence = EvidenceRecords(database, self.ledger)
         self.materials = Materials(database, self.ledger)
         self.runs = Runs(database, self.ledger, self.evidence, self.materials)
+        self.readings = Readings(database, self.runs)
         self.queries = Queries(database)
 
     @classmethod

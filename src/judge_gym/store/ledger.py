@@ -7,10 +7,19 @@ is asked again.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 
-from judge_gym.records import Completion, Message, Request, Role, bare_endpoint, content_hash
+from judge_gym.records import (
+    Completion,
+    Message,
+    Request,
+    Role,
+    bare_endpoint,
+    content_hash,
+    proper,
+)
 from judge_gym.store.database import Database
 from judge_gym.store.tables import attempts, calls, texts
 
@@ -32,7 +41,7 @@ class Answer:
 class Payer:
     """Which run pays for an attempt, and at which stage."""
 
-    run_id: int | None
+    run_id: int
     study: str
     tag: str
     stage: str
@@ -63,7 +72,7 @@ class Ledger:
         with self._database.read() as connection:
             for start in range(0, len(wanted), CHUNK):
                 query = (
-                    sa.select(calls.c.key, calls.c.id, *_completion_columns())
+                    sa.select(calls.c.key, calls.c.id, *completion_columns())
                     .join(attempts, attempts.c.call_id == calls.c.id)
                     .join(texts, texts.c.hash == attempts.c.text)
                     .where(calls.c.key.in_(wanted[start : start + CHUNK]))
@@ -72,6 +81,17 @@ class Ledger:
                 for key, call_id, *completion in connection.execute(query):
                     found[key] = Answer(call_id, Completion(*completion))
         return found
+
+    def find_asked(self, keys: Iterable[str]) -> dict[str, Answer]:
+        """What is known of questions that were ever asked: the answer, or that none came."""
+        wanted = list(dict.fromkeys(keys))
+        found: dict[str, Answer] = {}
+        with self._database.read() as connection:
+            for start in range(0, len(wanted), CHUNK):
+                some = calls.c.key.in_(wanted[start : start + CHUNK])
+                query = sa.select(calls.c.key, calls.c.id).where(some)
+                found.update({key: Answer(id, None) for key, id in connection.execute(query)})
+        return found | self.find(wanted)
 
     def record(
         self,
@@ -112,11 +132,12 @@ class Ledger:
         """Its texts are committed now, and need not be written again."""
         if len(self._kept) > 100_000:
             self._kept.clear()
-        self._kept.update(content_hash(part) for m in request.messages for part in m.parts)
+        parts = (part for message in request.messages for part in message.parts if part)
+        self._kept.update(content_hash(proper(part)) for part in parts)
 
     def keep(self, connection: sa.Connection, text: str) -> str:
         """Store a text once; its hash. Half a surrogate, which no database takes, becomes `?`."""
-        text = text.encode("utf-8", "replace").decode("utf-8")
+        text = proper(text)
         hash = content_hash(text)
         if hash not in self._kept:
             self._database.add(connection, texts, [{"hash": hash, "body": text}])
@@ -129,10 +150,7 @@ class Ledger:
                 connection.scalar(sa.select(calls.c.messages).where(calls.c.id == call_id)) or []
             )
             hashes = {hash for _, parts in stored for hash in parts}
-            rows = connection.execute(
-                sa.select(texts.c.hash, texts.c.body).where(texts.c.hash.in_(hashes))
-            )
-            body = {hash: text for hash, text in rows}
+            body = bodies_of(connection, hashes)
             tried = sa.select(attempts, texts.c.body).outerjoin(
                 texts, texts.c.hash == attempts.c.text
             )
@@ -148,24 +166,42 @@ class Ledger:
             [m.role, [self.keep(connection, part) for part in m.parts if part]]
             for m in request.messages
         ]
-        row = {
-            "key": key,
-            "model": request.model,
-            "endpoint": bare_endpoint(endpoint),
-            "messages": messages,
-            "parameters": {"temperature": request.temperature, "max_tokens": request.max_tokens},
-            "schema": dict(request.schema) if request.schema else None,
-            "series": request.draw.series,
-            "draw": request.draw.index,
-            "ask": request.draw.ask,
-        }
+        row = call_row(key, request, endpoint, messages)
         return self._database.once(connection, calls, row, "key")
+
+
+def call_row(
+    key: str, request: Request, endpoint: str, messages: list[list[Any]]
+) -> dict[str, Any]:
+    """A question as it is stored; its messages are roles and the hashes of their parts."""
+    return {
+        "key": key,
+        "model": request.model,
+        "endpoint": bare_endpoint(endpoint),
+        "messages": messages,
+        "parameters": {"temperature": request.temperature, "max_tokens": request.max_tokens},
+        "schema": dict(request.schema) if request.schema else None,
+        "series": request.draw.series,
+        "draw": request.draw.index,
+        "ask": request.draw.ask,
+    }
+
+
+def bodies_of(connection: sa.Connection, hashes: Iterable[str]) -> dict[str, str]:
+    """Texts by their hashes; those that are not there are left out."""
+    wanted, found = list(hashes), dict[str, str]()
+    for start in range(0, len(wanted), CHUNK):
+        some = texts.c.hash.in_(wanted[start : start + CHUNK])
+        rows = connection.execute(sa.select(texts.c.hash, texts.c.body).where(some))
+        found.update({hash: body for hash, body in rows})
+    return found
 
 
 def _message(role: Role, parts: list[str]) -> Message:
     return Message(role, tuple(parts))
 
 
-def _completion_columns() -> list[sa.ColumnElement[object]]:
+def completion_columns() -> list[sa.ColumnElement[object]]:
+    """What a completion is made of, of an attempt joined with its text."""
     a = attempts.c
     return [texts.c.body, a.finish, a.reported_model, a.input_tokens, a.output_tokens, a.usd]

@@ -313,13 +313,15 @@ class Queries:
             return [dict(row) for row in connection.execute(query).mappings()]
 
     def usage(self, *, study: str | None = None) -> list[dict[str, Any]]:
-        """What was paid, by experiment, stage and model."""
+        """What was paid, by experiment, stage and model; what was imported apart."""
         a = t.attempts.c
+        imported = a.run_id.is_(None)
         query = sa.select(
             a.study,
             a.tag,
             a.stage,
             t.calls.c.model,
+            imported.label("imported"),
             sa.func.count().label("attempts"),
             sa.func.sum(sa.case((a.completed, 1), else_=0)).label("calls"),
             sa.func.sum(a.input_tokens).label("input_tokens"),
@@ -330,7 +332,7 @@ class Queries:
         if study is not None:
             query = query.where(a.study == study)
         with self._database.read() as connection:
-            grouped = query.group_by(a.study, a.tag, a.stage, t.calls.c.model).order_by(
+            grouped = query.group_by(a.study, a.tag, a.stage, t.calls.c.model, imported).order_by(
                 a.study, a.tag, a.stage
             )
             return [dict(row) for row in connection.execute(grouped).mappings()]

@@ -196,16 +196,13 @@ class Runs:
                 "created": datetime.now(UTC),
             }
             connection.execute(self._database.insert(t.runs).values(row).on_conflict_do_nothing())
-            found = connection.execute(sa.select(t.runs).where(active)).mappings().one()
+            found = connection.execute(sa.select(t.runs).where(active)).one()
             scored = sa.select(sa.func.max(t.samples.c.replicate) + 1)
-            there = connection.scalar(scored.where(t.samples.c.run_id == found["id"])) or 0
-            before = Targets(
-                found["samples"], tuple(found["rivals"]), found["probe"], found["tolerance"]
-            )
-            raised = before.raised(targets, exact=exact, there=there)
-            change = t.runs.update().where(t.runs.c.id == found["id"])
+            there = connection.scalar(scored.where(t.samples.c.run_id == found.id)) or 0
+            raised = targets_of(found).raised(targets, exact=exact, there=there)
+            change = t.runs.update().where(t.runs.c.id == found.id)
             connection.execute(change.values(raised._asdict()))
-        return Run(found["id"], experiment, study, series, *raised)
+        return Run(found.id, experiment, study, series, *raised)
 
     def targets(self, experiment: Experiment, series: str | None = None) -> Targets | None:
         """What the active run of an experiment is asked for, in a series or in the newest."""
@@ -218,7 +215,7 @@ class Runs:
             row = connection.execute(query.order_by(t.runs.c.id.desc())).first()
         if row is None:
             return None
-        return Targets(row.samples, tuple(row.rivals), row.probe, row.tolerance)
+        return targets_of(row)
 
     def link_rubric(self, run: Run, rubric_id: int, is_swap: bool) -> None:
         """Say that a run scores under a rubric."""
@@ -327,7 +324,7 @@ class Runs:
             rows = connection.execute(query).mappings().all()
         return [
             (
-                _sample(row, rubrics[row["rubric_id"]], evidence[row["evidence_id"]]),
+                sample_of(row, rubrics[row["rubric_id"]], evidence[row["evidence_id"]]),
                 row.get("body", ""),
             )
             for row in rows
@@ -373,7 +370,13 @@ def _shown(display: Display) -> str:
     return " ".join(f"{label}={stage}" for label, stage in pairs)
 
 
-def _sample(row: sa.RowMapping, rubric: Rubric, evidence: Evidence) -> Sample:
+def targets_of(row: sa.Row[Any]) -> Targets:
+    """What a stored run is asked for."""
+    return Targets(row.samples, tuple(row.rivals), row.probe, row.tolerance)
+
+
+def sample_of(row: sa.RowMapping, rubric: Rubric, evidence: Evidence) -> Sample:
+    """A stored sample."""
     shown = [pair.split("=") for pair in row["display"].split()]
     return Sample(
         rubric=rubric,

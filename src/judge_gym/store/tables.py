@@ -49,7 +49,8 @@ attempts = sa.Table(
     metadata,
     _id(),
     sa.Column("call_id", _to("calls.id"), nullable=False, index=True),
-    sa.Column("run_id", sa.Integer, index=True),  # who paid; kept when the run is cleaned up
+    # Who paid; kept when the run is cleaned up, null where it was imported and paid for elsewhere.
+    sa.Column("run_id", sa.Integer, index=True),
     sa.Column("study", sa.String, index=True),
     sa.Column("tag", sa.String),
     sa.Column("stage", sa.String, nullable=False),

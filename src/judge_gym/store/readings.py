@@ -1,0 +1,134 @@
+"""Records beside the answers that they were read from, to be read again."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import sqlalchemy as sa
+
+from judge_gym.records import Completion, Critique, Probe, Sample
+from judge_gym.store import tables as t
+from judge_gym.store.database import Database
+from judge_gym.store.ledger import completion_columns, latest_attempt
+from judge_gym.store.runs import Run, Runs, sample_of, targets_of
+
+PAGE = 256
+
+
+class Readings:
+    """Records with their completions; those without one have nothing to read."""
+
+    def __init__(self, database: Database, runs: Runs) -> None:
+        self._database = database
+        self._runs = runs
+
+    def active_runs(self, tags: Sequence[str]) -> list[Run]:
+        """The runs of experiments that count; each once, whatever its names."""
+        found: dict[int, Run] = {}
+        query = sa.select(t.runs).where(t.runs.c.superseded.is_(None)).order_by(t.runs.c.id)
+        for tag in tags:
+            experiment, study = self._runs.find_experiment(tag)
+            with self._database.read() as connection:
+                rows = connection.execute(query.where(t.runs.c.digest == experiment.digest)).all()
+            for row in rows:
+                made = Run(row.id, experiment, study, row.series, *targets_of(row))
+                found.setdefault(row.id, made)
+        return list(found.values())
+
+    def samples(self, run: Run) -> Iterator[list[tuple[Sample, Completion]]]:
+        """The samples of a run, in pages."""
+        rubrics = self._runs.rubrics(run)
+        evidence = {item.id: item for item in run.experiment.task.pool.items}
+        for page in self._pages(t.samples, t.samples.c.run_id == run.id):
+            yield [
+                (sample_of(row, rubrics[row["rubric_id"]], evidence[row["evidence_id"]]), said)
+                for row, said in page
+            ]
+
+    def probes(self, samples: Sequence[Sample]) -> list[tuple[Probe, Completion]]:
+        """The probes of a page of samples."""
+        by_id = {sample.id: sample for sample in samples}
+        pages = self._pages(t.probes, t.probes.c.sample_id.in_(by_id))
+        return [
+            (
+                Probe(by_id[row["sample_id"]], row["status"], row["probability"], row["call_id"]),
+                said,
+            )
+            for row, said in itertools.chain.from_iterable(pages)
+        ]
+
+    def count_probes(self, samples: Sequence[Sample]) -> int:
+        """How many of a page of samples have a probe."""
+        mine = t.probes.c.sample_id.in_([sample.id for sample in samples])
+        with self._database.read() as connection:
+            return int(connection.scalar(sa.select(sa.func.count()).where(mine)) or 0)
+
+    def critiques(self, run: Run) -> list[tuple[Critique, Completion]]:
+        """What its critic said of the rubrics that a run scores under."""
+        rubrics = self._runs.rubrics(run)
+        maker = sa.select(t.runs.c.critic_maker).where(t.runs.c.id == run.id).scalar_subquery()
+        c = t.critiques.c
+        pages = self._pages(t.critiques, c.rubric_id.in_(rubrics), c.maker == maker)
+        return [
+            (
+                Critique(
+                    rubrics[row["rubric_id"]],
+                    row["critic"],
+                    row["status"],
+                    row["observability"],
+                    row["discriminability"],
+                    row["call_id"],
+                ),
+                said,
+            )
+            for row, said in itertools.chain.from_iterable(pages)
+        ]
+
+    def write(
+        self, samples: Sequence[Sample], probes: Sequence[Probe], critiques: Sequence[Critique]
+    ) -> None:
+        """Put records in the place of those that they were; a changed sample loses its probe."""
+        with self._database.begin() as connection:
+            for sample in samples:
+                values = {"status": sample.status, "stages": " ".join(map(str, sample.stages))}
+                row = t.samples.c.id == sample.id
+                connection.execute(t.samples.update().where(row).values(values))
+                # It was asked about the verdict that stands no more; the ledger keeps the answer.
+                connection.execute(t.probes.delete().where(t.probes.c.sample_id == sample.id))
+            for probe in probes:
+                read = {"status": probe.status, "probability": probe.probability}
+                row = t.probes.c.sample_id == probe.sample.id
+                connection.execute(t.probes.update().where(row).values(read))
+            for critique in critiques:
+                scores = {
+                    "status": critique.status,
+                    "observability": critique.observability,
+                    "discriminability": critique.discriminability,
+                }
+                row = sa.and_(
+                    t.critiques.c.rubric_id == critique.rubric.id,
+                    t.critiques.c.call_id == critique.call_id,
+                )
+                connection.execute(t.critiques.update().where(row).values(scores))
+
+    def _pages(
+        self, table: sa.Table, *mine: sa.ColumnElement[bool]
+    ) -> Iterator[list[tuple[sa.RowMapping, Completion]]]:
+        """Rows that were read from an answer, in the order of their ids, with the answer."""
+        said = [column.label(f"said_{n}") for n, column in enumerate(completion_columns())]
+        answered = (
+            sa.select(table, *said)
+            .select_from(table)
+            .join(t.attempts, t.attempts.c.id == latest_attempt(table.c.call_id, completed=True))
+            .join(t.texts, t.texts.c.hash == t.attempts.c.text)
+            .where(*mine, table.c.status != "provider_error")
+            .order_by(table.c.id)
+            .limit(PAGE)
+        )
+        after = 0
+        while True:
+            with self._database.read() as connection:
+                rows = connection.execute(answered.where(table.c.id > after)).mappings().all()
+            if not rows:
+                return
+            after = rows[-1]["id"]
+            yield [(row, Completion(*(row[column.key] for column in said))) for row in rows]

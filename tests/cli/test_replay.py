@@ -1,0 +1,100 @@
+"""The verbs of replay: ledger export and import, run --offline, reparse."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from conftest import Call, succeed
+
+WriteStudy = Callable[..., Path]
+
+
+@pytest.fixture
+def finished(call: Call, write_study: WriteStudy) -> Path:
+    """A finished study in the lab of the working folder."""
+    study = write_study()
+    succeed(call("run", study, "--json"))
+    return study
+
+
+def elsewhere(tmp_path: Path) -> list[str]:
+    return ["--db", f"sqlite:///{tmp_path / 'elsewhere' / 'lab.db'}"]
+
+
+def sqlite(tmp_path: Path, statement: str) -> int:
+    with closing(sqlite3.connect(tmp_path / ".judge-gym" / "lab.db")) as connection, connection:
+        return connection.execute(statement).rowcount
+
+
+def test_a_study_goes_to_another_lab_and_is_run_there_without_a_model(
+    call: Call, finished: Path, tmp_path: Path
+) -> None:
+    there = elsewhere(tmp_path)
+    said = succeed(call("ledger", "export", "small.jsonl.gz", "small", "--json")).json
+    assert said["file"] == "small.jsonl.gz"
+    assert said["calls"] == said["attempts"] > 12
+    text = succeed(call("ledger", "export", "all.jsonl.gz")).out
+    assert f"wrote {said['calls']:,} calls" in text
+    missing = call(*there, "run", finished, "--offline")
+    assert missing.code == 2
+    assert "3 neutralizer of sim:editor" in missing.err
+    shown = call(*there, "run", finished, "--offline", "--json").json
+    assert shown["error"]["kind"] == "offline"
+    assert "judge-gym ledger import FILE" in shown["error"]["message"]
+    first = succeed(call(*there, "ledger", "import", "small.jsonl.gz", "--json")).json
+    assert (first["new"], first["answered"], first["differing"]) == (said["calls"], 0, 0)
+    again = succeed(call(*there, "ledger", "import", "small.jsonl.gz")).out
+    assert f"0 new, {said['calls']:,} answered here before; 0 attempts added" in again
+    result = succeed(call(*there, "run", finished, "--offline", "--json")).json
+    assert result["status"] == "complete"
+    assert [run["calls"] for run in result["runs"]] == [0, 0]
+    here = succeed(call("export", "small")).out
+    assert len(succeed(call(*there, "export", "small")).out) == len(here)
+    usage = succeed(call(*there, "usage", "--json")).json
+    assert {row["imported"] for row in usage} == {True}
+
+
+def test_a_file_that_is_refused_says_why(call: Call, finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "song.gz").write_text("la la la")
+    said = call("ledger", "import", "song.gz")
+    assert (said.code, "no ledger file" in said.err) == (2, True)
+    assert call("ledger", "import", "nothing.gz", "--json").json["error"]["kind"] == "notfound"
+    said = call("ledger", "export", "x.gz", "nobody")
+    assert (said.code, "nobody" in said.err) == (2, True)
+    assert call("ledger", "export", "no/folder/x.gz").code == 2
+    said = call(*elsewhere(tmp_path), "ledger", "export", "x.gz")
+    assert (said.code, "run a study first" in said.err) == (2, True)
+
+
+def test_reparse_shows_what_changes_before_it_writes(
+    call: Call, finished: Path, tmp_path: Path
+) -> None:
+    nothing = succeed(call("reparse", "small"))
+    assert "0 changed" in nothing.out
+    before = succeed(call("export", "small")).out
+    lost = sqlite(
+        tmp_path, "UPDATE samples SET status = 'parse_failed', stages = '' WHERE status = 'scored'"
+    )
+    damaged = succeed(call("export", "small")).out
+    shown = succeed(call("reparse", "small"))
+    assert all(word in shown.out for word in ("parse_failed", "scored", f"{lost} changed"))
+    assert f"{lost} probes asked about verdicts that changed and would be deleted" in shown.err
+    assert "judge-gym reparse small --write" in shown.err
+    said = succeed(call("reparse", finished, "--json")).json
+    assert (said["written"], said["probes_dropped"]) == (False, lost)
+    assert said["changes"] == [
+        {"record": "sample", "before": "parse_failed", "after": "scored", "count": lost}
+    ]
+    assert succeed(call("export", "small")).out == damaged
+    written = succeed(call("reparse", "small", "--write"))
+    assert "were deleted" in written.err
+    assert "judge-gym run small" in written.err
+    assert succeed(call("reparse", "small", "--write", "--json")).json["changes"] == []
+    succeed(call("run", "small", "--offline"))
+    assert succeed(call("export", "small")).out == before
+    asked = call("ledger", "show", str(said["examples"][0]["call_id"]))
+    assert "VERDICT" in asked.out
+    assert call("reparse", "nobody").code == 2
