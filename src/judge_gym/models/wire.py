@@ -22,7 +22,7 @@ from judge_gym.errors import (
     unknown,
 )
 from judge_gym.models import replies
-from judge_gym.records import Completion, Finish, Request, bare_endpoint, digest
+from judge_gym.records import Completion, Draw, Finish, Request, bare_endpoint, digest
 
 Structured = Literal["native", "tool", "prompted"]
 Price = Callable[[int, int], float | None]
@@ -33,7 +33,7 @@ LONGEST_MESSAGE = 200
 """Characters of a provider's complaint that are kept."""
 ANSWER = "answer"
 """What the schema is called, where a schema or a tool needs a name."""
-ENDS: dict[object, Finish] = {"length": "length", "content_filter": "refusal"}
+ENDS: dict[str, Finish] = {"length": "length", "content_filter": "refusal"}
 """Ends of an answer that are not its own; servers have many names for the others."""
 BROKEN_OFF = ("abort", "error")
 """Ends that leave no answer behind."""
@@ -129,8 +129,7 @@ class WireModel:
         if request.temperature is not None:
             body["temperature"] = request.temperature
         if self.seeded:
-            draw = request.draw  # every part of it, or a second ask would repeat the first
-            body["seed"] = int(digest([draw.series, draw.index, draw.ask])[:8], 16) >> 1
+            body["seed"] = seed(request.draw)
         if request.schema is not None and self.structured == "native":
             asked = {"name": ANSWER, "schema": request.schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": asked}
@@ -156,7 +155,7 @@ class WireModel:
             if isinstance(data, dict) and data.get("error"):  # gateways say so with a 200
                 raise self._refusal(replies.code(data["error"]), headers, data)
             raise UnavailableError(f"{self._where} gave no choices")
-        end = choice.get("finish_reason")
+        end = str(choice.get("finish_reason"))
         if end in BROKEN_OFF:
             raise UnavailableError(f"{self._where} broke its answer off ({end})")
         text, finish = replies.text(message.get("content")), ENDS.get(end, "stop")
@@ -187,6 +186,11 @@ class WireModel:
         return RejectedError(message)
 
 
+def seed(draw: Draw) -> int:
+    """A draw as a seed of 31 bits; of all its parts, or a second ask would repeat the first."""
+    return int(digest([draw.series, draw.index, draw.ask])[:8], 16) >> 1
+
+
 def _address(id: str, base_url: str) -> tuple[SplitResult, URL]:
     """The parts of a base URL, and where its chat completions are."""
     try:
@@ -197,7 +201,7 @@ def _address(id: str, base_url: str) -> tuple[SplitResult, URL]:
         parts, url = urlsplit(""), URL()
     if url.scheme not in ("http", "https") or not url.host:
         raise DesignError(
-            f"the base URL of {id} is none; give http://HOST/PATH or https://HOST/PATH"
+            f"the base URL of {id} is not one; give http://HOST/PATH or https://HOST/PATH"
         )
     return parts, url
 
