@@ -120,8 +120,8 @@ def serve_simulated(
         str,
         typer.Option(
             metavar="FAULTS",
-            help="KIND=SHARE at random, KIND@N at each request's Nth attempt, with commas; a kind is "
-            "a status such as 429, or reset, stall, truncated, html, empty.",
+            help="KIND=SHARE at random, KIND@N at each request's Nth attempt, with commas; "
+            "a kind is a status such as 429, or reset, stall, truncated, html, empty.",
         ),
     ] = "",
     seed: Annotated[int, typer.Option(help="Of the faults and the jitter.")] = 0,
