@@ -3,7 +3,8 @@
 import asyncio
 import json
 import socket
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -64,6 +65,31 @@ def error(status: int, body: Any = None, **headers: str) -> Answer:
 
 def sent(web: Web) -> Any:
     return json.loads(web.asked[-1].body)
+
+
+Stream = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def ask_stream(answer: Stream, *keys: str, timeout: float = 60) -> int:
+    """Ask a server of bare streams once with each key; how many connections it took."""
+    ended: list[asyncio.Event] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ended.append(end := asyncio.Event())
+        await answer(reader, writer)
+        writer.close()
+        await writer.wait_closed()
+        end.set()
+
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        try:
+            for key in keys:
+                await WireModel("lab:llama", url, "llama", key, timeout=timeout).complete(QUESTION)
+        finally:
+            await wire.close()
+            await asyncio.gather(*(end.wait() for end in ended))
+    return len(ended)
 
 
 # --- what is sent --------------------------------------------------------------------------------
@@ -321,6 +347,34 @@ def test_what_cannot_be_read_may_be_asked_for_again(web: Web, answer: Answer, wo
 def test_a_call_has_a_hard_deadline(web: Web) -> None:
     with pytest.raises(UnavailableError, match=r"lab:llama at .* took over 0\.2 s"):
         ask(made(web, Answer("{}", delay=5), timeout=0.2))
+
+
+def test_the_deadline_holds_for_an_answer_that_has_begun() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n"
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(65536)
+        writer.write(head)
+        while not reader.at_eof():
+            writer.write(b" ")
+            await asyncio.sleep(0.05)
+
+    began = time.monotonic()
+    with pytest.raises(UnavailableError, match="took over"):
+        asyncio.run(ask_stream(drip, "", timeout=0.3))
+    assert time.monotonic() - began < 2
+
+
+def test_connections_are_used_again() -> None:
+    body = said().body
+    assert isinstance(body, str)
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {JSON}\r\nContent-Length: {len(body)}\r\n\r\n"
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(65536):
+            writer.write(f"{head}{body}".encode())
+
+    assert asyncio.run(ask_stream(answer, "", KEY, "", KEY)) == 1
 
 
 def test_a_server_that_is_not_there_may_come_back() -> None:

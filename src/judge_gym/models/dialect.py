@@ -10,7 +10,6 @@ from typing import Any
 
 from judge_gym.errors import DesignError
 from judge_gym.models.simulated import temper
-from judge_gym.models.simulated.prompts import understand
 from judge_gym.records import Completion, Draw, Message, Request, Role
 
 ROLES: dict[str, Role] = {
@@ -68,20 +67,17 @@ def read(body: bytes) -> Asked:
     except DesignError as fault:
         raise Refusal(404, fault.message, code="model_not_found") from fault
     tool, schema = _tool(asked)
-    request = Request(
-        model="sim:" + name.removeprefix("sim:"),
-        messages=_messages(asked.get("messages")),
-        draw=Draw("", _number(asked, "seed") or 0),
-        temperature=_number(asked, "temperature", whole=False),
-        max_tokens=_number(asked, "max_completion_tokens", "max_tokens") or 2048,
-        schema=schema,
+    return Asked(
+        Request(
+            model="sim:" + name.removeprefix("sim:"),
+            messages=_messages(asked.get("messages")),
+            draw=Draw("", _number(asked, "seed") or 0),
+            temperature=_number(asked, "temperature", whole=False),
+            max_tokens=_number(asked, "max_completion_tokens", "max_tokens") or 2048,
+            schema=schema,
+        ),
+        tool,
     )
-    reading = understand(request.messages)
-    if reading.kind in ("score", "probe") and not reading.stages:
-        raise Refusal(
-            400, "simulated judges read the prompts of judge-gym; this one displays no stages"
-        )
-    return Asked(request, tool)
 
 
 def _messages(given: Any) -> tuple[Message, ...]:

@@ -130,9 +130,10 @@ class SimulatedServer:
             outcome = "answered"
             self._answered[name] += 1
             return web.json_response(answer, headers=headers)
-        except ProviderError as error:  # a temper that fails
-            outcome = "500"
-            raise Refusal(500, error.message, kind="server_error") from error
+        except ProviderError as error:  # a temper that fails, or a prompt that no judge can read
+            status, kind = (500, "server_error") if error.retry else (400, "invalid_request_error")
+            outcome = str(status)
+            raise Refusal(status, error.message, kind=kind) from error
         except Refusal as refusal:
             outcome = str(refusal.status)
             raise

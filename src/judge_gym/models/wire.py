@@ -208,7 +208,9 @@ def _address(id: str, base_url: str) -> tuple[SplitResult, URL]:
 
 # --- sessions ------------------------------------------------------------------------------------
 
-_sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[Any]]] = {}
+_sessions: dict[
+    asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[Any, None]]
+] = {}
 
 
 async def _session() -> aiohttp.ClientSession:
@@ -220,7 +222,7 @@ async def _session() -> aiohttp.ClientSession:
     return _sessions[loop][0]
 
 
-async def _life(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[aiohttp.ClientSession]:
+async def _life(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[aiohttp.ClientSession, None]:
     """Holds a session open. A loop that ends closes its generators, and so this session."""
     connector = aiohttp.TCPConnector(limit=0)  # how many calls are in flight is the engine's to say
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=SECONDS_TO_CONNECT)
