@@ -238,6 +238,7 @@ def test_contents_may_come_in_parts_and_from_a_developer(plain: str) -> None:
         ({"messages": [{"role": "user", "content": 7}]}, 400, "text"),
         ({"messages": [{"role": "user", "content": "hello"}]}, 400, "no stages"),
         ({"seed": "one"}, 400, "'seed' is 'one'"),
+        ({"max_tokens": 0}, 400, "'max_tokens' is 0"),
         ({"temperature": True}, 400, "'temperature' is True"),
         ({"response_format": {"type": "json_schema"}}, 400, "JSON Schema"),
         ({"tools": [{"type": "function"}]}, 400, "JSON Schema"),

@@ -18,6 +18,8 @@ ROLES: dict[str, Role] = {
     "user": "user",
     "assistant": "assistant",
 }
+MOST_TOKENS = 2048
+"""Of an answer, where the client does not say."""
 FINGERPRINT = f"judge-gym-{version('judge-gym')}"
 
 
@@ -57,7 +59,7 @@ def read(body: bytes) -> Asked:
         raise Refusal(400, "the body is not a JSON object")
     if asked.get("stream"):
         raise Refusal(400, "simulated judges do not stream; leave 'stream' out or make it false")
-    if asked.get("n", 1) != 1:
+    if asked.get("n") not in (None, 1):
         raise Refusal(400, f"'n' is {asked['n']!r}; simulated judges give 1 choice")
     name = asked.get("model")
     if not isinstance(name, str):
@@ -73,7 +75,7 @@ def read(body: bytes) -> Asked:
             messages=_messages(asked.get("messages")),
             draw=Draw("", _number(asked, "seed") or 0),
             temperature=_number(asked, "temperature", whole=False),
-            max_tokens=_number(asked, "max_completion_tokens", "max_tokens") or 2048,
+            max_tokens=_most_tokens(asked),
             schema=schema,
         ),
         tool,
@@ -92,11 +94,18 @@ def _messages(given: Any) -> tuple[Message, ...]:
         parts = [{"text": parts}] if isinstance(parts, str) else parts
         listed = parts if isinstance(parts, list) else []
         texts = [part.get("text") for part in listed if isinstance(part, dict)]
-        read = tuple(text for text in texts if isinstance(text, str))
-        if not read or len(read) < len(listed):
+        kept = tuple(text for text in texts if isinstance(text, str))
+        if not kept or len(kept) < len(listed):
             raise Refusal(400, "the content of a message must be a text, or parts that are texts")
-        made.append(Message(role, read))
+        made.append(Message(role, kept))
     return tuple(made)
+
+
+def _most_tokens(asked: Mapping[str, Any]) -> int:
+    most = _number(asked, "max_completion_tokens", "max_tokens")
+    if most is not None and most < 1:
+        raise Refusal(400, f"'max_tokens' is {most}; give at least 1")
+    return most or MOST_TOKENS
 
 
 def _number(asked: Mapping[str, Any], *names: str, whole: bool = True) -> Any:
