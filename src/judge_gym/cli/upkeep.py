@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from judge_gym.cli.app import AsJson, Target, app, notes, open_lab, settings
-from judge_gym.errors import NotFoundError
+from judge_gym.errors import DesignError, NotFoundError
 
 
 @app.command()
@@ -181,3 +181,54 @@ def list_simulated(json: AsJson = False) -> None:
             for name, field in Temper.model_fields.items()
         ],
     )
+
+
+@sim_app.command("serve")
+def serve_simulated(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8089,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    latency: Annotated[float, typer.Option(min=0, help="Seconds before an answer.")] = 0.0,
+    jitter: Annotated[float, typer.Option(min=0, help="Seconds more at most.")] = 0.0,
+    rpm: Annotated[int | None, typer.Option(min=1, help="Requests a minute at most.")] = None,
+    tpm: Annotated[int | None, typer.Option(min=1, help="Tokens a minute at most.")] = None,
+    key_env: Annotated[
+        str | None, typer.Option(help="The variable that holds the API key to demand.")
+    ] = None,
+    faults: Annotated[
+        str,
+        typer.Option(
+            metavar="FAULTS",
+            help="KIND=SHARE at random, KIND@N at each request's Nth attempt, with commas; "
+            "a kind is a status such as 429, or reset, stall, truncated, html, empty.",
+        ),
+    ] = "",
+    seed: Annotated[int, typer.Option(help="Of the faults and the jitter.")] = 0,
+) -> None:
+    """Serve the simulated judges in the OpenAI wire format until Ctrl-C."""
+    import os
+    import signal
+    import threading
+    from contextlib import suppress
+
+    from judge_gym.models.serving import SimulatedServer, serve
+    from judge_gym.models.troubles import Faults
+
+    key = os.environ.get(key_env, "") if key_env else ""
+    if key_env and not key:
+        raise DesignError(f"--key-env names {key_env}, which is not set")
+    server = SimulatedServer(
+        latency=latency,
+        jitter=jitter,
+        rpm=rpm,
+        tpm=tpm,
+        key=key,
+        faults=Faults.parse(faults),
+        seed=seed,
+    )
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with suppress(KeyboardInterrupt), serve(server, host, port) as url:
+            typer.echo(url)
+            threading.Event().wait()
+    finally:
+        signal.signal(signal.SIGTERM, before)

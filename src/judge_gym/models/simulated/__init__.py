@@ -8,7 +8,7 @@ import asyncio
 import random
 from dataclasses import dataclass
 
-from judge_gym.errors import ProviderError
+from judge_gym.errors import ProviderError, RejectedError
 from judge_gym.models.simulated import judging, writing
 from judge_gym.models.simulated.prompts import understand
 from judge_gym.models.simulated.temper import PRESETS, Temper, temper
@@ -33,6 +33,8 @@ class SimulatedModel:
         await asyncio.sleep(0)
         character = temper(self.id.partition(":")[2])
         reading = understand(request.messages)
+        if reading.kind in ("score", "probe") and not reading.stages:
+            raise RejectedError(f"{self.id} reads judge-gym's prompts; this one displays no stages")
         rng = random.Random(request.key())
         finish: Finish = "stop"
         match reading.kind:

@@ -1,0 +1,259 @@
+"""Serves the simulated judges in the OpenAI wire format, with the troubles that real servers have.
+
+An answer is a function of the model, the messages, the parameters and the seed. `GET /stats` tells
+how requests ended and how many differed, so that a test can prove that nothing was paid for twice.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import math
+import random
+import socket
+import struct
+import threading
+from collections import Counter
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from judge_gym.errors import ConflictError, ProviderError
+from judge_gym.models import dialect
+from judge_gym.models.dialect import Refusal
+from judge_gym.models.simulated import PRESETS, SimulatedModel
+from judge_gym.models.troubles import Allowance, Faults
+from judge_gym.records import Completion
+
+T = TypeVar("T")
+
+LONGEST_BODY = 64 * 1024**2
+STALL = 24 * 3600.0
+"""Seconds that nobody waits for."""
+GRACE = 0.1
+"""Seconds for what is in flight when the server stops."""
+FAULT_WAIT = 0.1
+"""Seconds that a 429 among the faults asks for."""
+PAGE = "<html><head><title>Bad gateway</title></head><body>Please try again.</body></html>"
+
+
+class SimulatedServer:
+    """The simulated judges behind an OpenAI-compatible endpoint.
+
+    Args:
+        latency: Seconds before an answer.
+        jitter: Seconds more at most, drawn evenly.
+        rpm: Requests a minute; None is any number.
+        tpm: Tokens a minute; None is any number.
+        key: What a client must send as a bearer token; empty where it need not.
+        faults: What goes wrong.
+        seed: Of the faults and the jitter.
+    """
+
+    def __init__(
+        self,
+        *,
+        latency: float = 0.0,
+        jitter: float = 0.0,
+        rpm: float | None = None,
+        tpm: float | None = None,
+        key: str = "",
+        faults: Faults | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.latency = latency
+        self.jitter = jitter
+        self.faults = faults or Faults()
+        self.seed = seed
+        self._key = key
+        self._requests = Allowance(rpm)
+        self._tokens = Allowance(tpm)
+        self._outcomes: Counter[str] = Counter()
+        self._asked: Counter[str] = Counter()
+        self._answered: Counter[str] = Counter()
+
+    def app(self) -> web.Application:
+        """The application with its routes."""
+        app = web.Application(client_max_size=LONGEST_BODY, middlewares=[_errors])
+        app.router.add_post("/v1/chat/completions", self.chat)
+        app.router.add_get("/v1/models", self.models)
+        app.router.add_get("/stats", self.stats)
+        return app
+
+    async def stats(self, request: web.Request) -> web.Response:
+        """How requests ended, and how many of their bodies differed.
+
+        `answered` bodies got a completion; `repeated` counts the completions beyond the first of a
+        body, which a client that keeps what it paid for leaves at 0.
+        """
+        answers = self._answered.total()
+        bodies = {
+            "distinct": len(self._asked),
+            "answered": len(self._answered),
+            "repeated": answers - len(self._answered),
+        }
+        outcomes = dict(sorted(self._outcomes.items()))
+        return web.json_response(
+            {"requests": self._asked.total(), "outcomes": outcomes, "bodies": bodies}
+        )
+
+    async def models(self, request: web.Request) -> web.Response:
+        """The presets."""
+        self._admit(request)
+        listed = [
+            {"id": f"sim:{name}", "object": "model", "created": 0, "owned_by": "judge-gym"}
+            for name in PRESETS
+        ]
+        return web.json_response({"object": "list", "data": listed})
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        """A chat completion; its outcome is counted, whatever it is."""
+        body = await request.read()
+        name = hashlib.sha256(body).hexdigest()
+        self._asked[name] += 1
+        outcome = "abandoned"  # unless something comes of it, the client has left
+        try:
+            self._admit(request)
+            asked = dialect.read(body)
+            rng = random.Random(f"{self.seed}/{name}/{self._asked[name]}")
+            fault = self.faults.draw(rng, self._asked[name])
+            outcome = fault or outcome
+            made = await SimulatedModel(asked.request.model).complete(asked.request)
+            headers = self._charge(made)
+            await asyncio.sleep(self.latency + self.jitter * rng.random())
+            answer = dialect.written(made, name, asked.tool)
+            if fault is not None:
+                return await _go_wrong(fault, request, answer)
+            outcome = "answered"
+            self._answered[name] += 1
+            return web.json_response(answer, headers=headers)
+        except ProviderError as error:  # a temper that fails, or a prompt that no judge can read
+            status, kind = (500, "server_error") if error.retry else (400, "invalid_request_error")
+            outcome = str(status)
+            raise Refusal(status, error.message, kind=kind) from error
+        except Refusal as refusal:
+            outcome = str(refusal.status)
+            raise
+        finally:
+            self._outcomes[outcome] += 1
+
+    def _admit(self, request: web.Request) -> None:
+        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if self._key and not hmac.compare_digest(given, f"Bearer {self._key}".encode()):
+            raise Refusal(
+                401, "the API key is missing or not the right one", code="invalid_api_key"
+            )
+
+    def _charge(self, made: Completion) -> dict[str, str]:
+        """Count a request and its tokens; the headers that tell what is left."""
+        wait = max(self._requests.wait(), self._tokens.wait())
+        if wait <= 0:
+            self._requests.take(1)
+            self._tokens.take(made.input_tokens + made.output_tokens)
+        headers = self._requests.headers("requests") | self._tokens.headers("tokens")
+        if wait > 0:
+            raise _too_many(f"the limit is reached; try again in {wait:.3f} s", wait, headers)
+        return headers
+
+
+# --- troubles ------------------------------------------------------------------------------------
+
+
+def _too_many(message: str, wait: float, headers: Mapping[str, str]) -> Refusal:
+    patience = {"Retry-After": f"{math.ceil(wait)}", "retry-after-ms": f"{math.ceil(1000 * wait)}"}
+    return Refusal(
+        429,
+        message,
+        kind="rate_limit_error",
+        code="rate_limit_exceeded",
+        headers={**headers, **patience},
+    )
+
+
+async def _go_wrong(fault: str, request: web.Request, answer: dict[str, Any]) -> web.StreamResponse:
+    """Answer as a server in trouble does."""
+    transport = request.transport
+    match fault:
+        case "reset":
+            if transport is not None:
+                # Without lingering, closing a socket resets its connection.
+                raw = transport.get_extra_info("socket")
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                transport.abort()
+            return web.Response()
+        case "stall":
+            await asyncio.sleep(STALL)
+            return web.Response()
+        case "truncated":
+            body = json.dumps(answer).encode()
+            half = web.StreamResponse(headers={"Content-Type": "application/json"})
+            half.content_length = len(body)
+            await half.prepare(request)
+            await half.write(body[: len(body) // 2])
+            if transport is not None:
+                transport.close()
+            return half
+        case "html":
+            return web.Response(text=PAGE, content_type="text/html")
+        case "empty":
+            return web.json_response({**answer, "choices": []})
+        case "429":
+            raise _too_many("too many requests (simulated)", FAULT_WAIT, {})
+        case _:
+            kind = "server_error" if fault.startswith("5") else "invalid_request_error"
+            raise Refusal(int(fault), f"a fault {fault} (simulated)", kind=kind)
+
+
+@web.middleware
+async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Every error is an error object."""
+    try:
+        return await handler(request)
+    except web.HTTPException as fault:
+        refusal = Refusal(fault.status, f"{request.method} {request.path}: {fault.reason}")
+    except Refusal as fault:
+        refusal = fault
+    return web.json_response(
+        {"error": refusal.error}, status=refusal.status, headers=refusal.headers
+    )
+
+
+# --- serving -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def serve(server: SimulatedServer, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """Serve in a thread until the context ends; the base URL, which ends in `/v1`.
+
+    Args:
+        server: Who answers.
+        host: The address to listen at.
+        port: Where; 0 takes a free one.
+    """
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="simulated judges", daemon=True)
+    thread.start()
+
+    def do(work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+    runner = web.AppRunner(
+        server.app(), handler_cancellation=True, access_log=None, shutdown_timeout=GRACE
+    )
+    try:
+        do(runner.setup())
+        try:
+            do(web.TCPSite(runner, host, port).start())
+        except OSError as fault:
+            reason = fault.strerror or fault
+            raise ConflictError(f"cannot listen at {host}, port {port}: {reason}") from fault
+        named = f"[{host}]" if ":" in host else host
+        yield f"http://{named}:{runner.addresses[0][1]}/v1"
+    finally:
+        do(runner.cleanup())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -1,0 +1,119 @@
+"""What a served simulated judge can be told to do wrong, and how much it may be asked.
+
+Troubles are drawn from a seed, the request and how often it came, never from the clock or the order
+of arrival, so that a run against them can be repeated.
+"""
+
+import math
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from judge_gym.errors import DesignError, unknown
+
+KINDS = ("reset", "stall", "truncated", "html", "empty")
+"""Beside statuses: a lost connection, no answer, half of one, a gateway's page, no choices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """Which requests go wrong, and how."""
+
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """The probability of each kind at every attempt."""
+    schedule: Mapping[int, str] = field(default_factory=dict)
+    """The kind that meets every request at its first, second, ... attempt."""
+
+    @classmethod
+    def parse(cls, text: str) -> "Faults":
+        """Faults from words: `KIND=SHARE` at random, `KIND@N` at each request's Nth attempt.
+
+        >>> Faults.parse("429=0.05, 500@1")
+        Faults(shares={'429': 0.05}, schedule={1: '500'})
+        """
+        shares: dict[str, float] = {}
+        schedule: dict[int, str] = {}
+        for entry in filter(None, (word.strip() for word in text.split(","))):
+            at = "@" if "@" in entry else "="
+            kind, _, value = (part.strip() for part in entry.partition(at))
+            if kind not in KINDS and not (kind.isdecimal() and 400 <= int(kind) < 600):
+                choices = ("a status from 400 to 599", *KINDS)
+                raise DesignError(unknown("fault", kind, choices), choices=choices)
+            try:
+                if at == "@":
+                    schedule[int(value)] = kind
+                else:
+                    shares[kind] = float(value)
+            except ValueError:
+                raise DesignError(
+                    f"the fault {entry!r} is neither KIND=SHARE nor KIND@ATTEMPT"
+                ) from None
+        if not all(0 <= share <= 1 for share in shares.values()) or sum(shares.values()) > 1 + 1e-9:
+            raise DesignError(
+                f"the shares of {text!r} must lie between 0 and 1, and so must their sum"
+            )
+        if any(attempt < 1 for attempt in schedule):
+            raise DesignError(f"the attempts of {text!r} are counted from 1")
+        return cls(shares, schedule)
+
+    def draw(self, rng: random.Random, attempt: int) -> str | None:
+        """What goes wrong at an attempt; None where all is well."""
+        point = rng.random()
+        if attempt in self.schedule:
+            return self.schedule[attempt]
+        for kind, share in self.shares.items():
+            if point < share:
+                return kind
+            point -= share
+        return None
+
+
+class Allowance:
+    """So much a minute: it starts full, refills steadily, and a large demand puts it into debt.
+
+    Args:
+        per_minute: How much; None is any amount.
+        clock: Seconds that only rise.
+    """
+
+    def __init__(
+        self, per_minute: float | None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.per_minute = per_minute
+        self._clock = clock
+        self._level = per_minute or 0.0
+        self._at = clock()
+
+    def wait(self) -> float:
+        """Seconds until there is at least one."""
+        return self._until(1.0)
+
+    def take(self, amount: float) -> None:
+        """Use some of it up."""
+        self._refill()
+        self._level -= amount
+
+    def headers(self, what: str) -> dict[str, str]:
+        """How providers tell what is left; nothing where there is no limit."""
+        if self.per_minute is None:
+            return {}
+        full = self._until(self.per_minute)
+        return {
+            f"x-ratelimit-limit-{what}": f"{self.per_minute:g}",
+            f"x-ratelimit-remaining-{what}": str(max(0, math.floor(self._level))),
+            f"x-ratelimit-reset-{what}": f"{full:.3f}s",
+        }
+
+    def _until(self, level: float) -> float:
+        self._refill()
+        if self.per_minute is None:
+            return 0.0
+        return max(0.0, (level - self._level) * 60 / self.per_minute)
+
+    def _refill(self) -> None:
+        now = self._clock()
+        if self.per_minute is not None:
+            refilled = self._level + (now - self._at) * self.per_minute / 60
+            self._level = min(self.per_minute, refilled)
+        self._at = now
