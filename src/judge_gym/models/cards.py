@@ -52,6 +52,9 @@ class Prices:
         return whole / 1e6
 
 
+FREE = Prices(0.0, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class ModelCard:
     """What is known of a model without calling it."""
@@ -104,16 +107,17 @@ class ModelCard:
             output_tokens: what was written, with what was thought.
             cached_tokens: how many of the input came from the cache.
         """
-        if self.simulated:
-            return 0.0
-        prices = self.prices
-        if prices is None and not self.own:
-            prices = price_data(
-                PRICED_AS.get(self.provider, self.provider),
-                self.name,
-                max(input_tokens, LONG_PROMPT),
-            )
+        prices = self.tariff(input_tokens)
         return prices.of(input_tokens, output_tokens, cached_tokens) if prices else None
+
+    def tariff(self, input_tokens: int = 0) -> Prices | None:
+        """The prices of a prompt of so many tokens; None where they are unknown."""
+        if self.simulated:
+            return FREE
+        if self.prices is not None or self.own:
+            return self.prices
+        provider = PRICED_AS.get(self.provider, self.provider)
+        return price_data(provider, self.name, max(input_tokens, LONG_PROMPT))
 
     def seconds(self, output_tokens: int, concurrency: int) -> float:
         """How much wall time a call may add; simulated judges keep the CPU busy."""

@@ -2,9 +2,10 @@
 
 import os
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from judge_gym.errors import DesignError, unknown
 from judge_gym.models.cards import PRICED_AS, Limits, ModelCard, context_data, uncallable
@@ -80,14 +81,13 @@ class Registry:
         # A router's name of a model begins with who made it: meta-llama/llama-3.3-70b-instruct.
         maker = name.partition("/")[0] if provider == "openrouter" else provider
         own = provider in self.entries.endpoints
-        url = facts["base_url"] if own else os.environ.get(facts.get("base_url_env") or "", "")
         return ModelCard(
             id,
             provider,
             name,
             family=facts.get("family") or maker,
             simulated=False,
-            endpoint=bare_endpoint(url),
+            endpoint=bare_endpoint(_url(facts)),
             own=own,
             api=facts.get("api", "chat"),
             context=facts.get("context") or (None if own else context_data(provider, name)),
@@ -101,6 +101,37 @@ class Registry:
             prices=prices(facts),
         )
 
+    def providers(self) -> list[dict[str, Any]]:
+        """Providers and endpoints, with what each needs and whether it is there."""
+        rows = []
+        for name in (*self.entries.providers, *self.entries.endpoints):
+            facts, _ = self.entries.facts(name, f"{name}:")
+            needed = self._keys(name)
+            rows.append(
+                {
+                    "provider": name,
+                    "key": " or ".join(needed) or None,
+                    "key is set": not needed or any(map(os.environ.get, needed)),
+                    "base url": bare_endpoint(_url(facts)) or None,
+                    "structured": facts.get("structured", "native"),
+                    **{limit: facts.get(limit) or None for limit in ("rpm", "tpm", "concurrency")},
+                }
+            )
+        return rows
+
+    def priced(self, provider: str) -> list[str]:
+        """The models of a provider that the price data knows and that are not withdrawn."""
+        from genai_prices.data_snapshot import get_snapshot
+
+        theirs = PRICED_AS.get(provider, provider)
+        return [
+            f"{provider}:{model.id}"
+            for known in get_snapshot().providers
+            if known.id == theirs
+            for model in known.models
+            if not model.deprecated
+        ]
+
     def open(self, id: str) -> "Model":
         """The model, ready to answer; refused here, before any money is spent, where it cannot."""
         card = self.card(id)
@@ -110,12 +141,8 @@ class Registry:
             return self._open_wire(card)
         from judge_gym.models.hosted import HostedModel
 
-        names = self.entries.providers[card.provider].key_env
-        key = next((os.environ[name] for name in names if os.environ.get(name)), "")
-        if not key:
-            raise uncallable(id, f"set {' or '.join(names)}, which is empty", SIMULATED)
         try:
-            return HostedModel(card, key)
+            return HostedModel(card, self._key(card))
         except ImportError as fault:
             missing = f"install its SDK: pip install 'judge-gym[providers]' ({fault.name})"
             raise uncallable(id, missing, SIMULATED) from fault
@@ -123,18 +150,33 @@ class Registry:
     def _open_wire(self, card: ModelCard) -> "Model":
         from judge_gym.models.wire import WireModel
 
-        endpoint = self.entries.endpoints[card.provider]
-        key = os.environ.get(endpoint.key_env, "") if endpoint.key_env else ""
-        if endpoint.key_env and not key:
-            why = f"set {endpoint.key_env}, which {USER_FILE} names and which is empty"
-            raise uncallable(card.id, why, SIMULATED)
         return WireModel(
             card.id,
-            base_url=endpoint.base_url,
+            base_url=self.entries.endpoints[card.provider].base_url,
             name=card.name,
-            key=key,
+            key=self._key(card),
             timeout=card.deadline,
             structured=card.structured,
             seeded=card.takes_seed,
             price=card.price,
         )
+
+    def _keys(self, name: str) -> list[str]:
+        """The variables of the environment that may hold a provider's or an endpoint's key."""
+        if name in self.entries.providers:
+            return self.entries.providers[name].key_env
+        key_env = self.entries.endpoints[name].key_env
+        return [key_env] if key_env else []
+
+    def _key(self, card: ModelCard) -> str:
+        names = self._keys(card.provider)
+        key = next((found for name in names if (found := os.environ.get(name, "").strip())), "")
+        if names and not key:
+            where = f" (key_env of endpoints.{card.provider} in {USER_FILE})" if card.own else ""
+            raise uncallable(card.id, f"set {' or '.join(names)}{where}", SIMULATED)
+        return key
+
+
+def _url(facts: Mapping[str, Any]) -> str:
+    """Where a provider or an endpoint is asked; empty where the SDK knows."""
+    return str(facts.get("base_url") or os.environ.get(facts.get("base_url_env") or "", ""))
