@@ -26,15 +26,15 @@ class Scrubber:
         return "Scrubber()"
 
 
-def translated(id: str, fault: Exception, scrub: Scrubber) -> Exception:
-    """The error that stands for a fault; what is no provider's doing stays as it is."""
+def translated(id: str, fault: Exception, scrub: Scrubber) -> ProviderError:
+    """The error that stands for whatever a call raised."""
     from pydantic_ai import exceptions as theirs
 
     if isinstance(fault, theirs.ModelHTTPError):
         said = scrub(complaint(fault.body))
         message = f"{id} answered {fault.status_code}" + (f": {said}" if said else "")
     else:
-        message = f"{id}: {scrub(str(fault))}"
+        message = f"{id} gave no answer ({scrub(str(fault)) or type(fault).__name__})"
     match fault:
         case theirs.ModelRateLimitError():
             return RateLimitError(message, wait=fault.retry_after)
@@ -48,9 +48,7 @@ def translated(id: str, fault: Exception, scrub: Scrubber) -> Exception:
             return UnavailableError(f"{id} did not answer in time")
         case theirs.UserError():  # such as a schema that the provider cannot take
             return RejectedError(message)
-        case theirs.AgentRunError() | ValueError() | OSError():  # no answer, or an unreadable one
-            return UnavailableError(message)
-    return fault
+    return UnavailableError(message)  # no connection, or an answer that cannot be read
 
 
 def complaint(body: Any) -> str:

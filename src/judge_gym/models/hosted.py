@@ -4,8 +4,9 @@ A call is one attempt: the SDKs repeat nothing, so that everything that was paid
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from typing import TYPE_CHECKING
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from judge_gym.errors import UnavailableError
 from judge_gym.models.cards import ModelCard
@@ -53,15 +54,16 @@ class HostedModel:
         """
         from pydantic_ai.direct import model_request
 
-        model = await self._model()
+        model, messages = await self._model(), conversation(request.messages)
+        settings, parameters = self._settings(request), self._parameters(request)
         try:
             response = await model_request(
                 model,
-                conversation(request.messages),
-                model_settings=self._settings(request),
-                model_request_parameters=self._parameters(request),
+                messages,
+                model_settings=settings,
+                model_request_parameters=parameters,
             )
-        except Exception as fault:
+        except Exception as fault:  # SDKs raise anything where an answer makes no sense to them
             raise translated(self.id, fault, self._scrub) from None  # its words may hold the key
         return self._completion(response)
 
@@ -129,9 +131,11 @@ class HostedModel:
         if response.finish_reason == "error":
             end = details.get("finish_reason", "error")
             raise UnavailableError(f"{self.id} broke its answer off ({end})")
+        if not (response.parts or response.finish_reason or details):
+            raise UnavailableError(f"{self.id} gave no answer that can be read")
         called = [part for part in response.parts if isinstance(part, ToolCallPart)]
         texts = [part.content for part in response.parts if isinstance(part, TextPart)]
-        text = called[0].args_as_json_str() if called else "".join(texts)
+        text = _arguments(called[0].args) if called else "".join(texts)
         finish = FINISHES.get(response.finish_reason, "stop")
         if finish == "refusal":
             text = text or str(details.get("refusal") or "")
@@ -157,6 +161,11 @@ def conversation(messages: Sequence[Message]) -> "list[ModelMessage]":
         for message in messages
         if message.role != "system"
     ]
+
+
+def _arguments(given: str | Mapping[str, Any] | None) -> str:
+    """What a tool was called with, as it came."""
+    return given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
 
 
 def seed(draw: Draw) -> int:
