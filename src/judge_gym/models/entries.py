@@ -66,7 +66,7 @@ class ModelEntry(LimitsEntry):
 class EndpointEntry(ModelEntry):
     """A server that the user runs or rents, which speaks OpenAI's format."""
 
-    base_url: Annotated[str, Field(pattern=r"^https?://")]
+    base_url: Annotated[str, Field(pattern=r"^https?://", repr=False)]  # it may hold a password
     key_env: str = ""
 
 
