@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -526,8 +527,7 @@ def test_a_key_is_in_no_repr(web: Web, dialect: Dialect) -> None:
     assert KEY not in repr(model) + repr(registry.card(dialect.model)) + repr(vars(model))
 
 
-def test_xai_is_opened_and_is_in_no_repr(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its SDK speaks gRPC over TLS only, so no server on loopback stands for it."""
+def test_the_key_of_xai_is_in_no_repr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XAI_API_KEY", KEY)
     model = Registry().open("xai:grok-4-0709")
     assert isinstance(model, HostedModel)
@@ -604,3 +604,177 @@ def test_opening_one_provider_loads_no_other_sdk() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# --- xAI -----------------------------------------------------------------------------------------
+
+
+class Grok:
+    """A gRPC server on loopback, as xAI's SDK expects one; it answers or aborts as it is told."""
+
+    def __init__(self, said: Any = None, code: Any = None) -> None:
+        self.said, self.code = said, code
+        self.asked: list[Any] = []
+
+    def ask(self, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Completion:
+        import grpc
+        import xai_sdk
+        from xai_sdk.proto import chat_pb2_grpc
+
+        keeper = self
+
+        class Chat(chat_pb2_grpc.ChatServicer):  # type: ignore[misc]
+            async def GetCompletion(self, request: Any, context: Any) -> Any:
+                keeper.asked.append(request)
+                if keeper.code is not None:
+                    await context.abort(keeper.code, f"no: {KEY}")
+                return keeper.said
+
+        async def serve_and_ask() -> Completion:
+            server = grpc.aio.server()
+            chat_pb2_grpc.add_ChatServicer_to_server(Chat(), server)
+            port = server.add_insecure_port("127.0.0.1:0")
+            await server.start()
+            here = {"api_host": f"127.0.0.1:{port}", "use_insecure_channel": True}
+            monkeypatch.setattr(xai_sdk, "AsyncClient", partial(xai_sdk.AsyncClient, **here))
+            monkeypatch.setenv("XAI_API_KEY", KEY)
+            try:
+                asked = request("xai:grok-4-0709", **changes)
+                return await Registry().open(asked.model).complete(asked)
+            finally:
+                await server.stop(None)
+
+        return asyncio.run(serve_and_ask())
+
+
+def grok_says(text: str, end: str = "REASON_STOP", thoughts: str = "") -> Any:
+    from xai_sdk.proto import chat_pb2, sample_pb2, usage_pb2
+
+    message = chat_pb2.CompletionMessage(
+        content=text, reasoning_content=thoughts, role=chat_pb2.MessageRole.ROLE_ASSISTANT
+    )
+    output = chat_pb2.CompletionOutput(
+        index=0, message=message, finish_reason=sample_pb2.FinishReason.Value(end)
+    )
+    return chat_pb2.GetChatCompletionResponse(
+        id="1",
+        model="grok-4-0709",
+        outputs=[output],
+        usage=usage_pb2.SamplingUsage(prompt_tokens=100, completion_tokens=10, total_tokens=110),
+    )
+
+
+def test_xai_answers_over_grpc(monkeypatch: pytest.MonkeyPatch) -> None:
+    grok = Grok(grok_says("VERDICT: A"))
+    done = grok.ask(monkeypatch)
+    assert (done.text, done.finish, done.model) == ("VERDICT: A", "stop", "grok-4-0709")
+    assert (done.input_tokens, done.output_tokens) == (100, 10)
+    [asked] = grok.asked
+    assert [message.content[0].text for message in asked.messages] == [
+        "You are a judge.",
+        "First question",
+        "First answer",
+        "Second question",
+    ]
+    assert (asked.max_tokens, asked.temperature) == (99, 0.5)
+    assert asked.seed == seed(Draw("7", 1, 0))
+
+
+def test_xai_is_sent_a_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    grok = Grok(grok_says(SAID))
+    assert grok.ask(monkeypatch, schema=SCHEMA).text == SAID
+    assert json.loads(grok.asked[0].response_format.schema)["required"] == SCHEMA["required"]
+
+
+@pytest.mark.parametrize(
+    ("end", "thoughts", "finish"), [("REASON_MAX_LEN", "", "length"), ("REASON_STOP", "A", "stop")]
+)
+def test_xai_says_how_an_answer_ended(
+    monkeypatch: pytest.MonkeyPatch, end: str, thoughts: str, finish: str
+) -> None:
+    done = Grok(grok_says("", end, thoughts)).ask(monkeypatch)
+    assert (done.text, done.finish) == ("", finish)
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("UNAUTHENTICATED", RejectedError),
+        ("NOT_FOUND", RejectedError),
+        ("RESOURCE_EXHAUSTED", RateLimitError),
+        ("UNAVAILABLE", UnavailableError),
+        ("INTERNAL", UnavailableError),
+    ],
+)
+def test_a_code_of_xai_becomes_an_error(
+    monkeypatch: pytest.MonkeyPatch, code: str, error: type[ProviderError]
+) -> None:
+    import grpc
+
+    grok = Grok(code=grpc.StatusCode[code])
+    with pytest.raises(error) as fault:
+        grok.ask(monkeypatch)
+    assert type(fault.value) is error
+    assert KEY not in fault.value.message
+    assert len(grok.asked) == 1, "the SDK repeats nothing"
+
+
+# --- the responses API ---------------------------------------------------------------------------
+
+
+def responses_says(content: dict[str, Any], **more: Any) -> dict[str, Any]:
+    thought = {"type": "reasoning", "id": "r1", "summary": []}
+    message = {
+        "type": "message",
+        "id": "m1",
+        "role": "assistant",
+        "status": "completed",
+        "content": [content],
+    }
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1_760_000_000,
+        "status": "completed",
+        "model": "o3-pro-2025-06-10",
+        "output": [thought, message],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": 100,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 10,
+            "output_tokens_details": {"reasoning_tokens": 4},
+            "total_tokens": 110,
+        },
+        **more,
+    }
+
+
+CUT_OFF = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "finish", "text"),
+    [
+        (
+            {"type": "output_text", "text": "VERDICT: A", "annotations": []},
+            {},
+            "stop",
+            "VERDICT: A",
+        ),
+        ({"type": "output_text", "text": "The", "annotations": []}, CUT_OFF, "length", "The"),
+        ({"type": "refusal", "refusal": "I cannot."}, {}, "refusal", "I cannot."),
+    ],
+)
+def test_a_model_of_the_responses_api_answers(
+    web: Web, content: dict[str, Any], more: dict[str, Any], finish: str, text: str
+) -> None:
+    web.on("/v1/responses", Answer(json.dumps(responses_says(content, **more)), type=JSON))
+    done = ask("openai:o3-pro", schema=SCHEMA)
+    assert (done.finish, done.text, done.model) == (finish, text, "o3-pro-2025-06-10")
+    body = sent(web)
+    assert body["instructions"] == "You are a judge."
+    assert body["text"]["format"]["schema"]["required"] == SCHEMA["required"]
+    assert not {"temperature", "seed"} & set(body)
