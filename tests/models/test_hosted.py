@@ -545,6 +545,13 @@ def test_a_base_url_is_part_of_the_ledgers_key_without_its_secrets(
     assert asked.key(plain.endpoint) != asked.key(proxied.endpoint)
 
 
+def test_a_provider_at_home_is_the_same_however_it_was_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://api.openai.com/v1/")
+    assert Registry().card(OPENAI.model).endpoint == ""
+
+
 # --- what is missing -----------------------------------------------------------------------------
 
 

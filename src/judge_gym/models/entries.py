@@ -75,6 +75,8 @@ class ProviderEntry(ModelEntry):
 
     key_env: list[str]
     base_url_env: str = ""
+    home: str = ""
+    """Its own base URL."""
 
 
 class Packaged(Entry):

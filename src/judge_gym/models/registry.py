@@ -178,5 +178,8 @@ class Registry:
 
 
 def _url(facts: Mapping[str, Any]) -> str:
-    """Where a provider or an endpoint is asked; empty where the SDK knows."""
-    return str(facts.get("base_url") or os.environ.get(facts.get("base_url_env") or "", ""))
+    """Where a provider or an endpoint is asked; empty for a provider at home."""
+    if "base_url" in facts:
+        return str(facts["base_url"])
+    url = os.environ.get(facts.get("base_url_env") or "", "")
+    return "" if url.rstrip("/") == facts.get("home") else url
