@@ -39,6 +39,14 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", guarded)
 
 
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test spends money, whatever the environment holds."""
+    for name in [*os.environ]:
+        if name.endswith(("_API_KEY", "_BASE_URL")):
+            monkeypatch.delenv(name)
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """A store on a file of its own."""

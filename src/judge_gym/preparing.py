@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from judge_gym.axes import expand
+from judge_gym.axes import Design, expand
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.gathering import collected, discreet, window_of
 from judge_gym.models import Registry
@@ -101,6 +101,7 @@ def prepare_study(
         for made in sweep.experiments
     }
     warnings += [*_kin(study, sweep, models), *_simulated(study.judges, models)]
+    warnings += _hosted([made.design for made in sweep.experiments], models)
     return Prepared(study.study, sweep, targets, study.budget, text, tuple(warnings))
 
 
@@ -124,7 +125,8 @@ def prepare_tags(target: str, store: Store, models: Registry) -> Prepared:
         named.setdefault(experiment.digest, experiment)
     targets = {made.tag: store.runs.targets(made) or USUAL for made in named.values()}
     judges = dict.fromkeys(made.design.judge.model for made in named.values())
-    notes = tuple(_simulated(judges, models))
+    designs = [made.design for made in named.values()]
+    notes = (*_simulated(judges, models), *_hosted(designs, models))
     study = str(rows[0]["study"])
     budget = BudgetSpec.model_validate(store.runs.find_budget(study))
     return Prepared(study, Sweep(tuple(named.values())), targets, budget, None, notes)
@@ -245,6 +247,19 @@ def _simulated(judges: Iterable[str], models: Registry) -> list[str]:
     """A note that judges are simulated, so that nobody takes the numbers for a real model's."""
     names = [judge for judge in judges if models.card(judge).simulated]
     return [f"simulated, not real models: {', '.join(names)}"] if names else []
+
+
+def _hosted(designs: Iterable[Design], models: Registry) -> list[str]:
+    """Warnings about models that may change unseen, and knobs that a model does not take."""
+    notes: dict[str, None] = {}
+    for design in designs:
+        rubric = design.rubric.resolve(design.judge.model)
+        asked = (design.judge.model, design.evidence.resolve().editor, rubric.author, rubric.critic)
+        cards = [models.card(model) for model in asked if model is not None]
+        notes |= {card.unpinned: None for card in cards if card.unpinned}
+        if design.judge.temperature is not None and not cards[0].takes_temperature:
+            notes[f"judge.temperature is not sent to {cards[0].id}, which takes none"] = None
+    return list(notes)
 
 
 def _kin(study: Study, sweep: Sweep, models: Registry) -> list[str]:

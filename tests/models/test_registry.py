@@ -2,11 +2,15 @@
 
 import subprocess
 import sys
+import types
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from judge_gym.errors import DesignError
 from judge_gym.models import ModelCard, Registry
+from judge_gym.models.cards import Limits
 from judge_gym.models.simulated import PRESETS
 
 HOSTED = ("openai:gpt-4.1", "anthropic:claude-sonnet-4-5", "google:gemini-2.5-flash")
@@ -128,3 +132,262 @@ def test_looking_up_simulated_models_loads_no_price_data() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+# --- what differs between models -----------------------------------------------------------------
+
+BLUEPRINT = {
+    "openai": (30, 100_000),
+    "anthropic": (20, 80_000),
+    "xai": (15, 50_000),
+    "google": (20, 80_000),
+    "openrouter": (20, 60_000),
+}
+
+
+@pytest.mark.parametrize(("provider", "rates"), BLUEPRINT.items())
+def test_hosted_providers_have_the_limits_of_the_blueprint(
+    registry: Registry, provider: str, rates: tuple[int, int]
+) -> None:
+    limits = registry.card(f"{provider}:any-model").limits
+    assert (limits.rpm, limits.tpm) == rates
+    assert limits.scope == provider, "its models share them"
+    assert registry.hosted_limits.rpm == 60
+
+
+def test_a_simulated_model_has_no_limits(registry: Registry) -> None:
+    assert registry.card("sim:strict").limits == Limits()
+
+
+@pytest.mark.parametrize(
+    ("id", "temperature", "seed", "structured"),
+    [
+        ("openai:gpt-4.1", True, True, "native"),
+        ("openai:gpt-4o-2024-08-06", True, True, "native"),
+        ("openai:gpt-4-0613", True, True, "tool"),
+        ("openai:gpt-3.5-turbo", True, True, "tool"),
+        ("openai:o3", False, False, "native"),
+        ("openai:o4-mini-2025-04-16", False, False, "native"),
+        ("openai:gpt-5-mini", False, False, "native"),
+        ("openai:gpt-5.2", True, False, "native"),
+        ("openai:gpt-6-sol", False, False, "native"),
+        ("anthropic:claude-sonnet-4-5-20250929", True, False, "native"),
+        ("anthropic:claude-opus-4-20250514", True, False, "tool"),
+        ("anthropic:claude-3-5-haiku-latest", True, False, "tool"),
+        ("anthropic:claude-opus-4-7", False, False, "native"),
+        ("anthropic:claude-sonnet-5", False, False, "native"),
+        ("anthropic:claude-opus-5-5", False, False, "native"),
+        ("google:gemini-2.5-flash", True, True, "native"),
+        ("xai:grok-4-0709", True, True, "native"),
+        ("openrouter:openai/gpt-4.1", True, False, "native"),
+        ("openrouter:meta-llama/llama-3.3-70b-instruct", True, False, "prompted"),
+    ],
+)
+def test_a_card_says_what_a_model_takes(
+    registry: Registry, id: str, temperature: bool, seed: bool, structured: str
+) -> None:
+    card = registry.card(id)
+    assert (card.takes_temperature, card.takes_seed) == (temperature, seed)
+    assert card.structured == structured
+
+
+def test_models_that_answer_only_there_use_the_responses_api(registry: Registry) -> None:
+    assert registry.card("openai:o3-pro").api == "responses"
+    assert registry.card("openai:o3").api == "chat"
+
+
+@pytest.mark.parametrize(
+    ("id", "dated"),
+    [
+        ("openai:gpt-4.1-2025-04-14", True),
+        ("openai:gpt-4-0613", True),
+        ("anthropic:claude-sonnet-4-5-20250929", True),
+        ("google:gemini-2.0-flash-001", True),
+        ("google:gemini-2.5-flash-preview-05-20", True),
+        ("xai:grok-4-0709", True),
+        ("openai:gpt-4.1", False),
+        ("anthropic:claude-opus-4-1", False),
+        ("google:gemini-2.5-flash", False),
+        ("openrouter:meta-llama/llama-3.3-70b-instruct:free", False),
+    ],
+)
+def test_an_alias_is_told_from_a_dated_version(registry: Registry, id: str, dated: bool) -> None:
+    card = registry.card(id)
+    assert card.dated is dated
+    assert bool(card.unpinned) is not dated
+
+
+def test_the_warning_of_an_alias_names_the_version(registry: Registry) -> None:
+    assert "openai:gpt-4.1-2025-04-14" in registry.card("openai:gpt-4.1").unpinned
+    assert registry.card("sim:strict").unpinned == ""
+
+
+def test_a_router_passes_on_who_made_a_model(registry: Registry) -> None:
+    families = {
+        id: registry.card(f"openrouter:{id}").family
+        for id in ("openai/gpt-4.1", "x-ai/grok-4", "meta-llama/llama-3.3-70b-instruct")
+    }
+    assert list(families.values()) == ["openai", "xai", "meta-llama"]
+    assert registry.card("xai:grok-4").family == "xai"
+
+
+def test_a_card_knows_the_context_and_the_kind(registry: Registry) -> None:
+    card = registry.card("openai:gpt-4o")
+    assert (card.context, card.kind) == (128_000, "hosted")
+    assert registry.card("sim:strict").kind == "sim"
+    assert registry.card("openai:no-such-model-9").context is None
+
+
+def test_cached_tokens_cost_what_is_published(registry: Registry) -> None:
+    # openai.com/api/pricing: a cached input token of gpt-4.1 costs a quarter.
+    card = registry.card("openai:gpt-4.1")
+    assert card.price(1_000_000, 0, 1_000_000) == pytest.approx(0.5)
+
+
+def test_a_long_prompt_may_cost_more_per_token(registry: Registry) -> None:
+    # ai.google.dev/pricing: gemini-2.5-pro at 1.25 USD per million up to 200k tokens, then 2.50.
+    card = registry.card("google:gemini-2.5-pro")
+    assert card.price(100_000, 0) == pytest.approx(0.125)
+    assert card.price(400_000, 0) == pytest.approx(1.0)
+
+
+# --- the user's file -----------------------------------------------------------------------------
+
+
+def registry_of(folder: Path, text: str) -> Registry:
+    (folder / "judge-gym.models.toml").write_text(text, encoding="utf-8")
+    return Registry(folder)
+
+
+LAB = """
+[endpoints.lab]
+base_url = "http://user:hidden@127.0.0.1:8000/v1"
+key_env = "LAB_KEY"
+concurrency = 8
+tpm = 1000
+
+[models."lab:llama*"]
+family = "meta"
+seed = true
+structured = "prompted"
+prices = {input = 1.0, output = 2.0, cached = 0.5}
+
+[models."openai:gpt-4.1"]
+prices = {input = 1.0, output = 3.0}
+rpm = 500
+
+[providers.openai]
+rpm = 0
+
+[hosted]
+rpm = 1000
+"""
+
+
+def test_the_users_file_is_laid_over_the_packaged_one(tmp_path: Path) -> None:
+    registry = registry_of(tmp_path, LAB)
+    assert registry.card("openai:gpt-4.1").price(1_000_000, 1_000_000) == pytest.approx(4.0)
+    own, shared = (registry.card(f"openai:{name}").limits for name in ("gpt-4.1", "gpt-4o"))
+    assert (own.scope, own.rpm, own.tpm) == ("openai:gpt-4.1", 500, 100_000)
+    assert (shared.scope, shared.rpm, shared.tpm) == ("openai", None, 100_000), "0 is no limit"
+    assert registry.card("openai:gpt-4.1").version == "gpt-4.1-2025-04-14", "what it leaves stays"
+    assert registry.card("anthropic:claude-opus-5").limits.rpm == 20
+    assert registry.hosted_limits.rpm == 1000
+
+
+def test_an_endpoint_gives_its_models_their_provider(tmp_path: Path) -> None:
+    card = registry_of(tmp_path, LAB).card("lab:llama-3:70b")
+    assert (card.provider, card.name, card.kind) == ("lab", "llama-3:70b", "wire")
+    assert (card.family, card.structured, card.takes_seed) == ("meta", "prompted", True)
+    assert card.endpoint == "http://127.0.0.1:8000/v1"
+    assert card.limits == Limits("lab", tpm=1000, concurrency=8)
+    assert card.price(1_000_000, 1_000_000, 500_000) == pytest.approx(2.75)
+    assert card.unpinned == "", "its owner knows what it is"
+
+
+def test_an_endpoints_price_is_unknown_unless_it_is_given(tmp_path: Path) -> None:
+    text = '[endpoints.groq]\nbase_url = "http://127.0.0.1/v1"'
+    assert registry_of(tmp_path, text).card("groq:llama-3.3-70b-versatile").price(1, 1) is None
+
+
+def test_a_model_of_an_endpoint_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    def wire_model(*given: Any, **more: Any) -> object:
+        opened.append((given, more))
+        return object()
+
+    module = types.SimpleNamespace(WireModel=wire_model)
+    monkeypatch.setitem(sys.modules, "judge_gym.models.wire", module)
+    registry = registry_of(tmp_path, LAB)
+    with pytest.raises(DesignError, match=r"lab:llama cannot be called: set LAB_KEY"):
+        registry.open("lab:llama")
+    assert not opened
+    monkeypatch.setenv("LAB_KEY", "k")
+    registry.open("lab:llama")
+    [(given, more)] = opened
+    assert given == ("lab:llama",)
+    assert more["base_url"] == "http://user:hidden@127.0.0.1:8000/v1"
+    assert (more["name"], more["key"], more["structured"]) == ("llama", "k", "prompted")
+
+
+def test_an_unknown_provider_is_refused_with_the_endpoints_among_the_choices(
+    tmp_path: Path,
+) -> None:
+    registry = registry_of(tmp_path, LAB)
+    with pytest.raises(DesignError, match="unknown provider 'lba'") as refusal:
+        registry.card("lba:llama")
+    assert "lab" in refusal.value.choices
+    with pytest.raises(DesignError, match="unknown model") as refusal:
+        registry.resolve("no-such-model-at-all")
+    assert "lab:NAME" in refusal.value.choices
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "choice"),
+    [
+        ("[endpoints.lab", ["broken TOML"], None),
+        ("[endpoint.lab]", ["unknown key 'endpoint'", "the file"], "endpoints"),
+        ("[endpoints.lab]\nkey_env = 'K'", ["endpoints.lab.base_url is not given"], None),
+        ("[endpoints.lab]\nbase_url = 'host'", ["endpoints.lab.base_url"], None),
+        ("[endpoints.openai]\nbase_url = 'http://h'", ["endpoints.openai", "a provider's"], None),
+        ("[endpoints.sim]\nbase_url = 'http://h'", ["endpoints.sim"], None),
+        (
+            "[endpoints.lab]\nbase_url = 'http://h'\nrmp = 3",
+            ["unknown key 'rmp'", "endpoints.lab"],
+            "rpm",
+        ),
+        ("[models.'openai:o3']\nrpm = -1", ["models.openai:o3.rpm"], None),
+        ("[models.'openai:o3']\nrpm = true", ["models.openai:o3.rpm"], None),
+        ("[models.'openai:o3']\nstructured = 'jason'", ["structured is none of"], "tool"),
+        ("[models.'openai:o3']\napi = 'soap'", ["api is none of"], "responses"),
+        ("[models.'opnai:o3']\nrpm = 1", ["unknown provider 'opnai'"], "openai"),
+        ("[models.'openai:o3'.prices]\ninput = 1", ["prices.output is not given"], None),
+        (
+            "[models.'openai:o3'.prices]\ninput = 1.0\noutput = 1.0\ncash = 1.0",
+            ["unknown key 'cash'"],
+            "cached",
+        ),
+        ("[models.'openai:o3'.prices]\ninput = nan\noutput = 1.0", ["prices.input"], None),
+        ("[providers.mistral]\nrpm = 1", ["unknown provider 'mistral'"], "openai"),
+        ("[hosted]\nseed = true", ["unknown key 'seed'"], "rpm"),
+        ("models = 3", ["models"], None),
+    ],
+)
+def test_a_fault_in_the_file_is_named_with_its_place_and_the_choices(
+    tmp_path: Path, text: str, words: list[str], choice: str | None
+) -> None:
+    with pytest.raises(DesignError) as refusal:
+        registry_of(tmp_path, text).card("openai:gpt-4.1")
+    assert all(word in refusal.value.message for word in ["judge-gym.models.toml", *words])
+    if choice is not None:
+        assert choice in refusal.value.choices and choice in refusal.value.message
+
+
+def test_a_password_in_a_base_url_is_in_no_complaint_and_no_repr(tmp_path: Path) -> None:
+    text = "[endpoints.lab]\nbase_url = 'ftp://user:hidden@host/v1'"
+    with pytest.raises(DesignError) as refusal:
+        registry_of(tmp_path, text).card("lab:x")
+    assert "hidden" not in refusal.value.message
+    registry = registry_of(tmp_path, LAB)
+    assert "hidden" not in repr(registry.card("lab:x")) + repr(registry.entries.endpoints)

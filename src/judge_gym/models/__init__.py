@@ -5,7 +5,8 @@ A `Model` answers requests; the registry knows what a model id means, what it co
 
 from typing import Protocol
 
-from judge_gym.models.registry import ModelCard, Registry
+from judge_gym.models.cards import ModelCard
+from judge_gym.models.registry import Registry
 from judge_gym.records import Completion, Request
 
 __all__ = ["Model", "ModelCard", "Registry"]

@@ -1,76 +1,46 @@
-"""What a model id means: provider, family, price; and how it is opened."""
+"""What a model id means, and how it is opened."""
 
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
+import os
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from judge_gym.errors import DesignError, unknown
+from judge_gym.models.cards import PRICED_AS, Limits, ModelCard, context_data, uncallable
+from judge_gym.models.entries import USER_FILE, Entries, limits, prices
 from judge_gym.models.simulated import PRESETS, SimulatedModel, temper
+from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
     from judge_gym.models import Model
 
-# judge-gym's provider names, and what the price data calls them.
-PROVIDERS = {
-    "openai": "openai",
-    "anthropic": "anthropic",
-    "google": "google",
-    "xai": "x-ai",
-    "openrouter": "openrouter",
-}
-# For an estimate of time: a typical hosted model, until a run has measured its own.
-SECONDS_BEFORE_FIRST_TOKEN = 0.8
-SECONDS_PER_TOKEN = 0.015
-SIMULATED_SECONDS = 0.0008
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCard:
-    """What is known of a model without calling it."""
-
-    id: str
-    provider: str
-    name: str
-    family: str
-    simulated: bool
-    endpoint: str = ""
-    """The base URL, where the provider may have several; part of the ledger's key."""
-
-    def price(self, input_tokens: int, output_tokens: int) -> float | None:
-        """What a call costs in US dollars; None where the price is unknown."""
-        if self.simulated:
-            return 0.0
-        per_token = _token_prices(PROVIDERS[self.provider], self.name)
-        if per_token is None:
-            return None
-        return input_tokens * per_token[0] + output_tokens * per_token[1]
-
-    def seconds(self, output_tokens: int, concurrency: int) -> float:
-        """How much wall time a call may add; simulated judges keep the CPU busy."""
-        if self.simulated:
-            return SIMULATED_SECONDS
-        return (SECONDS_BEFORE_FIRST_TOKEN + SECONDS_PER_TOKEN * output_tokens) / concurrency
-
-
-@cache
-def _token_prices(provider: str, model: str) -> tuple[float, float] | None:
-    """The price of an input and of an output token."""
-    from genai_prices import Usage, calc_price  # heavy, and no simulated run needs it
-
-    try:
-        found = calc_price(
-            Usage(input_tokens=1000, output_tokens=1000), model_ref=model, provider_id=provider
-        )
-    except LookupError:
-        return None
-    return float(found.input_price) / 1000, float(found.output_price) / 1000
+DATED = re.compile(r"(\d{4}-\d\d-\d\d|\d{8}|-\d\d-\d\d|-\d{4}|-00\d)(:\w+)?$")
+"""How versions end that do not change: gpt-4.1-2025-04-14, grok-4-0709, gemini-2.0-flash-001."""
+SIMULATED = [f"sim:{preset}" for preset in PRESETS]
 
 
 class Registry:
-    """Looks model ids up and opens models."""
+    """Looks model ids up and opens models.
 
-    def __init__(self) -> None:
+    Args:
+        folder: where the user's `judge-gym.models.toml` is, if there is one.
+    """
+
+    def __init__(self, folder: Path = Path()) -> None:
+        self._folder = folder.absolute()
         self._cards: dict[str, ModelCard] = {}
+
+    @cached_property
+    def entries(self) -> Entries:
+        """What the files say; they are read when a model is looked up that is not simulated."""
+        return Entries(self._folder)
+
+    @property
+    def hosted_limits(self) -> Limits:
+        """What all hosted providers together may be asked."""
+        return self.entries.hosted_limits
 
     def resolve(self, name: str) -> str:
         """The id of a model; a bare name such as `gpt-4.1` gets its provider.
@@ -82,36 +52,134 @@ class Registry:
             return self.card(name).id
         from genai_prices.data_snapshot import get_snapshot
 
-        ours = {theirs: ours for ours, theirs in PROVIDERS.items()}
+        ours = {PRICED_AS.get(name, name): name for name in self.entries.providers}
         try:
             provider, _ = get_snapshot().find_provider_model(name, None, None, None)
             return f"{ours[provider.id]}:{name}"
         except LookupError:
-            simulated = [f"sim:{preset}" for preset in PRESETS]
-            choices = [*simulated, *(f"{provider}:NAME" for provider in PROVIDERS)]
+            callable = [*self.entries.providers, *self.entries.endpoints]
+            choices = [*SIMULATED, *(f"{provider}:NAME" for provider in callable)]
             raise DesignError(unknown("model", name, choices), choices=choices) from None
 
     def card(self, id: str) -> ModelCard:
         """What is known of a model."""
         if id not in self._cards:
-            provider, _, name = id.partition(":")
-            if provider != "sim" and provider not in PROVIDERS:
-                choices = ["sim", *PROVIDERS]
-                raise DesignError(unknown("provider", provider, choices, id), choices=choices)
-            if not name:
-                raise DesignError(f"{id!r} names no model; an id is provider:name")
-            simulated = provider == "sim"
-            family = temper(name).family if simulated else provider
-            self._cards[id] = ModelCard(id, provider, name, family, simulated)
+            self._cards[id] = self._card(id)
         return self._cards[id]
+
+    def _card(self, id: str) -> ModelCard:
+        provider, _, name = id.partition(":")
+        known = {} if provider == "sim" else {**self.entries.providers, **self.entries.endpoints}
+        if provider != "sim" and provider not in known:
+            choices = ["sim", *known]
+            raise DesignError(unknown("provider", provider, choices, id), choices=choices)
+        if not name:
+            raise DesignError(f"{id!r} names no model; an id is provider:name")
+        if provider == "sim":
+            return ModelCard(id, provider, name, temper(name).family, simulated=True, dated=True)
+        facts, scope = self.entries.facts(provider, id)
+        # A router's name of a model begins with who made it: meta-llama/llama-3.3-70b-instruct.
+        maker = name.partition("/")[0] if provider == "openrouter" else provider
+        own = provider in self.entries.endpoints
+        return ModelCard(
+            id,
+            provider,
+            name,
+            family=facts.get("family") or maker,
+            simulated=False,
+            endpoint=bare_endpoint(_url(facts)),
+            own=own,
+            api=facts.get("api", "chat"),
+            context=facts.get("context") or (None if own else context_data(provider, name)),
+            dated=facts.get("dated", DATED.search(name) is not None),
+            version=facts.get("version", ""),
+            takes_temperature=facts.get("temperature", True),
+            takes_seed=facts.get("seed", False),
+            structured=facts.get("structured", "native"),
+            deadline=facts.get("deadline", 300.0),
+            limits=limits(scope, facts),
+            prices=prices(facts),
+        )
+
+    def providers(self) -> list[dict[str, Any]]:
+        """Providers and endpoints, with what each needs and whether it is there."""
+        rows = []
+        for name in (*self.entries.providers, *self.entries.endpoints):
+            facts, _ = self.entries.facts(name, f"{name}:")
+            needed = self._keys(name)
+            rows.append(
+                {
+                    "provider": name,
+                    "key": " or ".join(needed) or None,
+                    "key is set": not needed or any(map(os.environ.get, needed)),
+                    "base url": bare_endpoint(_url(facts)) or None,
+                    "structured": facts.get("structured", "native"),
+                    **{limit: facts.get(limit) or None for limit in ("rpm", "tpm", "concurrency")},
+                }
+            )
+        return rows
+
+    def priced(self, provider: str) -> list[str]:
+        """The models of a provider that the price data knows and that are not withdrawn."""
+        from genai_prices.data_snapshot import get_snapshot
+
+        theirs = PRICED_AS.get(provider, provider)
+        return [
+            f"{provider}:{model.id}"
+            for known in get_snapshot().providers
+            if known.id == theirs
+            for model in known.models
+            if not model.deprecated
+        ]
 
     def open(self, id: str) -> "Model":
         """The model, ready to answer; refused here, before any money is spent, where it cannot."""
         card = self.card(id)
-        if not card.simulated:
-            raise DesignError(
-                f"{id} cannot be called: this version runs simulated judges only "
-                f"({', '.join(f'sim:{preset}' for preset in PRESETS)})",
-                choices=[f"sim:{preset}" for preset in PRESETS],
-            )
-        return SimulatedModel(id)
+        if card.kind == "sim":
+            return SimulatedModel(id)
+        if card.kind == "wire":
+            return self._open_wire(card)
+        from judge_gym.models.hosted import HostedModel
+
+        try:
+            return HostedModel(card, self._key(card))
+        except ImportError as fault:
+            missing = f"install its SDK: pip install 'judge-gym[providers]' ({fault.name})"
+            raise uncallable(id, missing, SIMULATED) from fault
+
+    def _open_wire(self, card: ModelCard) -> "Model":
+        from judge_gym.models.wire import WireModel
+
+        return WireModel(
+            card.id,
+            base_url=self.entries.endpoints[card.provider].base_url,
+            name=card.name,
+            key=self._key(card),
+            timeout=card.deadline,
+            structured=card.structured,
+            seeded=card.takes_seed,
+            price=card.price,
+        )
+
+    def _keys(self, name: str) -> list[str]:
+        """The variables of the environment that may hold a provider's or an endpoint's key."""
+        if name in self.entries.providers:
+            return self.entries.providers[name].key_env
+        key_env = self.entries.endpoints[name].key_env
+        return [key_env] if key_env else []
+
+    def _key(self, card: ModelCard) -> str:
+        names = self._keys(card.provider)
+        key = next((found for name in names if (found := os.environ.get(name, "").strip())), "")
+        if names and not key:
+            where = f" (key_env of endpoints.{card.provider} in {USER_FILE})" if card.own else ""
+            raise uncallable(card.id, f"set {' or '.join(names)}{where}", SIMULATED)
+        return key
+
+
+def _url(facts: Mapping[str, Any]) -> str:
+    """Where a provider or an endpoint is asked; empty for a provider at home."""
+    if "base_url" in facts:
+        return str(facts["base_url"])
+    url = os.environ.get(facts.get("base_url_env") or "", "")
+    return "" if url.rstrip("/") == facts.get("home") else url
