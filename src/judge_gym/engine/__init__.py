@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from judge_gym.axes import Design
-from judge_gym.engine.asking import Answering, Asker, Models, Stopped, Tally
+from judge_gym.engine.asking import Answering, Asker, EndpointDown, Models, Stopped, Tally
 from judge_gym.engine.budget import Meter, Spend, spent
 from judge_gym.engine.offline import OfflineAsker, OfflineError
 from judge_gym.engine.pipeline import WORKFLOWS, Pipeline, Workflow, makers
@@ -160,6 +160,8 @@ class Engine:
             async with room:
                 try:
                     await pipeline.carry_out()
+                except EndpointDown as fault:  # others go on
+                    pipeline.tally.warnings.append(fault.message)
                 except JudgeGymError as fault:
                     asker.stop(fault)  # the others end too, after what they have in flight
                     raise

@@ -1,20 +1,38 @@
 """Asking models through the ledger: what is there is reused, the rest is paid for once."""
 
 import asyncio
+import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from judge_gym.engine.budget import Meter
-from judge_gym.errors import JudgeGymError, ProviderError
+from judge_gym.engine.budget import Meter, input_tokens
+from judge_gym.errors import JudgeGymError, ProviderError, RateLimitError, UnavailableError
 from judge_gym.models import Model, ModelCard
-from judge_gym.records import Request
+from judge_gym.models.limits import Throttle
+from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Ledger, Payer
+
+ATTEMPTS = 5
+BACKOFF = 0.5
+"""Seconds before the second attempt; each later wait is twice as long."""
+LONGEST_WAIT = 120.0
+"""Seconds; a provider that asks for a longer pause is not waited for."""
+PATIENCE = 100
+"""How often one call waits because its provider asks for it."""
+FAILURES_IN_A_ROW = 20
 
 
 class Stopped(JudgeGymError):
     """The user asked to stop; what was in flight has been recorded."""
+
+
+class EndpointDown(JudgeGymError):
+    """An endpoint cannot be used for now: its share of the work is paused, others go on."""
+
+    status = 502
+    retry = True
 
 
 @dataclass(slots=True)
@@ -69,6 +87,9 @@ class Asker:
         self._slots = asyncio.Semaphore(concurrency)
         self._flying: dict[str, asyncio.Task[Answer]] = {}
         self._open: dict[str, Model] = {}
+        self._throttles: dict[str, Throttle] = {}
+        self._failures: dict[str, int] = {}
+        """How often each endpoint has failed in a row."""
         self._fault: Exception | None = None
 
     def stop(self, fault: Exception) -> None:
@@ -108,6 +129,8 @@ class Asker:
                 if self._fault is not None:
                     raise self._fault
                 return await self._call(key, request, payer, tally)
+        except EndpointDown:
+            raise  # others go on
         except Exception as fault:
             self.stop(fault)  # at once: what cannot be recorded must not be bought
             raise
@@ -115,19 +138,96 @@ class Asker:
             self._flying.pop(key, None)
 
     async def _call(self, key: str, request: Request, payer: Payer, tally: Tally) -> Answer:
-        model, card = self._model(request.model), self._models.card(request.model)
+        """Ask until there is an answer, asking again cannot help, or patience ends."""
+        card = self._models.card(request.model)
+        rng = random.Random(key)
+        tried = waits = 0
+        while True:
+            if self._fault is not None:
+                raise self._fault
+            self._refuse_down(card)
+            try:
+                answer, fault = await self._attempt(key, request, card, payer, tally)
+            except RateLimitError as asked:  # waiting costs no attempt
+                waits += 1
+                self._wait(card, asked, waits, rng)
+                continue
+            if not isinstance(fault, UnavailableError):
+                self._failures[_endpoint(card)] = 0
+                return answer
+            tried += 1
+            self._failures[_endpoint(card)] = self._failures.get(_endpoint(card), 0) + 1
+            if tried >= ATTEMPTS:
+                return answer
+            await asyncio.sleep(_backoff(tried, rng))
+
+    def _wait(self, card: ModelCard, asked: RateLimitError, waits: int, rng: random.Random) -> None:
+        """Let no call to this model begin for as long as its provider asks for."""
+        pause = asked.wait if asked.wait is not None else _backoff(waits, rng)
+        if pause > LONGEST_WAIT or waits > PATIENCE:
+            raise EndpointDown(
+                f"{card.id}: its provider asks to wait {pause:.0f} s; everything so far is kept, "
+                "the same command goes on"
+            ) from asked
+        self._throttle(card).block(pause)
+
+    def _refuse_down(self, card: ModelCard) -> None:
+        if self._failures.get(_endpoint(card), 0) >= FAILURES_IN_A_ROW:
+            raise EndpointDown(
+                f"{_endpoint(card)} failed {FAILURES_IN_A_ROW} times in a row: its share of the "
+                "work is paused, everything so far is kept, the same command goes on"
+            )
+
+    def _throttle(self, card: ModelCard) -> Throttle:
+        """The limits that a model shares with others of its provider or endpoint."""
+        scope = card.limits.scope or card.id
+        if scope not in self._throttles:
+            self._throttles[scope] = Throttle(card.limits)
+        return self._throttles[scope]
+
+    async def _attempt(
+        self, key: str, request: Request, card: ModelCard, payer: Payer, tally: Tally
+    ) -> tuple[Answer, ProviderError | None]:
+        """One attempt, within budget and limits, and on record before anything else is done.
+
+        A call holds its slot until its row is committed.
+        """
+        model, throttle = self._model(request.model), self._throttle(card)
         worst = await self._meter.reserve(request, card)
-        started = time.monotonic()
-        completion, fault = None, None
-        try:
-            completion = await model.complete(request)
-        except Exception as raised:  # whatever an adapter raises, the attempt is on record
-            fault = raised
-        finally:
-            self._meter.settle(worst, completion)
+        async with throttle.slot:
+            reserved = await throttle.reserve(input_tokens(request), request.max_tokens)
+            started = time.monotonic()
+            completion: Completion | None = None
+            fault: Exception | None = None
+            try:
+                completion = await model.complete(request)
+            except Exception as raised:  # whatever an adapter raises, the attempt is on record
+                fault = raised
+            finally:
+                self._meter.settle(worst, completion)
+                used = (completion.input_tokens, completion.output_tokens) if completion else (0, 0)
+                throttle.settle(reserved, *used)
+            if isinstance(fault, RateLimitError):
+                raise fault  # nothing was asked of the model: there is nothing to record
+            answer = self._record(key, request, card, payer, tally, started, completion, fault)
+        if fault is not None and not isinstance(fault, ProviderError):
+            raise fault
+        return answer, fault
+
+    def _record(
+        self,
+        key: str,
+        request: Request,
+        card: ModelCard,
+        payer: Payer,
+        tally: Tally,
+        started: float,
+        completion: Completion | None,
+        fault: Exception | None,
+    ) -> Answer:
         tally.paid += 1
         tally.usd += (completion.usd or 0.0) if completion else 0.0
-        answer = self._ledger.record(
+        return self._ledger.record(
             key,
             request,
             card.endpoint,
@@ -136,6 +236,12 @@ class Asker:
             completion=completion,
             error=str(fault) if fault else None,
         )
-        if fault is not None and not isinstance(fault, ProviderError):
-            raise fault
-        return answer
+
+
+def _backoff(tried: int, rng: random.Random) -> float:
+    """Seconds to wait after so many attempts, with jitter so that calls do not come in waves."""
+    return float(min(LONGEST_WAIT, BACKOFF * 2 ** (tried - 1)) * rng.uniform(0.5, 1.0))
+
+
+def _endpoint(card: ModelCard) -> str:
+    return card.endpoint or card.provider

@@ -1,0 +1,127 @@
+"""Asking: patience with providers, each attempt on record, one endpoint's trouble not another's."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from conftest import Scripted
+from judge_gym.engine import Engine, asking
+from judge_gym.errors import RateLimitError, RejectedError, UnavailableError
+from judge_gym.lab import Lab
+from judge_gym.models import ModelCard
+from judge_gym.models.simulated import SimulatedModel
+from judge_gym.records import Completion, Request
+from judge_gym.store import tables as t
+
+WriteStudy = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits that a test can wait for."""
+    monkeypatch.setattr(asking, "BACKOFF", 0.001)
+
+
+class Faulty(Scripted):
+    """Simulated judges with faults: of each request, the first few attempts fail as told."""
+
+    def __init__(self, *faults: Exception, only: str = "") -> None:
+        super().__init__(lambda request: "")
+        self.faults, self.only = faults, only
+        self.tried: Counter[str] = Counter()
+
+    async def complete(self, request: Request) -> Completion:
+        key = request.key()
+        self.tried[key] += 1
+        if self.tried[key] <= len(self.faults) and request.model.startswith(self.only):
+            raise self.faults[self.tried[key] - 1]
+        return await SimulatedModel(request.model).complete(request)
+
+
+def run(lab: Lab, study: Path, models: Faulty) -> tuple[str, list[tuple[bool, str | None]]]:
+    lab.engine = Engine(lab.store, models)
+    status = lab.run(study).status
+    query = sa.select(t.attempts.c.completed, t.attempts.c.error).order_by(t.attempts.c.id)
+    with lab.store.database.read() as connection:
+        return status, [(row.completed, row.error) for row in connection.execute(query)]
+
+
+def test_a_fault_that_passes_is_asked_again_and_every_attempt_is_on_record(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    models = Faulty(UnavailableError("timed out"), UnavailableError("HTTP 500"))
+    status, attempts = run(lab, write_study(samples=1), models)
+    assert status == "complete"
+    outcomes = Counter(attempts)
+    calls = len(models.tried)
+    assert outcomes == {
+        (True, None): calls,
+        (False, "timed out"): calls,
+        (False, "HTTP 500"): calls,
+    }
+
+
+def test_patience_with_a_fault_ends_after_five_attempts(lab: Lab, write_study: WriteStudy) -> None:
+    models = Faulty(*[UnavailableError("HTTP 500")] * 9, only="sim:strict")
+    study = write_study(samples=1, judges=["sim:balanced"], design={
+        "evidence.editor": "sim:strict", "rubric.critic": "sim:critic"})  # fmt: skip
+    run(lab, study, models)
+    failing = [count for key, count in models.tried.items() if count > 1]
+    assert failing and set(failing) == {5}
+
+
+def test_what_is_rejected_is_not_asked_again(lab: Lab, write_study: WriteStudy) -> None:
+    models = Faulty(RejectedError("context too long"))
+    _, attempts = run(lab, write_study(samples=1, judges=["sim:balanced"]), models)
+    assert set(models.tried.values()) == {1}
+    assert (False, "context too long") in attempts
+
+
+def test_a_wait_that_a_provider_asks_for_costs_no_attempt(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    models = Faulty(*[RateLimitError("slow down", wait=0.001)] * 8)
+    status, attempts = run(lab, write_study(samples=1), models)
+    assert status == "complete"
+    assert {completed for completed, _ in attempts} == {True}
+    assert set(models.tried.values()) == {9}
+
+
+def test_a_provider_that_asks_for_an_hour_pauses_its_share_and_others_go_on(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    models = Faulty(*[RateLimitError("quota", wait=3600.0)] * 99, only="sim:strict")
+    lab.engine = Engine(lab.store, models)
+    result = lab.run(write_study(samples=1))
+    statuses = {run.tag.split("/")[-1]: run.status for run in result.runs}
+    assert statuses["sim:balanced"] == "complete"
+    assert statuses["sim:strict"] not in ("complete", "failed")
+    assert any("sim:strict" in note and "3600 s" in note for note in result.warnings)
+    lab.engine = Engine(lab.store, Faulty())
+    assert lab.run(write_study(samples=1)).status == "complete", "the same command goes on"
+
+
+def test_an_endpoint_that_fails_again_and_again_is_given_a_rest(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    class Down(Faulty):
+        def card(self, id: str) -> ModelCard:
+            return replace(super().card(id), endpoint=f"http://{id.partition(':')[2]}")
+
+        async def complete(self, request: Request) -> Completion:
+            scoring = "VERDICT: [" in request.messages[-1].content
+            if not scoring:
+                return await SimulatedModel(request.model).complete(request)
+            return await super().complete(request)
+
+    models = Down(*[UnavailableError("HTTP 503")] * 99, only="sim:strict")
+    lab.engine = Engine(lab.store, models)
+    result = lab.run(write_study(samples=5))
+    asked = sum(count for key, count in models.tried.items() if count > 1)
+    assert any("failed 20 times in a row" in note for note in result.warnings)
+    assert {run.status for run in result.runs if "balanced" in run.tag} == {"complete"}
+    assert asked < 20 + 64
