@@ -14,6 +14,7 @@ import yaml
 from judge_gym.cli import main
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
+from judge_gym.models.cards import Limits
 from judge_gym.records import Completion, Request
 from judge_gym.store import Store
 
@@ -154,6 +155,8 @@ class Scripted:
         self.answer = answer
         self.asked: list[Request] = []
         self.id = "sim:scripted"
+
+    hosted_limits = Limits()
 
     def open(self, id: str) -> "Scripted":
         return self

@@ -25,6 +25,7 @@ from judge_gym.engine import (
 )
 from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.gathering import Gathered
+from judge_gym.models.cards import Limits
 from judge_gym.preparing import (
     STUDY_SUFFIXES,
     Prepared,
@@ -52,14 +53,24 @@ WatchTallies = Callable[[Sequence[Tally]], None]
 class Lab(Archive):
     """A laboratory: a library, its archive, and the verbs that put evidence before judges."""
 
-    def __init__(self, store: Store, *, concurrency: int = 64) -> None:
+    def __init__(
+        self, store: Store, *, concurrency: int = 64, limits: Limits | None = None
+    ) -> None:
         super().__init__(store)
-        self.engine = Engine(store, self.models, concurrency=concurrency)
+        self.engine = Engine(store, self.models, concurrency=concurrency, limits=limits)
 
     @classmethod
-    def open(cls, url: str | None = None, *, concurrency: int = 64) -> "Lab":
-        """The lab of a database URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder."""
-        return cls(Store.open(url), concurrency=concurrency)
+    def open(
+        cls, url: str | None = None, *, concurrency: int = 64, limits: Limits | None = None
+    ) -> "Lab":
+        """The lab of a database URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder.
+
+        Args:
+            url: the database.
+            concurrency: calls in flight at most.
+            limits: in the place of those that the registry states for each endpoint.
+        """
+        return cls(Store.open(url), concurrency=concurrency, limits=limits)
 
     def close(self) -> None:
         """Release the database."""

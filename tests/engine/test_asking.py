@@ -1,5 +1,6 @@
 """Asking: patience with providers, each attempt on record, one endpoint's trouble not another's."""
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ from judge_gym.engine import Engine, asking
 from judge_gym.errors import RateLimitError, RejectedError, UnavailableError
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
+from judge_gym.models.cards import Limits
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
 from judge_gym.store import tables as t
@@ -103,6 +105,36 @@ def test_a_provider_that_asks_for_an_hour_pauses_its_share_and_others_go_on(
     assert any("sim:strict" in note and "3600 s" in note for note in result.warnings)
     lab.engine = Engine(lab.store, Faulty())
     assert lab.run(write_study(samples=1)).status == "complete", "the same command goes on"
+
+
+class Hosted(Faulty):
+    """Judges that count as hosted, with a ceiling over all of them."""
+
+    hosted_limits = Limits(concurrency=None, rpm=600)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began: list[float] = []
+
+    def card(self, id: str) -> ModelCard:
+        return replace(super().card(id), simulated=False)
+
+    async def complete(self, request: Request) -> Completion:
+        self.began.append(time.monotonic())
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize("stated", [None, Limits(rpm=1200)])
+def test_the_ceiling_over_hosted_providers_holds_unless_limits_are_given(
+    lab: Lab, write_study: WriteStudy, stated: Limits | None
+) -> None:
+    models = Hosted()
+    lab.engine = Engine(lab.store, models, limits=stated)
+    lab.run(write_study(samples=1, judges=["sim:balanced"], probe=False))
+    per_second = (stated or models.hosted_limits).rpm or 0
+    lasted = models.began[-1] - models.began[0]
+    allowed = lasted * per_second / 60 + per_second / 60 + 1
+    assert len(models.began) <= allowed + 1
 
 
 def test_an_endpoint_that_fails_again_and_again_is_given_a_rest(

@@ -79,6 +79,11 @@ def options(
         ),
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Calls in flight at most.")] = 64,
+    rpm: Annotated[
+        int | None,
+        typer.Option(min=1, help="Requests a minute, in the place of each endpoint's own limit."),
+    ] = None,
+    tpm: Annotated[int | None, typer.Option(min=1, help="Tokens a minute, likewise.")] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True)
     ] = False,
@@ -87,14 +92,17 @@ def options(
     if version:
         typer.echo(f"judge-gym {metadata.version('judge-gym')}")
         raise typer.Exit
-    settings.update(db=db, concurrency=concurrency)
+    settings.update(db=db, concurrency=concurrency, rpm=rpm, tpm=tpm)
 
 
 def open_lab(url: str | None = None) -> "Lab":
     """The lab of the database that this command names."""
     from judge_gym.lab import Lab
+    from judge_gym.models.cards import Limits
 
-    return Lab.open(url or settings["db"], concurrency=settings["concurrency"])
+    given = {name: settings[name] for name in ("rpm", "tpm") if settings.get(name)}
+    limits = Limits(**given) if given else None
+    return Lab.open(url or settings["db"], concurrency=settings["concurrency"], limits=limits)
 
 
 def overrides(given: Sequence[str]) -> dict[str, Any]:

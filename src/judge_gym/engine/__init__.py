@@ -23,6 +23,7 @@ from judge_gym.engine.planning import Plan, Planner, StagePlan
 from judge_gym.engine.reparsing import Reparsed, reparse
 from judge_gym.engine.results import FINISHED, Execution, Result, RunResult
 from judge_gym.errors import BudgetError, ConflictError, DesignError, JudgeGymError
+from judge_gym.models.cards import Limits
 from judge_gym.store import Run, Store
 from judge_gym.studies import BudgetSpec
 
@@ -54,8 +55,16 @@ T = TypeVar("T")
 class Engine:
     """Carries out runs."""
 
-    def __init__(self, store: Store, models: Models, *, concurrency: int = 64) -> None:
+    def __init__(
+        self,
+        store: Store,
+        models: Models,
+        *,
+        concurrency: int = 64,
+        limits: Limits | None = None,
+    ) -> None:
         self._store = store
+        self._limits = limits
         self._models = models
         self._concurrency = concurrency
         self._asker: Answering | None = None
@@ -137,7 +146,13 @@ class Engine:
             for model in models_of(run.experiment.design, run.rivals, workflows)
         }
         meter.check_prices({model: self._models.card(model) for model in asked})
-        return Asker(self._store.ledger, self._models, meter, concurrency=self._concurrency)
+        return Asker(
+            self._store.ledger,
+            self._models,
+            meter,
+            concurrency=self._concurrency,
+            limits=self._limits,
+        )
 
     async def _execute(
         self,

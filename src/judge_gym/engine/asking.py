@@ -10,6 +10,7 @@ from typing import Protocol
 from judge_gym.engine.budget import Meter, input_tokens
 from judge_gym.errors import JudgeGymError, ProviderError, RateLimitError, UnavailableError
 from judge_gym.models import Model, ModelCard
+from judge_gym.models.cards import Limits
 from judge_gym.models.limits import Throttle
 from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Ledger, Payer
@@ -62,6 +63,11 @@ class Models(Protocol):
         """What is known of it."""
         ...
 
+    @property
+    def hosted_limits(self) -> Limits:
+        """What all hosted providers together may be asked."""
+        ...
+
 
 class Answering(Protocol):
     """Where answers come from."""
@@ -80,8 +86,18 @@ class Answering(Protocol):
 class Asker:
     """The one door to models."""
 
-    def __init__(self, ledger: Ledger, models: Models, meter: Meter, *, concurrency: int) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        models: Models,
+        meter: Meter,
+        *,
+        concurrency: int,
+        limits: Limits | None = None,
+    ) -> None:
         self._ledger = ledger
+        self._limits = limits
+        """In the place of those that the registry states."""
         self._models = models
         self._meter = meter
         self._slots = asyncio.Semaphore(concurrency)
@@ -180,10 +196,20 @@ class Asker:
 
     def _throttle(self, card: ModelCard) -> Throttle:
         """The limits that a model shares with others of its provider or endpoint."""
-        scope = card.limits.scope or card.id
-        if scope not in self._throttles:
-            self._throttles[scope] = Throttle(card.limits)
-        return self._throttles[scope]
+        if self._limits is not None and card.kind != "sim":
+            return self._scope(card.limits.scope or card.id, self._limits)
+        return self._scope(card.limits.scope or card.id, card.limits)
+
+    def _ceiling(self, card: ModelCard) -> Throttle:
+        """What all hosted providers together may be asked; others have none."""
+        hosted = card.kind == "hosted" and self._limits is None
+        return self._scope("hosted", self._models.hosted_limits if hosted else Limits())
+
+    def _scope(self, name: str, limits: Limits) -> Throttle:
+        key = f"{name} {limits}"
+        if key not in self._throttles:
+            self._throttles[key] = Throttle(limits)
+        return self._throttles[key]
 
     async def _attempt(
         self, key: str, request: Request, card: ModelCard, payer: Payer, tally: Tally
@@ -192,10 +218,12 @@ class Asker:
 
         A call holds its slot until its row is committed.
         """
-        model, throttle = self._model(request.model), self._throttle(card)
+        model = self._model(request.model)
+        throttle, ceiling = self._throttle(card), self._ceiling(card)
         worst = await self._meter.reserve(request, card)
         async with throttle.slot:
             reserved = await throttle.reserve(input_tokens(request), request.max_tokens)
+            above = await ceiling.reserve(input_tokens(request), request.max_tokens)
             started = time.monotonic()
             completion: Completion | None = None
             fault: Exception | None = None
@@ -207,6 +235,7 @@ class Asker:
                 self._meter.settle(worst, completion)
                 used = (completion.input_tokens, completion.output_tokens) if completion else (0, 0)
                 throttle.settle(reserved, *used)
+                ceiling.settle(above, *used)
             if isinstance(fault, RateLimitError):
                 raise fault  # nothing was asked of the model: there is nothing to record
             answer = self._record(key, request, card, payer, tally, started, completion, fault)

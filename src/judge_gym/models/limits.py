@@ -82,6 +82,8 @@ class Throttle:
 
     async def reserve(self, input_tokens: int, max_tokens: int) -> Reserved:
         """Wait for one's turn and until a call of the usual size fits, then take it out."""
+        if not self._buckets and self._blocked_until <= self.clock():
+            return Reserved(input_tokens, max_tokens)
         usual = max_tokens if self._typical is None else self._typical * CAUTION
         output_tokens = min(max_tokens, int(usual) + 1)
         amounts = _amounts(input_tokens, output_tokens)

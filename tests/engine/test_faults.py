@@ -1,0 +1,123 @@
+"""Whole runs over HTTP with faults: the right rows, nothing paid twice, no key anywhere."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import yaml
+
+from conftest import TEXTS
+from judge_gym.engine import asking
+from judge_gym.lab import Lab
+from judge_gym.models.serving import SimulatedServer, serve
+from judge_gym.models.troubles import Faults
+from judge_gym.store import tables as t
+
+KEY = "sk-secret-that-must-stay-secret"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits that a test can wait for."""
+    monkeypatch.setattr(asking, "BACKOFF", 0.01)
+
+
+@contextmanager
+def served(folder: Path, faults: str = "", **limits: Any) -> Iterator[str]:
+    """Simulated judges behind HTTP, and the registry file that names them `lab:`."""
+    server = SimulatedServer(key=KEY, faults=Faults.parse(faults) if faults else None, **limits)
+    with serve(server) as url:
+        (folder / "judge-gym.models.toml").write_text(
+            f'[endpoints.lab]\nbase_url = "{url}"\nkey_env = "LAB_KEY"\n'
+            '[models."lab:*"]\nseed = true\ndeadline = 2.0\n'
+        )
+        yield url
+
+
+def stats(url: str) -> dict[str, Any]:
+    with urllib.request.urlopen(url.removesuffix("/v1") + "/stats") as answer:
+        return dict(json.load(answer))
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small study of judges behind HTTP, in the folder that one works in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAB_KEY", KEY)
+    lines = [json.dumps({"title": title, "text": text}) for title, text in TEXTS.items()]
+    (tmp_path / "e.jsonl").write_text("\n".join(lines))
+    path = tmp_path / "study.yaml"
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "study": "wired",
+                "samples": 2,
+                "evidence": {"e": {"files": "e.jsonl", "window": {"country": "Valdoria"}}},
+                "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "e"}],
+                "judges": ["lab:balanced", "lab:strict"],
+                "design": {"evidence.editor": "lab:editor", "rubric.critic": "lab:critic"},
+            }
+        )
+    )
+    return path
+
+
+def run(study: Path) -> tuple[str, list[tuple[Any, ...]]]:
+    """How the study ended, and its verdicts."""
+    with Lab.open(f"sqlite:///{study.parent / 'lab.db'}") as lab:
+        status = lab.run(study).status
+        frame = lab.samples("wired")
+    columns = ["judge.model", "evidence_title", "replicate", "status", "stages", "probe"]
+    return status, sorted(map(tuple, frame[columns].fillna("").astype(str).to_numpy().tolist()))
+
+
+@pytest.mark.parametrize(
+    "faults", ["429@1", "500@1", "502@1", "reset@1", "truncated@1", "html@1", "empty@1", "stall@1"]
+)
+def test_every_fault_that_passes_leaves_the_rows_of_an_untroubled_run(
+    study: Path, faults: str
+) -> None:
+    with served(study.parent) as url:
+        plain = run(study)
+    (study.parent / "lab.db").unlink()
+    with served(study.parent, faults) as url:
+        troubled = run(study)
+        seen = stats(url)
+        assert run(study) == troubled
+        assert stats(url)["requests"] == seen["requests"], "what is there is not asked again"
+    assert plain[0] == "complete"
+    assert troubled == plain
+    assert seen["outcomes"][faults.removesuffix("@1")] > 0
+    assert seen["bodies"]["repeated"] == 0
+
+
+def test_a_limit_of_the_server_is_kept_by_waiting(study: Path) -> None:
+    with served(study.parent, rpm=6000) as url:
+        status, _ = run(study)
+        assert status == "complete"
+        assert stats(url)["bodies"]["repeated"] == 0
+
+
+def test_a_key_is_found_nowhere_after_a_run_that_went_well_and_one_that_did_not(
+    study: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with served(study.parent, "500=0.2"):
+        run(study)
+    with served(study.parent):
+        monkeypatch.setenv("LAB_KEY", KEY + "-wrong")
+        (study.parent / "lab.db").unlink()
+        status, rows = run(study)
+        assert status == "failed" and rows == []
+        with Lab.open(f"sqlite:///{study.parent / 'lab.db'}") as lab:
+            with lab.store.database.read() as connection:
+                errors = set(connection.scalars(sa.select(t.attempts.c.error)))
+    assert errors and all("401" in str(error) for error in errors)
+    said = capfd.readouterr()
+    written = b"".join(path.read_bytes() for path in study.parent.iterdir() if path.is_file())
+    assert KEY.encode() not in written
+    assert KEY not in said.out + said.err
