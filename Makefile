@@ -4,7 +4,7 @@ REQUIRE ?=
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check docs snapshots clean
+.PHONY: demo test check docs bench snapshots clean
 
 demo: .venv/run
 	$(BIN)/judge-gym demo
@@ -24,6 +24,10 @@ check: .venv/check
 docs: .venv/run
 	$(BIN)/judge-gym axes --markdown > docs/axes.md
 	$(BIN)/python -m judge_gym.cli.reference > docs/cli.md
+
+# Each measures side by side in one run, because machines differ.
+bench: .venv/test
+	for each in bench/*.py; do echo "== $$each"; $(BIN)/python $$each; done
 
 # Writes the prompt snapshots anew; read the diff before you commit it.
 snapshots: .venv/test

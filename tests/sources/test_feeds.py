@@ -30,7 +30,7 @@ def web() -> Iterator[Web]:
 
 @pytest.fixture
 def fetcher() -> Fetcher:
-    return Fetcher(allow_private=True, timeout=0.5, backoff=0.01, max_bytes=200_000)
+    return Fetcher(allow_private=True, timeout=2.0, backoff=0.01, max_bytes=200_000)
 
 
 def put(web: Web, *subjects: str, **fields: str) -> list[dict[str, str]]:
@@ -231,7 +231,7 @@ HUGE = Answer(b"<p>" + b"x" * 99_997, repeat=500)
         (Answer("no", 404), "HTTP 404"),
         (Answer("no", 500), "HTTP 500"),
         (Answer("slow", 429, headers={"Retry-After": "0"}), "HTTP 429"),
-        (Answer("late", delay=9), "timed out after 0.2 s"),
+        (Answer("late", delay=9), "timed out after 1 s"),
         (Answer("half", missing=100), "truncated"),
         (HUGE, "larger than 0.2 MB"),
         (Answer(b"%PDF", type="application/pdf"), "not HTML: application/pdf"),
@@ -241,7 +241,7 @@ HUGE = Answer(b"<p>" + b"x" * 99_997, repeat=500)
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_page_that_fails_costs_only_itself(web: Web, answer: Answer, reason: str | None) -> None:
-    fetcher = Fetcher(allow_private=True, timeout=0.2, backoff=0.01, attempts=2, max_bytes=200_000)
+    fetcher = Fetcher(allow_private=True, timeout=1.0, backoff=0.01, attempts=2, max_bytes=200_000)
     items = put(web, "budget", "fishery", "harbour")
     web.on("/fishery", answer)
     found = search(web.on("/feed", rss(*items)), fetcher)
@@ -282,7 +282,7 @@ def test_a_host_that_asks_for_an_hour_is_left_alone(fetcher: Fetcher) -> None:
         (Answer("gone", 404), "HTTP 404"),
         (Answer("no", 500), "HTTP 500"),
         (Answer("no", 429, headers={"Retry-After": "3600"}), "HTTP 429: the server asks to wait"),
-        (Answer("late", delay=9), "timed out after 0.2 s"),
+        (Answer("late", delay=9), "timed out after 1 s"),
         (Answer("<rss>", type=RSS, missing=100), "truncated"),
         (Answer(page("Home", story("home"))), "not a feed but text/html"),
         (Answer("{}", type="application/json"), "not a feed but application/json"),
@@ -292,7 +292,7 @@ def test_a_host_that_asks_for_an_hour_is_left_alone(fetcher: Fetcher) -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_feed_that_fails_is_named_and_the_others_are_read(answer: Answer, reason: str) -> None:
-    fetcher = Fetcher(allow_private=True, timeout=0.2, backoff=0.01, attempts=2, max_bytes=200_000)
+    fetcher = Fetcher(allow_private=True, timeout=1.0, backoff=0.01, attempts=2, max_bytes=200_000)
     with Web() as bad, Web() as good:
         broken = bad.on("/broken", answer)
         feed = good.on("/feed", rss(*put(good, "budget")))

@@ -234,7 +234,7 @@ def failed(status: int, says: str = "", **headers: str) -> Answer:
         (failed(502), "Firecrawl: HTTP 502: ", 1),
         (Answer("<html>busy</html>", 503), "Firecrawl: HTTP 503", 2),
         (failed(200, "no such thing"), "Firecrawl: HTTP 200: no such thing", 1),
-        (Answer("x", delay=9), "Firecrawl: timed out after 0.3 s", 1),
+        (Answer("x", delay=9), "Firecrawl: timed out after 1.5 s", 1),
         (Answer('{"success"', type=JSON, missing=99), "Firecrawl: its answer is truncated", 1),
         (Answer("<html>Welcome</html>"), "Firecrawl: its answer is not JSON", 1),
         (Answer("[]", type=JSON), "Firecrawl: HTTP 200: its answer cannot be read", 1),
@@ -245,7 +245,7 @@ def test_a_failure_is_told_without_the_key_and_repeated_only_if_it_cost_nothing(
     api: Web, fetcher: Fetcher, bad: Answer, fault: str, asked: int
 ) -> None:
     api.on("/v2/search", bad)
-    found = search(fetcher, timeout=0.3)
+    found = search(fetcher, timeout=1.5)
     assert found.items == ()
     assert found.fault.startswith(fault)
     assert len(api.asked) == asked

@@ -36,7 +36,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
 
 @pytest.fixture
 def fetcher() -> Fetcher:
-    return Fetcher(allow_private=True, timeout=0.5, backoff=0.01, attempts=2, max_bytes=200_000)
+    return Fetcher(allow_private=True, timeout=2.0, backoff=0.01, attempts=2, max_bytes=200_000)
 
 
 def rows(web: Web, *subjects: str, **fields: str) -> list[dict[str, str]]:
@@ -216,7 +216,7 @@ SLOW_DOWN = "Please limit requests to one every 5 seconds or contact the authors
             "GDELT: HTTP 429: the server asks to wait 900 s",
         ),
         (Answer("no", 500), "GDELT: HTTP 500"),
-        (Answer("late", delay=9), "GDELT: timed out after 0.2 s"),
+        (Answer("late", delay=9), "GDELT: timed out after 1 s"),
         (Answer('{"articles": [', type=JSON, missing=50), "GDELT: truncated"),
         (Answer('{"articles": [', type=JSON), "GDELT: it answers '{\"articles\": ['"),
         (Answer(SLOW_DOWN, type="text/html"), f"GDELT: it answers {SLOW_DOWN!r}"),
@@ -234,7 +234,7 @@ SLOW_DOWN = "Please limit requests to one every 5 seconds or contact the authors
 def test_a_failure_of_gdelt_is_told_and_what_came_before_is_kept(
     api: Web, web: Web, bad: Answer, fault: str
 ) -> None:
-    fetcher = Fetcher(allow_private=True, timeout=0.2, backoff=0.01, attempts=2, max_bytes=200_000)
+    fetcher = Fetcher(allow_private=True, timeout=1.0, backoff=0.01, attempts=2, max_bytes=200_000)
     api.on("/doc", answer(rows(web, "budget", "fishery")), bad)
     found = search(fetcher, limit=500)
     assert titles(found) == ["budget", "fishery"]
