@@ -22,10 +22,10 @@ from judge_gym.analysis.endpoints import (
 from judge_gym.analysis.pair_frames import pair_table
 from judge_gym.analysis.pairs import PAIR_RULE
 from judge_gym.analysis.polarization import raw_polarization
+from judge_gym.analysis.views import views_table
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES
 from judge_gym.stages.evidence import MAX_WORDS
-from judge_gym.stages.fidelity import flagged
 
 SIMULATED = "All judges were simulated: these numbers show the instrument, not any real model."
 PARTLY_SIMULATED = "Some judges were simulated: {models}."
@@ -145,7 +145,7 @@ def build_report(
             f"Summaries that judges read in place of the text. Flagged: longer than {MAX_WORDS} "
             "words, or with a number or a name that the source does not hold; look at them with "
             "judge-gym evidence show.",
-            _views(views),
+            views_table(views),
         ),
         Table(
             "Rubric quality",
@@ -183,26 +183,6 @@ def _with_people(own: pd.DataFrame, people: pd.DataFrame | None) -> pd.DataFrame
     raters = people.merge(own[["tag", *CELL]].drop_duplicates(), on="tag")
     counted = raters.groupby(CELL)["rater"].nunique().rename("raters").reset_index()
     return accuracy(judged, CELL).merge(counted, on=CELL)
-
-
-def _views(views: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """How many views each editor made, and how many give a reason to look."""
-    rows: dict[str, dict[str, Any]] = {}
-    ratios: dict[str, list[float]] = {}
-    for view in views:
-        counts = dict.fromkeys(["views", "failed", "flagged", "too long", "numbers", "names"], 0)
-        row = rows.setdefault(view["editor"], {"editor": view["editor"], **counts})
-        checks = view["checks"]
-        row["views"] += 1
-        row["failed"] += view["status"] != "scored"
-        if checks is not None:
-            row["flagged"] += flagged(checks)
-            row["too long"] += bool(checks["too_long"])
-            row["numbers"] += bool(checks["numbers"])
-            row["names"] += bool(checks["names"])
-            ratios.setdefault(view["editor"], []).append(checks["length_ratio"])
-    means = {editor: sum(values) / len(values) for editor, values in ratios.items()}
-    return pd.DataFrame([{**row, "length ratio": means.get(e)} for e, row in rows.items()])
 
 
 def _task(frame: pd.DataFrame) -> pd.Series:

@@ -285,9 +285,10 @@ def iso_date(given: Any) -> str:
     except (ValueError, OverflowError):
         pass
     forms = ("%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y")
-    days = {_day(text, form) for form in forms} - {None}
-    days = days or ({_day(text, form) for form in ("%d/%m/%Y", "%m/%d/%Y")} - {None})
-    return next(iter(days)).isoformat() if len(days) == 1 else text  # type: ignore[union-attr]
+    slashed = ("%d/%m/%Y", "%m/%d/%Y")
+    days = {day for form in forms if (day := _day(text, form))}
+    days = days or {day for form in slashed if (day := _day(text, form))}
+    return days.pop().isoformat() if len(days) == 1 else text
 
 
 def _day(text: str, form: str) -> date | None:
