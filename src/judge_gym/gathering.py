@@ -88,14 +88,12 @@ def gather(
         kept += store.evidence.add_to_window(store.evidence.save_window(window), [item])
 
     source = _source(spec, folder, known, allow_private, watch, keep)
-    limit = spec.limit if spec.origin in SEARCHES else 0
-    if limit and collected(store, window) is None:  # what an unfinished search found counts
+    searched = spec.origin in SEARCHES
+    limit = spec.limit if searched else 0  # of files, everything
+    if searched and collected(store, window) is None:  # what an unfinished search found counts
         limit -= len(known)
-    found = (
-        Collected(())
-        if limit < 0 or (known and limit == 0 and spec.origin in SEARCHES)
-        else (source.search(window, spec.wanted, limit))
-    )
+    full = searched and limit <= 0
+    found = Collected(()) if full else source.search(window, spec.wanted, limit)
     id = store.evidence.save_window(window)
     added = kept + store.evidence.add_to_window(id, found.items)
     fault = found.fault or ("interrupted" if found.interrupted else "")

@@ -1,8 +1,6 @@
 """Experiments, runs, samples and probes: targets only rise, names move, nothing is lost."""
 
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +33,7 @@ from judge_gym.records import (
 from judge_gym.store import Payer, Run, Store, Targets
 from judge_gym.store import tables as t
 from judge_gym.studies import Experiment, Task
+from stores import fresh
 
 STAGES = (RubricStage("Calm", ("quiet",)), RubricStage("Stormy", ("loud",)))
 TARGETS = Targets(samples=2, rivals=(), probe=True, tolerance=0.05)
@@ -252,20 +251,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("template") / "lab.db"
     Store.open(f"sqlite:///{file}").close()
     return file
-
-
-@contextmanager
-def fresh(template: Path) -> Iterator[Store]:
-    """A store of its own for every example of a property."""
-    file = template.with_name("example.db")
-    shutil.copy(template, file)
-    opened = Store.open(f"sqlite:///{file}")
-    try:
-        yield opened
-    finally:
-        opened.close()
-        for left in template.parent.glob("example.db*"):
-            left.unlink()
 
 
 answered = st.sampled_from([status for status in STATUSES if status != "provider_error"])

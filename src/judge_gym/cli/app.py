@@ -212,10 +212,10 @@ def end(result: "Result", again: str, *, quiet: bool, ok: Collection[str] = FINI
 
 def same_command() -> str:
     """The words of this call, to go on with; what may be secret in an address is left out."""
-    parts = [
-        word.partition("=") if word.startswith("--") else ("", "", word) for word in sys.argv[1:]
-    ]
-    words = [a + b + (bare_endpoint(c) if "://" in c else c) for a, b, c in parts]
+    words = []
+    for word in sys.argv[1:]:
+        flag, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        words.append(flag + equals + (bare_endpoint(value) if "://" in value else value))
     hidden = " (with the whole address)" if words != sys.argv[1:] else ""
     return shlex.join(["judge-gym", *words]) + hidden
 
