@@ -10,7 +10,22 @@ from typing import Any
 import sqlalchemy as sa
 from hypothesis import strategies as st
 
-from judge_gym.store import Store
+from judge_gym.records import Completion, Request
+from judge_gym.store import Answer, Attempt, Payer, Store
+
+
+def recorded(
+    store: Store,
+    request: Request,
+    payer: Payer,
+    completion: Completion | None = None,
+    error: str | None = None,
+    endpoint: str = "",
+) -> Answer:
+    """One attempt at a request, on record."""
+    key = request.key(endpoint)
+    [answer] = store.ledger.record([Attempt(key, request, endpoint, payer, 0.5, completion, error)])
+    return answer
 
 
 def rows(store: Store, table: sa.Table) -> list[dict[str, Any]]:

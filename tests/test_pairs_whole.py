@@ -38,6 +38,7 @@ from judge_gym.records import (
 from judge_gym.stages import Scorer, ScoreTarget
 from judge_gym.store import Payer, Store, Targets
 from judge_gym.studies import Experiment, Task
+from stores import recorded
 
 Write = Callable[..., Path]
 ALPHA = 1e-6
@@ -321,7 +322,7 @@ def test_a_sample_of_each_order_has_its_own_row_and_a_second_write_is_nothing(st
     request = Request("sim:x", (Message("user", ("?",)),), Draw("3"))
     said = Completion("VERDICT: A", "stop", "sim:x", 1, 1, 0.0)
     payer = Payer(run.id, "study", "study/a", "scorer")
-    call = store.ledger.record(request.key(), request, "", payer, seconds=0, completion=said)
+    call = recorded(store, request, payer, said)
     given = Sample(
         rubric, pool.items[0], 0, Display(tuple("ABC"), (1, 2, 3)), "scored", (1,),
         call_id=call.call_id,

@@ -1,6 +1,7 @@
 """Every exception. A message says what, which value and the choices, in the same words always."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 
 class JudgeGymError(Exception):
@@ -57,11 +58,27 @@ class BudgetError(JudgeGymError):
     status = 402
 
 
+class Bill(NamedTuple):
+    """What a call took."""
+
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    """How many of the input came from the provider's cache."""
+    usd: float | None
+    """None where the price is unknown."""
+
+
 class ProviderError(JudgeGymError):
     """A call that brought no completion."""
 
     status = 502
     retry = True
+
+    def __init__(self, message: str, *, bill: Bill | None = None) -> None:
+        super().__init__(message)
+        self.bill = bill
+        """What it cost all the same; None where the provider does not say."""
 
 
 class RateLimitError(ProviderError):

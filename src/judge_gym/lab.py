@@ -18,12 +18,13 @@ from judge_gym.engine import (
     Plan,
     Reparsed,
     Result,
+    StagePlan,
     Tally,
     Workflow,
     makers,
     reparse,
 )
-from judge_gym.errors import ConflictError, DesignError, unknown
+from judge_gym.errors import BudgetError, ConflictError, DesignError, unknown
 from judge_gym.gathering import Gathered
 from judge_gym.models.cards import Limits
 from judge_gym.preparing import (
@@ -53,24 +54,19 @@ WatchTallies = Callable[[Sequence[Tally]], None]
 class Lab(Archive):
     """A laboratory: a library, its archive, and the verbs that put evidence before judges."""
 
-    def __init__(
-        self, store: Store, *, concurrency: int = 64, limits: Limits | None = None
-    ) -> None:
+    def __init__(self, store: Store, *, limits: Limits | None = None) -> None:
         super().__init__(store)
-        self.engine = Engine(store, self.models, concurrency=concurrency, limits=limits)
+        self.engine = Engine(store, self.models, limits=limits)
 
     @classmethod
-    def open(
-        cls, url: str | None = None, *, concurrency: int = 64, limits: Limits | None = None
-    ) -> "Lab":
+    def open(cls, url: str | None = None, *, limits: Limits | None = None) -> "Lab":
         """The lab of a database URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder.
 
         Args:
             url: the database.
-            concurrency: calls in flight at most.
-            limits: in the place of those that the registry states for each endpoint.
+            limits: each that is given stands in the place of what the registry states.
         """
-        return cls(Store.open(url), concurrency=concurrency, limits=limits)
+        return cls(Store.open(url), limits=limits)
 
     def close(self) -> None:
         """Release the database."""
@@ -172,7 +168,15 @@ class Lab(Archive):
             execution = self.engine.execute(
                 runs, workflows, budget=prepared.budget, watch=watch, offline=offline
             )
-        return execution.result(prepared.study, [*prepared.warnings, *notes])
+            left = self._left(runs) if isinstance(execution.stopped, BudgetError) else None
+        return execution.result(prepared.study, [*prepared.warnings, *notes], left)
+
+    def _left(self, runs: Sequence[Run]) -> StagePlan:
+        """What is still to be paid of runs that were begun."""
+        planner = self.engine.planner()
+        for run in runs:
+            planner.walk(run)
+        return planner.plan.total()
 
     def collect_missing(
         self,

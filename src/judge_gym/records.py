@@ -127,6 +127,8 @@ class Completion:
     output_tokens: int
     usd: float | None
     """None where the price is unknown."""
+    cached_tokens: int = 0
+    """How many of the input came from the provider's cache."""
 
 
 # --- evidence ------------------------------------------------------------------------------------

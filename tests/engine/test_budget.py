@@ -50,7 +50,7 @@ class Costly(Scripted):
 
 
 def use(lab: Lab, models: Costly) -> Costly:
-    lab.engine = Engine(lab.store, models, concurrency=64)
+    lab.engine = Engine(lab.store, models)
     return models
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from conftest import Scripted
+from judge_gym import store
 from judge_gym.engine import Engine
 from judge_gym.errors import ConflictError, DesignError, ProviderError, StoreError
 from judge_gym.lab import Lab
@@ -730,14 +731,14 @@ def test_what_cannot_be_recorded_is_not_bought_any_longer(
     models = disturb(lab, lambda request: None)
     record, written = lab.store.ledger.record, 0
 
-    def full(*args: Any, **kwargs: Any) -> Any:
+    def full(group: Sequence[store.Attempt]) -> list[store.Answer]:
         nonlocal written
-        written += 1
+        written += len(group)
         if written > 10:
             raise StoreError("disk full")
-        return record(*args, **kwargs)
+        return record(group)
 
     monkeypatch.setattr(lab.store.ledger, "record", full)
     with pytest.raises(StoreError, match="disk full"):
         lab.run(study(samples=50))
-    assert len(models.asked) < 10 + 2 * 64, "no more than was in flight"
+    assert len(models.asked) <= 10 + 2 * 64, "no more than was in flight"

@@ -293,7 +293,7 @@ def overhear(tmp_path: Path, write_study: Callable[..., Path]) -> Callable[..., 
         evidence.write_text("\n".join(json.dumps({**row, **marks}) for row in rows))
         models = Overheard()
         with Lab.open(f"sqlite:///{tmp_path / content_hash(str(changes))[:8]}.db") as lab:
-            lab.engine = Engine(lab.store, models, concurrency=4)
+            lab.engine = Engine(lab.store, models)
             result = lab.run(path)
         assert result.status == "complete", result.warnings
         assert models.heard

@@ -22,7 +22,7 @@ from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.records import Completion, Draw, Finish, Message, Request
 from judge_gym.store import Payer, Store, export_ledger, import_ledger
 from judge_gym.store.tables import attempts, calls, texts
-from stores import contents, fresh, rows
+from stores import contents, fresh, recorded, rows
 
 ARTICLE = "A long article that many requests share. " * 50
 BASE = Request(
@@ -41,10 +41,7 @@ def record(store: Store, request: Request, said: str | None, finish: Finish = "s
     completion = Completion(said, finish, "gpt-4.1-2026", 10, 4, 0.25) if said is not None else None
     payer = Payer(1, "study", "study/tag", "scorer")
     error = None if completion else "overloaded"
-    key = request.key(ENDPOINT)
-    store.ledger.record(
-        key, request, ENDPOINT, payer, seconds=0.5, completion=completion, error=error
-    )
+    recorded(store, request, payer, completion, error, ENDPOINT)
 
 
 def numbered(count: int) -> Iterator[Request]:
@@ -121,7 +118,7 @@ def test_a_file_says_what_it_holds_and_a_text_stands_once(filled: Store, tmp_pat
     made = export_ledger(filled.database, file)
     header, *rest = lines(file)
     assert header == {
-        "line": "ledger", "version": 1, "revision": filled.database.revision(),
+        "line": "ledger", "version": 2, "revision": filled.database.revision(),
         "calls": made.calls, "attempts": made.attempts,
     }  # fmt: skip
     bodies = [line["body"] for line in rest if line["line"] == "text"]
@@ -281,9 +278,9 @@ def test_a_tampered_file_is_refused_with_its_line_and_nothing_is_written(
 
 def test_a_newer_format_is_refused(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "ledger.jsonl.gz"
-    header = {"line": "ledger", "version": 2, "revision": "0009", "calls": 0, "attempts": 0}
+    header = {"line": "ledger", "version": 3, "revision": "0009", "calls": 0, "attempts": 0}
     rewritten(file, [header])
-    with pytest.raises(ConflictError, match="format 2 by a newer judge-gym"):
+    with pytest.raises(ConflictError, match="format 3 by a newer judge-gym"):
         import_ledger(store.database, file)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from judge_gym.records import Completion, Draw, Finish, Message, Request, Role
 from judge_gym.store import Payer, Store
 from judge_gym.store.tables import attempts, calls, texts
+from stores import recorded
 
 PAYER = Payer(1, "study", "study/tag", "scorer")
 ARTICLE = "A long article that many requests share. " * 50
@@ -37,10 +38,7 @@ def record(
     error: str | None = None,
     payer: Payer = PAYER,
 ) -> int:
-    answer = store.ledger.record(
-        request.key(), request, "", payer, seconds=0.5, completion=said, error=error
-    )
-    return answer.call_id
+    return recorded(store, request, payer, said, error).call_id
 
 
 def rows(store: Store, table: sa.Table) -> int:

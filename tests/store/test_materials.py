@@ -24,7 +24,7 @@ from judge_gym.records import (
 )
 from judge_gym.store import Payer, Store
 from judge_gym.store import tables as t
-from stores import fresh, muddled, rows
+from stores import fresh, muddled, recorded, rows
 
 ITEMS = tuple(Evidence(f"Title {n}", f"Text {n} ☃", f"https://x/{n}", truth=n) for n in range(4))
 STAGES = (RubricStage("Calm", ("quiet", "still")), RubricStage("Stormy", ("loud",)))
@@ -35,9 +35,7 @@ def call(store: Store, number: int) -> int:
     """A call to point at."""
     request = Request("sim:x", (Message("user", (str(number),)),), Draw("s", number))
     said = Completion("x", "stop", "sim:x", 1, 1, 0.0)
-    return store.ledger.record(
-        request.key(), request, "", Payer(1, "s", "t", "scorer"), seconds=0, completion=said
-    ).call_id
+    return recorded(store, request, Payer(1, "s", "t", "scorer"), said).call_id
 
 
 # --- views, rubrics, critiques -------------------------------------------------------------------

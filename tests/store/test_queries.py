@@ -27,6 +27,7 @@ from judge_gym.records import (
 )
 from judge_gym.store import Payer, Progress, Run, Store, Targets
 from judge_gym.studies import Experiment, Task
+from stores import recorded
 
 STAGES = tuple(RubricStage(f"Stage {n}", ("a", "b")) for n in range(1, 5))
 RUBRIC = OrdinalRubric(STAGES, "sim:strict", "fascism", "")
@@ -37,9 +38,7 @@ def call(store: Store, number: int, *, ask: int = 0, stage: str = "scorer") -> i
     request = Request("sim:x", (Message("user", (str(number),)),), Draw("s", number, ask))
     said = Completion("x", "stop", "sim:x-2026", 1, 1, 0.5)
     payer = Payer(1, "study", "study/a", stage)
-    return store.ledger.record(
-        request.key(), request, "", payer, seconds=0, completion=said
-    ).call_id
+    return recorded(store, request, payer, said).call_id
 
 
 def experiment(

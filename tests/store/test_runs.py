@@ -33,7 +33,7 @@ from judge_gym.records import (
 from judge_gym.store import Payer, Run, Store, Targets
 from judge_gym.store import tables as t
 from judge_gym.studies import Experiment, Task
-from stores import fresh
+from stores import fresh, recorded
 
 STAGES = (RubricStage("Calm", ("quiet",)), RubricStage("Stormy", ("loud",)))
 TARGETS = Targets(samples=2, rivals=(), probe=True, tolerance=0.05)
@@ -63,9 +63,7 @@ def call(store: Store, number: int) -> int:
     request = Request("sim:x", (Message("user", (str(number),)),), Draw("s", number))
     said = Completion(f"said {number}", "stop", "sim:x", 1, 1, 0.0)
     payer = Payer(1, "study", "study/a", "scorer")
-    return store.ledger.record(
-        request.key(), request, "", payer, seconds=0, completion=said
-    ).call_id
+    return recorded(store, request, payer, said).call_id
 
 
 def rubric_of(store: Store, key: str = "rubric") -> Rubric:

@@ -15,7 +15,7 @@ from judge_gym.errors import BudgetError, DesignError
 from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
-    from judge_gym.engine import Result
+    from judge_gym.engine import Result, StagePlan
     from judge_gym.gathering import Gathered
     from judge_gym.lab import Lab
 
@@ -47,7 +47,7 @@ app = typer.Typer(
 LISTED = 12
 """So many finished experiments are listed one by one; `status` always lists them."""
 FINISHED = ("complete", "complete-with-failures")
-settings: dict[str, Any] = {"db": None, "concurrency": 64}
+settings: dict[str, Any] = {"db": None}
 
 Target = Annotated[
     str, typer.Argument(help="A study file, a study's name, or an experiment's tag.")
@@ -78,7 +78,10 @@ def options(
             help="Database URL; else JUDGE_GYM_DATABASE_URL, else .judge-gym/lab.db here."
         ),
     ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Calls in flight at most.")] = 64,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(min=1, help="Calls in flight at most; else 64 to each endpoint."),
+    ] = None,
     rpm: Annotated[
         int | None,
         typer.Option(min=1, help="Requests a minute, in the place of each endpoint's own limit."),
@@ -100,9 +103,8 @@ def open_lab(url: str | None = None) -> "Lab":
     from judge_gym.lab import Lab
     from judge_gym.models.cards import Limits
 
-    given = {name: settings[name] for name in ("rpm", "tpm") if settings.get(name)}
-    limits = Limits(**given) if given else None
-    return Lab.open(url or settings["db"], concurrency=settings["concurrency"], limits=limits)
+    given: dict[str, Any] = {name: settings.get(name) for name in ("rpm", "tpm", "concurrency")}
+    return Lab.open(url or settings["db"], limits=Limits(**given))
 
 
 def overrides(given: Sequence[str]) -> dict[str, Any]:
@@ -202,12 +204,20 @@ def end(result: "Result", again: str, *, quiet: bool, ok: Collection[str] = FINI
     if result.stopped is not None:
         first = "raise it in the study, then " if isinstance(result.stopped, BudgetError) else ""
         if not quiet:
-            typer.echo(f"{result.stopped.message}; {first}go on with: {again}", err=True)
+            left = f"; {left_words(result.left)}" if result.left else ""
+            typer.echo(f"{result.stopped.message}{left}; {first}go on with: {again}", err=True)
         raise typer.Exit(INTERRUPTED if isinstance(result.stopped, Stopped) else STOPPED)
     if not quiet:
         typer.echo(f"{result.study}: {result.status}", err=True)
     if result.status not in ok:
         raise typer.Exit(FAILED)
+
+
+def left_words(left: "StagePlan") -> str:
+    """What is still to be paid."""
+    usd = "an unknown price" if left.usd is None else f"about ${left.usd:,.4f}"
+    tokens = left.input_tokens + left.output_tokens
+    return f"left: up to {left.to_pay:,} calls, {tokens:,} tokens, {usd}"
 
 
 def same_command() -> str:

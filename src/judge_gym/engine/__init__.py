@@ -15,8 +15,16 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from judge_gym.axes import Design
-from judge_gym.engine.asking import Answering, Asker, EndpointDown, Models, Stopped, Tally
-from judge_gym.engine.budget import Meter, Spend, spent
+from judge_gym.engine.asking import (
+    CONCURRENCY,
+    Answering,
+    Asker,
+    EndpointDown,
+    Models,
+    Stopped,
+    Tally,
+)
+from judge_gym.engine.budget import Meter, RunOverBudget, Spend, spent
 from judge_gym.engine.offline import OfflineAsker, OfflineError
 from judge_gym.engine.pipeline import WORKFLOWS, Pipeline, Workflow, makers
 from judge_gym.engine.planning import Plan, Planner, StagePlan
@@ -60,18 +68,18 @@ class Engine:
         store: Store,
         models: Models,
         *,
-        concurrency: int = 64,
         limits: Limits | None = None,
     ) -> None:
         self._store = store
-        self._limits = limits
+        self._limits = limits or Limits()
         self._models = models
-        self._concurrency = concurrency
         self._asker: Answering | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def planner(self) -> Planner:
         """A walk over the same runs without a call."""
-        return Planner(self._store.ledger, self._models, concurrency=self._concurrency)
+        concurrency = self._limits.concurrency or CONCURRENCY
+        return Planner(self._store.ledger, self._models, concurrency=concurrency)
 
     def execute(
         self,
@@ -107,8 +115,8 @@ class Engine:
 
     def interrupt(self) -> None:
         """Begin no further call; those in flight are awaited and recorded."""
-        if self._asker is not None:
-            self._asker.stop(Stopped("interrupted"))
+        if self._asker is not None and self._loop is not None:  # perhaps in another thread
+            self._loop.call_soon_threadsafe(self._asker.stop, Stopped("interrupted"))
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -137,22 +145,17 @@ class Engine:
         self, runs: Sequence[Run], workflows: Collection[Workflow], budget: BudgetSpec
     ) -> Asker:
         """The way to models, within a budget."""
-        studies = {run.study for run in runs}
-        usage = [row for study in studies for row in self._store.queries.usage(study=study)]
-        meter = Meter(budget, spent(usage))
+        usage = self._store.queries.usage
+        paid = [row for study in {run.study for run in runs} for row in usage(study=study)]
+        by_run = {run.id: spent(usage(run=run.id)) for run in runs}
+        meter = Meter(budget, spent(paid), by_run)
         asked = {
             model
             for run in runs
             for model in models_of(run.experiment.design, run.rivals, workflows)
         }
         meter.check_prices({model: self._models.card(model) for model in asked})
-        return Asker(
-            self._store.ledger,
-            self._models,
-            meter,
-            concurrency=self._concurrency,
-            limits=self._limits,
-        )
+        return Asker(self._store.ledger, self._models, meter, limits=self._limits)
 
     async def _execute(
         self,
@@ -170,6 +173,7 @@ class Engine:
         ]
         for pipeline in pipelines:
             pipeline.announce()
+        reached: list[RunOverBudget] = []
 
         async def carry_out(pipeline: Pipeline) -> None:
             async with room:
@@ -177,11 +181,13 @@ class Engine:
                     await pipeline.carry_out()
                 except EndpointDown as fault:  # others go on
                     pipeline.tally.warnings.append(fault.message)
+                except RunOverBudget as fault:
+                    reached.append(fault)
                 except JudgeGymError as fault:
                     asker.stop(fault)  # the others end too, after what they have in flight
                     raise
 
-        self._asker = asker
+        self._asker, self._loop = asker, asyncio.get_running_loop()
         with _first_interrupt(self.interrupt):
             ended = await asyncio.gather(
                 *(carry_out(pipeline) for pipeline in pipelines), return_exceptions=True
@@ -190,7 +196,8 @@ class Engine:
         grave = [fault for fault in faults if not isinstance(fault, Stopped | BudgetError)]
         if grave:
             raise grave[0]
-        return next((fault for fault in faults if isinstance(fault, JudgeGymError)), None)
+        stops = [fault for fault in faults if isinstance(fault, JudgeGymError)]
+        return next(iter([*stops, *reached]), None)
 
 
 def models_of(

@@ -3,17 +3,18 @@
 import asyncio
 import random
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol
 
-from judge_gym.engine.budget import Meter, input_tokens
-from judge_gym.errors import JudgeGymError, ProviderError, RateLimitError, UnavailableError
+from judge_gym.engine.budget import Meter, RunOverBudget, Spend, input_tokens
+from judge_gym.engine.recording import Recorder
+from judge_gym.errors import Bill, JudgeGymError, ProviderError, RateLimitError, UnavailableError
 from judge_gym.models import Model, ModelCard
 from judge_gym.models.cards import Limits
 from judge_gym.models.limits import Throttle
 from judge_gym.records import Completion, Request
-from judge_gym.store import Answer, Ledger, Payer
+from judge_gym.store import Answer, Attempt, Ledger, Payer
 
 ATTEMPTS = 5
 BACKOFF = 0.5
@@ -23,6 +24,10 @@ LONGEST_WAIT = 120.0
 PATIENCE = 100
 """How often one call waits because its provider asks for it."""
 FAILURES_IN_A_ROW = 20
+CONCURRENCY = 64
+"""Calls in flight to one endpoint, where nobody says another number."""
+GRACE = 5.0
+"""Seconds beyond its deadline in which an adapter may end a call itself, with its own words."""
 
 
 class Stopped(JudgeGymError):
@@ -45,11 +50,24 @@ class Tally:
     paid: int = 0
     reused: int = 0
     usd: float = 0.0
+    saved: float = 0.0
+    """US dollars that what was reused once cost."""
     warnings: list[str] = field(default_factory=list)
 
     def advance(self, stage: str, count: int) -> None:
         """Count targets of a stage as done."""
         self.done[stage] = self.done.get(stage, 0) + count
+
+    def pay(self, took: Completion | Bill | None) -> None:
+        """Count an attempt."""
+        self.paid += 1
+        self.usd += (took.usd or 0.0) if took else 0.0
+
+    def reuse(self, completions: Iterable[Completion | None]) -> None:
+        """Count answers that were there."""
+        for completion in completions:
+            self.reused += 1
+            self.saved += (completion.usd or 0.0) if completion else 0.0
 
 
 class Models(Protocol):
@@ -84,25 +102,23 @@ class Answering(Protocol):
 
 
 class Asker:
-    """The one door to models."""
+    """The one door to models.
+
+    Args:
+        limits: what is given here stands in the place of what the registry states.
+    """
 
     def __init__(
-        self,
-        ledger: Ledger,
-        models: Models,
-        meter: Meter,
-        *,
-        concurrency: int,
-        limits: Limits | None = None,
+        self, ledger: Ledger, models: Models, meter: Meter, *, limits: Limits | None = None
     ) -> None:
         self._ledger = ledger
-        self._limits = limits
-        """In the place of those that the registry states."""
+        self._recorder = Recorder(ledger)
         self._models = models
         self._meter = meter
-        self._slots = asyncio.Semaphore(concurrency)
+        self._given = _given(limits or Limits())
         self._flying: dict[str, asyncio.Task[Answer]] = {}
         self._open: dict[str, Model] = {}
+        self._slots: dict[str, asyncio.Semaphore] = {}
         self._throttles: dict[str, Throttle] = {}
         self._failures: dict[str, int] = {}
         """How often each endpoint has failed in a row."""
@@ -111,18 +127,21 @@ class Asker:
     def stop(self, fault: Exception) -> None:
         """Begin no further call; those in flight are awaited and recorded."""
         self._fault = self._fault or fault
+        for throttle in self._throttles.values():
+            throttle.release()
 
     async def ask(self, requests: Sequence[Request], payer: Payer, tally: Tally) -> list[Answer]:
         """The answers to requests, in their order."""
         keys = [request.key(self._models.card(request.model).endpoint) for request in requests]
         known = self._ledger.find(keys)
         waiting: dict[str, asyncio.Task[Answer]] = {}
+        reused: list[str] = []
         for key, request in zip(keys, requests, strict=True):
             if key in known or key in waiting:
-                tally.reused += 1
+                reused.append(key)
             elif key in self._flying:  # another run asks the same just now
                 waiting[key] = self._flying[key]
-                tally.reused += 1
+                reused.append(key)
             else:
                 task = asyncio.create_task(self._pay(key, request, payer, tally))
                 waiting[key] = self._flying[key] = task
@@ -132,20 +151,13 @@ class Asker:
             if isinstance(answer, BaseException):
                 raise answer
             known[key] = answer
+        tally.reuse(known[key].completion for key in reused)
         return [known[key] for key in keys]
-
-    def _model(self, id: str) -> Model:
-        if id not in self._open:
-            self._open[id] = self._models.open(id)
-        return self._open[id]
 
     async def _pay(self, key: str, request: Request, payer: Payer, tally: Tally) -> Answer:
         try:
-            async with self._slots:
-                if self._fault is not None:
-                    raise self._fault
-                return await self._call(key, request, payer, tally)
-        except EndpointDown:
+            return await self._call(key, request, payer, tally)
+        except (EndpointDown, RunOverBudget):
             raise  # others go on
         except Exception as fault:
             self.stop(fault)  # at once: what cannot be recorded must not be bought
@@ -159,9 +171,6 @@ class Asker:
         rng = random.Random(key)
         tried = waits = 0
         while True:
-            if self._fault is not None:
-                raise self._fault
-            self._refuse_down(card)
             try:
                 answer, fault = await self._attempt(key, request, card, payer, tally)
             except RateLimitError as asked:  # waiting costs no attempt
@@ -187,23 +196,37 @@ class Asker:
             ) from asked
         self._throttle(card).block(pause)
 
-    def _refuse_down(self, card: ModelCard) -> None:
+    def _refuse_to_begin(self, card: ModelCard) -> None:
+        """Raise what stands in the way of one more call."""
+        if self._fault is not None:
+            raise self._fault
         if self._failures.get(_endpoint(card), 0) >= FAILURES_IN_A_ROW:
             raise EndpointDown(
                 f"{_endpoint(card)} failed {FAILURES_IN_A_ROW} times in a row: its share of the "
                 "work is paused, everything so far is kept, the same command goes on"
             )
 
+    def _slot(self, card: ModelCard) -> asyncio.Semaphore:
+        """The calls in flight: as many as the user says, else as many to each endpoint."""
+        given = self._given.get("concurrency")
+        where = "" if given else _endpoint(card)
+        if where not in self._slots:
+            usual = max(CONCURRENCY, card.limits.concurrency or 0)
+            self._slots[where] = asyncio.Semaphore(given or usual)
+        return self._slots[where]
+
     def _throttle(self, card: ModelCard) -> Throttle:
         """The limits that a model shares with others of its provider or endpoint."""
-        if self._limits is not None and card.kind != "sim":
-            return self._scope(card.limits.scope or card.id, self._limits)
-        return self._scope(card.limits.scope or card.id, card.limits)
+        given = {} if card.kind == "sim" else self._given
+        return self._scope(card.limits.scope or card.id, replace(card.limits, **given))
 
     def _ceiling(self, card: ModelCard) -> Throttle:
         """What all hosted providers together may be asked; others have none."""
-        hosted = card.kind == "hosted" and self._limits is None
-        return self._scope("hosted", self._models.hosted_limits if hosted else Limits())
+        if card.kind != "hosted":
+            return self._scope("none", Limits())
+        # A limit that the user gives is meant to hold, not the lower one above it.
+        lifted: dict[str, Any] = dict.fromkeys(self._given)
+        return self._scope("hosted", replace(self._models.hosted_limits, **lifted))
 
     def _scope(self, name: str, limits: Limits) -> Throttle:
         key = f"{name} {limits}"
@@ -218,53 +241,62 @@ class Asker:
 
         A call holds its slot until its row is committed.
         """
-        model = self._model(request.model)
         throttle, ceiling = self._throttle(card), self._ceiling(card)
-        worst = await self._meter.reserve(request, card)
-        async with throttle.slot:
-            reserved = await throttle.reserve(input_tokens(request), request.max_tokens)
-            above = await ceiling.reserve(input_tokens(request), request.max_tokens)
+        async with self._slot(card), throttle.slot:
+            tokens = input_tokens(request)
+            reserved = await throttle.reserve(tokens, request.max_tokens)
+            above = await ceiling.reserve(tokens, request.max_tokens)
+            self._refuse_to_begin(card)  # it may have waited for long
+            worst = Spend(
+                1, tokens + request.max_tokens, card.price(tokens, request.max_tokens) or 0.0
+            )
+            await self._meter.reserve(worst, payer.run_id)
             started = time.monotonic()
             completion: Completion | None = None
             fault: Exception | None = None
+            took: Completion | Bill | None = None
             try:
-                completion = await model.complete(request)
+                completion = took = await self._completion(request, card)
             except Exception as raised:  # whatever an adapter raises, the attempt is on record
-                fault = raised
+                fault, took = raised, getattr(raised, "bill", None)
             finally:
-                self._meter.settle(worst, completion)
-                used = (completion.input_tokens, completion.output_tokens) if completion else (0, 0)
+                waited = isinstance(fault, RateLimitError)  # nothing was asked of the model
+                self._meter.settle(worst, Spend() if waited else Spend.of(took), payer.run_id)
+                used = (took.input_tokens, took.output_tokens) if took else (0, 0)
                 throttle.settle(reserved, *used)
                 ceiling.settle(above, *used)
             if isinstance(fault, RateLimitError):
-                raise fault  # nothing was asked of the model: there is nothing to record
-            answer = self._record(key, request, card, payer, tally, started, completion, fault)
+                raise fault
+            attempt = Attempt(
+                key=key,
+                request=request,
+                endpoint=card.endpoint,
+                payer=payer,
+                seconds=time.monotonic() - started,
+                completion=completion,
+                error=str(fault) if fault else None,
+                bill=took if isinstance(took, Bill) else None,
+            )
+            answer = await self._recorder.record(attempt)
+            tally.pay(took)
         if fault is not None and not isinstance(fault, ProviderError):
             raise fault
         return answer, fault
 
-    def _record(
-        self,
-        key: str,
-        request: Request,
-        card: ModelCard,
-        payer: Payer,
-        tally: Tally,
-        started: float,
-        completion: Completion | None,
-        fault: Exception | None,
-    ) -> Answer:
-        tally.paid += 1
-        tally.usd += (completion.usd or 0.0) if completion else 0.0
-        return self._ledger.record(
-            key,
-            request,
-            card.endpoint,
-            payer,
-            seconds=time.monotonic() - started,
-            completion=completion,
-            error=str(fault) if fault else None,
-        )
+    async def _completion(self, request: Request, card: ModelCard) -> Completion:
+        """The model's answer, or a fault in due time, whatever its adapter does."""
+        if request.model not in self._open:
+            self._open[request.model] = self._models.open(request.model)
+        try:
+            async with asyncio.timeout(card.deadline + GRACE):
+                return await self._open[request.model].complete(request)
+        except TimeoutError as fault:
+            raise UnavailableError(f"{card.id} took over {card.deadline:g} s") from fault
+
+
+def _given(limits: Limits) -> dict[str, Any]:
+    """The limits that are set."""
+    return {name: limit for name, limit in asdict(limits).items() if limit}
 
 
 def _backoff(tried: int, rng: random.Random) -> float:

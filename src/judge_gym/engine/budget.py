@@ -2,17 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from judge_gym.errors import BudgetError, DesignError
+from judge_gym.errors import Bill, BudgetError, DesignError
 from judge_gym.models import ModelCard
 from judge_gym.records import Completion, Request
-from judge_gym.studies import BudgetSpec
+from judge_gym.studies import BudgetSpec, Caps
 
 BYTES_PER_TOKEN = 3
 """For an estimate on the safe side: English has about four, other scripts fewer."""
+
+
+class RunOverBudget(BudgetError):
+    """One run has reached its own budget; others go on."""
 
 
 def input_tokens(request: Request) -> int:
@@ -29,6 +33,13 @@ class Spend:
     tokens: int = 0
     usd: float = 0.0
 
+    @classmethod
+    def of(cls, took: Completion | Bill | None) -> "Spend":
+        """What one call took; None where nobody knows."""
+        if took is None:
+            return cls(calls=1)
+        return cls(1, took.input_tokens + took.output_tokens, took.usd or 0.0)
+
     def add(self, other: "Spend", sign: int = 1) -> None:
         """Add or take away."""
         self.calls += sign * other.calls
@@ -36,62 +47,87 @@ class Spend:
         self.usd += sign * other.usd
 
 
-def spent(usage: list[dict[str, Any]]) -> Spend:
+def spent(usage: Iterable[Mapping[str, Any]]) -> Spend:
     """What usage rows add up to; what was imported was paid for elsewhere."""
-    usage = [row for row in usage if not row["imported"]]
-    return Spend(
-        calls=sum(row["attempts"] for row in usage),
-        tokens=sum((row["input_tokens"] or 0) + (row["output_tokens"] or 0) for row in usage),
-        usd=sum(row["usd"] or 0.0 for row in usage),
-    )
+    total = Spend()
+    for row in usage:
+        if not row["imported"]:
+            tokens = (row["input_tokens"] or 0) + (row["output_tokens"] or 0)
+            total.add(Spend(row["attempts"], tokens, row["usd"] or 0.0))
+    return total
 
 
-@dataclass
-class Meter:
-    """Keeps a study within its budget, whatever is in flight."""
+@dataclass(slots=True)
+class Account:
+    """What may be spent by one payer, and what was."""
 
-    budget: BudgetSpec
+    whose: str
+    caps: Caps
     spent: Spend
-    _reserved: Spend = field(default_factory=Spend)
-    _settled: asyncio.Event = field(default_factory=asyncio.Event)
-    _started: float = field(default_factory=time.monotonic)
+    error: type[BudgetError] = BudgetError
+    reserved: Spend = field(default_factory=Spend)
+    started: float = field(default_factory=time.monotonic)
+
+    def exceeded(self, worst: Spend) -> str | None:
+        """The limit that one more call would break."""
+        minutes = (time.monotonic() - self.started) / 60
+        if self.caps.minutes is not None and minutes > self.caps.minutes:
+            return f"{self.caps.minutes:g} minutes"
+        for name in ("calls", "tokens", "usd"):
+            limit = getattr(self.caps, name)
+            total = sum(getattr(part, name) for part in (self.spent, self.reserved, worst))
+            if limit is not None and total > limit:
+                return f"{limit:g} {name}"
+        return None
+
+
+class Meter:
+    """Keeps a study and each of its runs within their budgets, whatever is in flight.
+
+    Args:
+        budget: of the study, with that of each run.
+        spent: by the study before.
+        by_run: what each run has spent before.
+    """
+
+    def __init__(
+        self, budget: BudgetSpec, spent: Spend, by_run: Mapping[int, Spend] | None = None
+    ) -> None:
+        self.budget = budget
+        self.study = Account("the budget", budget, spent)
+        self._by_run = by_run or {}
+        self._runs: dict[int, Account] = {}
+        self._settled = asyncio.Event()
 
     def check_prices(self, cards: Mapping[str, ModelCard]) -> None:
         """Refuse a money budget that could not be kept, because a price is unknown."""
         unpriced = [id for id, card in cards.items() if card.price(1000, 1000) is None]
-        if self.budget.usd is not None and unpriced:
-            raise DesignError(f"budget.usd cannot be kept: the price of {unpriced[0]} is unknown")
+        for name, caps in (("budget.usd", self.budget), ("budget.run.usd", self.budget.run)):
+            if caps.usd is not None and unpriced:
+                raise DesignError(f"{name} cannot be kept: the price of {unpriced[0]} is unknown")
 
-    async def reserve(self, request: Request, card: ModelCard) -> Spend:
+    async def reserve(self, worst: Spend, run_id: int) -> None:
         """Reserve a call's worst case; wait for calls in flight where it does not fit yet."""
-        tokens = input_tokens(request)
-        worst = Spend(1, tokens + request.max_tokens, card.price(tokens, request.max_tokens) or 0.0)
-        while exceeded := self._exceeded(worst):
-            if not self._reserved.calls:
-                raise BudgetError(f"the budget of {exceeded} is reached; everything so far is kept")
+        accounts = self.study, self._run(run_id)
+        while full := next((account for account in accounts if account.exceeded(worst)), None):
+            if not full.reserved.calls:
+                raise full.error(
+                    f"{full.whose} of {full.exceeded(worst)} is reached; everything so far is kept"
+                )
             self._settled.clear()
             await self._settled.wait()
-        self._reserved.add(worst)
-        return worst
+        for account in accounts:
+            account.reserved.add(worst)
 
-    def settle(self, worst: Spend, completion: Completion | None) -> None:
+    def settle(self, worst: Spend, took: Spend, run_id: int) -> None:
         """Replace a reservation by what the call really took."""
-        self._reserved.add(worst, -1)
-        actual = Spend(calls=1)
-        if completion is not None:
-            actual.tokens = completion.input_tokens + completion.output_tokens
-            actual.usd = completion.usd or 0.0
-        self.spent.add(actual)
+        for account in (self.study, self._run(run_id)):
+            account.reserved.add(worst, -1)
+            account.spent.add(took)
         self._settled.set()
 
-    def _exceeded(self, worst: Spend) -> str | None:
-        """The limit that one more call would break."""
-        minutes = (time.monotonic() - self._started) / 60
-        if self.budget.minutes is not None and minutes > self.budget.minutes:
-            return f"{self.budget.minutes:g} minutes"
-        for name in ("calls", "tokens", "usd"):
-            limit = getattr(self.budget, name)
-            total = sum(getattr(part, name) for part in (self.spent, self._reserved, worst))
-            if limit is not None and total > limit:
-                return f"{limit:g} {name}"
-        return None
+    def _run(self, id: int) -> Account:
+        if id not in self._runs:
+            whose, before = f"the budget of run {id}", self._by_run.get(id, Spend())
+            self._runs[id] = Account(whose, self.budget.run, before, RunOverBudget)
+        return self._runs[id]

@@ -1,7 +1,8 @@
 """One run, top to bottom: evidence, rubric, scoring, rubric swap, probe."""
 
+import asyncio
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -9,6 +10,7 @@ from judge_gym.engine.asking import Answering, Tally
 from judge_gym.errors import ConflictError
 from judge_gym.records import (
     Critique,
+    Evidence,
     Probe,
     Request,
     Rubric,
@@ -37,6 +39,8 @@ T = TypeVar("T")
 R = TypeVar("R", View, Critique, Sample, Probe)
 CHUNK = 256
 """Targets that are asked for, read and written together."""
+CHUNKS_AT_ONCE = 3
+"""So that no slot is idle while a chunk waits for its last answer."""
 
 
 def chunked(items: Iterable[T]) -> Iterator[list[T]]:
@@ -44,6 +48,23 @@ def chunked(items: Iterable[T]) -> Iterator[list[T]]:
     iterator = iter(items)
     while chunk := list(itertools.islice(iterator, CHUNK)):
         yield chunk
+
+
+async def overlapped(chunks: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
+    """Work on chunks in their order, a few at once; after a fault no further one is begun."""
+    going: set[asyncio.Task[None]] = set()
+    faults: list[BaseException] = []
+    for chunk in chunks:
+        going.add(asyncio.ensure_future(work(chunk)))
+        if len(going) == CHUNKS_AT_ONCE:
+            done, going = await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED)
+            faults += [fault for task in done if (fault := task.exception())]
+        if faults:
+            break
+    ended = await asyncio.gather(*going, return_exceptions=True)
+    faults += [fault for fault in ended if isinstance(fault, BaseException)]
+    if faults:
+        raise faults[0]
 
 
 def makers(experiment: Experiment) -> tuple[str | None, str | None]:
@@ -146,12 +167,15 @@ class Pipeline:
                 f"judge-gym evidence {self.run.experiment.tag!r}"
             )
         self.tally.advance("evidence", len(texts) + len(unread))
-        for chunk in chunked(missing):
+
+        async def make(chunk: list[Evidence]) -> None:
             views = await self._perform("neutralizer", stage, chunk)
             self.store.materials.save_views(stage.maker, editor, views)
-            texts |= {view.evidence.id: view.text for view in views if view.text is not None}
-            unread |= {view.evidence.id: view.status for view in views if view.text is None}
+            texts.update({view.evidence.id: view.text for view in views if view.text is not None})
+            unread.update({view.evidence.id: view.status for view in views if view.text is None})
             self.tally.advance("evidence", len(views))
+
+        await overlapped(chunked(missing), make)
         titles = {item.id: item.title for item in pool.items}
         self.tally.warnings += [f"no view of {titles[id]!r}: {unread[id]}" for id in unread]
         return texts
@@ -236,6 +260,12 @@ class Pipeline:
         """Score every item under every rubric, as often as there are replicates."""
         experiment = self.run.experiment
         stage = Scorer(experiment.design, experiment.seed, self.run.series)
+
+        async def judge(chunk: list[ScoreTarget]) -> None:
+            samples = await self._perform("scorer", stage, chunk)
+            self.store.runs.save_samples(self.run, samples)
+            self.tally.advance(workflow, len(samples))
+
         for rubric in rubrics:
             done = self.store.runs.done_samples(self.run, rubric.id)
             self.tally.advance(workflow, len(done))
@@ -245,10 +275,7 @@ class Pipeline:
                 if (rubric.id, target.evidence.id, target.replicate, target.flipped, target.is_swap)
                 not in done
             )
-            for chunk in chunked(targets):
-                samples = await self._perform("scorer", stage, chunk)
-                self.store.runs.save_samples(self.run, samples)
-                self.tally.advance(workflow, len(samples))
+            await overlapped(chunked(targets), judge)
 
     # --- W5 --------------------------------------------------------------------------------------
 
@@ -258,15 +285,21 @@ class Pipeline:
         stage = Prober(experiment.design, experiment.seed, self.run.series)
         by_id = self.store.runs.rubrics(self.run)
         same = experiment.design.probe.resolve().same_context
-        after = 0
-        while page := self.store.runs.unprobed(self.run, by_id, after, CHUNK, answers=same):
-            targets = [
-                ProbeTarget(sample, texts[sample.evidence.id], answer) for sample, answer in page
-            ]
+
+        def pages() -> Iterator[list[ProbeTarget]]:
+            after = 0
+            while page := self.store.runs.unprobed(self.run, by_id, after, CHUNK, answers=same):
+                yield [
+                    ProbeTarget(sample, texts[sample.evidence.id], said) for sample, said in page
+                ]
+                after = page[-1][0].id
+
+        async def ask(targets: list[ProbeTarget]) -> None:
             probes = await self._perform("prober", stage, targets)
             self.store.runs.save_probes(probes)
             self.tally.advance("probe", len(probes))
-            after = page[-1][0].id
+
+        await overlapped(pages(), ask)
         self.tally.wanted["probe"] = self.tally.done.get("probe", 0)
 
     async def _perform(self, name: StageName, stage: Stage[T, R], targets: Sequence[T]) -> list[R]:

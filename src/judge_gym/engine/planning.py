@@ -7,6 +7,7 @@ takes its place, so that every later request can be built, counted and measured.
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from judge_gym.engine.asking import Models
 from judge_gym.engine.budget import input_tokens
@@ -68,6 +69,11 @@ class StagePlan:
     def to_pay(self) -> int:
         """Questions that are not answered yet."""
         return self.calls - self.in_ledger
+
+    def to_json(self) -> dict[str, Any]:
+        """What is still to be paid."""
+        fields = ("input_tokens", "output_tokens", "usd", "seconds")
+        return {"calls": self.to_pay} | {name: getattr(self, name) for name in fields}
 
 
 @dataclass(slots=True)

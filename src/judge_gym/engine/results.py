@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from judge_gym.engine.asking import Tally
+from judge_gym.engine.planning import StagePlan
 from judge_gym.errors import JudgeGymError
 from judge_gym.store import Progress, Run
 
@@ -24,6 +25,8 @@ class RunResult:
     """Paid for by this command."""
     reused: int
     usd: float
+    saved: float
+    """US dollars that what was reused once cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +38,19 @@ class Result:
     runs: tuple[RunResult, ...]
     warnings: tuple[str, ...]
     stopped: JudgeGymError | None = None
+    left: StagePlan | None = None
+    """What is still to be paid, where a budget was reached."""
 
     def to_json(self) -> dict[str, Any]:
         """The result as `--json` prints it."""
-        fields = ("tag", "run", "status", "counts", "calls", "reused", "usd")
+        fields = ("tag", "run", "status", "counts", "calls", "reused", "usd", "saved")
         runs = [{name: getattr(run, name) for name in fields} for run in self.runs]
         return {
             "study": self.study,
             "status": self.status,
             "runs": runs,
             "warnings": list(self.warnings),
+            **({"left": self.left.to_json()} if self.left else {}),
         }
 
 
@@ -58,7 +64,9 @@ class Execution:
     stopped: JudgeGymError | None
     """Why it ended early: interrupted, or over budget."""
 
-    def result(self, study: str, warnings: Sequence[str] = ()) -> Result:
+    def result(
+        self, study: str, warnings: Sequence[str] = (), left: StagePlan | None = None
+    ) -> Result:
         """The result for a study."""
         runs = tuple(
             RunResult(
@@ -69,11 +77,13 @@ class Execution:
                 calls=tally.paid,
                 reused=tally.reused,
                 usd=tally.usd,
+                saved=tally.saved,
             )
             for run, tally, progress in zip(self.runs, self.tallies, self.progress, strict=True)
         )
-        noted = [*warnings, *(note for tally in self.tallies for note in tally.warnings)]
-        return Result(study, _overall(runs), runs, tuple(dict.fromkeys(noted)), self.stopped)
+        notes = [*warnings, *(note for tally in self.tallies for note in tally.warnings)]
+        noted = tuple(dict.fromkeys(notes))
+        return Result(study, _overall(runs), runs, noted, self.stopped, left)
 
 
 def _overall(runs: Sequence[RunResult]) -> str:

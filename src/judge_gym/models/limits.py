@@ -7,7 +7,7 @@ are spread over the minute and the provider's own count, however it is made, is 
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 
 from judge_gym.models.cards import Limits
@@ -62,6 +62,7 @@ class Throttle:
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _slots: asyncio.Semaphore = field(init=False)
+    _released: asyncio.Event = field(default_factory=asyncio.Event)
     _blocked_until: float = float("-inf")
     _typical: float | None = None
     """The usual length of an answer, so that a reservation is not its mere maximum."""
@@ -88,8 +89,9 @@ class Throttle:
         output_tokens = min(max_tokens, int(usual) + 1)
         amounts = _amounts(input_tokens, output_tokens)
         async with self._turn:
-            while (wait := self._wait(amounts)) > 0:
-                await asyncio.sleep(wait)
+            while (wait := self._wait(amounts)) > 0 and not self._released.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._released.wait(), wait)
             for name, bucket in self._buckets.items():
                 bucket.level -= amounts[name]
         return Reserved(input_tokens, output_tokens)
@@ -109,6 +111,10 @@ class Throttle:
     def slot(self) -> AbstractAsyncContextManager[None]:
         """One of the calls that may be in flight."""
         return self._slots
+
+    def release(self) -> None:
+        """Let everybody go who waits: the work is being ended, and nothing will be asked."""
+        self._released.set()
 
     def block(self, seconds: float) -> None:
         """Begin no call for so long: the provider asked for it."""

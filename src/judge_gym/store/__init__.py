@@ -4,7 +4,7 @@ from judge_gym.store.database import Database, open_database
 from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.exporting import Exported, export_ledger
 from judge_gym.store.importing import Imported, import_ledger
-from judge_gym.store.ledger import Answer, Ledger, Payer
+from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.materials import Materials
 from judge_gym.store.queries import Progress, Queries
 from judge_gym.store.readings import Readings
@@ -12,6 +12,7 @@ from judge_gym.store.runs import Run, Runs, Targets
 
 __all__ = [
     "Answer",
+    "Attempt",
     "Database",
     "Exported",
     "Imported",

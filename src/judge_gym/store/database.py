@@ -14,7 +14,7 @@ from sqlalchemy.dialects import sqlite as sqlite_dialect
 
 from judge_gym.errors import ConflictError, StoreError
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest revision that this version knows; a test keeps it true."""
 ENVIRONMENT = "JUDGE_GYM_DATABASE_URL"
 DEFAULT = Path(".judge-gym") / "lab.db"

@@ -15,6 +15,7 @@ from judge_gym.store.ledger import CHUNK, bodies_of
 from judge_gym.store.ledger_file import (
     AnyLine,
     Attempt,
+    Billed,
     CallLine,
     Header,
     LedgerFile,
@@ -172,15 +173,12 @@ def _call(row: sa.RowMapping, attempts: tuple[Attempt, ...]) -> CallLine:
 
 
 def _attempt(row: sa.RowMapping) -> Attempt:
-    said = None
+    said = billed = None
+    took = {name: row[name] for name in ("input_tokens", "output_tokens", "usd")}
+    took["cached_tokens"] = row["cached_tokens"] or 0
     if row["completed"]:
-        said = Said(
-            text=row["text"],
-            finish=row["finish"],
-            model=row["reported_model"],
-            input_tokens=row["input_tokens"],
-            output_tokens=row["output_tokens"],
-            usd=row["usd"],
-        )
+        said = Said(text=row["text"], finish=row["finish"], model=row["reported_model"], **took)
+    elif row["input_tokens"] is not None:
+        billed = Billed(**took)
     kept = {name: row[name] for name in ("study", "tag", "stage", "seconds", "error")}
-    return Attempt(**kept, at=utc(row["at"]), said=said)
+    return Attempt(**kept, at=utc(row["at"]), said=said, billed=billed)

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from judge_gym.records import content_hash
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
-from judge_gym.store.ledger import bodies_of, call_row
+from judge_gym.store.ledger import bodies_of, call_ids, call_row
 from judge_gym.store.ledger_file import Attempt, CallLine, LedgerFile, TextLine, check_of, utc
 
 PAGE = 100
@@ -84,9 +84,10 @@ def _take_calls(
 ) -> Imported:
     """Add calls, and attempts at those that have no answer here."""
     rows = _verified(connection, file, lines)
-    before = _ids(connection, rows)
+    keys = [row["key"] for row in rows]
+    before = call_ids(connection, keys)
     database.add(connection, t.calls, rows)
-    ids = _ids(connection, rows)
+    ids = call_ids(connection, keys)
     held = _held(connection, list(ids.values()))
     added: list[dict[str, Any]] = []
     answered = differing = 0
@@ -127,6 +128,7 @@ def _verified(
 
 def _attempt_row(call_id: int, attempt: Attempt) -> dict[str, Any]:
     said = attempt.said
+    took = said or attempt.billed
     return {
         "call_id": call_id,
         "run_id": None,  # nobody paid for it here
@@ -136,18 +138,11 @@ def _attempt_row(call_id: int, attempt: Attempt) -> dict[str, Any]:
         "text": said.text if said else None,
         "finish": said.finish if said else None,
         "reported_model": said.model if said else None,
-        "input_tokens": said.input_tokens if said else None,
-        "output_tokens": said.output_tokens if said else None,
-        "usd": said.usd if said else None,
+        "input_tokens": took.input_tokens if took else None,
+        "output_tokens": took.output_tokens if took else None,
+        "cached_tokens": took.cached_tokens if took else None,
+        "usd": took.usd if took else None,
     }
-
-
-def _ids(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> dict[str, int]:
-    keys = [row["key"] for row in rows]
-    found = connection.execute(
-        sa.select(t.calls.c.key, t.calls.c.id).where(t.calls.c.key.in_(keys))
-    )
-    return {key: id for key, id in found}
 
 
 def _held(connection: sa.Connection, ids: Sequence[int]) -> dict[int, list[Held]]:

@@ -5,12 +5,13 @@ is asked again.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
 
+from judge_gym.errors import Bill
 from judge_gym.records import (
     Completion,
     Message,
@@ -45,6 +46,44 @@ class Payer:
     study: str
     tag: str
     stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at a question, as it ended."""
+
+    key: str
+    request: Request
+    endpoint: str
+    payer: Payer
+    seconds: float
+    completion: Completion | None = None
+    error: str | None = None
+    bill: Bill | None = None
+    """What it cost where it brought no completion."""
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def row(self, text: str | None) -> dict[str, Any]:
+        """It as it is stored, but for its call; `text` is the hash of what was answered."""
+        said = self.completion
+        took = said or self.bill
+        return {
+            "run_id": self.payer.run_id,
+            "study": self.payer.study,
+            "tag": self.payer.tag,
+            "stage": self.payer.stage,
+            "at": self.at,
+            "seconds": self.seconds,
+            "completed": said is not None,
+            "text": text,
+            "finish": said.finish if said else None,
+            "reported_model": said.model if said else None,
+            "input_tokens": took.input_tokens if took else None,
+            "output_tokens": took.output_tokens if took else None,
+            "cached_tokens": took.cached_tokens if took else None,
+            "usd": took.usd if took else None,
+            "error": self.error,
+        }
 
 
 def latest_attempt(call_id: sa.Column[int], *, completed: bool) -> sa.ScalarSelect[int]:
@@ -85,62 +124,54 @@ class Ledger:
     def find_asked(self, keys: Iterable[str]) -> dict[str, Answer]:
         """What is known of questions that were ever asked: the answer, or that none came."""
         wanted = list(dict.fromkeys(keys))
-        found: dict[str, Answer] = {}
         with self._database.read() as connection:
-            for start in range(0, len(wanted), CHUNK):
-                some = calls.c.key.in_(wanted[start : start + CHUNK])
-                query = sa.select(calls.c.key, calls.c.id).where(some)
-                found.update({key: Answer(id, None) for key, id in connection.execute(query)})
-        return found | self.find(wanted)
+            asked = {key: Answer(id, None) for key, id in call_ids(connection, wanted).items()}
+        return asked | self.find(wanted)
 
-    def record(
-        self,
-        key: str,
-        request: Request,
-        endpoint: str,
-        payer: Payer,
-        *,
-        seconds: float,
-        completion: Completion | None = None,
-        error: str | None = None,
-    ) -> Answer:
-        """Write an attempt, and the question at its first."""
+    def record(self, group: Sequence[Attempt]) -> list[Answer]:
+        """Write attempts in one transaction, and questions at the first attempt at them."""
+        bodies: dict[str, str] = {}  # of the texts that are not surely stored
+
+        def noted(text: str) -> str:
+            text = proper(text)
+            hash = content_hash(text)
+            if hash not in self._kept:
+                bodies[hash] = text
+            return hash
+
+        questions: dict[str, dict[str, Any]] = {}
+        asked: set[str] = set()
+        for attempt in group:
+            messages = [
+                [message.role, [noted(part) for part in message.parts if part]]
+                for message in attempt.request.messages
+            ]
+            asked.update(hash for _, parts in messages for hash in parts)
+            row = call_row(attempt.key, attempt.request, attempt.endpoint, messages)
+            questions[attempt.key] = row
+        rows = [
+            attempt.row(noted(attempt.completion.text) if attempt.completion else None)
+            for attempt in group
+        ]
         with self._database.begin() as connection:
-            call_id = self._call(connection, key, request, endpoint)
-            row = {
-                "call_id": call_id,
-                "run_id": payer.run_id,
-                "study": payer.study,
-                "tag": payer.tag,
-                "stage": payer.stage,
-                "at": datetime.now(UTC),
-                "seconds": seconds,
-                "completed": completion is not None,
-                "text": self.keep(connection, completion.text) if completion else None,
-                "finish": completion.finish if completion else None,
-                "reported_model": completion.model if completion else None,
-                "input_tokens": completion.input_tokens if completion else None,
-                "output_tokens": completion.output_tokens if completion else None,
-                "usd": completion.usd if completion else None,
-                "error": error,
-            }
-            connection.execute(_INSERT_ATTEMPT, row)
-        self._remember(request)
-        return Answer(call_id, completion)
-
-    def _remember(self, request: Request) -> None:
-        """Its texts are committed now, and need not be written again."""
+            stored = [{"hash": hash, "body": body} for hash, body in bodies.items()]
+            self._database.add(connection, texts, stored)
+            self._database.add(connection, calls, list(questions.values()))
+            ids = call_ids(connection, questions)
+            for attempt, row in zip(group, rows, strict=True):
+                row["call_id"] = ids[attempt.key]
+            connection.execute(_INSERT_ATTEMPT, rows)
+        # Answers are mostly written once; what is asked comes again and again.
         if len(self._kept) > 100_000:
             self._kept.clear()
-        parts = (part for message in request.messages for part in message.parts if part)
-        self._kept.update(content_hash(proper(part)) for part in parts)
+        self._kept.update(asked)
+        return [Answer(ids[attempt.key], attempt.completion) for attempt in group]
 
     def keep(self, connection: sa.Connection, text: str) -> str:
         """Store a text once; its hash. Half a surrogate, which no database takes, becomes `?`."""
         text = proper(text)
         hash = content_hash(text)
-        if hash not in self._kept:
-            self._database.add(connection, texts, [{"hash": hash, "body": text}])
+        self._database.add(connection, texts, [{"hash": hash, "body": text}])
         return hash
 
     def transcript(self, call_id: int) -> tuple[Sequence[Message], Sequence[sa.RowMapping]]:
@@ -161,14 +192,6 @@ class Ledger:
                 _message(role, [body[h] for h in parts]) for role, parts in stored
             ], history.mappings().all()
 
-    def _call(self, connection: sa.Connection, key: str, request: Request, endpoint: str) -> int:
-        messages = [
-            [m.role, [self.keep(connection, part) for part in m.parts if part]]
-            for m in request.messages
-        ]
-        row = call_row(key, request, endpoint, messages)
-        return self._database.once(connection, calls, row, "key")
-
 
 def call_row(
     key: str, request: Request, endpoint: str, messages: list[list[Any]]
@@ -185,6 +208,16 @@ def call_row(
         "draw": request.draw.index,
         "ask": request.draw.ask,
     }
+
+
+def call_ids(connection: sa.Connection, keys: Iterable[str]) -> dict[str, int]:
+    """The rows of questions by their keys; those that are not there are left out."""
+    wanted, found = list(keys), dict[str, int]()
+    for start in range(0, len(wanted), CHUNK):
+        some = calls.c.key.in_(wanted[start : start + CHUNK])
+        rows = connection.execute(sa.select(calls.c.key, calls.c.id).where(some))
+        found.update({key: id for key, id in rows})
+    return found
 
 
 def bodies_of(connection: sa.Connection, hashes: Iterable[str]) -> dict[str, str]:
@@ -204,4 +237,6 @@ def _message(role: Role, parts: list[str]) -> Message:
 def completion_columns() -> list[sa.ColumnElement[object]]:
     """What a completion is made of, of an attempt joined with its text."""
     a = attempts.c
-    return [texts.c.body, a.finish, a.reported_model, a.input_tokens, a.output_tokens, a.usd]
+    cached = sa.func.coalesce(a.cached_tokens, 0)
+    tokens = [a.input_tokens, a.output_tokens]
+    return [texts.c.body, a.finish, a.reported_model, *tokens, a.usd, cached]

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.records import Draw, Finish, Message, Request, Role, digest
 
-VERSION = 1
+VERSION = 2
 MAX_LINE = 64 * 2**20
 """Bytes; a line that goes on beyond them is no line of ours."""
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -48,15 +48,21 @@ class TextLine(_Line):
     body: str
 
 
-class Said(_Line):
+class Billed(_Line):
+    """What an attempt took."""
+
+    input_tokens: Count
+    output_tokens: Count
+    usd: float | None
+    cached_tokens: Count = 0  # since format 2
+
+
+class Said(Billed):
     """A completion; `text` is a hash."""
 
     text: str
     finish: Finish
     model: str
-    input_tokens: Count
-    output_tokens: Count
-    usd: float | None
 
 
 class Attempt(_Line):
@@ -69,6 +75,7 @@ class Attempt(_Line):
     seconds: float
     said: Said | None
     error: str | None
+    billed: Billed | None = None  # without a completion; since format 2
 
 
 class CallLine(_Line):
@@ -114,7 +121,8 @@ _LINES: TypeAdapter[AnyLine] = TypeAdapter(Annotated[AnyLine, Field(discriminato
 
 def check_of(attempts: tuple[Attempt, ...]) -> str:
     """The hash of attempts as their file says them."""
-    return digest([attempt.model_dump(mode="json") for attempt in attempts])
+    # What an older format did not say was no part of its check.
+    return digest([attempt.model_dump(mode="json", exclude_unset=True) for attempt in attempts])
 
 
 def utc(moment: datetime) -> datetime:

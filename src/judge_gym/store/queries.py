@@ -264,7 +264,9 @@ class Queries:
                 ),
             )
             .where(t.tags.c.tag == sa.bindparam("tag"), t.runs.c.superseded.is_(None))
-            .order_by(s.id)
+            .order_by(  # not the id, which is the order in which answers came
+                s.run_id, s.rubric_id, s.evidence_id, s.replicate, s.flipped, s.is_swap
+            )
         )
 
     def views(self, tags: Sequence[str]) -> list[dict[str, Any]]:
@@ -312,30 +314,35 @@ class Queries:
         with self._database.read() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
-    def usage(self, *, study: str | None = None) -> list[dict[str, Any]]:
-        """What was paid, by experiment, stage and model; what was imported apart."""
+    def usage(self, *, study: str | None = None, run: int | None = None) -> list[dict[str, Any]]:
+        """What was paid, by experiment, stage, model and day; what was imported apart."""
         a = t.attempts.c
-        imported = a.run_id.is_(None)
-        query = sa.select(
+        by = [
             a.study,
             a.tag,
             a.stage,
             t.calls.c.model,
-            imported.label("imported"),
+            sa.func.date(a.at).label("day"),
+            a.run_id.is_(None).label("imported"),
+        ]
+        query = sa.select(
+            *by,
             sa.func.count().label("attempts"),
             sa.func.sum(sa.case((a.completed, 1), else_=0)).label("calls"),
             sa.func.sum(a.input_tokens).label("input_tokens"),
+            sa.func.sum(a.cached_tokens).label("cached_tokens"),
             sa.func.sum(a.output_tokens).label("output_tokens"),
             sa.func.sum(a.usd).label("usd"),
             sa.func.sum(a.seconds).label("seconds"),
         ).join(t.calls, t.calls.c.id == a.call_id)
         if study is not None:
             query = query.where(a.study == study)
+        if run is not None:
+            query = query.where(a.run_id == run)
         with self._database.read() as connection:
-            grouped = query.group_by(a.study, a.tag, a.stage, t.calls.c.model, imported).order_by(
-                a.study, a.tag, a.stage
-            )
-            return [dict(row) for row in connection.execute(grouped).mappings()]
+            grouped = query.group_by(*by).order_by(*by)
+            rows = [dict(row) for row in connection.execute(grouped).mappings()]
+        return [{**row, "day": str(row["day"])} for row in rows]
 
     def asks(self, study: str) -> dict[str, int]:
         """How many rubric questions of a study were asked, and how many of them were re-asks."""

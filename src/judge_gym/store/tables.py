@@ -64,6 +64,7 @@ attempts = sa.Table(
     sa.Column("output_tokens", sa.Integer),
     sa.Column("usd", sa.Float),
     sa.Column("error", sa.String),
+    sa.Column("cached_tokens", sa.Integer),
 )
 
 # --- evidence ------------------------------------------------------------------------------------

@@ -1,6 +1,14 @@
 """A study file becomes experiments: tasks x judges x the points of a sweep."""
 
-from judge_gym.studies.file import BudgetSpec, Study, TaskSpec, read_knobs, read_study, read_truth
+from judge_gym.studies.file import (
+    BudgetSpec,
+    Caps,
+    Study,
+    TaskSpec,
+    read_knobs,
+    read_study,
+    read_truth,
+)
 from judge_gym.studies.lines import at
 from judge_gym.studies.origins import SEARCHES, PoolSpec, TruthSpec, WindowSpec, check_pool
 from judge_gym.studies.sweep import (
@@ -17,6 +25,7 @@ from judge_gym.studies.sweep import (
 __all__ = [
     "SEARCHES",
     "BudgetSpec",
+    "Caps",
     "Experiment",
     "PoolSpec",
     "Study",

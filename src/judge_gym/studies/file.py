@@ -42,13 +42,19 @@ class SampleSweep(Spec):
     sample: int = Field(ge=1)
 
 
-class BudgetSpec(Spec):
-    """Limits that stop a run; everything so far is kept."""
+class Caps(Spec):
+    """Limits of what may be spent; None is no limit."""
 
     usd: float | None = Field(None, gt=0)
     calls: int | None = Field(None, gt=0)
     tokens: int | None = Field(None, gt=0)
     minutes: float | None = Field(None, gt=0)
+
+
+class BudgetSpec(Caps):
+    """Limits that stop a study, and those that stop one of its runs; what is there is kept."""
+
+    run: Caps = Caps()
 
 
 class Study(Spec):

@@ -1,0 +1,54 @@
+"""Recording attempts in groups: what comes while one group is written is the next."""
+
+import asyncio
+
+from judge_gym.errors import StoreError
+from judge_gym.store import Answer, Attempt, Ledger
+
+
+class Recorder:
+    """Writes to the ledger in a thread as soon as that is free, while other calls go on."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._waiting: list[tuple[Attempt, asyncio.Future[Answer]]] = []
+        self._writer: asyncio.Task[None] | None = None
+
+    async def record(self, attempt: Attempt) -> Answer:
+        """Returns when the attempt is committed."""
+        loop = asyncio.get_running_loop()
+        committed: asyncio.Future[Answer] = loop.create_future()
+        self._waiting.append((attempt, committed))
+        if self._writer is None:
+            self._writer = loop.create_task(self._write())
+        return await committed
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._waiting:
+                group, self._waiting = self._waiting, []
+                work = loop.run_in_executor(None, self._commit, [attempt for attempt, _ in group])
+                ended = await asyncio.shield(work)  # a group that was begun is written
+                for (_, committed), outcome in zip(group, ended, strict=True):
+                    if committed.done():  # nobody waits for it any more
+                        continue
+                    if isinstance(outcome, Answer):
+                        committed.set_result(outcome)
+                    else:
+                        committed.set_exception(outcome)
+        finally:
+            self._writer = None
+            if self._waiting:  # the work is being ended: what was paid for is written all the same
+                self._commit([attempt for attempt, _ in self._waiting])
+
+    def _commit(self, group: list[Attempt]) -> list[Answer | Exception]:
+        """Write a group; where one of it cannot be written, the others are."""
+        try:
+            return list(self._ledger.record(group))
+        except StoreError as fault:  # the database itself: none can
+            return [fault] * len(group)
+        except Exception as fault:  # such as a text that no database takes
+            if len(group) == 1:
+                return [fault]
+            return [outcome for attempt in group for outcome in self._commit([attempt])]
