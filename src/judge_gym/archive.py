@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from judge_gym.axes import Design
 from judge_gym.engine import FINISHED
-from judge_gym.errors import ConflictError, DesignError
+from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.library import Library
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags, read_file
 from judge_gym.records import TaskType
-from judge_gym.store import Exported, Progress, export_ledger
+from judge_gym.store import USAGE_BY, Exported, Progress, export_ledger
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -192,13 +192,24 @@ class Archive(Library):
             warnings.append(f"{asks['again']} of {asks['asked']} rubric questions were re-asks")
         return tuple(warnings)
 
-    def usage(self, target: str | None = None) -> list[dict[str, Any]]:
-        """What was paid, by experiment, stage and model, of a study, a tag, or everything."""
-        rows = self.store.queries.usage()
+    def usage(
+        self, target: str | None = None, *, by: Sequence[str] = USAGE_BY
+    ) -> list[dict[str, Any]]:
+        """What was paid, of a study, a tag, or everything.
+
+        Args:
+            target: the study or tag.
+            by: sums by any of study, tag, stage, model and day.
+        """
+        for name in by:
+            if name not in USAGE_BY:
+                raise DesignError(unknown("column", name, USAGE_BY, "usage"), choices=USAGE_BY)
         if target is None:
-            return rows
+            return self.store.queries.usage(by=by)
         name = self.study_name(target)
-        return [row for row in rows if name in (row["study"], row["tag"])]
+        return self.store.queries.usage(by=by, study=name) or self.store.queries.usage(
+            by=by, tag=name
+        )
 
     def suggest_swaps(self, target: str) -> "pd.DataFrame":
         """The pairs of judges that diverge most: where a swap of rubrics tells most."""

@@ -117,6 +117,7 @@ class Lab(Archive):
         samples: int | None = None,
         rivals: Sequence[str] = (),
         watch: WatchTallies = lambda tallies: None,
+        budget: Mapping[str, Any] | None = None,
         allow_private: bool = False,
         offline: bool = False,
     ) -> Result:
@@ -131,6 +132,7 @@ class Lab(Archive):
             samples: replicates per cell, in the place of the study's.
             rivals: authors whose rubrics are to be used beside the study's.
             watch: called with the tallies before the work begins.
+            budget: limits in the place of the study's: usd, calls, tokens, minutes, run.usd, ...
             allow_private: evidence may be fetched from the user's own network.
             offline: fetch nothing and open no model; every answer must be in the ledger.
         """
@@ -141,7 +143,7 @@ class Lab(Archive):
                 if gathered.found.interrupted:
                     raise KeyboardInterrupt
             target = self.prepare(target, overrides=overrides)
-        prepared = target
+        prepared = replace(target, budget=target.budget.changed(budget or {}))
         wanted, notes = wanted_of(prepared, self.models, samples=samples, rivals=rivals)
         if set(workflows) == {"swap"} and not any(asked.rivals for asked in wanted.values()):
             raise DesignError("no swap is asked for; set swap: all, or name an author with --from")

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -102,7 +103,7 @@ def test_run_prints_one_document_of_the_agreed_shape(call: Call, write_study: Wr
     assert said.json.keys() >= {"study", "status", "runs"}
     assert (said.json["study"], said.json["status"]) == ("small", "complete")
     for run in said.json["runs"]:
-        assert set(run) == {"tag", "run", "status", "counts", "calls", "reused", "usd"}
+        assert set(run) == {"tag", "run", "status", "counts", "calls", "reused", "usd", "saved"}
         assert run["tag"].startswith("small/fascism/here/sim:")
         assert sum(run["counts"].values()) == 6
         assert run["usd"] == 0
@@ -338,6 +339,19 @@ def test_usage_is_by_experiment_stage_and_model(call: Call, write_study: WriteSt
     models = {(row["stage"], row["model"]) for row in usage}
     assert {("neutralizer", "sim:editor"), ("critic", "sim:critic")} <= models
     assert call("usage", "another", "--json").code == 2
+
+
+def test_usage_sums_by_what_is_asked_for(call: Call, write_study: WriteStudy) -> None:
+    study = write_study()
+    succeed(call("run", study))
+    whole = succeed(call("usage", "--json")).json
+    today = datetime.now(UTC).date().isoformat()
+    [day] = succeed(call("usage", study, "--by", "day", "--json")).json
+    assert day["attempts"] == sum(row["attempts"] for row in whole)
+    assert day["day"] == today
+    models = succeed(call("usage", "--by", "model, day", "--json")).json
+    assert [row["model"] for row in models] == sorted({row["model"] for row in whole})
+    assert "'model'" in call("usage", "--by", "month").err
 
 
 # --- upkeep --------------------------------------------------------------------------------------

@@ -2,20 +2,30 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from conftest import Scripted
 from judge_gym.cli import main
-from judge_gym.engine import Engine
+from judge_gym.engine import Engine, asking
 from judge_gym.engine.budget import input_tokens
-from judge_gym.errors import BudgetError, DesignError, ProviderError
+from judge_gym.errors import (
+    Bill,
+    BudgetError,
+    DesignError,
+    ProviderError,
+    RateLimitError,
+    RejectedError,
+)
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
+from judge_gym.store import tables as t
 
 WriteStudy = Callable[..., Path]
 MANY = {"judges": ["sim:balanced?abstain=0", "sim:strict?abstain=0"], "samples": 20}
@@ -182,3 +192,127 @@ def test_on_the_command_line_a_reached_budget_is_exit_3_and_says_how_to_go_on(
     with pytest.raises(SystemExit) as end:
         main(words)
     assert end.value.code == 0
+
+
+def test_a_runs_own_budget_pauses_that_run_alone_and_says_what_is_left(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    """Each judge has 1 rubric, 1 critique, 60 scores and 60 probes; the views are shared."""
+    use(lab, Costly())
+    stopped = lab.run(write_study(**MANY, budget={"run": {"calls": 123}}))
+    assert isinstance(stopped.stopped, BudgetError)
+    assert "1 of 2 runs" in stopped.stopped.message and "123 calls" in stopped.stopped.message
+    assert sorted(run.calls for run in stopped.runs) == [122, 123]  # one pays for a view or more
+    assert sorted(run.status for run in stopped.runs) == ["complete", "probing"]
+    assert stopped.left is not None and stopped.left.to_pay == ALL - 245
+    assert stopped.left.usd is not None and stopped.left.usd > 0
+    rest = lab.run(write_study(**MANY))
+    assert (paid(rest), rest.status) == (ALL - 245, "complete")
+
+
+def test_a_question_that_another_run_may_not_pay_for_is_paid_by_the_run_that_may(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    """Both variants share views, rubric and critique, and each has scores and probes of its own."""
+    use(lab, Costly())
+    both = {"judges": ["sim:balanced?abstain=0"], "vary": {"verdict.method": ["single", "subset"]}}
+    spare = {"run": {"calls": 13}}
+    result = lab.run(write_study(**both, samples=2, budget=spare))
+    for run in result.runs:
+        assert run.calls <= 13
+        assert run.status == "complete" or run.calls == 13, "it stopped for another's budget"
+
+
+def test_what_was_spent_by_a_run_counts_when_it_goes_on(lab: Lab, write_study: WriteStudy) -> None:
+    use(lab, Costly())
+    one = {**MANY, "judges": ["sim:balanced?abstain=0"]}
+    lab.run(write_study(**one, budget={"calls": 50}))
+    more = lab.run(write_study(**one), budget={"run.calls": 70})
+    assert paid(more) == 20
+    assert paid(lab.run(write_study(**one), budget={"run.calls": 70})) == 0
+
+
+def test_a_budget_from_the_command_stands_over_the_studys(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    use(lab, Costly())
+    path = write_study(**MANY, budget={"calls": 10})
+    assert paid(lab.run(path, budget={"calls": 30})) == 30
+    for bad, said in (
+        ({"cals": 3}, "unknown limit 'cals'"),
+        ({"calls": 0}, r"budget\.calls.*not 0"),
+        ({"run.usd": "much"}, r"budget\.run\.usd.*not 'much'"),
+    ):
+        with pytest.raises(DesignError, match=said):
+            lab.run(path, budget=bad)
+
+
+def test_a_failed_attempt_that_was_billed_is_paid_for(lab: Lab, write_study: WriteStudy) -> None:
+    class Billed(Costly):
+        """A provider that charges for answers that nobody can read."""
+
+        async def complete(self, request: Request) -> Completion:
+            raise RejectedError("half an answer", bill=Bill(1000, 10, 0, 0.01))
+
+    use(lab, Billed())
+    result = lab.run(write_study(samples=1))
+    assert paid(result) == spent(lab)["calls"] > 0
+    assert spent(lab)["usd"] == pytest.approx(0.01 * paid(result))
+    assert spent(lab)["tokens"] == 1010 * paid(result)
+    use(lab, Billed())
+    once = lab.run(write_study("b.yaml", study="b", seed=5), budget={"usd": 0.1})
+    assert isinstance(once.stopped, BudgetError)
+    assert spent(lab, "b")["usd"] <= 0.1
+
+
+def test_a_provider_that_asks_to_wait_takes_nothing_from_the_budget(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    class Busy(Costly):
+        """Asks every call to wait once."""
+
+        waited: set[str] = set()
+
+        async def complete(self, request: Request) -> Completion:
+            if request.key() not in self.waited:
+                self.waited.add(request.key())
+                raise RateLimitError("wait", wait=0.001)
+            return await super().complete(request)
+
+    use(lab, Busy())
+    done = lab.run(write_study(**MANY, budget={"calls": ALL}))
+    assert (done.stopped, done.status, paid(done)) == (None, "complete", ALL)
+
+
+def test_what_is_reused_costs_nothing_and_shows_as_saved(lab: Lab, write_study: WriteStudy) -> None:
+    use(lab, Costly())
+    lab.run(write_study(**MANY))
+    again = lab.run(write_study(**MANY), new_run=True)
+    assert (paid(again), sum(run.usd for run in again.runs)) == (0, 0)
+    # Views and rubrics are there as records; the others are asked of the ledger.
+    once = {row["stage"]: row["usd"] for row in lab.usage("small", by=["stage"])}
+    saved = sum(run.saved for run in again.runs)
+    assert saved == pytest.approx(once["critic"] + once["scorer"] + once["prober"])
+    assert again.to_json()["runs"][0]["saved"] == again.runs[0].saved
+
+
+def test_a_call_that_its_adapter_lets_hang_ends_in_due_time(
+    lab: Lab, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Hanging(Costly):
+        """Never answers."""
+
+        def card(self, id: str) -> ModelCard:
+            return replace(super().card(id), deadline=0.01)
+
+        async def complete(self, request: Request) -> Completion:
+            await asyncio.sleep(3600)
+            raise AssertionError
+
+    monkeypatch.setattr(asking, "GRACE", 0.01)
+    monkeypatch.setattr(asking, "BACKOFF", 0.001)
+    use(lab, Hanging())
+    lab.run(write_study(samples=1, judges=["sim:balanced"]))
+    with lab.store.database.read() as connection:
+        errors = connection.scalars(sa.select(t.attempts.c.error)).all()
+    assert errors and all("took over 0.01 s" in error for error in errors)

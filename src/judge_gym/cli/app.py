@@ -11,7 +11,7 @@ import typer
 import yaml
 from typer.core import TyperGroup
 
-from judge_gym.errors import BudgetError, DesignError
+from judge_gym.errors import DesignError
 from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
@@ -103,22 +103,23 @@ def open_lab(url: str | None = None) -> "Lab":
     from judge_gym.lab import Lab
     from judge_gym.models.cards import Limits
 
-    given: dict[str, Any] = {name: settings.get(name) for name in ("rpm", "tpm", "concurrency")}
-    return Lab.open(url or settings["db"], limits=Limits(**given))
+    limits: dict[str, Any] = {name: settings.get(name) for name in ("rpm", "tpm", "concurrency")}
+    return Lab.open(url or settings["db"], limits=Limits(**limits))
 
 
-def overrides(given: Sequence[str]) -> dict[str, Any]:
-    """`group.knob=level` as the study file would read it."""
-    knobs = {}
-    for entry in given:
-        name, equals, level = entry.partition("=")
+def given(option: str, entries: Sequence[str]) -> dict[str, Any]:
+    """`name=value` as the study file would read it."""
+    values = {}
+    for entry in entries:
+        name, equals, value = entry.partition("=")
         if not equals:
-            raise DesignError(f"--set takes GROUP.KNOB=LEVEL, not {entry!r}")
+            shape = "GROUP.KNOB=LEVEL" if option == "--set" else "NAME=LIMIT"
+            raise DesignError(f"{option} takes {shape}, not {entry!r}")
         try:
-            knobs[name.strip()] = yaml.safe_load(level)
+            values[name.strip()] = yaml.safe_load(value)
         except yaml.YAMLError as fault:
-            raise DesignError(f"--set {entry}: the level is broken YAML") from fault
-    return knobs
+            raise DesignError(f"{option} {entry}: the value is broken YAML") from fault
+    return values
 
 
 def carry_out(work: "Callable[[Any], Result]", *, quiet: bool) -> "Result":
@@ -177,6 +178,7 @@ def show_result(result: "Result", as_json: bool) -> None:
             "paid": run.calls,
             "reused": run.reused,
             "usd": run.usd,
+            "saved": run.saved,
         }
         for run in result.runs
     ]
@@ -190,6 +192,7 @@ def show_result(result: "Result", as_json: bool) -> None:
                 "paid": sum(run.calls for run in result.runs),
                 "reused": sum(run.reused for run in result.runs),
                 "usd": sum(run.usd for run in result.runs),
+                "saved": sum(run.saved for run in result.runs),
             }
         ]
     display.table("", rows)
@@ -202,10 +205,11 @@ def end(result: "Result", again: str, *, quiet: bool, ok: Collection[str] = FINI
     from judge_gym.engine import Stopped
 
     if result.stopped is not None:
-        first = "raise it in the study, then " if isinstance(result.stopped, BudgetError) else ""
+        said = result.stopped.message
+        if result.left is not None:
+            said += f"; {left_words(result.left)}; raise it in the study or with --budget"
         if not quiet:
-            left = f"; {left_words(result.left)}" if result.left else ""
-            typer.echo(f"{result.stopped.message}{left}; {first}go on with: {again}", err=True)
+            typer.echo(f"{said}; go on with: {again}", err=True)
         raise typer.Exit(INTERRUPTED if isinstance(result.stopped, Stopped) else STOPPED)
     if not quiet:
         typer.echo(f"{result.study}: {result.status}", err=True)

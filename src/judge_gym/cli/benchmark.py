@@ -14,9 +14,9 @@ from judge_gym.cli.app import (
     app,
     carry_out,
     end,
+    given,
     notes,
     open_lab,
-    overrides,
     same_command,
     show_result,
 )
@@ -115,7 +115,7 @@ def _run(
     quiet: bool,
 ) -> "tuple[Result, dict[str, Sequence[JudgedPair]]]":
     with open_lab() as lab:
-        prepared = lab.prepare_benchmark(path, judges, overrides=overrides(set))
+        prepared = lab.prepare_benchmark(path, judges, overrides=given("--set", set))
         here = {item.metadata.get("id") for item in prepared.sweep.experiments[0].task.pool.items}
         for name, pairs in recorded.items():
             if here.isdisjoint(pair.item for pair in pairs):
@@ -298,7 +298,7 @@ def run(
     if not judge:
         raise DesignError("name a judge with --judge MODEL")
     with open_lab() as lab:
-        prepared = lab.prepare_benchmark(folder, judge, overrides=overrides(set))
+        prepared = lab.prepare_benchmark(folder, judge, overrides=given("--set", set))
         paired = prepared.sweep.experiments[0].task.pool.paired
         result = carry_out(lambda watch: lab.run(prepared, watch=watch), quiet=json)
         known = lab.known_answers(prepared)

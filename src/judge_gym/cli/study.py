@@ -21,9 +21,9 @@ from judge_gym.cli.app import (
     carry_out,
     collect_missing,
     end,
+    given,
     notes,
     open_lab,
-    overrides,
     print_report,
     same_command,
     show_result,
@@ -118,7 +118,9 @@ def plan(
     from judge_gym.cli import display
 
     with open_lab() as lab:
-        plan, prepared = lab.plan(target, overrides=overrides(set), series=series, samples=samples)
+        plan, prepared = lab.plan(
+            target, overrides=given("--set", set), series=series, samples=samples
+        )
     stages: dict[str, Any] = {name: stage for name, stage in plan.stages.items()}
     stages["all"] = plan.total()
     fields = (
@@ -185,7 +187,7 @@ def over_budget(total: "StagePlan", budget: "BudgetSpec") -> list[str]:
         "usd": total.usd or 0.0,
         "minutes": total.seconds / 60,
     }
-    limits = budget.model_dump(exclude_none=True)
+    limits = budget.model_dump(exclude_none=True, exclude={"run"})
     return [
         f"budget: {limits[name]:g} {name}, the plan needs up to {planned[name]:,.4g}"
         for name in limits
@@ -205,6 +207,13 @@ def run(
         ),
     ] = False,
     samples: Samples = None,
+    budget: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME=LIMIT",
+            help="usd, calls, tokens or minutes, or run.usd ... of each run; over the study's.",
+        ),
+    ] = NoSet,
     allow_private: Private = False,
     offline: Annotated[
         bool,
@@ -219,11 +228,12 @@ def run(
         result = carry_out(
             lambda watch: lab.run(
                 target,
-                overrides=overrides(set),
+                overrides=given("--set", set),
                 series=series,
                 new_run=new_run,
                 samples=samples,
                 watch=watch,
+                budget=given("--budget", budget),
                 offline=offline,
             ),
             quiet=json,
@@ -361,13 +371,16 @@ def export(
 @app.command()
 def usage(
     target: Annotated[str | None, typer.Argument(help="Only this study or experiment.")] = None,
+    by: Annotated[
+        str, typer.Option(help="Sums by any of study, tag, stage, model, day.")
+    ] = "study,tag,stage,model,day",
     json: AsJson = False,
 ) -> None:
-    """Show what was paid, by experiment, stage and model."""
+    """Show what was paid, by experiment, stage, model and day."""
     from judge_gym.cli import display
 
     with open_lab() as lab:
-        rows = lab.usage(target)
+        rows = lab.usage(target, by=[name.strip() for name in by.split(",")])
     if target is not None and not rows:
         raise NotFoundError(f"nothing was paid under {target!r}; 'judge-gym usage' lists all")
     display.print_json(rows) if json else display.table("", rows)

@@ -15,8 +15,8 @@ from judge_gym.cli.app import (
     app,
     carry_out,
     end,
+    given,
     open_lab,
-    overrides,
     same_command,
     show_result,
 )
@@ -162,7 +162,7 @@ def _workflow(workflow: Any, target: str, set: Sequence[str], json: bool, **opti
     with open_lab() as lab:
         result = carry_out(
             lambda watch: lab.run(
-                target, overrides=overrides(set), workflows=[workflow], watch=watch, **options
+                target, overrides=given("--set", set), workflows=[workflow], watch=watch, **options
             ),
             quiet=json,
         )

@@ -197,7 +197,9 @@ class Engine:
         if grave:
             raise grave[0]
         stops = [fault for fault in faults if isinstance(fault, JudgeGymError)]
-        return next(iter([*stops, *reached]), None)
+        if reached and not stops:
+            return BudgetError(f"{len(reached)} of {len(runs)} runs: {reached[0].message}")
+        return stops[0] if stops else None
 
 
 def models_of(

@@ -135,22 +135,31 @@ class Asker:
         keys = [request.key(self._models.card(request.model).endpoint) for request in requests]
         known = self._ledger.find(keys)
         waiting: dict[str, asyncio.Task[Answer]] = {}
+        borrowed: dict[str, Request] = {}
         reused: list[str] = []
         for key, request in zip(keys, requests, strict=True):
             if key in known or key in waiting:
                 reused.append(key)
             elif key in self._flying:  # another run asks the same just now
-                waiting[key] = self._flying[key]
+                waiting[key], borrowed[key] = self._flying[key], request
                 reused.append(key)
             else:
                 task = asyncio.create_task(self._pay(key, request, payer, tally))
                 waiting[key] = self._flying[key] = task
         # Everything in flight is awaited even if one fails: an answer on its way is paid for.
         answers = await asyncio.gather(*waiting.values(), return_exceptions=True)
+        unpaid: dict[str, Request] = {}
         for key, answer in zip(waiting, answers, strict=True):
-            if isinstance(answer, BaseException):
+            if isinstance(answer, RunOverBudget) and key in borrowed:
+                unpaid[key] = borrowed[key]  # the other run may not pay for it; this one may
+                reused.remove(key)
+            elif isinstance(answer, BaseException):
                 raise answer
-            known[key] = answer
+            else:
+                known[key] = answer
+        if unpaid:
+            own = await self.ask(list(unpaid.values()), payer, tally)
+            known.update(zip(unpaid, own, strict=True))
         tally.reuse(known[key].completion for key in reused)
         return [known[key] for key in keys]
 

@@ -128,6 +128,6 @@ class Meter:
 
     def _run(self, id: int) -> Account:
         if id not in self._runs:
-            whose, before = f"the budget of run {id}", self._by_run.get(id, Spend())
-            self._runs[id] = Account(whose, self.budget.run, before, RunOverBudget)
+            before = self._by_run.get(id, Spend())
+            self._runs[id] = Account("a run's budget", self.budget.run, before, RunOverBudget)
         return self._runs[id]

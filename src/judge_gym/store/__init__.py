@@ -6,11 +6,12 @@ from judge_gym.store.exporting import Exported, export_ledger
 from judge_gym.store.importing import Imported, import_ledger
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.materials import Materials
-from judge_gym.store.queries import Progress, Queries
+from judge_gym.store.queries import USAGE_BY, Progress, Queries
 from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
 
 __all__ = [
+    "USAGE_BY",
     "Answer",
     "Attempt",
     "Database",

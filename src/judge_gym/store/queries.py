@@ -12,6 +12,7 @@ from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import latest_attempt
 
+USAGE_BY = ("study", "tag", "stage", "model", "day")
 RunStatus = Literal[
     "pending",
     "evidence-done",
@@ -314,19 +315,21 @@ class Queries:
         with self._database.read() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
-    def usage(self, *, study: str | None = None, run: int | None = None) -> list[dict[str, Any]]:
-        """What was paid, by experiment, stage, model and day; what was imported apart."""
+    def usage(
+        self,
+        *,
+        by: Sequence[str] = USAGE_BY,
+        study: str | None = None,
+        tag: str | None = None,
+        run: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """What was paid, in sums by some of `USAGE_BY`; what was imported apart."""
         a = t.attempts.c
-        by = [
-            a.study,
-            a.tag,
-            a.stage,
-            t.calls.c.model,
-            sa.func.date(a.at).label("day"),
-            a.run_id.is_(None).label("imported"),
-        ]
+        known = {**a, "model": t.calls.c.model, "day": sa.func.date(a.at)}
+        sums_by = [known[name].label(name) for name in by]
+        sums_by.append(a.run_id.is_(None).label("imported"))
         query = sa.select(
-            *by,
+            *sums_by,
             sa.func.count().label("attempts"),
             sa.func.sum(sa.case((a.completed, 1), else_=0)).label("calls"),
             sa.func.sum(a.input_tokens).label("input_tokens"),
@@ -335,14 +338,12 @@ class Queries:
             sa.func.sum(a.usd).label("usd"),
             sa.func.sum(a.seconds).label("seconds"),
         ).join(t.calls, t.calls.c.id == a.call_id)
-        if study is not None:
-            query = query.where(a.study == study)
-        if run is not None:
-            query = query.where(a.run_id == run)
+        for column, wanted in ((a.study, study), (a.tag, tag), (a.run_id, run)):
+            if wanted is not None:
+                query = query.where(column == wanted)
         with self._database.read() as connection:
-            grouped = query.group_by(*by).order_by(*by)
-            rows = [dict(row) for row in connection.execute(grouped).mappings()]
-        return [{**row, "day": str(row["day"])} for row in rows]
+            grouped = query.group_by(*sums_by).order_by(*sums_by)
+            return [dict(row) for row in connection.execute(grouped).mappings()]
 
     def asks(self, study: str) -> dict[str, int]:
         """How many rubric questions of a study were asked, and how many of them were re-asks."""

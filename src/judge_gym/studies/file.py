@@ -56,6 +56,22 @@ class BudgetSpec(Caps):
 
     run: Caps = Caps()
 
+    def changed(self, given: Mapping[str, Any]) -> "BudgetSpec":
+        """This budget with limits in the place of its own; `run.usd` is that of each run."""
+        choices = [*Caps.model_fields, *(f"run.{name}" for name in Caps.model_fields)]
+        limits = self.model_dump()
+        for name, limit in given.items():
+            if name not in choices:
+                raise DesignError(unknown("limit", name, choices, "the budget"), choices=choices)
+            part = limits["run"] if name.startswith("run.") else limits
+            part[name.removeprefix("run.")] = limit
+        try:
+            return BudgetSpec.model_validate(limits)
+        except ValidationError as fault:
+            first = fault.errors()[0]
+            name = ".".join(map(str, first["loc"]))
+            raise DesignError(f"budget.{name}: {first['msg']}, not {first['input']!r}") from None
+
 
 class Study(Spec):
     """A study file, read and checked as far as that goes without its evidence."""
