@@ -102,8 +102,8 @@ def export_calls(
         display.print_json({"file": str(file), **made._asdict()})
         return
     typer.echo(
-        f"wrote {made.calls:,} calls with {made.attempts:,} attempts and {made.texts:,} texts "
-        f"to {file}"
+        f"wrote {made.calls:,} calls with {made.attempts:,} attempts, {made.texts:,} texts and "
+        f"{made.evidence:,} items of searched or frozen evidence to {file}"
     )
 
 

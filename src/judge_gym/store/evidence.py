@@ -27,14 +27,7 @@ class EvidenceRecords:
     def save_window(self, window: Window) -> int:
         """A window's row."""
         with self._database.begin() as connection:
-            row = {
-                "key": _window_key(window),
-                "country": window.country,
-                "start": window.start,
-                "end": window.end,
-                "search": window.search,
-            }
-            return self._database.once(connection, t.windows, row, "key")
+            return self._database.once(connection, t.windows, window_row(window), "key")
 
     def find_window(self, id: int) -> Window:
         """A window by its row."""
@@ -46,7 +39,7 @@ class EvidenceRecords:
 
     def window_id(self, window: Window) -> int | None:
         """The row of a window, if it has one."""
-        query = sa.select(t.windows.c.id).where(t.windows.c.key == _window_key(window))
+        query = sa.select(t.windows.c.id).where(t.windows.c.key == window_key(window))
         with self._database.read() as connection:
             return connection.scalar(query)
 
@@ -311,7 +304,18 @@ class EvidenceRecords:
 KEY = ("evidence_id", "concept", "rater")
 
 
-def _window_key(window: Window) -> str:
+def window_row(window: Window) -> dict[str, Any]:
+    """A window as it is stored."""
+    return {
+        "key": window_key(window),
+        "country": window.country,
+        "start": window.start,
+        "end": window.end,
+        "search": window.search,
+    }
+
+
+def window_key(window: Window) -> str:
     """What makes it this window; without a search as it was before there were searches."""
     searched = [window.search] if window.search else []
     return digest([window.country, str(window.start), str(window.end), *searched])

@@ -24,6 +24,7 @@ from judge_gym.store.ledger_file import (
     check_of,
     utc,
 )
+from judge_gym.store.travelling import evidence_lines
 
 PAGE = 100
 """Calls that are in memory together."""
@@ -48,6 +49,8 @@ class Exported(NamedTuple):
     calls: int
     attempts: int
     texts: int
+    evidence: int
+    """Items that searches found, or that were frozen under a name."""
 
 
 def export_ledger(database: Database, path: Path, tags: Sequence[str] | None = None) -> Exported:
@@ -60,13 +63,18 @@ def export_ledger(database: Database, path: Path, tags: Sequence[str] | None = N
         attempts = int(connection.scalar(tried.select_from(t.attempts)) or 0)
         if not calls:
             raise ConflictError("there are no calls to export yet; run a study first")
+        evidence = sum(1 for _ in evidence_lines(connection, tags))
         with LedgerFile(path).writing() as write:
-            write(Header(revision=HEAD, calls=calls, attempts=attempts))
+            write(Header(revision=HEAD, calls=calls, attempts=attempts, evidence=evidence))
             for page in _pages(connection):
-                texts += _write_texts(connection, page, write)
+                used = [hash for line in page for hash in line.texts]
+                texts += _write_texts(connection, used, write)
                 for line in page:
                     write(line)
-    return Exported(calls, attempts, texts)
+            for item in evidence_lines(connection, tags):
+                texts += _write_texts(connection, [item.text], write)
+                write(item)
+    return Exported(calls, attempts, texts, evidence)
 
 
 @contextmanager
@@ -140,10 +148,10 @@ def _pages(connection: sa.Connection) -> Iterator[list[CallLine]]:
 
 
 def _write_texts(
-    connection: sa.Connection, page: Sequence[CallLine], write: Callable[[AnyLine], None]
+    connection: sa.Connection, used: Sequence[str], write: Callable[[AnyLine], None]
 ) -> int:
-    """Write the texts of calls that no call before them used; how many."""
-    hashes = list(dict.fromkeys(hash for line in page for hash in line.texts))
+    """Write the texts that no line before used; how many."""
+    hashes = list(dict.fromkeys(used))
     count = 0
     for start in range(0, len(hashes), CHUNK):
         some = hashes[start : start + CHUNK]

@@ -17,7 +17,16 @@ from judge_gym.records import content_hash
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import bodies_of, call_ids, call_row
-from judge_gym.store.ledger_file import Attempt, CallLine, LedgerFile, TextLine, check_of, utc
+from judge_gym.store.ledger_file import (
+    Attempt,
+    CallLine,
+    EvidenceLine,
+    LedgerFile,
+    TextLine,
+    check_of,
+    utc,
+)
+from judge_gym.store.travelling import Arrivals
 
 PAGE = 100
 """Lines that are in memory together."""
@@ -54,12 +63,17 @@ def import_ledger(database: Database, path: Path) -> Imported:
     totals = Imported(0, 0, 0, 0, 0)
     with database.begin() as connection:
         lines = file.lines()
+        arrivals = Arrivals(database, connection, file)
         while page := list(itertools.islice(lines, PAGE)):
             texts = [(n, line) for n, line in page if isinstance(line, TextLine)]
             calls = [(n, line) for n, line in page if isinstance(line, CallLine)]
             _take_texts(database, connection, file, texts)
             taken = _take_calls(database, connection, file, calls)
             totals = Imported(*map(sum, zip(totals, taken, strict=True)))
+            for number, line in page:
+                if isinstance(line, EvidenceLine):
+                    arrivals.take(number, line)
+        arrivals.settle()
     return totals
 
 

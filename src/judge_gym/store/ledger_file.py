@@ -10,7 +10,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -38,6 +38,7 @@ class Header(_Line):
     """The schema of the database that it comes from."""
     calls: Count
     attempts: Count
+    evidence: Count = 0  # since format 2
 
 
 class TextLine(_Line):
@@ -115,7 +116,33 @@ class CallLine(_Line):
         )
 
 
-AnyLine = Header | TextLine | CallLine
+class WindowLine(_Line):
+    """Where and when evidence comes from, and the search that found it."""
+
+    country: str
+    start: date | None
+    end: date | None
+    search: str
+
+
+class EvidenceLine(_Line):
+    """An item that a search found, or one of a pool that was frozen under a name."""
+
+    line: Literal["evidence"] = "evidence"
+    window: WindowLine | None
+    pool: str | None
+    text: str
+    """A hash."""
+    title: str
+    url: str
+    date: str
+    source: str
+    metadata: dict[str, Any]
+    pair: bool
+    truth: int | str | None
+
+
+AnyLine = Header | TextLine | CallLine | EvidenceLine
 _LINES: TypeAdapter[AnyLine] = TypeAdapter(Annotated[AnyLine, Field(discriminator="line")])
 
 
@@ -152,10 +179,10 @@ class LedgerFile:
         finally:
             part.unlink(missing_ok=True)
 
-    def lines(self) -> Iterator[tuple[int, TextLine | CallLine]]:
+    def lines(self) -> Iterator[tuple[int, TextLine | CallLine | EvidenceLine]]:
         """The numbered lines behind the first; whether they are all there is checked at the end."""
         header: Header | None = None
-        calls = attempts = number = 0
+        calls = attempts = evidence = number = 0
         for number, raw in self._raw():
             line = self._parsed(number, raw)
             if isinstance(line, Header) != (number == 1):
@@ -165,14 +192,16 @@ class LedgerFile:
                 continue
             if isinstance(line, CallLine):
                 calls, attempts = calls + 1, attempts + len(line.attempts)
+            evidence += isinstance(line, EvidenceLine)
             yield number, line
         if header is None:
             raise self.fault(1, "there is nothing in it")
-        if (calls, attempts) != (header.calls, header.attempts):
+        held, said = (calls, attempts, evidence), (header.calls, header.attempts, header.evidence)
+        if held != said:
             raise self.fault(
                 number,
-                f"the file ends with {calls} calls and {attempts} attempts; it should hold "
-                f"{header.calls} and {header.attempts}",
+                "the file ends with {} calls, {} attempts and {} items of evidence; it should "
+                "hold {}, {} and {}".format(*held, *said),
             )
 
     def fault(self, number: int, what: str) -> DesignError:
