@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+import postgres
 from judge_gym.cli import main
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
@@ -48,10 +49,17 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test of the room `store` runs on both databases."""
+    if "store" in metafunc.fixturenames and metafunc.definition.path.parent.name == "store":
+        metafunc.parametrize("store", ["sqlite", "postgres"], indirect=True)
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """A store on a file of its own."""
-    opened = Store.open(f"sqlite:///{tmp_path / 'lab.db'}")
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """A store on a database of its own."""
+    on_server = getattr(request, "param", "sqlite") == "postgres"
+    opened = Store.open(postgres.fresh_url() if on_server else f"sqlite:///{tmp_path / 'lab.db'}")
     yield opened
     opened.close()
 

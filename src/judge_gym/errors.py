@@ -52,6 +52,13 @@ class StoreError(JudgeGymError):
     """The database cannot be opened, read or written."""
 
 
+class DatabaseGone(StoreError):
+    """A database server cannot be reached for now."""
+
+    status = 503
+    retry = True
+
+
 class BudgetError(JudgeGymError):
     """A budget is reached; everything so far is kept."""
 

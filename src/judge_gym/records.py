@@ -36,8 +36,8 @@ def content_hash(text: str) -> str:
 
 
 def proper(text: str) -> str:
-    """A text that can be stored and sent: half a surrogate becomes `?`."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """A text that any database takes: half a surrogate becomes `?`, a zero character `\ufffd`."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
 
 
 def digest(value: Any) -> str:

@@ -12,23 +12,31 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 
-from judge_gym.errors import ConflictError, StoreError
+from judge_gym.errors import ConflictError, DatabaseGone, StoreError
 
 HEAD = "0003"
 """The newest revision that this version knows; a test keeps it true."""
 ENVIRONMENT = "JUDGE_GYM_DATABASE_URL"
+SCHEMA_LOCK = 7105_001
+"""Postgres's number for the lock of whoever changes the schema."""
 DEFAULT = Path(".judge-gym") / "lab.db"
+FILES = ("sqlite", "sqlite+pysqlite")
+SERVERS = ("postgresql", "postgres", "postgresql+psycopg")
 
 
 class Database:
     """A connection factory that knows its dialect."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: sa.URL) -> None:
         self.url = url
-        self.engine = sa.create_engine(url)
-        if self.engine.dialect.name == "sqlite":
+        if url.get_backend_name() == "sqlite":
+            self.engine = sa.create_engine(url)
             sa.event.listen(self.engine, "connect", _tune_sqlite)
             sa.event.listen(self.engine, "begin", _begin_sqlite)
+        else:
+            # Days are days of UTC; a connection that a restarted server has lost is replaced.
+            utc = {"options": "-c timezone=utc"}
+            self.engine = sa.create_engine(url, pool_pre_ping=True, connect_args=utc)
         self.insert: Any = {"sqlite": sqlite_dialect.insert, "postgresql": postgresql.insert}[
             self.engine.dialect.name
         ]
@@ -62,7 +70,10 @@ class Database:
         except sa.exc.IntegrityError:
             raise  # a fault of ours, not of the database
         except sa.exc.DatabaseError as fault:
-            raise StoreError(f"the database {self.shown} cannot be used: {fault.orig}") from fault
+            said = " ".join(str(fault.orig).split())
+            gone = self.file is None and isinstance(fault, sa.exc.OperationalError)
+            kind = DatabaseGone if gone else StoreError
+            raise kind(f"the database {self.shown} cannot be used: {said}") from fault
 
     def once(
         self, connection: sa.Connection, table: sa.Table, row: Mapping[str, Any], key: str
@@ -124,6 +135,8 @@ class Database:
     def upgrade(self) -> tuple[str | None, str]:
         """Bring the schema to this version's; where it was and where it is."""
         with self.begin() as connection:  # another process may be at it too
+            if self.file is None:
+                connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})"))
             before = _revision(connection)
             self._refuse_newer(before)
             if before != HEAD:
@@ -181,27 +194,39 @@ def alembic_config() -> Any:
 
 def open_database(url: str | None = None, *, prepare: bool = True) -> Database:
     """The database of a URL, of the environment, or of the working folder."""
-    given = url or os.environ.get(ENVIRONMENT)
+    database = Database(database_url(url))
+    if prepare:
+        database.prepare()
+    return database
+
+
+def database_url(given: str | None = None) -> sa.URL:
+    """A URL, that of the environment, or that of the working folder, checked."""
+    given = given or os.environ.get(ENVIRONMENT)
     try:
-        parsed = sa.make_url(given) if given else sa.make_url(f"sqlite:///{DEFAULT}")
+        url = sa.make_url(given) if given else sa.make_url(f"sqlite:///{DEFAULT}")
     except sa.exc.ArgumentError:
         raise StoreError(
-            f"{ENVIRONMENT} or --db is not a database URL; it looks like sqlite:///lab.db"
+            f"{ENVIRONMENT} or --db is not a database URL; it looks like sqlite:///lab.db or "
+            "postgresql://USER:PASSWORD@HOST/NAME"
         ) from None
-    if parsed.drivername not in ("sqlite", "sqlite+pysqlite") or parsed.host or parsed.username:
-        what = f"{parsed.drivername} with a host" if parsed.host else parsed.drivername
-        raise StoreError(f"{what} is not supported by this version; choose sqlite:///FILE")
-    if parsed.database in (None, "", ":memory:"):
+    if url.drivername in SERVERS:
+        if not url.database:
+            raise StoreError("the URL names no database: postgresql://USER:PASSWORD@HOST/NAME")
+        return url.set(drivername="postgresql+psycopg")
+    if url.drivername not in FILES or url.host or url.username:
+        what = f"{url.drivername} with a host" if url.host else url.drivername
+        raise StoreError(
+            f"{what} is not supported; choose sqlite:///FILE or postgresql://HOST/NAME"
+        )
+    if url.database in (None, "", ":memory:"):
         raise StoreError("a lab lives in a file: sqlite:///FILE")
-    file = Path(str(parsed.database))
+    file = Path(str(url.database))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise StoreError(f"the folder {file.parent} cannot be made: {fault.strerror}") from fault
-    database = Database(parsed.render_as_string(hide_password=False))
-    if prepare:
-        database.prepare()
-    return database
+    return url
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

@@ -82,7 +82,7 @@ class Attempt:
             "output_tokens": took.output_tokens if took else None,
             "cached_tokens": took.cached_tokens if took else None,
             "usd": took.usd if took else None,
-            "error": self.error,
+            "error": proper(self.error) if self.error is not None else None,
         }
 
 
@@ -154,9 +154,10 @@ class Ledger:
             for attempt in group
         ]
         with self._database.begin() as connection:
-            stored = [{"hash": hash, "body": body} for hash, body in bodies.items()]
+            # In order, so that two who write the same at once wait for each other one way only.
+            stored = [{"hash": hash, "body": bodies[hash]} for hash in sorted(bodies)]
             self._database.add(connection, texts, stored)
-            self._database.add(connection, calls, list(questions.values()))
+            self._database.add(connection, calls, [questions[key] for key in sorted(questions)])
             ids = call_ids(connection, questions)
             for attempt, row in zip(group, rows, strict=True):
                 row["call_id"] = ids[attempt.key]

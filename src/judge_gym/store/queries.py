@@ -325,7 +325,7 @@ class Queries:
     ) -> list[dict[str, Any]]:
         """What was paid, in sums by some of `USAGE_BY`; what was imported apart."""
         a = t.attempts.c
-        known = {**a, "model": t.calls.c.model, "day": sa.func.date(a.at)}
+        known = {**a, "model": t.calls.c.model, "day": sa.cast(sa.func.date(a.at), sa.String)}
         sums_by = [known[name].label(name) for name in by]
         sums_by.append(a.run_id.is_(None).label("imported"))
         query = sa.select(

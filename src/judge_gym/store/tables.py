@@ -1,6 +1,11 @@
 """The schema. Rows are the truth: no counter, no status column of an experiment or a run."""
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+
+# Postgres compares and indexes JSON only in its binary form.
+JSON = sa.JSON().with_variant(JSONB(), "postgresql")
+JSON_OR_NULL = sa.JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 
 metadata = sa.MetaData(
     naming_convention={
@@ -36,9 +41,9 @@ calls = sa.Table(
     sa.Column("key", sa.String(64), nullable=False, unique=True),
     sa.Column("model", sa.String, nullable=False, index=True),
     sa.Column("endpoint", sa.String, nullable=False),
-    sa.Column("messages", sa.JSON, nullable=False),  # [[role, [text hash, ...]], ...]
-    sa.Column("parameters", sa.JSON, nullable=False),
-    sa.Column("schema", sa.JSON(none_as_null=True)),
+    sa.Column("messages", JSON, nullable=False),  # [[role, [text hash, ...]], ...]
+    sa.Column("parameters", JSON, nullable=False),
+    sa.Column("schema", JSON_OR_NULL),
     sa.Column("series", sa.String, nullable=False),
     sa.Column("draw", sa.Integer, nullable=False),
     sa.Column("ask", sa.Integer, nullable=False),
@@ -89,7 +94,7 @@ evidence = sa.Table(
     sa.Column("url", sa.String, nullable=False),
     sa.Column("date", sa.String, nullable=False),
     sa.Column("source", sa.String, nullable=False),
-    sa.Column("metadata", sa.JSON, nullable=False),
+    sa.Column("metadata", JSON, nullable=False),
     sa.Column("pair", sa.Boolean, nullable=False, server_default=sa.false()),  # text is a JSON list
 )
 
@@ -100,7 +105,7 @@ window_items = sa.Table(
     sa.Column("window_id", _to("windows.id"), nullable=False),
     sa.Column("evidence_id", _to("evidence.id"), nullable=False, index=True),
     sa.Column("added", sa.DateTime(timezone=True), nullable=False),
-    sa.Column("truth", sa.JSON(none_as_null=True)),
+    sa.Column("truth", JSON_OR_NULL),
     sa.Column("dropped", sa.DateTime(timezone=True)),  # by a user: no search brings it back
     sa.UniqueConstraint("window_id", "evidence_id"),
 )
@@ -113,7 +118,7 @@ collections = sa.Table(  # append-only: what filled a window, and what was left 
     sa.Column("at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("source", sa.String, nullable=False),
     sa.Column("added", sa.Integer, nullable=False),
-    sa.Column("dropped", sa.JSON, nullable=False),  # {reason: how many}
+    sa.Column("dropped", JSON, nullable=False),  # {reason: how many}
     sa.Column("fault", sa.String, nullable=False),  # empty where the search came to its end
 )
 
@@ -133,7 +138,7 @@ pool_items = sa.Table(
     sa.Column("pool_id", _to("pools.id"), primary_key=True),
     sa.Column("position", sa.Integer, primary_key=True),
     sa.Column("evidence_id", _to("evidence.id"), nullable=False, index=True),
-    sa.Column("truth", sa.JSON(none_as_null=True)),
+    sa.Column("truth", JSON_OR_NULL),
 )
 
 pool_names = sa.Table(
@@ -165,7 +170,7 @@ views = sa.Table(
     sa.Column("status", sa.String, nullable=False),
     sa.Column("text", _to("texts.hash")),
     sa.Column("call_id", _to("calls.id"), nullable=False),
-    sa.Column("checks", sa.JSON(none_as_null=True)),
+    sa.Column("checks", JSON_OR_NULL),
     sa.UniqueConstraint("evidence_id", "maker"),
 )
 
@@ -184,7 +189,7 @@ rubrics = sa.Table(
     sa.Column("scale", sa.Integer, nullable=False),
     sa.Column("draw", sa.Integer, nullable=False),
     sa.Column("asks", sa.Integer, nullable=False),
-    sa.Column("stages", sa.JSON, nullable=False),  # [[label, criterion, ...], ...]
+    sa.Column("stages", JSON, nullable=False),  # [[label, criterion, ...], ...]
     sa.Column("reasoning", sa.Text, nullable=False),
     sa.Column("call_id", _to("calls.id")),
 )
@@ -210,7 +215,7 @@ studies = sa.Table(
     metadata,
     sa.Column("name", sa.String, primary_key=True),
     sa.Column("file", _to("texts.hash"), nullable=False),  # the YAML as it was last run
-    sa.Column("budget", sa.JSON, nullable=False),
+    sa.Column("budget", JSON, nullable=False),
 )
 
 experiments = sa.Table(
@@ -223,7 +228,7 @@ experiments = sa.Table(
     sa.Column("pool_id", _to("pools.id"), nullable=False),
     sa.Column("rubric_id", _to("rubrics.id")),  # a given rubric
     sa.Column("seed", sa.Integer, nullable=False),
-    sa.Column("design", sa.JSON, nullable=False),  # the knobs that are not at their default
+    sa.Column("design", JSON, nullable=False),  # the knobs that are not at their default
 )
 
 tags = sa.Table(
@@ -237,7 +242,7 @@ tags = sa.Table(
         "pool_id", _to("pools.id"), nullable=False
     ),  # the truths of items are annotations too
     sa.Column("dose", sa.Float),
-    sa.Column("truth", sa.JSON(none_as_null=True)),
+    sa.Column("truth", JSON_OR_NULL),
 )
 
 runs = sa.Table(
@@ -247,7 +252,7 @@ runs = sa.Table(
     sa.Column("digest", _to("experiments.digest", owned=True), nullable=False),
     sa.Column("series", sa.String, nullable=False),
     sa.Column("samples", sa.Integer, nullable=False),  # the targets: raising them goes on
-    sa.Column("rivals", sa.JSON, nullable=False),
+    sa.Column("rivals", JSON, nullable=False),
     sa.Column("probe", sa.Boolean, nullable=False),
     sa.Column("tolerance", sa.Float, nullable=False),
     sa.Column("view_maker", sa.String(64)),

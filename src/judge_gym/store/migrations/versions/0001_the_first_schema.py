@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from judge_gym.store.tables import JSON, JSON_OR_NULL
+
 revision = "0001"
 down_revision = None
 only_adds = True
@@ -17,9 +19,9 @@ def upgrade() -> None:
         sa.Column("key", sa.String(length=64), nullable=False),
         sa.Column("model", sa.String(), nullable=False),
         sa.Column("endpoint", sa.String(), nullable=False),
-        sa.Column("messages", sa.JSON(), nullable=False),
-        sa.Column("parameters", sa.JSON(), nullable=False),
-        sa.Column("schema", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("messages", JSON, nullable=False),
+        sa.Column("parameters", JSON, nullable=False),
+        sa.Column("schema", JSON_OR_NULL, nullable=True),
         sa.Column("series", sa.String(), nullable=False),
         sa.Column("draw", sa.Integer(), nullable=False),
         sa.Column("ask", sa.Integer(), nullable=False),
@@ -80,7 +82,7 @@ def upgrade() -> None:
         sa.Column("url", sa.String(), nullable=False),
         sa.Column("date", sa.String(), nullable=False),
         sa.Column("source", sa.String(), nullable=False),
-        sa.Column("metadata", sa.JSON(), nullable=False),
+        sa.Column("metadata", JSON, nullable=False),
         sa.ForeignKeyConstraint(["text"], ["texts.hash"], name=op.f("fk_evidence_text")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_evidence")),
         sa.UniqueConstraint("text", name=op.f("uq_evidence_text")),
@@ -111,7 +113,7 @@ def upgrade() -> None:
         sa.Column("scale", sa.Integer(), nullable=False),
         sa.Column("draw", sa.Integer(), nullable=False),
         sa.Column("asks", sa.Integer(), nullable=False),
-        sa.Column("stages", sa.JSON(), nullable=False),
+        sa.Column("stages", JSON, nullable=False),
         sa.Column("reasoning", sa.Text(), nullable=False),
         sa.Column("call_id", sa.Integer(), nullable=True),
         sa.ForeignKeyConstraint(["call_id"], ["calls.id"], name=op.f("fk_rubrics_call_id")),
@@ -122,7 +124,7 @@ def upgrade() -> None:
         "studies",
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("file", sa.String(length=64), nullable=False),
-        sa.Column("budget", sa.JSON(), nullable=False),
+        sa.Column("budget", JSON, nullable=False),
         sa.ForeignKeyConstraint(["file"], ["texts.hash"], name=op.f("fk_studies_file")),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_studies")),
     )
@@ -150,7 +152,7 @@ def upgrade() -> None:
         sa.Column("pool_id", sa.Integer(), nullable=False),
         sa.Column("rubric_id", sa.Integer(), nullable=True),
         sa.Column("seed", sa.Integer(), nullable=False),
-        sa.Column("design", sa.JSON(), nullable=False),
+        sa.Column("design", JSON, nullable=False),
         sa.ForeignKeyConstraint(["pool_id"], ["pools.id"], name=op.f("fk_experiments_pool_id")),
         sa.ForeignKeyConstraint(
             ["rubric_id"], ["rubrics.id"], name=op.f("fk_experiments_rubric_id")
@@ -165,7 +167,7 @@ def upgrade() -> None:
         sa.Column("pool_id", sa.Integer(), nullable=False),
         sa.Column("position", sa.Integer(), nullable=False),
         sa.Column("evidence_id", sa.Integer(), nullable=False),
-        sa.Column("truth", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("truth", JSON_OR_NULL, nullable=True),
         sa.ForeignKeyConstraint(
             ["evidence_id"], ["evidence.id"], name=op.f("fk_pool_items_evidence_id")
         ),
@@ -200,7 +202,7 @@ def upgrade() -> None:
         sa.Column("digest", sa.String(length=64), nullable=False),
         sa.Column("series", sa.String(), nullable=False),
         sa.Column("samples", sa.Integer(), nullable=False),
-        sa.Column("rivals", sa.JSON(), nullable=False),
+        sa.Column("rivals", JSON, nullable=False),
         sa.Column("probe", sa.Boolean(), nullable=False),
         sa.Column("tolerance", sa.Float(), nullable=False),
         sa.Column("view_maker", sa.String(length=64), nullable=True),
@@ -229,7 +231,7 @@ def upgrade() -> None:
         sa.Column("pool_name", sa.String(), nullable=False),
         sa.Column("pool_id", sa.Integer(), nullable=False),
         sa.Column("dose", sa.Float(), nullable=True),
-        sa.Column("truth", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("truth", JSON_OR_NULL, nullable=True),
         sa.ForeignKeyConstraint(
             ["digest"], ["experiments.digest"], name=op.f("fk_tags_digest"), ondelete="CASCADE"
         ),

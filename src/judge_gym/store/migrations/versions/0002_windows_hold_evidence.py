@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from judge_gym.store.tables import JSON, JSON_OR_NULL
+
 revision = "0002"
 down_revision = "0001"
 only_adds = True
@@ -26,14 +28,14 @@ def upgrade() -> None:
     op.add_column(
         "evidence", sa.Column("pair", sa.Boolean(), server_default=sa.false(), nullable=False)
     )
-    op.add_column("views", sa.Column("checks", sa.JSON(none_as_null=True), nullable=True))
+    op.add_column("views", sa.Column("checks", JSON_OR_NULL, nullable=True))
     op.create_table(
         "window_items",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("window_id", sa.Integer(), nullable=False),
         sa.Column("evidence_id", sa.Integer(), nullable=False),
         sa.Column("added", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("truth", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("truth", JSON_OR_NULL, nullable=True),
         sa.Column("dropped", sa.DateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(
             ["evidence_id"], ["evidence.id"], name=op.f("fk_window_items_evidence_id")
@@ -54,7 +56,7 @@ def upgrade() -> None:
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("source", sa.String(), nullable=False),
         sa.Column("added", sa.Integer(), nullable=False),
-        sa.Column("dropped", sa.JSON(), nullable=False),
+        sa.Column("dropped", JSON, nullable=False),
         sa.Column("fault", sa.String(), nullable=False),
         sa.ForeignKeyConstraint(
             ["window_id"], ["windows.id"], name=op.f("fk_collections_window_id")
