@@ -38,7 +38,7 @@ class Archive(Library):
     def get_experiment_summary(self, experiment_tag: str) -> dict[str, Any]:
         """What an experiment is and how far its runs are."""
         [row] = self.store.queries.tags(tags=[experiment_tag])
-        runs = [_progress(progress) for progress in self.store.queries.progress(experiment_tag)]
+        runs = [_progress(progress) for progress in self.store.progress.of_tag(experiment_tag)]
         return {
             **_described(row),
             "status": runs[-1]["status"] if runs else "pending",

@@ -345,7 +345,7 @@ class Lab(Archive):
 
     def cleanup(self, tag: str, *, ledger: bool = False, force: bool = False) -> dict[str, int]:
         """Forget an experiment's runs. The ledger keeps every answer unless `ledger` is given."""
-        unfinished = [p for p in self.store.queries.progress(tag) if p.status not in FINISHED]
+        unfinished = [p for p in self.store.progress.of_tag(tag) if p.status not in FINISHED]
         try:
             with self.engine.lock():
                 return self.store.runs.delete_experiment(tag, ledger=ledger)

@@ -99,13 +99,16 @@ def make_probes(store: Store, run: Run, rubric_ids: list[int], *statuses: Status
     by_id = {id: replace(RUBRIC, id=id) for id in rubric_ids}
     found = store.runs.unprobed(run, by_id, 0, 99, answers=False)
     store.runs.save_probes(
-        Probe(sample, status, 0.6 if status == "scored" else None, call(store, 90))
-        for (sample, _), status in zip(found, statuses, strict=False)
+        run,
+        [
+            Probe(sample, status, 0.6 if status == "scored" else None, call(store, 90))
+            for (sample, _), status in zip(found, statuses, strict=False)
+        ],
     )
 
 
 def progress(store: Store) -> Progress:
-    [found] = store.queries.progress("study/a")
+    [found] = store.progress.of_tag("study/a")
     return found
 
 

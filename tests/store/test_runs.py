@@ -236,9 +236,9 @@ def test_only_a_scored_sample_without_an_answered_probe_is_to_be_probed(
     assert len(left()) == (status == "scored")
     for target in left():
         for answer in STATUSES:
-            store.runs.save_probes([Probe(target, "provider_error", None, call(store, 1))])
+            store.runs.save_probes(run, [Probe(target, "provider_error", None, call(store, 1))])
             probability = 0.7 if answer == "scored" else None
-            store.runs.save_probes([Probe(target, answer, probability, call(store, 1))])
+            store.runs.save_probes(run, [Probe(target, answer, probability, call(store, 1))])
             assert bool(left()) == (answer == "provider_error")
             with store.database.begin() as connection:
                 connection.execute(t.probes.delete())
@@ -291,7 +291,7 @@ def test_samples_and_probes_saved_in_any_order_any_number_of_times_give_the_same
         probed = {row["id"]: replace(keys[min(keys)], id=row["id"]) for row in found.values()}
         probes = [Probe(s, "scored", 0.5, calls[0]) for s in probed.values()]
         missing = [Probe(s, "provider_error", None, calls[0]) for s in probed.values()]
-        store.runs.save_probes(data.draw(st.permutations([*probes, *missing, *probes])))
+        store.runs.save_probes(run, data.draw(st.permutations([*probes, *missing, *probes])))
         kept = {row["sample_id"]: row["probability"] for row in rows(store, t.probes)}
         assert kept == dict.fromkeys(probed, 0.5)
 
@@ -307,7 +307,7 @@ def filled(store: Store, of: Experiment, numbers: list[int]) -> Run:
         run, [sample(run, rubric, n, "scored", call(store, n)) for n in numbers]
     )
     found = store.runs.unprobed(run, {rubric.id: rubric}, 0, 99, answers=False)
-    store.runs.save_probes([Probe(s, "scored", 0.6, call(store, 100)) for s, _ in found])
+    store.runs.save_probes(run, [Probe(s, "scored", 0.6, call(store, 100)) for s, _ in found])
     return run
 
 

@@ -110,7 +110,7 @@ class Engine:
             stopped = Stopped("interrupted")
         if replay is not None and stopped is None:
             replay.refuse_missing()
-        progress = [self._store.queries.run_progress(run.id, run.experiment.tag) for run in runs]
+        progress = [self._store.progress.of_run(run.id, run.experiment.tag) for run in runs]
         return Execution(runs, tallies, progress, stopped)
 
     def interrupt(self) -> None:

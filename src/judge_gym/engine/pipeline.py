@@ -296,7 +296,7 @@ class Pipeline:
 
         async def ask(targets: list[ProbeTarget]) -> None:
             probes = await self._perform("prober", stage, targets)
-            self.store.runs.save_probes(probes)
+            self.store.runs.save_probes(self.run, probes)
             self.tally.advance("probe", len(probes))
 
         await overlapped(pages(), ask)

@@ -1,12 +1,14 @@
 """The only room that speaks SQL: the ledger of calls, the records, and the questions about them."""
 
 from judge_gym.store.database import Database, open_database
+from judge_gym.store.events import Event, Events
 from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.exporting import Exported, export_ledger
 from judge_gym.store.importing import Imported, import_ledger
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.materials import Materials
-from judge_gym.store.queries import USAGE_BY, Progress, Queries
+from judge_gym.store.progress import Progress, Progresses
+from judge_gym.store.queries import USAGE_BY, Queries
 from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
 
@@ -15,6 +17,7 @@ __all__ = [
     "Answer",
     "Attempt",
     "Database",
+    "Event",
     "Exported",
     "Imported",
     "Ledger",
@@ -29,7 +32,7 @@ __all__ = [
 
 
 class Store:
-    """One database and its six faces."""
+    """One database and its eight faces."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -39,6 +42,8 @@ class Store:
         self.runs = Runs(database, self.ledger, self.evidence, self.materials)
         self.readings = Readings(database, self.runs)
         self.queries = Queries(database)
+        self.progress = Progresses(database)
+        self.events = Events(database)
 
     @classmethod
     def open(cls, url: str | None = None) -> "Store":

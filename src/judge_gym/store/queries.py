@@ -1,66 +1,16 @@
 """Reading for faces and analysis: counts, statuses, tidy rows, spend; all derived from rows."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
-from judge_gym.axes import Design
 from judge_gym.errors import NotFoundError
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import latest_attempt
 
 USAGE_BY = ("study", "tag", "stage", "model", "day")
-RunStatus = Literal[
-    "pending",
-    "evidence-done",
-    "rubric-done",
-    "scoring",
-    "probing",
-    "complete",
-    "complete-with-failures",
-    "failed",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is: per stage, what is wanted, what is there, and what brought no answer."""
-
-    run_id: int
-    tag: str
-    series: str
-    wanted: Mapping[str, int]
-    done: Mapping[str, int]
-    failed: Mapping[str, int]
-    statuses: Mapping[str, int]
-    """Samples by verdict status."""
-    tolerance: float
-
-    @property
-    def status(self) -> RunStatus:
-        """The first thing that is true, from the end of the pipeline backwards."""
-        if not self.wanted["score"]:  # no rubric, or nothing to read: there is nothing to score
-            return "failed"
-        short = {stage for stage in self.wanted if self.done[stage] < self.wanted[stage]}
-        if not short and self.failed_share > self.tolerance:
-            return "failed"
-        if not short:
-            return "complete-with-failures" if any(self.failed.values()) else "complete"
-        if short == {"probe"}:
-            return "probing"
-        if self.done["score"] or self.done["swap"]:
-            return "scoring"
-        if "rubric" not in short:
-            return "rubric-done" if "evidence" not in short else "pending"
-        return "evidence-done" if "evidence" not in short and self.wanted["evidence"] else "pending"
-
-    @property
-    def failed_share(self) -> float:
-        """The share of targets that no attempt brought an answer for."""
-        return sum(self.failed.values()) / max(1, sum(self.wanted.values()))
 
 
 class Queries:
@@ -98,99 +48,6 @@ class Queries:
             near = connection.scalars(sa.select(t.tags.c.tag).where(like).limit(5)).all()
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "see judge-gym status"
         return NotFoundError(f"there is no experiment {tag!r}; {hint}", choices=near)
-
-    def progress(self, tag: str) -> list[Progress]:
-        """The runs of an experiment, newest last; superseded ones are left out."""
-        wanted = t.runs.c.digest.in_(sa.select(t.tags.c.digest).where(t.tags.c.tag == tag))
-        return self._progresses(tag, sa.and_(wanted, t.runs.c.superseded.is_(None)))
-
-    def run_progress(self, run_id: int, tag: str) -> Progress:
-        """How far one run is, under the tag that it was started by."""
-        [progress] = self._progresses(tag, t.runs.c.id == run_id)
-        return progress
-
-    def _progresses(self, tag: str, which: sa.ColumnElement[bool]) -> list[Progress]:
-        e = t.experiments.c
-        query = (
-            sa.select(t.runs, e.pool_id, e.design, e.rubric_id)
-            .join(t.experiments, e.digest == t.runs.c.digest)
-            .where(which)
-            .order_by(t.runs.c.id)
-        )
-        with self._database.read() as connection:
-            rows = connection.execute(query).mappings().all()
-            return [self._progress(connection, tag, row) for row in rows]
-
-    def _progress(self, connection: sa.Connection, tag: str, run: sa.RowMapping) -> Progress:
-        items = (
-            connection.scalar(
-                sa.select(sa.func.count()).where(t.pool_items.c.pool_id == run["pool_id"])
-            )
-            or 0
-        )
-        views = _by_status(
-            connection,
-            sa.select(t.views.c.status, sa.func.count())
-            .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
-            .where(t.pool_items.c.pool_id == run["pool_id"], t.views.c.maker == run["view_maker"])
-            .group_by(t.views.c.status),
-        )
-        rubrics = connection.execute(
-            sa.select(t.run_rubrics.c.is_swap, t.rubrics.c.status, sa.func.count())
-            .join(t.rubrics, t.run_rubrics.c.rubric_id == t.rubrics.c.id)
-            .where(t.run_rubrics.c.run_id == run["id"])
-            .group_by(t.run_rubrics.c.is_swap, t.rubrics.c.status)
-        ).all()
-        s = t.samples.c
-        counted = connection.execute(
-            sa.select(s.is_swap, s.status, sa.func.count())
-            .where(s.run_id == run["id"])
-            .group_by(s.is_swap, s.status)
-        ).all()
-        probes = _by_status(
-            connection,
-            sa.select(t.probes.c.status, sa.func.count())
-            .join(t.samples, s.id == t.probes.c.sample_id)
-            .where(s.run_id == run["id"])
-            .group_by(t.probes.c.status),
-        )
-        statuses: dict[str, int] = {}
-        for _, status, count in counted:
-            statuses[status] = statuses.get(status, 0) + count
-        orders = _orders(connection, run["pool_id"], run["design"])
-        draws = 1 if run["rubric_id"] else run["design"].get("rubric.draws", 1)
-        own, rivals = draws, draws * len(run["rivals"])
-        unseen = sum(count for status, count in views.items() if status != "scored")
-        unwritten = _matching(rubrics, False, failed=True), _matching(rubrics, True, failed=True)
-        # What has no view or no rubric cannot be scored.
-        cells = (items - unseen) * run["samples"] * orders
-        wanted = {
-            "evidence": items if run["view_maker"] else 0,
-            "rubric": own,
-            "score": (own - unwritten[0]) * cells,
-            "swap": (rivals - unwritten[1]) * cells,
-            "probe": statuses.get("scored", 0) if run["probe"] else 0,
-        }
-        done = {
-            "evidence": sum(views.values()),
-            "rubric": _matching(rubrics, False),
-            "score": _matching(counted, False),
-            "swap": _matching(counted, True),
-            "probe": sum(probes.values()),
-        }
-        failed = {
-            "evidence": unseen,
-            "rubric": unwritten[0],
-            "score": sum(
-                n for swap, status, n in counted if not swap and status == "provider_error"
-            ),
-            "swap": unwritten[1]
-            + sum(n for swap, status, n in counted if swap and status == "provider_error"),
-            "probe": probes.get("provider_error", 0),
-        }
-        return Progress(
-            run["id"], tag, run["series"], wanted, done, failed, statuses, run["tolerance"]
-        )
 
     @property
     def sample_columns(self) -> list[str]:
@@ -356,26 +213,3 @@ class Queries:
                 query.where(a.study == study, a.stage == "rubricer")
             ).one()
         return {"asked": asked, "again": again or 0}
-
-
-def _orders(connection: sa.Connection, pool_id: int, design: Mapping[str, Any]) -> int:
-    """In how many orders an item is shown: a pair in both, unless the design says otherwise."""
-    pair = (
-        sa.select(t.evidence.c.pair)
-        .join(t.pool_items, t.pool_items.c.evidence_id == t.evidence.c.id)
-        .where(t.pool_items.c.pool_id == pool_id)
-    )
-    if not connection.scalar(pair.limit(1)):
-        return 1
-    return len(Design.of({"judge.model": "any", **design}).presentation.resolve().flips)
-
-
-def _matching(rows: Sequence[Any], is_swap: bool, *, failed: bool = False) -> int:
-    """Count rows of (is_swap, status, count)."""
-    return sum(
-        n for swap, status, n in rows if swap == is_swap and not (failed and status == "scored")
-    )
-
-
-def _by_status(connection: sa.Connection, query: sa.Select[Any]) -> dict[str, int]:
-    return {status: count for status, count in connection.execute(query)}

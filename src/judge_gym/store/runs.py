@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from judge_gym.axes import Design
+from judge_gym.errors import NotFoundError
 from judge_gym.records import Display, Evidence, Probe, Rubric, Sample
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
@@ -204,6 +205,15 @@ class Runs:
             connection.execute(change.values(raised._asdict()))
         return Run(found.id, experiment, study, series, *raised)
 
+    def find_run(self, id: int, tag: str) -> Run:
+        """A run by its row, under the name that it was started by."""
+        experiment, study = self.find_experiment(tag)
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(t.runs).where(t.runs.c.id == id)).first()
+        if row is None or row.digest != experiment.digest:
+            raise NotFoundError(f"there is no run {id} of {tag!r}; see judge-gym status")
+        return Run(row.id, experiment, study, row.series, *targets_of(row))
+
     def targets(self, experiment: Experiment, series: str | None = None) -> Targets | None:
         """What the active run of an experiment is asked for, in a series or in the newest."""
         query = sa.select(t.runs).where(
@@ -330,11 +340,12 @@ class Runs:
             for row in rows
         ]
 
-    def save_probes(self, probes: Iterable[Probe]) -> None:
+    def save_probes(self, run: Run, probes: Iterable[Probe]) -> None:
         """Probes of samples; one without a completion gives way to one with."""
         rows = [
             {
                 "sample_id": probe.sample.id,
+                "run_id": run.id,
                 "status": probe.status,
                 "probability": probe.probability,
                 "call_id": probe.call_id,

@@ -292,6 +292,9 @@ samples = sa.Table(
     sa.Column("display", sa.String, nullable=False),  # "C=2 A=3 ...", in display order
     sa.Column("call_id", _to("calls.id"), nullable=False),
     sa.UniqueConstraint("run_id", "rubric_id", "evidence_id", "replicate", "flipped", "is_swap"),
+    # How far a run is, and its samples page by page, without a look at the rows.
+    sa.Index("ix_samples_progress", "run_id", "status", "id", "is_swap"),
+    sa.Index("ix_samples_replicate", "run_id", "rubric_id", "is_swap", "replicate"),
 )
 
 probes = sa.Table(
@@ -302,4 +305,18 @@ probes = sa.Table(
     sa.Column("status", sa.String, nullable=False),
     sa.Column("probability", sa.Float),
     sa.Column("call_id", _to("calls.id"), nullable=False),
+    sa.Column("run_id", sa.Integer),  # its sample's, so that a run's probes can be counted
+    sa.Index("ix_probes_progress", "run_id", "status"),
+)
+
+events = sa.Table(  # append-only: what people and workers did to runs
+    "events",
+    metadata,
+    _id(),
+    sa.Column("run_id", _to("runs.id", owned=True), nullable=False),
+    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("kind", sa.String, nullable=False),
+    sa.Column("said", sa.String, nullable=False),
+    sa.Column("detail", JSON, nullable=False),
+    sa.Index("ix_events_run_id", "run_id", "id"),
 )

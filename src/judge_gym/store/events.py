@@ -1,0 +1,73 @@
+"""What people and workers did to runs: append-only, and the last of them says how a run stands."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, get_args
+
+import sqlalchemy as sa
+
+from judge_gym.store import tables as t
+from judge_gym.store.database import Database
+
+Kind = Literal[
+    "started", "paused", "cancelled", "over-budget", "waiting", "failed", "retuned", "ended"
+]
+STANDING = tuple(kind for kind in get_args(Kind) if kind != "retuned")
+"""Kinds that change how a run stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened to a run."""
+
+    id: int
+    run_id: int
+    at: datetime
+    kind: Kind
+    said: str
+    detail: Mapping[str, Any]
+
+
+class Events:
+    """Records events and finds them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(
+        self,
+        run_ids: Collection[int],
+        kind: Kind,
+        said: str = "",
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Something happened to runs."""
+        now = datetime.now(UTC)
+        rows = [
+            {"run_id": id, "at": now, "kind": kind, "said": said, "detail": dict(detail or {})}
+            for id in sorted(run_ids)
+        ]
+        if rows:
+            with self._database.begin() as connection:
+                connection.execute(t.events.insert(), rows)
+
+    def latest(self, run_id: int) -> Event | None:
+        """How a run stands; None where it was never started."""
+        e = t.events.c
+        query = sa.select(t.events).where(e.run_id == run_id, e.kind.in_(STANDING))
+        with self._database.read() as connection:
+            row = connection.execute(query.order_by(e.id.desc()).limit(1)).first()
+        return Event(*row) if row else None
+
+    def since(self, after: int, run_ids: Collection[int]) -> list[Event]:
+        """What happened to runs after an event, oldest first."""
+        e = t.events.c
+        query = sa.select(t.events).where(e.id > after, e.run_id.in_(run_ids)).order_by(e.id)
+        with self._database.read() as connection:
+            return [Event(*row) for row in connection.execute(query)]
+
+    def last_id(self) -> int:
+        """The newest event of all; 0 where there is none."""
+        with self._database.read() as connection:
+            return connection.scalar(sa.select(sa.func.max(t.events.c.id))) or 0
