@@ -151,26 +151,27 @@ class Lab(Archive):
             self.engine.refuse_uncallable(
                 experiment.design, wanted[experiment.tag].rivals, workflows
             )
-        with self.engine.lock():
-            if prepared.file is not None:
-                budget = prepared.budget.model_dump(exclude_none=True)
-                self.store.runs.save_study(prepared.study, prepared.file, budget)
-            runs = [
-                self.store.runs.save_run(
-                    saved,
-                    prepared.study,
-                    series or str(saved.seed),
-                    wanted[saved.tag],
-                    makers=makers(saved),
-                    exact=samples is not None,
-                    new=new_run,
-                )
-                for saved in self._saved(prepared)
-            ]
-            execution = self.engine.execute(
-                runs, workflows, budget=prepared.budget, watch=watch, offline=offline
+        limits = prepared.budget.model_dump(exclude_none=True)
+        if prepared.file is not None:
+            self.store.runs.save_study(prepared.study, prepared.file, limits)
+        elif budget:
+            self.store.runs.save_budget(prepared.study, limits)
+        runs = [
+            self.store.runs.save_run(
+                saved,
+                prepared.study,
+                series or str(saved.seed),
+                wanted[saved.tag],
+                makers=makers(saved),
+                exact=samples is not None,
+                new=new_run,
             )
-            left = self._left(runs) if isinstance(execution.stopped, BudgetError) else None
+            for saved in self._saved(prepared)
+        ]
+        execution = self.engine.execute(
+            runs, workflows, budget=prepared.budget, watch=watch, offline=offline
+        )
+        left = self._left(runs) if isinstance(execution.stopped, BudgetError) else None
         return execution.result(prepared.study, [*prepared.warnings, *notes], left)
 
     def _left(self, runs: Sequence[Run]) -> StagePlan:

@@ -1,36 +1,28 @@
 """The room where work is done: runs are carried out over the ledger, interrupted and continued.
 
-A plain asyncio loop. Any number of runs go on side by side and share one limit of calls in flight;
-a file lock beside the database keeps two processes from doing the same work.
+Runs are dispatched by DBOS and carried out by whoever holds the lock of the lab, or by any number
+of workers on Postgres. The ledger and the rows are the truth; DBOS says what is queued and who is
+at it.
 """
 
 import asyncio
-import signal
-import threading
-from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from filelock import FileLock, Timeout
-
 from judge_gym.axes import Design
-from judge_gym.engine.asking import (
-    CONCURRENCY,
-    Answering,
-    Asker,
-    EndpointDown,
-    Models,
-    Stopped,
-    Tally,
-)
-from judge_gym.engine.budget import Meter, RunOverBudget, Spend, spent
-from judge_gym.engine.offline import OfflineAsker, OfflineError
-from judge_gym.engine.pipeline import WORKFLOWS, Pipeline, Workflow, makers
+from judge_gym.engine.asking import CONCURRENCY, Models, Stopped, Tally
+from judge_gym.engine.budget import Spend, refuse_unpriced
+from judge_gym.engine.following import Following
+from judge_gym.engine.locking import lab_lock
+from judge_gym.engine.offline import OfflineError
+from judge_gym.engine.orders import Order
+from judge_gym.engine.pipeline import WORKFLOWS, Workflow, makers
 from judge_gym.engine.planning import Plan, Planner, StagePlan
 from judge_gym.engine.reparsing import Reparsed, reparse
 from judge_gym.engine.results import FINISHED, Execution, Result, RunResult
-from judge_gym.errors import BudgetError, ConflictError, DesignError, JudgeGymError
+from judge_gym.errors import DesignError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Run, Store
 from judge_gym.studies import BudgetSpec
@@ -56,7 +48,6 @@ __all__ = [
     "reparse",
 ]
 
-RUNS_AT_ONCE = 8
 T = TypeVar("T")
 
 
@@ -73,8 +64,7 @@ class Engine:
         self._store = store
         self._limits = limits or Limits()
         self._models = models
-        self._asker: Answering | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._following: Following | None = None
 
     def planner(self) -> Planner:
         """A walk over the same runs without a call."""
@@ -89,8 +79,10 @@ class Engine:
         budget: BudgetSpec,
         watch: Callable[[Sequence[Tally]], None] = lambda tallies: None,
         offline: bool = False,
+        pause_after: Workflow | None = None,
+        only_failed: bool = False,
     ) -> Execution:
-        """Carry out runs under `lock`; returns when all is done, or when it was stopped.
+        """Have runs carried out, here or where somebody is at it; returns when they have ended.
 
         Args:
             runs: whose targets are to be met.
@@ -98,38 +90,31 @@ class Engine:
             budget: the limits of the study that they belong to.
             watch: called once with the tallies, before the work; they change under its eyes.
             offline: open no model; what the ledger does not hold is an error at the end.
+            pause_after: stop when this workflow is done.
+            only_failed: ask again for what no attempt brought an answer to, and for nothing else.
         """
-        tallies = [Tally() for _ in runs]
-        watch(tallies)
-        replay = OfflineAsker(self._store.ledger, self._models) if offline else None
-        try:
-            asker = replay or self._online(runs, workflows, budget)
-            work = self._execute(runs, workflows, tallies, asker)
-            stopped = _in_own_loop(work, self.interrupt)
-        except asyncio.CancelledError:  # the second Ctrl-C
-            stopped = Stopped("interrupted")
-        if replay is not None and stopped is None:
-            replay.refuse_missing()
+        if not offline:
+            self._refuse_unpriced(runs, workflows, budget)
+        orders = [
+            Order(run.id, run.experiment.tag, tuple(workflows), offline, pause_after, only_failed)
+            for run in runs
+        ]
+        following = Following(self._store, self._models, self._limits, orders)
+        watch([following.tallies[run.id] for run in runs])
+        self._following = following
+        _in_own_loop(following.carry_out(), following.interrupt)
         progress = [self._store.progress.of_run(run.id, run.experiment.tag) for run in runs]
-        return Execution(runs, tallies, progress, stopped)
+        outcomes = [following.outcomes[run.id] for run in runs]
+        return Execution(runs, outcomes, progress, following.stopped)
 
     def interrupt(self) -> None:
         """Begin no further call; those in flight are awaited and recorded."""
-        if self._asker is not None and self._loop is not None:  # perhaps in another thread
-            self._loop.call_soon_threadsafe(self._asker.stop, Stopped("interrupted"))
+        if self._following is not None:
+            self._following.interrupt()
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> AbstractContextManager[None]:
         """Work on this database alone."""
-        lock = FileLock(f"{self._store.database.file}.lock")
-        try:
-            with lock.acquire(timeout=0):
-                yield
-        except Timeout:
-            raise ConflictError(
-                f"another judge-gym is at work on {self._store.database.shown}; "
-                "wait for it or stop it"
-            ) from None
+        return lab_lock(self._store.database)
 
     def refuse_uncallable(
         self, design: Design, rivals: Sequence[str], workflows: Collection[Workflow]
@@ -141,65 +126,15 @@ class Engine:
             except DesignError as fault:
                 raise DesignError(f"{role}: {fault.message}", choices=fault.choices) from fault
 
-    def _online(
+    def _refuse_unpriced(
         self, runs: Sequence[Run], workflows: Collection[Workflow], budget: BudgetSpec
-    ) -> Asker:
-        """The way to models, within a budget."""
-        usage = self._store.queries.usage
-        paid = [row for study in {run.study for run in runs} for row in usage(study=study)]
-        by_run = {run.id: spent(usage(run=run.id)) for run in runs}
-        meter = Meter(budget, spent(paid), by_run)
+    ) -> None:
         asked = {
             model
             for run in runs
             for model in models_of(run.experiment.design, run.rivals, workflows)
         }
-        meter.check_prices({model: self._models.card(model) for model in asked})
-        return Asker(self._store.ledger, self._models, meter, limits=self._limits)
-
-    async def _execute(
-        self,
-        runs: Sequence[Run],
-        workflows: Collection[Workflow],
-        tallies: Sequence[Tally],
-        asker: Answering,
-    ) -> JudgeGymError | None:
-        """Carry out runs side by side; why they were stopped, if they were."""
-        room = asyncio.Semaphore(RUNS_AT_ONCE)
-
-        pipelines = [
-            Pipeline(self._store, asker, run, tally, workflows)
-            for run, tally in zip(runs, tallies, strict=True)
-        ]
-        for pipeline in pipelines:
-            pipeline.announce()
-        reached: list[RunOverBudget] = []
-
-        async def carry_out(pipeline: Pipeline) -> None:
-            async with room:
-                try:
-                    await pipeline.carry_out()
-                except EndpointDown as fault:  # others go on
-                    pipeline.tally.warnings.append(fault.message)
-                except RunOverBudget as fault:
-                    reached.append(fault)
-                except JudgeGymError as fault:
-                    asker.stop(fault)  # the others end too, after what they have in flight
-                    raise
-
-        self._asker, self._loop = asker, asyncio.get_running_loop()
-        with _first_interrupt(self.interrupt):
-            ended = await asyncio.gather(
-                *(carry_out(pipeline) for pipeline in pipelines), return_exceptions=True
-            )
-        faults = [fault for fault in ended if isinstance(fault, BaseException)]
-        grave = [fault for fault in faults if not isinstance(fault, Stopped | BudgetError)]
-        if grave:
-            raise grave[0]
-        stops = [fault for fault in faults if isinstance(fault, JudgeGymError)]
-        if reached and not stops:
-            return BudgetError(f"{len(reached)} of {len(runs)} runs: {reached[0].message}")
-        return stops[0] if stops else None
+        refuse_unpriced(budget, [self._models.card(model) for model in sorted(asked)])
 
 
 def models_of(
@@ -219,26 +154,6 @@ def models_of(
     }
     roles = {model: role for workflow in workflows for model, role in wanted[workflow].items()}
     return {model: role for model, role in sorted(roles.items(), key=str) if model is not None}
-
-
-@contextmanager
-def _first_interrupt(stop: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C lets calls in flight land; the second ends at once."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt() -> None:
-        stop()
-        if task is not None:
-            loop.add_signal_handler(signal.SIGINT, task.cancel)
-
-    loop.add_signal_handler(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
 
 
 def _in_own_loop(work: Coroutine[Any, Any, T], stop: Callable[[], None]) -> T:

@@ -3,13 +3,20 @@
 import asyncio
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
-from judge_gym.engine.budget import Meter, RunOverBudget, Spend, input_tokens
+from judge_gym.engine.budget import Meters, RunOverBudget, Spend, input_tokens
 from judge_gym.engine.recording import Recorder
-from judge_gym.errors import Bill, JudgeGymError, ProviderError, RateLimitError, UnavailableError
+from judge_gym.errors import (
+    Bill,
+    BudgetError,
+    JudgeGymError,
+    ProviderError,
+    RateLimitError,
+    UnavailableError,
+)
 from judge_gym.models import Model, ModelCard
 from judge_gym.models.cards import Limits
 from judge_gym.models.limits import Throttle
@@ -41,6 +48,10 @@ class EndpointDown(JudgeGymError):
     retry = True
 
 
+OTHERS_GO_ON = (EndpointDown, BudgetError)
+"""Faults that each of the calls that they concern meets by itself."""
+
+
 @dataclass(slots=True)
 class Tally:
     """What a run has done since it was started; faces poll it."""
@@ -53,21 +64,39 @@ class Tally:
     saved: float = 0.0
     """US dollars that what was reused once cost."""
     warnings: list[str] = field(default_factory=list)
+    within: "Tally | None" = None
+    """The one that counts what this one counts, too."""
+
+    def part(self) -> "Tally":
+        """A tally of a part of the work, which counts here as well."""
+        return Tally(within=self)
 
     def advance(self, stage: str, count: int) -> None:
         """Count targets of a stage as done."""
         self.done[stage] = self.done.get(stage, 0) + count
+        if self.within is not None:
+            self.within.advance(stage, count)
+
+    def warn(self, warning: str) -> None:
+        """Keep a remark, once."""
+        if warning not in self.warnings:
+            self.warnings.append(warning)
+        if self.within is not None:
+            self.within.warn(warning)
 
     def pay(self, took: Completion | Bill | None) -> None:
         """Count an attempt."""
         self.paid += 1
         self.usd += (took.usd or 0.0) if took else 0.0
+        if self.within is not None:
+            self.within.pay(took)
 
-    def reuse(self, completions: Iterable[Completion | None]) -> None:
-        """Count answers that were there."""
-        for completion in completions:
-            self.reused += 1
-            self.saved += (completion.usd or 0.0) if completion else 0.0
+    def reuse(self, count: int, saved: float) -> None:
+        """Count answers that were there, and what they once cost."""
+        self.reused += count
+        self.saved += saved
+        if self.within is not None:
+            self.within.reuse(count, saved)
 
 
 class Models(Protocol):
@@ -109,12 +138,12 @@ class Asker:
     """
 
     def __init__(
-        self, ledger: Ledger, models: Models, meter: Meter, *, limits: Limits | None = None
+        self, ledger: Ledger, models: Models, meters: Meters, *, limits: Limits | None = None
     ) -> None:
         self._ledger = ledger
         self._recorder = Recorder(ledger)
         self._models = models
-        self._meter = meter
+        self._meters = meters
         self._given = _given(limits or Limits())
         self._flying: dict[str, asyncio.Task[Answer]] = {}
         self._open: dict[str, Model] = {}
@@ -123,12 +152,28 @@ class Asker:
         self._failures: dict[str, int] = {}
         """How often each endpoint has failed in a row."""
         self._fault: Exception | None = None
+        self._held: dict[int, Exception] = {}
+        """Runs that nothing is asked for, and why."""
 
     def stop(self, fault: Exception) -> None:
         """Begin no further call; those in flight are awaited and recorded."""
         self._fault = self._fault or fault
         for throttle in self._throttles.values():
             throttle.release()
+
+    def hold(self, run_id: int, fault: Exception) -> None:
+        """Begin no further call for a run."""
+        self._held[run_id] = fault
+
+    def release(self, run_id: int) -> None:
+        """A run may go on."""
+        self._held.pop(run_id, None)
+
+    def retune(self, given: Mapping[str, Any]) -> None:
+        """Other limits and budgets from now on."""
+        self._given |= given.get("limits", {})
+        self._slots.clear()
+        self._meters.reload()
 
     async def ask(self, requests: Sequence[Request], payer: Payer, tally: Tally) -> list[Answer]:
         """The answers to requests, in their order."""
@@ -150,7 +195,7 @@ class Asker:
         answers = await asyncio.gather(*waiting.values(), return_exceptions=True)
         unpaid: dict[str, Request] = {}
         for key, answer in zip(waiting, answers, strict=True):
-            if isinstance(answer, RunOverBudget) and key in borrowed:
+            if key in borrowed and answer is not self._fault and _of_its_run(answer):
                 unpaid[key] = borrowed[key]  # the other run may not pay for it; this one may
                 reused.remove(key)
             elif isinstance(answer, BaseException):
@@ -160,16 +205,16 @@ class Asker:
         if unpaid:
             own = await self.ask(list(unpaid.values()), payer, tally)
             known.update(zip(unpaid, own, strict=True))
-        tally.reuse(known[key].completion for key in reused)
+        once = [known[key].completion for key in reused]
+        tally.reuse(len(once), sum((said.usd or 0.0) if said else 0.0 for said in once))
         return [known[key] for key in keys]
 
     async def _pay(self, key: str, request: Request, payer: Payer, tally: Tally) -> Answer:
         try:
             return await self._call(key, request, payer, tally)
-        except (EndpointDown, RunOverBudget):
-            raise  # others go on
         except Exception as fault:
-            self.stop(fault)  # at once: what cannot be recorded must not be bought
+            if fault is not self._held.get(payer.run_id) and not isinstance(fault, OTHERS_GO_ON):
+                self.stop(fault)  # at once: what cannot be recorded must not be bought
             raise
         finally:
             self._flying.pop(key, None)
@@ -205,10 +250,10 @@ class Asker:
             ) from asked
         self._throttle(card).block(pause)
 
-    def _refuse_to_begin(self, card: ModelCard) -> None:
+    def _refuse_to_begin(self, card: ModelCard, run_id: int) -> None:
         """Raise what stands in the way of one more call."""
-        if self._fault is not None:
-            raise self._fault
+        if fault := self._fault or self._held.get(run_id):
+            raise fault
         if self._failures.get(_endpoint(card), 0) >= FAILURES_IN_A_ROW:
             raise EndpointDown(
                 f"{_endpoint(card)} failed {FAILURES_IN_A_ROW} times in a row: its share of the "
@@ -255,11 +300,12 @@ class Asker:
             tokens = input_tokens(request)
             reserved = await throttle.reserve(tokens, request.max_tokens)
             above = await ceiling.reserve(tokens, request.max_tokens)
-            self._refuse_to_begin(card)  # it may have waited for long
+            self._refuse_to_begin(card, payer.run_id)  # it may have waited for long
             worst = Spend(
                 1, tokens + request.max_tokens, card.price(tokens, request.max_tokens) or 0.0
             )
-            await self._meter.reserve(worst, payer.run_id)
+            meter = self._meters.of(payer.study)
+            await meter.reserve(worst, payer.run_id)
             started = time.monotonic()
             completion: Completion | None = None
             fault: Exception | None = None
@@ -270,7 +316,7 @@ class Asker:
                 fault, took = raised, getattr(raised, "bill", None)
             finally:
                 waited = isinstance(fault, RateLimitError)  # nothing was asked of the model
-                self._meter.settle(worst, Spend() if waited else Spend.of(took), payer.run_id)
+                meter.settle(worst, Spend() if waited else Spend.of(took), payer.run_id)
                 used = (took.input_tokens, took.output_tokens) if took else (0, 0)
                 throttle.settle(reserved, *used)
                 ceiling.settle(above, *used)
@@ -306,6 +352,11 @@ class Asker:
 def _given(limits: Limits) -> dict[str, Any]:
     """The limits that are set."""
     return {name: limit for name, limit in asdict(limits).items() if limit}
+
+
+def _of_its_run(answer: object) -> bool:
+    """Whether a fault stands in the way of one run alone."""
+    return isinstance(answer, RunOverBudget | Stopped)
 
 
 def _backoff(tried: int, rng: random.Random) -> float:

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from judge_gym.errors import Bill, BudgetError, DesignError
 from judge_gym.models import ModelCard
 from judge_gym.records import Completion, Request
+from judge_gym.store import Store
 from judge_gym.studies import BudgetSpec, Caps
 
 BYTES_PER_TOKEN = 3
@@ -87,24 +88,22 @@ class Meter:
     Args:
         budget: of the study, with that of each run.
         spent: by the study before.
-        by_run: what each run has spent before.
+        by_run: what a run has spent before.
     """
 
-    def __init__(
-        self, budget: BudgetSpec, spent: Spend, by_run: Mapping[int, Spend] | None = None
-    ) -> None:
+    def __init__(self, budget: BudgetSpec, spent: Spend, by_run: Callable[[int], Spend]) -> None:
         self.budget = budget
         self.study = Account("the budget", budget, spent)
-        self._by_run = by_run or {}
+        self._by_run = by_run
         self._runs: dict[int, Account] = {}
         self._settled = asyncio.Event()
 
-    def check_prices(self, cards: Mapping[str, ModelCard]) -> None:
-        """Refuse a money budget that could not be kept, because a price is unknown."""
-        unpriced = [id for id, card in cards.items() if card.price(1000, 1000) is None]
-        for name, caps in (("budget.usd", self.budget), ("budget.run.usd", self.budget.run)):
-            if caps.usd is not None and unpriced:
-                raise DesignError(f"{name} cannot be kept: the price of {unpriced[0]} is unknown")
+    def change(self, budget: BudgetSpec) -> None:
+        """Other limits from now on."""
+        self.budget = self.study.caps = budget
+        for account in self._runs.values():
+            account.caps = budget.run
+        self._settled.set()
 
     async def reserve(self, worst: Spend, run_id: int) -> None:
         """Reserve a call's worst case; wait for calls in flight where it does not fit yet."""
@@ -128,6 +127,40 @@ class Meter:
 
     def _run(self, id: int) -> Account:
         if id not in self._runs:
-            before = self._by_run.get(id, Spend())
+            before = self._by_run(id)
             self._runs[id] = Account("a run's budget", self.budget.run, before, RunOverBudget)
         return self._runs[id]
+
+
+def refuse_unpriced(budget: BudgetSpec, cards: Iterable[ModelCard]) -> None:
+    """Refuse a money budget that could not be kept, because a price is unknown."""
+    unpriced = [card.id for card in cards if card.price(1000, 1000) is None]
+    for name, caps in (("budget.usd", budget), ("budget.run.usd", budget.run)):
+        if caps.usd is not None and unpriced:
+            raise DesignError(f"{name} cannot be kept: the price of {unpriced[0]} is unknown")
+
+
+class Meters:
+    """The meter of each study, from what its rows say was spent."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._meters: dict[str, Meter] = {}
+
+    def of(self, study: str) -> Meter:
+        """The meter of a study."""
+        if study not in self._meters:
+            queries = self._store.queries
+            paid = spent(queries.usage(study=study))
+            self._meters[study] = Meter(
+                self._budget(study), paid, lambda run: spent(queries.usage(run=run))
+            )
+        return self._meters[study]
+
+    def reload(self) -> None:
+        """Budgets were changed."""
+        for study, meter in self._meters.items():
+            meter.change(self._budget(study))
+
+    def _budget(self, study: str) -> BudgetSpec:
+        return BudgetSpec.model_validate(self._store.runs.find_budget(study))

@@ -41,7 +41,7 @@ class OfflineAsker:
         known = self.ledger.find_asked(keys)
         for key, request in zip(keys, requests, strict=True):
             if key in known:
-                tally.reused += 1
+                tally.reuse(1, 0.0)
             else:
                 self._missing[key] = (payer.stage, request.model)
         return [known.get(key) for key in keys]

@@ -1,8 +1,11 @@
-"""One run, top to bottom: evidence, rubric, scoring, rubric swap, probe."""
+"""One run: what its five workflows do, each in shards that any worker can carry out.
 
-import asyncio
+A shard is a few numbers. What is there already is neither asked nor written again, so a shard may
+be carried out twice, and by whom it was begun does not matter.
+"""
+
 import itertools
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -10,7 +13,6 @@ from judge_gym.engine.asking import Answering, Tally
 from judge_gym.errors import ConflictError
 from judge_gym.records import (
     Critique,
-    Evidence,
     Probe,
     Request,
     Rubric,
@@ -37,34 +39,22 @@ Workflow = Literal["evidence", "rubric", "score", "swap", "probe"]
 WORKFLOWS: tuple[Workflow, ...] = ("evidence", "rubric", "score", "swap", "probe")
 T = TypeVar("T")
 R = TypeVar("R", View, Critique, Sample, Probe)
-CHUNK = 256
+SHARD = 256
 """Targets that are asked for, read and written together."""
-CHUNKS_AT_ONCE = 3
-"""So that no slot is idle while a chunk waits for its last answer."""
+Shard = list[int]
 
 
 def chunked(items: Iterable[T]) -> Iterator[list[T]]:
-    """Items in lists of at most `CHUNK`."""
+    """Items in lists of at most `SHARD`."""
     iterator = iter(items)
-    while chunk := list(itertools.islice(iterator, CHUNK)):
+    while chunk := list(itertools.islice(iterator, SHARD)):
         yield chunk
 
 
-async def overlapped(chunks: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
-    """Work on chunks in their order, a few at once; after a fault no further one is begun."""
-    going: set[asyncio.Task[None]] = set()
-    faults: list[BaseException] = []
-    for chunk in chunks:
-        going.add(asyncio.ensure_future(work(chunk)))
-        if len(going) == CHUNKS_AT_ONCE:
-            done, going = await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED)
-            faults += [fault for task in done if (fault := task.exception())]
-        if faults:
-            break
-    ended = await asyncio.gather(*going, return_exceptions=True)
-    faults += [fault for fault in ended if isinstance(fault, BaseException)]
-    if faults:
-        raise faults[0]
+def ranges(count: int, size: int) -> Iterator[tuple[int, int]]:
+    """A count in ranges of at most so many."""
+    for start in range(0, count, size):
+        yield start, min(count, start + size)
 
 
 def makers(experiment: Experiment) -> tuple[str | None, str | None]:
@@ -97,41 +87,36 @@ def rubric_authors(run: Run) -> tuple[list[RubricTarget], list[RubricTarget]]:
 
 
 def score_targets(
-    run: Run, rubric: Rubric, texts: dict[int, str], *, is_swap: bool
+    run: Run,
+    rubric: Rubric,
+    texts: dict[int, str],
+    *,
+    is_swap: bool,
+    replicates: Iterable[int] | None = None,
+    items: slice = slice(None),
 ) -> Iterator[ScoreTarget]:
-    """Every verdict that a run wants under one rubric, replicate by replicate."""
-    items = [item for item in run.experiment.task.pool.items if item.id in texts]
+    """The verdicts that a run wants under one rubric, replicate by replicate."""
+    shown = [item for item in run.experiment.task.pool.items[items] if item.id in texts]
     orders = run.experiment.orders
-    for replicate, item, flipped in itertools.product(range(run.samples), items, orders):
+    wanted = range(run.samples) if replicates is None else replicates
+    for replicate, item, flipped in itertools.product(wanted, shown, orders):
         yield ScoreTarget(rubric, item, texts[item.id], replicate, is_swap, flipped)
 
 
 @dataclass(slots=True)
 class Pipeline:
-    """Carries out one run. What is there already is neither asked nor written again."""
+    """What a run does. Work is counted in the tally that is handed over with it."""
 
     store: Store
     asker: Answering
     run: Run
-    tally: Tally
     workflows: Collection[Workflow]
     """What may be made; what is missing of the others is an error."""
+    only_failed: bool = False
+    """Ask again for what no attempt brought an answer to, and for nothing else."""
+    _texts: dict[int, str] | None = None
 
-    async def carry_out(self) -> None:
-        """The five workflows."""
-        own_targets, rival_targets = rubric_authors(self.run)
-        does = set(self.workflows)
-        texts = await self.evidence() if does - {"rubric"} else {}
-        own = await self.rubrics("rubric", own_targets) if does & {"rubric", "score"} else []
-        if "score" in does:
-            await self.score("score", texts, own)
-        if "swap" in does:
-            rivals = await self.rubrics("swap", rival_targets)
-            await self.score("swap", texts, rivals)
-        if "probe" in does and self.run.probe:
-            await self.probe(texts)
-
-    def announce(self) -> None:
+    def announce(self, tally: Tally) -> None:
         """Say how much there is to do, as far as it is known before it is done."""
         own, rivals = rubric_authors(self.run)
         experiment = self.run.experiment
@@ -144,61 +129,108 @@ class Pipeline:
             "swap": swaps,
             "probe": (scores + swaps) if self.run.probe else 0,
         }
-        self.tally.wanted = {
+        tally.wanted = {
             workflow: wanted[workflow] for workflow in WORKFLOWS if workflow in self.workflows
         }
 
+    def shards(self, workflow: Workflow, tally: Tally) -> list[Shard]:
+        """What is missing of a workflow, in pieces; what is there is counted as done."""
+        match workflow:
+            case "evidence":
+                return self._view_shards(tally)
+            case "score" | "swap":
+                return self._score_shards(workflow, tally)
+            case "probe":
+                return self._probe_shards(tally)
+        return []  # rubrics are few: they are written in one go
+
+    async def perform(self, workflow: Workflow, shard: Shard, tally: Tally) -> None:
+        """Carry out one shard."""
+        match workflow:
+            case "evidence":
+                await self._make_views(slice(*shard), tally)
+            case "score" | "swap":
+                await self._score(workflow, *shard, tally=tally)
+            case "probe":
+                await self._probe(*shard, tally=tally)
+
     # --- W1 --------------------------------------------------------------------------------------
 
-    async def evidence(self) -> dict[int, str]:
+    @property
+    def texts(self) -> dict[int, str]:
         """The text that is shown of each item; items whose view failed are left out."""
+        if self._texts is None:
+            design, pool = self.run.experiment.design, self.run.experiment.task.pool
+            if design.evidence.resolve().editor is None:
+                self._texts = {item.id: item.text for item in pool.items}
+            else:
+                self._texts = self.store.materials.find_views(Neutralizer(design).maker, pool)
+        return self._texts
+
+    def _view_shards(self, tally: Tally) -> list[Shard]:
         design, pool = self.run.experiment.design, self.run.experiment.task.pool
         editor = design.evidence.resolve().editor
         if editor is None:
-            return {item.id: item.text for item in pool.items}
-        stage = Neutralizer(design)
-        texts = self.store.materials.find_views(stage.maker, pool)
-        unread = self.store.materials.unread_views(stage.maker, pool)  # answered, without a text
-        missing = [item for item in pool.items if item.id not in texts | unread]
+            return []
+        there = self._viewed()
+        missing = len(pool.items) - len(there)
         if missing and "evidence" not in self.workflows:
             raise ConflictError(
-                f"{self.run.experiment.tag}: {len(missing)} of {len(pool.items)} items have no "
+                f"{self.run.experiment.tag}: {missing} of {len(pool.items)} items have no "
                 f"neutralized view by {editor}; make them with: "
                 f"judge-gym evidence {self.run.experiment.tag!r}"
             )
-        self.tally.advance("evidence", len(texts) + len(unread))
+        tally.advance("evidence", len(there))
+        return [
+            [start, end]
+            for start, end in ranges(len(pool.items), SHARD)
+            if any(item.id not in there for item in pool.items[start:end])
+        ]
 
-        async def make(chunk: list[Evidence]) -> None:
-            views = await self._perform("neutralizer", stage, chunk)
-            self.store.materials.save_views(stage.maker, editor, views)
-            texts.update({view.evidence.id: view.text for view in views if view.text is not None})
-            unread.update({view.evidence.id: view.status for view in views if view.text is None})
-            self.tally.advance("evidence", len(views))
+    def _viewed(self) -> set[int]:
+        """The items that have a view, or an answer that holds none."""
+        maker = Neutralizer(self.run.experiment.design).maker
+        pool = self.run.experiment.task.pool
+        found, unread = (
+            self.store.materials.find_views(maker, pool),
+            self.store.materials.unread_views(maker, pool),
+        )
+        return {*found, *unread}
 
-        await overlapped(chunked(missing), make)
+    async def _make_views(self, items: slice, tally: Tally) -> None:
+        design, pool = self.run.experiment.design, self.run.experiment.task.pool
+        stage, there = Neutralizer(design), self._viewed()
+        missing = [item for item in pool.items[items] if item.id not in there]
+        views = await self._perform("neutralizer", stage, missing, tally)
+        editor = str(design.evidence.resolve().editor)
+        self.store.materials.save_views(stage.maker, editor, views)
+        self._texts = None
+        tally.advance("evidence", len(views))
+
+    def unread_views(self) -> list[str]:
+        """Warnings about items that cannot be judged."""
+        design, pool = self.run.experiment.design, self.run.experiment.task.pool
+        if design.evidence.resolve().editor is None:
+            return []
+        unread = self.store.materials.unread_views(Neutralizer(design).maker, pool)
         titles = {item.id: item.title for item in pool.items}
-        self.tally.warnings += [f"no view of {titles[id]!r}: {unread[id]}" for id in unread]
-        return texts
+        return [f"no view of {titles[id]!r}: {unread[id]}" for id in unread]
 
     # --- W2 --------------------------------------------------------------------------------------
 
-    async def rubrics(self, workflow: Workflow, targets: Sequence[RubricTarget]) -> list[Rubric]:
-        """The rubrics to score under, criticised; those that no author gave are left out."""
+    async def rubrics(self, workflow: Workflow, tally: Tally) -> None:
+        """Have the rubrics to score under written and criticised."""
         given = self.run.experiment.task.rubric
-        if given is not None and workflow == "rubric":
+        if workflow == "rubric" and given is not None:
             self.store.runs.link_rubric(self.run, given.id, is_swap=False)
-            self.tally.advance("rubric", 1)
-            return [given]
-        made = []
-        for target in targets:
-            rubric = await self._rubric(workflow, target)
-            if rubric is not None:
-                made.append(rubric)
+            tally.advance("rubric", 1)
+            return
+        for target in rubric_authors(self.run)[workflow == "swap"]:
+            await self._rubric(workflow, target, tally)
             if workflow == "rubric":
-                self.tally.advance("rubric", 1)
-        return made
+                tally.advance("rubric", 1)
 
-    async def _rubric(self, workflow: Workflow, target: RubricTarget) -> Rubric | None:
+    async def _rubric(self, workflow: Workflow, target: RubricTarget, tally: Tally) -> None:
         experiment = self.run.experiment
         stage = Rubricer(experiment.design, experiment.seed)
         key = stage.key(target)
@@ -210,25 +242,24 @@ class Pipeline:
                     f"{experiment.design.rubric.scale} stages for {target.concept!r}; make it: "
                     f"judge-gym rubric {experiment.tag!r}"
                 )
-            await self._write_rubric(stage, key, target)
+            await self._write_rubric(stage, key, target, tally)
             found = self.store.materials.find_rubric(key=key)
             if found is None:
-                return None  # it was not in the ledger, and nothing else may be asked
+                return  # it was not in the ledger, and nothing else may be asked
         rubric_id = self.store.materials.rubric_id(key)
         self.store.runs.link_rubric(self.run, rubric_id, is_swap=workflow == "swap")
         if not isinstance(found, Rubric):
-            self.tally.warnings.append(
-                f"{target.author} gave no rubric for {target.concept!r}: {found}"
-            )
-            return None
-        if workflow in self.workflows:
-            await self._criticise(found)
-        return found
+            tally.warn(f"{target.author} gave no rubric for {target.concept!r}: {found}")
+        elif workflow in self.workflows:
+            await self._criticise(found, tally)
 
-    async def _write_rubric(self, stage: Rubricer, key: str, target: RubricTarget) -> None:
+    async def _write_rubric(
+        self, stage: Rubricer, key: str, target: RubricTarget, tally: Tally
+    ) -> None:
         """Ask for a rubric, and again where it has not the stages that were asked for."""
         for ask in range(ASKS):
-            [answer] = await self._ask("rubricer", stage.requests([replace(target, ask=ask)]))
+            asked = stage.requests([replace(target, ask=ask)])
+            [answer] = await self._ask("rubricer", asked, tally)
             if answer is None:
                 return
             call_id, read = answer.call_id, stage.read(target, answer.completion)
@@ -246,74 +277,118 @@ class Pipeline:
             draw=target.draw,
         )
 
-    async def _criticise(self, rubric: Rubric) -> None:
+    async def _criticise(self, rubric: Rubric, tally: Tally) -> None:
         stage = Critic(self.run.experiment.design)
-        for critique in await self._perform("critic", stage, [rubric]):
+        for critique in await self._perform("critic", stage, [rubric], tally):
             self.store.materials.save_critique(stage.maker, critique)
-            self.tally.warnings += _doubts(critique)
+            for doubt in _doubts(critique):
+                tally.warn(doubt)
 
     # --- W3 and W4 -------------------------------------------------------------------------------
 
-    async def score(
-        self, workflow: Workflow, texts: dict[int, str], rubrics: Iterable[Rubric]
+    def _score_shards(self, workflow: Workflow, tally: Tally) -> list[Shard]:
+        """Rectangles of replicates and items, of every rubric; whole ones are left out."""
+        items, orders = len(self.run.experiment.task.pool.items), self.run.experiment.orders
+        cells = len(self.texts) * len(orders)
+        together = max(1, SHARD // max(1, items * len(orders)))
+        shards: list[Shard] = []
+        for rubric in self._rubrics_of(workflow):
+            counted = self.store.runs.replicate_counts(self.run, rubric.id, workflow == "swap")
+            tally.advance(workflow, sum(done for done, _ in counted.values()))
+            for first, last in ranges(self.run.samples, together):
+                rows = [counted.get(replicate, (0, 0)) for replicate in range(first, last)]
+                wanted = (
+                    any(failed for _, failed in rows)
+                    if self.only_failed
+                    else any(done < cells for done, _ in rows)
+                )
+                if wanted:
+                    size = max(1, SHARD // len(orders))
+                    shards += [[rubric.id, first, last, *part] for part in ranges(items, size)]
+        return shards
+
+    def _rubrics_of(self, workflow: Workflow) -> list[Rubric]:
+        """The rubrics that there are to score under."""
+        given = self.run.experiment.task.rubric
+        if given is not None and workflow == "score":
+            return [given]
+        stage = Rubricer(self.run.experiment.design, self.run.experiment.seed)
+        keys = [stage.key(target) for target in rubric_authors(self.run)[workflow == "swap"]]
+        found = [self.store.materials.find_rubric(key=key) for key in keys]
+        return [rubric for rubric in found if isinstance(rubric, Rubric)]
+
+    async def _score(
+        self,
+        workflow: Workflow,
+        rubric_id: int,
+        first: int,
+        last: int,
+        begin: int,
+        end: int,
+        *,
+        tally: Tally,
     ) -> None:
-        """Score every item under every rubric, as often as there are replicates."""
-        experiment = self.run.experiment
+        """Score some items under a rubric, in some replicates."""
+        rubric = self.store.materials.find_rubric(id=rubric_id)
+        assert isinstance(rubric, Rubric), "a shard is made of rubrics that are there"
+        is_swap, experiment = workflow == "swap", self.run.experiment
+        rows = self.store.runs.sample_keys(self.run, rubric_id, is_swap, first, last)
+
+        def wanted(target: ScoreTarget) -> bool:
+            status = rows.get((target.evidence.id, target.replicate, target.flipped))
+            return status == "provider_error" or (status is None and not self.only_failed)
+
+        asked = score_targets(
+            self.run,
+            rubric,
+            self.texts,
+            is_swap=is_swap,
+            replicates=range(first, last),
+            items=slice(begin, end),
+        )
         stage = Scorer(experiment.design, experiment.seed, self.run.series)
-
-        async def judge(chunk: list[ScoreTarget]) -> None:
-            samples = await self._perform("scorer", stage, chunk)
-            self.store.runs.save_samples(self.run, samples)
-            self.tally.advance(workflow, len(samples))
-
-        for rubric in rubrics:
-            done = self.store.runs.done_samples(self.run, rubric.id)
-            self.tally.advance(workflow, len(done))
-            targets = (
-                target
-                for target in score_targets(self.run, rubric, texts, is_swap=workflow == "swap")
-                if (rubric.id, target.evidence.id, target.replicate, target.flipped, target.is_swap)
-                not in done
-            )
-            await overlapped(chunked(targets), judge)
+        targets = [target for target in asked if wanted(target)]
+        samples = await self._perform("scorer", stage, targets, tally)
+        self.store.runs.save_samples(self.run, samples)
+        tally.advance(workflow, len(samples))
 
     # --- W5 --------------------------------------------------------------------------------------
 
-    async def probe(self, texts: dict[int, str]) -> None:
-        """Ask about every scored verdict that has no probe yet."""
+    def _probe_shards(self, tally: Tally) -> list[Shard]:
+        """Ranges of the rows of scored verdicts that have no probe yet."""
+        if not self.run.probe:
+            return []
+        return self.store.runs.unprobed_ranges(self.run, SHARD, only_failed=self.only_failed)
+
+    async def _probe(self, after: int, last: int, *, tally: Tally) -> None:
         experiment = self.run.experiment
         stage = Prober(experiment.design, experiment.seed, self.run.series)
-        by_id = self.store.runs.rubrics(self.run)
         same = experiment.design.probe.resolve().same_context
+        rubrics = self.store.runs.rubrics(self.run)
+        page = self.store.runs.unprobed(self.run, rubrics, after, last, answers=same)
+        targets = [
+            ProbeTarget(sample, self.texts[sample.evidence.id], said) for sample, said in page
+        ]
+        probes = await self._perform("prober", stage, targets, tally)
+        self.store.runs.save_probes(self.run, probes)
+        tally.advance("probe", len(probes))
 
-        def pages() -> Iterator[list[ProbeTarget]]:
-            after = 0
-            while page := self.store.runs.unprobed(self.run, by_id, after, CHUNK, answers=same):
-                yield [
-                    ProbeTarget(sample, texts[sample.evidence.id], said) for sample, said in page
-                ]
-                after = page[-1][0].id
-
-        async def ask(targets: list[ProbeTarget]) -> None:
-            probes = await self._perform("prober", stage, targets)
-            self.store.runs.save_probes(self.run, probes)
-            self.tally.advance("probe", len(probes))
-
-        await overlapped(pages(), ask)
-        self.tally.wanted["probe"] = self.tally.done.get("probe", 0)
-
-    async def _perform(self, name: StageName, stage: Stage[T, R], targets: Sequence[T]) -> list[R]:
+    async def _perform(
+        self, name: StageName, stage: Stage[T, R], targets: Sequence[T], tally: Tally
+    ) -> list[R]:
         """Ask about targets and read what answers there are; each record knows its call."""
-        answers = await self._ask(name, stage.requests(targets))
+        answers = await self._ask(name, stage.requests(targets), tally)
         return [
             replace(stage.read(target, answer.completion), call_id=answer.call_id)
             for target, answer in zip(targets, answers, strict=True)
             if answer is not None
         ]
 
-    async def _ask(self, stage: StageName, requests: Sequence[Request]) -> Sequence[Answer | None]:
+    async def _ask(
+        self, stage: StageName, requests: Sequence[Request], tally: Tally
+    ) -> Sequence[Answer | None]:
         payer = Payer(self.run.id, self.run.study, self.run.experiment.tag, stage)
-        return await self.asker.ask(requests, payer, self.tally)
+        return await self.asker.ask(requests, payer, tally)
 
 
 def _doubts(critique: Critique) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from judge_gym.engine.asking import Tally
+from judge_gym.engine.orders import Outcome
 from judge_gym.engine.planning import StagePlan
 from judge_gym.errors import JudgeGymError
 from judge_gym.store import Progress, Run
@@ -59,7 +59,7 @@ class Execution:
     """Runs that were carried out together."""
 
     runs: Sequence[Run]
-    tallies: Sequence[Tally]
+    outcomes: Sequence[Outcome]
     progress: Sequence[Progress]
     stopped: JudgeGymError | None
     """Why it ended early: interrupted, or over budget."""
@@ -74,14 +74,14 @@ class Execution:
                 run=run.id,
                 status=progress.status,
                 counts=progress.statuses,
-                calls=tally.paid,
-                reused=tally.reused,
-                usd=tally.usd,
-                saved=tally.saved,
+                calls=outcome.paid,
+                reused=outcome.reused,
+                usd=outcome.usd,
+                saved=outcome.saved,
             )
-            for run, tally, progress in zip(self.runs, self.tallies, self.progress, strict=True)
+            for run, outcome, progress in zip(self.runs, self.outcomes, self.progress, strict=True)
         )
-        notes = [*warnings, *(note for tally in self.tallies for note in tally.warnings)]
+        notes = [*warnings, *(note for outcome in self.outcomes for note in outcome.warnings)]
         noted = tuple(dict.fromkeys(notes))
         return Result(study, _overall(runs), runs, noted, self.stopped, left)
 

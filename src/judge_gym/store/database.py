@@ -50,6 +50,21 @@ class Database:
             Path(self.engine.url.database or "") if self.engine.dialect.name == "sqlite" else None
         )
 
+    def beside(self, name: str) -> sa.Engine:
+        """An engine for another library's tables: in a file beside the lab's, or on its server."""
+        if self.file is None:
+            return sa.create_engine(self.url, pool_pre_ping=True, pool_size=8, max_overflow=0)
+        url = self.url.set(database=str(self.file.with_suffix(f".{name}{self.file.suffix}")))
+        engine = sa.create_engine(url, pool_size=8, max_overflow=0)
+
+        def tune(connection: Any, _: Any) -> None:
+            connection.isolation_level = "IMMEDIATE"
+            for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000"):
+                connection.execute(f"PRAGMA {pragma}")
+
+        sa.event.listen(engine, "connect", tune)
+        return engine
+
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
         """A transaction that writes: it waits for its turn when it begins, not halfway."""

@@ -20,8 +20,6 @@ from judge_gym.studies import Experiment, Task
 
 UNANSWERED = ("provider_error",)
 """A sample or probe without a completion gives way to one with; any completion stays."""
-SampleKey = tuple[int, int, int, bool, bool]
-"""(rubric, evidence, replicate, flipped, is_swap) within a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +83,14 @@ class Runs:
             row = {"name": name, "file": self._ledger.keep(connection, file), "budget": budget}
             insert = self._database.insert(t.studies).values(row)
             connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_=row))
+
+    def save_budget(self, study: str, budget: Mapping[str, Any]) -> None:
+        """What a study may spend from now on."""
+        with self._database.begin() as connection:
+            row = {"name": study, "file": self._ledger.keep(connection, ""), "budget": budget}
+            insert = self._database.insert(t.studies).values(row)
+            change = {"budget": row["budget"]}
+            connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_=change))
 
     def find_budget(self, study: str) -> Mapping[str, Any]:
         """The budget of a study as it was last run; empty where there is none."""
@@ -279,16 +285,38 @@ class Runs:
 
     # --- samples and probes ----------------------------------------------------------------------
 
-    def done_samples(self, run: Run, rubric_id: int) -> set[SampleKey]:
-        """The samples of a run under a rubric that need no call any more."""
+    def replicate_counts(
+        self, run: Run, rubric_id: int, is_swap: bool
+    ) -> dict[int, tuple[int, int]]:
+        """Of each replicate under a rubric, how many samples are answered and how many are not."""
         s = t.samples.c
+        failed = sa.func.sum(sa.case((s.status == "provider_error", 1), else_=0))
+        query = (
+            sa.select(s.replicate, sa.func.count(), failed)
+            .where(s.run_id == run.id, s.rubric_id == rubric_id, s.is_swap == is_swap)
+            .group_by(s.replicate)
+        )
         with self._database.read() as connection:
-            rows = connection.execute(
-                sa.select(s.rubric_id, s.evidence_id, s.replicate, s.flipped, s.is_swap).where(
-                    s.run_id == run.id, s.rubric_id == rubric_id, s.status != "provider_error"
-                )
-            )
-            return {tuple(row) for row in rows}
+            rows = connection.execute(query)
+            return {replicate: (count - lost, lost) for replicate, count, lost in rows}
+
+    def sample_keys(
+        self, run: Run, rubric_id: int, is_swap: bool, first: int, last: int
+    ) -> dict[tuple[int, int, bool], str]:
+        """The statuses of samples by item, replicate and order, of replicates below `last`."""
+        s = t.samples.c
+        query = sa.select(s.evidence_id, s.replicate, s.flipped, s.status).where(
+            s.run_id == run.id,
+            s.rubric_id == rubric_id,
+            s.is_swap == is_swap,
+            s.replicate >= first,
+            s.replicate < last,
+        )
+        with self._database.read() as connection:
+            return {
+                (evidence_id, replicate, flipped): status
+                for evidence_id, replicate, flipped, status in connection.execute(query)
+            }
 
     def save_samples(self, run: Run, samples: Sequence[Sample]) -> None:
         """Samples of a run; one without a completion gives way to one with."""
@@ -311,24 +339,32 @@ class Runs:
         with self._database.begin() as connection:
             self._database.better(connection, t.samples, rows, key=key, over=UNANSWERED)
 
+    def unprobed_ranges(self, run: Run, size: int, *, only_failed: bool) -> list[list[int]]:
+        """Scored samples without an answered probe, as ranges of at most so many: (after, last)."""
+        found: list[list[int]] = []
+        query = sa.select(t.samples.c.id).select_from(_WITH_PROBES)
+        missing = t.probes.c.status == "provider_error" if only_failed else _UNPROBED
+        query = query.where(_scored(run), missing).order_by(t.samples.c.id)
+        with self._database.read() as connection:
+            ids = connection.scalars(query)
+            for part in ids.partitions(size):
+                found.append([part[0] - 1, part[-1]])
+        return found
+
     def unprobed(
-        self, run: Run, rubrics: Mapping[int, Rubric], after: int, limit: int, *, answers: bool
+        self, run: Run, rubrics: Mapping[int, Rubric], after: int, last: int, *, answers: bool
     ) -> list[tuple[Sample, str]]:
-        """Scored samples without a readable probe, in pages, with the judge's answer if wanted."""
+        """Scored samples of a range without an answered probe, with the answer if wanted."""
         s = t.samples.c
-        query = sa.select(t.samples).outerjoin(t.probes, t.probes.c.sample_id == s.id)
+        query = sa.select(t.samples).select_from(_WITH_PROBES)
         if answers:
             query = (
                 query.add_columns(t.texts.c.body)
                 .join(t.attempts, t.attempts.c.id == latest_attempt(s.call_id, completed=True))
                 .join(t.texts, t.texts.c.hash == t.attempts.c.text)
             )
-        missing = sa.or_(t.probes.c.id.is_(None), t.probes.c.status == "provider_error")
-        query = (
-            query.where(s.run_id == run.id, s.status == "scored", s.id > after, missing)
-            .order_by(s.id)
-            .limit(limit)
-        )
+        within = sa.and_(s.id > after, s.id <= last)
+        query = query.where(_scored(run), _UNPROBED, within).order_by(s.id)
         evidence = {item.id: item for item in run.experiment.task.pool.items}
         with self._database.read() as connection:
             rows = connection.execute(query).mappings().all()
@@ -354,6 +390,14 @@ class Runs:
         ]
         with self._database.begin() as connection:
             self._database.better(connection, t.probes, rows, key=("sample_id",), over=UNANSWERED)
+
+
+_WITH_PROBES = t.samples.outerjoin(t.probes, t.probes.c.sample_id == t.samples.c.id)
+_UNPROBED = sa.or_(t.probes.c.id.is_(None), t.probes.c.status == "provider_error")
+
+
+def _scored(run: Run) -> sa.ColumnElement[bool]:
+    return sa.and_(t.samples.c.run_id == run.id, t.samples.c.status == "scored")
 
 
 def _count(connection: sa.Connection, query: sa.Select[Any]) -> int:

@@ -1,0 +1,235 @@
+"""A process that carries out runs: it holds DBOS, the way to models, and an ear for wishes.
+
+DBOS is one to a process, and so is this.
+"""
+
+import asyncio
+import contextlib
+import uuid
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from dbos import DBOS
+
+from judge_gym.engine.asking import Answering, Asker, Models, Stopped, Tally
+from judge_gym.engine.budget import Meters
+from judge_gym.engine.offline import OfflineAsker
+from judge_gym.engine.orders import Cancelled, Order, Outcome, Paused, end_of
+from judge_gym.engine.pipeline import Pipeline, Shard, Workflow
+from judge_gym.engine.queueing import Dispatch, parent
+from judge_gym.models.cards import Limits
+from judge_gym.store import Event, Store
+
+LISTEN = 0.5
+"""Seconds between looks at what people wish."""
+REMEMBERED = 64
+"""Runs whose texts and rubrics are kept at hand."""
+_executor: "Executor | None" = None
+
+
+def here() -> "Executor":
+    """The executor of this process."""
+    assert _executor is not None, "workflows are carried out by an executor"
+    return _executor
+
+
+class Executor:
+    """This process, while it carries out runs.
+
+    Args:
+        store: where runs are.
+        models: whom to ask.
+        dispatch: the queue.
+        limits: what is given here stands in the place of what the registry states.
+    """
+
+    def __init__(
+        self, store: Store, models: Models, dispatch: Dispatch, limits: Limits | None = None
+    ) -> None:
+        self.name = f"judge-gym-{uuid.uuid4().hex[:12]}"
+        self.store = store
+        self.dispatch = dispatch
+        self.asker = Asker(store.ledger, models, Meters(store), limits=limits)
+        self.offline = OfflineAsker(store.ledger, models)
+        self.tallies: dict[int, Tally] = {}
+        """What goes on in this process, by run."""
+        self.faults: dict[str, Exception] = {}
+        """What ended workflows here, with all that an error can carry, by their ids."""
+        self.outcomes: dict[str, Outcome] = {}
+        self.running: set[str] = set()
+        self.changed = asyncio.Event()
+        """Set when a run has ended here."""
+        self._pipelines: OrderedDict[str, Pipeline] = OrderedDict()
+        self._heard = 0
+        self._known: set[int] = set()
+
+    async def __aenter__(self) -> "Executor":
+        global _executor
+        from judge_gym.engine import workflows  # noqa: F401  they register themselves
+
+        assert _executor is None, "one executor to a process"
+        _executor = self
+        self._heard = self.store.events.last_id()
+        DBOS(config=self.dispatch.config(self.name))
+        DBOS.launch()
+        self._ear = asyncio.create_task(self._listen())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        global _executor
+        self._ear.cancel()
+        DBOS.destroy()
+        _executor = None
+
+    @contextlib.contextmanager
+    def job(self, kept: dict[str, Any], id: str) -> Iterator["Job"]:
+        """A workflow that is carried out here; what it raises is how it ended."""
+        order = Order.of(kept)
+        job = Job(self, order, id)
+        self.running.add(id)
+        try:
+            job.open()
+            yield job
+        except Exception as fault:
+            job.fault = job.fault or fault
+            if end_of(fault) == "failed":
+                self.asker.stop(fault)  # the others end too, after what they have in flight
+        finally:
+            self.running.discard(id)
+
+    def pipeline(self, order: Order, id: str) -> Pipeline:
+        """What a run does, kept at hand for its further shards."""
+        key = parent(id)
+        if key not in self._pipelines:
+            run = self.store.runs.find_run(order.run, order.tag)
+            asker: Answering = self.offline if order.offline else self.asker
+            self._pipelines[key] = Pipeline(
+                self.store, asker, run, order.workflows, order.only_failed
+            )
+            while len(self._pipelines) > REMEMBERED:
+                self._pipelines.popitem(last=False)
+        self._pipelines.move_to_end(key)
+        return self._pipelines[key]
+
+    # --- what people wish ------------------------------------------------------------------------
+
+    def hear(self, run_id: int) -> None:
+        """Know how a run stands, and keep listening."""
+        if run_id not in self._known:
+            self._known.add(run_id)
+            latest = self.store.events.latest(run_id)
+            if latest is not None:
+                self._heed(latest)
+
+    async def _listen(self) -> None:
+        while True:
+            await asyncio.sleep(LISTEN)
+            for event in self.store.events.since(self._heard, self._known):
+                self._heard = event.id
+                self._heed(event)
+
+    def _heed(self, event: Event) -> None:
+        match event.kind:
+            case "paused":
+                self.asker.hold(event.run_id, Paused(event.said or "paused"))
+            case "cancelled":
+                self.asker.hold(event.run_id, Cancelled(event.said or "cancelled"))
+            case "started":
+                self.asker.release(event.run_id)
+            case "retuned":
+                self.asker.retune(event.detail)
+
+    def stop(self, fault: Stopped) -> None:
+        """Begin no further call; those in flight are awaited and recorded."""
+        for asker in (self.asker, self.offline):
+            asker.stop(fault)
+
+
+class Job:
+    """A run, or a shard of one, in the hands of this process."""
+
+    def __init__(self, executor: Executor, order: Order, id: str) -> None:
+        self.order = order
+        self.id = id
+        self.fault: Exception | None = None
+        live = executor.tallies.setdefault(order.run, Tally())
+        self._tally = live.part()
+        self._total = Outcome()
+        self._executor = executor
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is the whole run."""
+        return parent(self.id) == self.id
+
+    def open(self) -> None:
+        """Find what is to be done; refuse it where people wish it."""
+        self._executor.hear(self.order.run)
+        self._pipeline = self._executor.pipeline(self.order, self.id)
+        if self.is_run:
+            self._pipeline.announce(self._executor.tallies[self.order.run])
+
+    def does(self, workflow: Workflow) -> bool:
+        """Whether a workflow is to be looked at: others may need what it made."""
+        if workflow == "evidence":
+            return bool(set(self.order.workflows) - {"rubric"})
+        return workflow in self.order.workflows
+
+    def shards(self, workflow: Workflow) -> list[Shard]:
+        """What is missing of a workflow."""
+        return self._pipeline.shards(workflow, self._tally)
+
+    def alone(self, shards: Collection[Shard]) -> bool:
+        """Whether the run does its shards itself: there is one, or nobody is to be asked."""
+        return len(shards) <= 1 or self.order.offline
+
+    async def perform(self, workflow: Workflow, shard: Shard) -> None:
+        """Carry out a shard."""
+        await self._pipeline.perform(workflow, shard, self._tally)
+
+    async def rubrics(self, workflow: Workflow) -> None:
+        """Have the rubrics written that a workflow scores under."""
+        wanted = {"rubric", "score"} if workflow == "rubric" else {"swap"}
+        if wanted & set(self.order.workflows):
+            await self._pipeline.rubrics(workflow, self._tally)
+            self.after(workflow)
+
+    def add(self, id: str, part: Outcome) -> None:
+        """Count a shard that has ended; the fault of one ends the run."""
+        self._total.add(part)
+        self.fault = self.fault or self._executor.faults.pop(id, None) or part.fault
+
+    def drop_waiting(self, ids: Collection[str]) -> None:
+        """Take shards off the queue that nobody has begun: the run is ending."""
+        self._executor.dispatch.drop_waiting(ids)
+
+    def after(self, workflow: Workflow) -> None:
+        """The end of a workflow: the run stops here if a shard did, or if people wish it."""
+        if workflow == "evidence":
+            for warning in self._pipeline.unread_views():
+                self._tally.warn(warning)
+        if self.fault is not None:
+            raise self.fault
+        if self.order.pause_after == workflow:
+            raise Paused(f"paused after {workflow}, as asked for")
+
+    def ended(self) -> Outcome:
+        """How it ended; a run's end is an event, too."""
+        outcome = Outcome.of(self.fault, self._tally)
+        self._total.add(outcome)
+        self._total.end, self._total.said = outcome.end, outcome.said
+        if self.fault is not None:
+            self._executor.faults[self.id] = self.fault
+        if self.is_run:
+            self._say(self._total)
+            self._executor.outcomes[self.id] = self._total
+            self._executor.changed.set()
+        return self._total
+
+    def _say(self, outcome: Outcome) -> None:
+        kinds = {"done": "ended", "run-over-budget": "over-budget", "stopped": "paused"}
+        kind: Any = kinds.get(outcome.end, outcome.end)
+        latest = self._executor.store.events.latest(self.order.run)
+        if latest is None or latest.kind != kind:  # whoever paused it has said so
+            self._executor.store.events.record([self.order.run], kind, outcome.said)

@@ -1,0 +1,207 @@
+"""Seeing runs through to their end: carried out here if the lab is free, else where it is not."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from judge_gym.engine.asking import Models, Stopped, Tally
+from judge_gym.engine.locking import Taken, lab_lock
+from judge_gym.engine.orders import Order, Outcome
+from judge_gym.errors import BudgetError, JudgeGymError
+from judge_gym.models.cards import Limits
+from judge_gym.store import Store
+
+POLL = 0.2
+"""Seconds between looks at work that goes on elsewhere."""
+
+
+class Following:
+    """The runs of one command, from its order to their end.
+
+    Args:
+        store: where they are.
+        models: whom to ask.
+        limits: what is given here stands in the place of what the registry states.
+        orders: what is to be done.
+    """
+
+    def __init__(
+        self, store: Store, models: Models, limits: Limits, orders: Sequence[Order]
+    ) -> None:
+        self._store = store
+        self._models = models
+        self._limits = limits
+        self._orders = {order.run: order for order in orders}
+        self.tallies = {order.run: Tally() for order in orders}
+        """What goes on, for those who watch."""
+        self.outcomes: dict[int, Outcome] = {}
+        self.stopped: JudgeGymError | None = None
+        """Why it ended early: interrupted, or over budget."""
+        self._faults: dict[int, Exception] = {}
+        self._ids: dict[int, str] = {}
+        self._joined: set[int] = set()
+        """Runs that somebody was at already: what they were asked for may have been less."""
+        self._interrupt: Callable[[], None] = lambda: None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def interrupt(self) -> None:
+        """Begin no further call; those in flight are awaited and recorded."""
+        if self._loop is not None:  # perhaps in another thread
+            self._loop.call_soon_threadsafe(self._interrupt)
+
+    async def carry_out(self) -> None:
+        """Order the runs and see them through."""
+        from judge_gym.engine.queueing import Dispatch  # heavy, and only work needs it
+
+        self._loop = asyncio.get_running_loop()
+        self._store.events.record(self._orders, "started")
+        self._dispatch = Dispatch(self._store.database)
+        try:
+            with _first_interrupt(lambda: self._interrupt()):
+                for order in self._orders.values():
+                    self._begin(order)
+                while self._waiting and self.stopped is None:
+                    try:
+                        with lab_lock(self._store.database):
+                            await self._execute()
+                    except Taken:
+                        await self._follow()
+        except asyncio.CancelledError:  # the second Ctrl-C: what goes on is found by the next one
+            self.stopped = Stopped("interrupted")
+        finally:
+            self._dispatch.close()
+            for run, tally in self.tallies.items():
+                self.outcomes.setdefault(run, Outcome.of(None, tally))
+        self._judge()
+
+    @property
+    def _waiting(self) -> dict[int, str]:
+        return {run: id for run, id in self._ids.items() if run not in self.outcomes}
+
+    def _begin(self, order: Order) -> None:
+        self._ids[order.run], new = self._dispatch.begin(order)
+        if not new:
+            self._joined.add(order.run)
+
+    def _ended(self, run: int, outcome: Outcome) -> None:
+        """Take an end for what it is, or begin again what another had begun with less in mind."""
+        if run in self._joined and outcome.end in ("done", "stopped"):
+            self._joined.remove(run)
+            self._store.events.record([run], "started")
+            self._begin(self._orders[run])
+        else:
+            self.outcomes[run] = outcome
+
+    async def _execute(self) -> None:
+        """Carry the runs out in this process, and what others order meanwhile."""
+        from judge_gym.engine.executor import Executor
+
+        def stop() -> None:
+            self._store.events.record(self._waiting, "paused", "interrupted")
+            executor.stop(Stopped("interrupted"))
+
+        executor = Executor(self._store, self._models, self._dispatch, self._limits)
+        executor.tallies = self.tallies
+        self._take_over()
+        async with executor:
+            self._interrupt = stop
+            while self._waiting:
+                for run, id in self._waiting.items():
+                    if outcome := executor.outcomes.pop(id, None):
+                        if fault := executor.faults.pop(id, None):
+                            self._faults[run] = fault
+                        self._ended(run, outcome)
+                executor.changed.clear()
+                if self._waiting:
+                    await executor.changed.wait()
+            # What others ordered goes on with the next who holds the lock.
+            executor.stop(Stopped("its process has ended"))
+            while executor.running:
+                await asyncio.sleep(0.01)
+            self._interrupt = lambda: None
+        executor.offline.refuse_missing()
+
+    def _take_over(self) -> None:
+        """Go on with what a dead process was at, if it is ours to do; let the rest stand."""
+        from judge_gym.engine.queueing import parent
+
+        left = self._dispatch.active()
+        mine = set(self._ids.values())
+        self._dispatch.again([row for row in left if parent(row.workflow_id) in mine])
+        others = {parent(row.workflow_id) for row in left} - mine
+        self._dispatch.drop(others)
+        runs = {int(id.partition(".")[0]) for id in others}
+        self._store.events.record(
+            runs, "paused", "its process ended; go on with judge-gym resume, or run it again"
+        )
+
+    async def _follow(self) -> None:
+        """Watch the runs being carried out elsewhere, until they end or the lab is free."""
+        detached = asyncio.Event()
+        self._interrupt = detached.set
+        while not detached.is_set():
+            for run, id in self._waiting.items():
+                if outcome := self._dispatch.outcome(id):
+                    self._ended(run, outcome)
+                else:
+                    self._look(run)
+            if not self._waiting:
+                return
+            try:
+                with lab_lock(self._store.database):
+                    return
+            except Taken:
+                await asyncio.sleep(POLL)
+        self.stopped = Stopped(
+            "no longer followed: another judge-gym carries it out, and 'judge-gym pause' stops it"
+        )
+
+    def _look(self, run: int) -> None:
+        progress = self._store.progress.of_run(run, self._orders[run].tag)
+        self.tallies[run].wanted = dict(progress.wanted)
+        self.tallies[run].done = dict(progress.done)
+
+    def _judge(self) -> None:
+        """Raise what should not have happened; say why it ended early, if it did."""
+        ends = {run: outcome for run, outcome in self.outcomes.items() if outcome.end != "done"}
+        for run, outcome in ends.items():
+            if outcome.end == "failed":
+                raise self._faults.get(run) or outcome.fault or JudgeGymError(outcome.said)
+            if outcome.end == "waiting":
+                outcome.warnings.append(outcome.said)
+        early = [outcome for outcome in ends.values() if outcome.end != "waiting"]
+        own = [outcome for outcome in early if outcome.end == "run-over-budget"]
+        whole = [outcome for outcome in early if outcome.end != "run-over-budget"]
+        if whole:
+            self.stopped = self.stopped or whole[0].fault
+        elif own:
+            said = f"{len(own)} of {len(self._orders)} runs: {own[0].said}"
+            self.stopped = self.stopped or BudgetError(said)
+
+
+@contextmanager
+def _first_interrupt(stop: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM lets calls in flight land; the second ends at once."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt() -> None:
+        stop()
+        if task is not None:
+            for number in SIGNALS:
+                loop.add_signal_handler(number, task.cancel)
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
