@@ -30,8 +30,8 @@ from judge_gym.stages import Scorer, ScoreTarget
 DEMO = Path(demo.__path__[0])
 ITEMS = 50
 """Texts in the pool of a study; its samples are replicates of them."""
-CHARACTERS = 3_000
-"""Of a text."""
+CHARACTERS, LINE = 3_000, 100
+"""Of a text, and of one that is cut to a line."""
 
 
 # --- simulated judges ----------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def laboratory(
     url: str = "",
     entry: str = "",
     limits: Limits | None = None,
-    characters: int = CHARACTERS,
+    brief: bool = False,
 ) -> Iterator[tuple[Lab, Prepared]]:
     """A fresh lab, and a study of so many samples that takes one call for each.
 
@@ -95,13 +95,13 @@ def laboratory(
         url: of the simulated judges.
         entry: further lines of the endpoint's entry in the registry file.
         limits: over those of the registry.
-        characters: of a text.
+        brief: ask in few words: a line of a text, two lines of a rubric.
     """
     with TemporaryDirectory() as folder, chdir(folder):
         Path("judge-gym.models.toml").write_text(
             f'[endpoints.lab]\nbase_url = "{url}"\nseed = true\n{entry}\n' if url else ""
         )
-        _write_benchmark(Path("bench"), characters)
+        _write_benchmark(Path("bench"), brief=brief)
         study = {
             "study": "bench",
             "samples": max(1, samples // ITEMS),
@@ -116,19 +116,24 @@ def laboratory(
             yield lab, lab.prepare("study.yaml")
 
 
-def _write_benchmark(folder: Path, characters: int) -> None:
+def _write_benchmark(folder: Path, *, brief: bool) -> None:
     """The demo's rubric, and texts of its sentences in another order."""
     folder.mkdir()
-    for name in ("benchmark.toml", "rubric.json"):
-        shutil.copy(DEMO / name, folder)
+    shutil.copy(DEMO / "benchmark.toml", folder)
+    rubric = json.loads((DEMO / "rubric.json").read_text())
+    if brief:
+        short = [stage | {"criteria": stage["criteria"][:1]} for stage in rubric["stages"][:2]]
+        rubric["stages"] = short
+    (folder / "rubric.json").write_text(json.dumps(rubric))
     lines = itertools.chain.from_iterable(
         (DEMO / name).read_text().splitlines() for name in ("valdoria.jsonl", "norvessa.jsonl")
     )
     sentences = [part for line in lines for part in re.split(r"(?<=\.) ", json.loads(line)["text"])]
     rng, items = random.Random(7), []
     for number in range(ITEMS):
-        text = " ".join(rng.sample(sentences, len(sentences)))[:characters]
-        items.append({"title": f"Text {number}", "text": text, "truth": 1 + number % 4})
+        text = " ".join([f"Text {number}.", *rng.sample(sentences, len(sentences))])
+        shown = text[: LINE if brief else CHARACTERS]
+        items.append({"title": f"Text {number}", "text": shown, "truth": 1 + number % 2})
     (folder / "items.jsonl").write_text("\n".join(map(json.dumps, items)))
 
 
