@@ -6,6 +6,7 @@ The ideal wall time is that of the server's latency alone; CPU is that of the cl
 
 import asyncio
 import json
+from functools import partial
 
 import aiohttp
 from rig import Took, keep_flying, served, timed
@@ -57,13 +58,15 @@ def main() -> None:
             asyncio.run(lane(server.url, [question(number) for number in range(FLYING)]))  # warm up
         for _ in range(ROUNDS):
             for name, lane in lanes.items():
-                work = lane(server.url, [question(number) for number in range(CALLS)])
-                best[name] = best[name].best(timed(lambda work=work: asyncio.run(work), server))
+                calls = lane(server.url, [question(number) for number in range(CALLS)])
+                best[name] = best[name].best(timed(partial(asyncio.run, calls), server))
     ideal = CALLS / FLYING * LATENCY
     print(f"{CALLS:,} calls of {LATENCY * 1000:g} ms, {FLYING} in flight; best of {ROUNDS} rounds")
     print(f"{'':10} {'wall s':>8} {'x ideal':>8} {'CPU s per 1,000':>16}")
     for name, took in best.items():
-        print(f"{name:10} {took.wall:8.2f} {took.wall / ideal:8.2f} {took.cpu / CALLS * 1000:16.3f}")
+        print(
+            f"{name:10} {took.wall:8.2f} {took.wall / ideal:8.2f} {took.cpu / CALLS * 1000:16.3f}"
+        )
 
 
 if __name__ == "__main__":

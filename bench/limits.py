@@ -1,8 +1,8 @@
-"""How much of a provider's limits a run uses, and how often it is refused: `python bench/limits.py`.
+"""How much of a provider's limits a run uses, and how often it is refused.
 
-The limits stand in the endpoint's entry and are enforced by the server. Short questions reach the
-limit of requests, long ones that of tokens. The server's allowance, which begins full, is nearly
-used up before, so that every call too many is refused at once.
+`python bench/limits.py`: the limits stand in the endpoint's entry and are enforced by the server.
+Short questions reach the limit of requests, long ones that of tokens. The server's allowance, which
+begins full, is nearly used up before, so that every call too many is refused at once.
 """
 
 import argparse
@@ -39,9 +39,10 @@ def measured(setting: Setting, minutes: int) -> str:
     samples = setting.calls * minutes
     with (
         served(latency=LATENCY, rpm=RPM, tpm=TPM) as server,
-        laboratory(
-            "lab:balanced", samples, url=server.url, entry=entry, brief=setting.brief
-        ) as (lab, prepared),
+        laboratory("lab:balanced", samples, url=server.url, entry=entry, brief=setting.brief) as (
+            lab,
+            prepared,
+        ),
     ):
         before = questions(prepared, "before")[: int(USED_UP * setting.calls)]
         model = WireModel("lab:balanced", server.url, "balanced", seeded=True)

@@ -154,9 +154,7 @@ SCENARIOS = (
 # --- measuring -----------------------------------------------------------------------------------
 
 
-def measured(
-    contender: Contender, server: Served, samples: int, series: str, flying: int
-) -> Took:
+def measured(contender: Contender, server: Served, samples: int, series: str, flying: int) -> Took:
     """One turn of a contender; every answer was asked for once."""
     limits = Limits(rpm=PLENTY, tpm=PLENTY, concurrency=flying)
     with laboratory(contender.judge, samples, url=server.url, limits=limits) as (lab, prepared):

@@ -10,7 +10,7 @@ PAUSE = 0.005
 
 
 class Recorder:
-    """Writes to the ledger in a thread as soon as that is free, while other calls go on."""
+    """Writes to the ledger in a thread, one group after the other, while other calls go on."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
