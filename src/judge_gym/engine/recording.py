@@ -5,7 +5,7 @@ import asyncio
 from judge_gym.errors import StoreError
 from judge_gym.store import Answer, Attempt, Ledger
 
-PAUSE = 0.005
+PAUSE = 0.002
 """Seconds in which answers gather before a group is written: a commit costs more than a row."""
 
 
