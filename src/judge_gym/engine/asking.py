@@ -118,7 +118,7 @@ class Asker:
         self._flying: dict[str, asyncio.Task[Answer]] = {}
         self._open: dict[str, Model] = {}
         self._slots: dict[str, asyncio.Semaphore] = {}
-        self._throttles: dict[str, Throttle] = {}
+        self._throttles: dict[tuple[str, Limits], Throttle] = {}
         self._limited: dict[str, tuple[Throttle, Throttle, Throttle]] = {}
         self._failures: dict[str, int] = {}
         """How often each endpoint has failed in a row."""
@@ -245,10 +245,9 @@ class Asker:
         return self._scope("hosted", replace(self._models.hosted_limits, **lifted))
 
     def _scope(self, name: str, limits: Limits) -> Throttle:
-        key = f"{name} {limits}"
-        if key not in self._throttles:
-            self._throttles[key] = Throttle(limits)
-        return self._throttles[key]
+        if (name, limits) not in self._throttles:
+            self._throttles[name, limits] = Throttle(limits)
+        return self._throttles[name, limits]
 
     async def _attempt(
         self, key: str, request: Request, card: ModelCard, payer: Payer, tally: Tally

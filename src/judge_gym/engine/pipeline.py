@@ -37,9 +37,9 @@ Workflow = Literal["evidence", "rubric", "score", "swap", "probe"]
 WORKFLOWS: tuple[Workflow, ...] = ("evidence", "rubric", "score", "swap", "probe")
 T = TypeVar("T")
 R = TypeVar("R", View, Critique, Sample, Probe)
-CHUNK = 256
-"""Targets that are asked for, read and written together."""
-CHUNKS_AT_ONCE = 3
+CHUNK = 64
+"""Targets that are asked for, read and written together; few, since answers wait meanwhile."""
+CHUNKS_AT_ONCE = 12
 """So that no slot is idle while a chunk waits for its last answer."""
 
 
