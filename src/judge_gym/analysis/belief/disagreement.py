@@ -156,14 +156,15 @@ def _mean_over_pairs(ours: Verdicts, theirs: Verdicts, kernel: Kernel, items: in
     That is all pairs, without those of the same item and replicate: both sums run over distinct
     chosen sets, which are far fewer than verdicts.
     """
-    both = Verdicts(*(np.concatenate(column) for column in zip(ours, theirs, strict=True)))
-    cells, place = np.unique(np.stack(both[:2]), axis=1, return_inverse=True)
+    numbers = np.union1d(ours.replicate, theirs.replicate)
+    here, there = (
+        one.item * len(numbers) + np.searchsorted(numbers, one.replicate) for one in (ours, theirs)
+    )
+    cells = items * len(numbers)
     sums, pairs = _pairs(ours.item, ours.chosen, theirs.item, theirs.chosen, kernel, items)
-    here, there = place[: len(ours.item)], place[len(ours.item) :]
-    count = cells.shape[1]
-    same, same_pairs = _pairs(here, ours.chosen, there, theirs.chosen, kernel, count)
-    sums -= np.bincount(cells[0], same, minlength=items)
-    pairs -= np.bincount(cells[0], same_pairs, minlength=items)
+    same, same_pairs = _pairs(here, ours.chosen, there, theirs.chosen, kernel, cells)
+    sums -= same.reshape(items, -1).sum(axis=1) if cells else 0
+    pairs -= same_pairs.reshape(items, -1).sum(axis=1) if cells else 0
     mean: FloatArray = np.divide(sums, pairs, out=np.full(items, np.nan), where=pairs > 0)
     return mean
 

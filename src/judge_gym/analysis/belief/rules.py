@@ -105,18 +105,25 @@ class _Panel:
         table = next(steps, self.masses.focal)
         for step in steps:
             idle, left, right = self.crossed(table.row, step)
-            met = table.mask[left] & step.mask[right]
-            left, right, met = left[met != 0], right[met != 0], met[met != 0]
-            table = focal(
-                np.concatenate([table.row[idle], table.row[left]]),
-                np.concatenate([table.mask[idle], met]),
-                np.concatenate([table.weight[idle], table.weight[left] * step.weight[right]]),
+            both = Focal(
+                table.row[left],
+                table.mask[left] & step.mask[right],
+                table.weight[left] * step.weight[right],
             )
-            agreed = np.bincount(table.row, table.weight, minlength=self.groups)
+            able = both.mask != 0
+            lost = np.bincount(both.row[~able], both.weight[~able], minlength=self.groups)
+            met = both.where(able)
+            table = focal(
+                np.concatenate([table.row[idle], met.row]),
+                np.concatenate([table.mask[idle], met.mask]),
+                np.concatenate([table.weight[idle], met.weight]),
+            )
+            kept = np.bincount(table.row, table.weight, minlength=self.groups)
             asked = np.unique(step.row)
+            asked = asked[kept[asked] + lost[asked] > 0]  # the rest is in total conflict already
             with np.errstate(divide="ignore"):
-                logs[asked] += np.log(agreed[asked])
-            table = table._replace(weight=table.weight / agreed[table.row])
+                logs[asked] += np.log(kept[asked] / (kept[asked] + lost[asked]))
+            table = table._replace(weight=table.weight / kept[table.row])
         return Fused(table, logs)
 
     def by_group(self) -> Iterator[tuple[IntArray, IntArray]]:
