@@ -27,6 +27,7 @@ from judge_gym.analysis.belief import (
     squared_jousselme,
     stage_masks,
 )
+from judge_gym.analysis.belief.masses import summed
 from judge_gym.errors import DesignError
 
 steady = settings(deadline=None, derandomize=True, max_examples=40)
@@ -126,6 +127,20 @@ def test_bad_columns_are_refused() -> None:
         combine_groups(masses, ints(0, 0), rule="yager")
     with pytest.raises(DesignError, match="unknown rule 'pcr7'"):
         combine_groups(masses, ints(0), rule=cast(Rule, "pcr7"))
+
+
+@pytest.mark.parametrize("far", [1, 1 << 40])
+@steady
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(1, 9)), max_size=30))
+def test_equal_keys_are_summed_however_large(far: int, rows: list[tuple[int, int, int]]) -> None:
+    first, second, weight = (np.array([row[k] for row in rows], dtype=np.int64) for k in range(3))
+    keys, sums = summed((first * far, second * far), weight.astype(float))
+    expected: dict[tuple[int, int], int] = {}
+    for one, two, value in rows:
+        key = (one * far, two * far)
+        expected[key] = expected.get(key, 0) + value
+    assert list(zip(keys[0].tolist(), keys[1].tolist(), strict=True)) == sorted(expected)
+    assert sums.tolist() == [expected[key] for key in sorted(expected)]
 
 
 # --- combination ---------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
 """Belief functions: what verdicts that name several stages say, and how far judges lie apart.
 
 - `mappings`: one mass function at a time, as a mapping from sets of stages to mass.
-- `masses`: many at a time, and from verdicts to masses; a reading of each is a column of numbers.
-- `rules`: how sources are combined, group by group; `sensitivity`: what the choice of a rule does.
+- `masses`: many at a time, from verdicts to masses, and what is read off them.
+- `rules`: how sources are combined, group by group, with `redistribution` for the PCR rules.
+- `sensitivity`: what the choice of a rule does.
 - `disagreement`: conflict, and the squared distance that is tested.
+- `sets`: bit masks, and what is refused.
 """
 
 from judge_gym.analysis.belief.disagreement import (
@@ -26,9 +28,10 @@ from judge_gym.analysis.belief.mappings import (
     plausibility,
     weights_of_evidence,
 )
-from judge_gym.analysis.belief.masses import Mass, Masses, Sources, sources, stage_masks
+from judge_gym.analysis.belief.masses import Masses, Sources, sources, stage_masks
 from judge_gym.analysis.belief.rules import RULES, CombinedGroups, Rule, combine_groups
 from judge_gym.analysis.belief.sensitivity import RuleEffect, leading_stages, rule_sensitivity
+from judge_gym.analysis.belief.sets import Mass
 
 __all__ = [
     "RULES",

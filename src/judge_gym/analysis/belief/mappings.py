@@ -7,15 +7,9 @@ from math import log, sqrt
 import numpy as np
 
 from judge_gym.analysis.belief.disagreement import jaccard
-from judge_gym.analysis.belief.masses import (
-    Mass,
-    Masses,
-    bits,
-    checked,
-    checked_frame,
-    checked_share,
-)
+from judge_gym.analysis.belief.masses import Masses
 from judge_gym.analysis.belief.rules import Rule, combine_groups
+from judge_gym.analysis.belief.sets import Mass, bits, checked, checked_frame
 from judge_gym.errors import DesignError
 
 
@@ -101,7 +95,7 @@ def discount(mass: Mass, alpha: float = 0.1, *, frame: int) -> dict[frozenset[in
     >>> discount({frozenset({1}): 1.0}, 0.25, frame=2)
     {frozenset({1}): 0.75, frozenset({1, 2}): 0.25}
     """
-    return Masses.of([mass], frame=frame).discounted(checked_share(alpha)).mapping(0)
+    return Masses.of([mass], frame=frame).discounted(alpha).mapping(0)
 
 
 def jousselme(m1: Mass, m2: Mass, *, frame: int) -> float:

@@ -1,9 +1,9 @@
-"""Mass functions, many at a time: a table of focal sets, each a bit mask (stage i is bit i - 1).
+"""Mass functions, many at a time: a table of focal sets, each a bit mask.
 
 Only sets that carry mass have an entry, so a scale of 26 stages costs no more than one of 4.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal, NamedTuple, get_args
@@ -11,18 +11,22 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
+from judge_gym.analysis.belief.sets import (
+    Mass,
+    bits,
+    checked,
+    checked_frame,
+    checked_share,
+    inside,
+    stages,
+)
 from judge_gym.errors import DesignError, unknown
 
-Mass = Mapping[frozenset[int], float]
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 MassKind = Literal["frequency", "categorical"]
 Abstentions = Literal["left_out", "vacuous"]
-
-SCALES = range(2, 27)
-TOLERANCE = 1e-9
-"""How far from 1 masses may sum; they are then scaled to sum to it."""
 
 
 class Focal(NamedTuple):
@@ -44,7 +48,7 @@ def summed(keys: Sequence[IntArray], weight: FloatArray) -> tuple[list[IntArray]
     spans = [int(key.max()) + 1 for key in keys]
     if prod(spans) < 1 << 62:  # one number per entry sorts several times as fast
         packed = np.ravel_multi_index(tuple(keys), spans)
-        order = np.argsort(packed)
+        order = np.argsort(packed, kind="stable")  # sums are the same on every machine
         new = packed[order][1:] != packed[order][:-1]
     else:
         order = np.lexsort(keys[::-1])
@@ -116,13 +120,13 @@ class Masses:
 
     def discounted(self, alpha: float) -> "Masses":
         """The rows with a share alpha of their mass moved to the whole frame."""
+        kept = 1 - checked_share(alpha)
         rows = np.flatnonzero(self.defined)
         moved = focal(
             np.concatenate([self.focal.row, rows]),
             np.concatenate([self.focal.mask, np.full(len(rows), self.whole)]),
-            np.concatenate([(1 - checked_share(alpha)) * self.focal.weight,
-                            np.full(len(rows), alpha)]),
-        )  # fmt: skip
+            np.concatenate([kept * self.focal.weight, np.full(len(rows), alpha)]),
+        )
         return Masses(self.frame, self.count, moved.where(moved.weight > 0))
 
     def belief(self) -> FloatArray:
@@ -220,62 +224,5 @@ def stage_masks(texts: Sequence[str], *, frame: int) -> IntArray:
     [6, 1, 0]
     """
     checked_frame(frame)
-    known = {text: bits(_inside(map(int, text.split()), frame)) for text in set(texts)}
+    known = {text: bits(inside(map(int, text.split()), frame)) for text in set(texts)}
     return np.array([known[text] for text in texts], dtype=np.int64)
-
-
-# --- sets, masks and what is refused -------------------------------------------------------------
-
-
-def bits(chosen: Iterable[int]) -> int:
-    """The mask of a set of stages."""
-    return sum(1 << stage - 1 for stage in set(chosen))
-
-
-def stages(mask: int) -> frozenset[int]:
-    """The stages of a mask."""
-    return frozenset(place + 1 for place in range(mask.bit_length()) if mask >> place & 1)
-
-
-def checked_frame(frame: int) -> int:
-    """The frame, if it is one."""
-    if frame not in SCALES:
-        raise DesignError(f"a frame of {frame} stages; choose {SCALES[0]} to {SCALES[-1]}")
-    return frame
-
-
-def checked_share(alpha: float) -> float:
-    """The discount, if it is a share."""
-    if not 0 <= alpha <= 1:
-        raise DesignError(f"discount alpha is {alpha}; choose 0 to 1")
-    return alpha
-
-
-def checked(mass: Mass, frame: int | None, *, empty: bool = False) -> dict[frozenset[int], float]:
-    """The sets with positive mass, scaled to sum to 1; whatever is no mass function is refused.
-
-    Args:
-        mass: a mapping from sets of stages to mass.
-        frame: the number of stages; None leaves it open.
-        empty: whether the empty set may have mass.
-    """
-    if frame is not None:
-        checked_frame(frame)
-    for chosen, value in mass.items():
-        if not 0 <= value <= 1 + TOLERANCE:
-            raise DesignError(f"mass {value} on {sorted(chosen)}; masses lie between 0 and 1")
-        if value > 0 and not chosen and not empty:
-            raise DesignError(f"mass {value} on the empty set; give it to sets of stages")
-        _inside(chosen, frame)
-    total = sum(mass.values())
-    if abs(total - 1) > TOLERANCE:
-        raise DesignError(f"masses sum to {total:.9g}; they must sum to 1")
-    return {frozenset(chosen): value / total for chosen, value in mass.items() if value > 0}
-
-
-def _inside(chosen: Iterable[int], frame: int | None) -> frozenset[int]:
-    found = frozenset(chosen)
-    last = SCALES[-1] if frame is None else frame
-    if outside := [stage for stage in found if not 1 <= stage <= last]:
-        raise DesignError(f"stage {min(outside)} of {sorted(found)}; choose 1 to {last}")
-    return found
