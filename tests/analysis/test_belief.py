@@ -426,14 +426,16 @@ def test_one_source_is_itself_under_every_rule() -> None:
         assert combine([one], rule, frame=3) == Combined(one, 0.0)
 
 
-def test_thirty_votes_and_thirty_doubtful_sources() -> None:
-    votes = [mass(A=1)] * 20 + [mass(B=1)] * 10
+def test_many_votes_and_many_doubtful_sources() -> None:
+    votes = [mass(A=1)] * 60 + [mass(B=1)] * 30
     assert combined(votes, "pcr6", 2).mass == pytest.approx(mass(A=2 / 3, B=1 / 3))
     assert combined(votes, "pcr5", 2).mass == pytest.approx(mass(A=0.5, B=0.5))
+    mixed = [*votes, mass(A=0.5, B=0.5)]
+    assert combined(mixed, "pcr6", 2).mass == pytest.approx(plain.pcr6(mixed, 2))
     doubtful = [discount(vote, 0.1, frame=2) for vote in votes]
     assert combined(doubtful, "dempster", 2).mass[frozenset({1})] > 0.99
     with pytest.raises(DesignError, match="tuples of focal sets, more than"):
-        combine([*doubtful, *doubtful], "pcr6", frame=2)
+        combine(doubtful, "pcr6", frame=2)
 
 
 @pytest.mark.parametrize("rule", RULES)

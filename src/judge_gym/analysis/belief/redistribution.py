@@ -5,6 +5,7 @@ stacked, so that small tensors cost no more than their cells.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
 from itertools import product
 from math import prod
 
@@ -74,7 +75,7 @@ def _blocks(size: IntArray) -> Iterator[IntArray]:
     order = np.lexsort(size.T[::-1])[::-1]
     low = 0
     while low < len(order):
-        # Sorted by the first axis only, so later ones are padded to the largest in the block.
+        # Sorted by the first axis, then the second, ...: a later one may grow within a block.
         reach = order[low : low + max(1, CELLS // prod(size[order[low]].tolist()))]
         padded = np.maximum.accumulate(size[reach], axis=0).prod(axis=1, dtype=float)
         fits = padded * np.arange(1, len(reach) + 1) <= CELLS
@@ -85,28 +86,25 @@ def _blocks(size: IntArray) -> Iterator[IntArray]:
 
 def _given_back(entries: Focal, groups: IntArray, rows: IntArray, weights: Weights) -> Focal:
     """What the tuples of a block of groups give back."""
-    n = rows.shape[1]
-    padded = [_padded(entries, rows[:, source]) for source in range(n)]
+    padded = [_padded(entries, source) for source in rows.T]
     back = [np.zeros_like(mass) for _, mass in padded]
-    for cut in _cuts([mass.shape[1] for _, mass in padded], len(rows)):
-        masks, mass = [], []
+    # The smallest sources stand last. One with a single set needs no axis, of which there are few.
+    widths = [mass.shape[1] for _, mass in padded if mass.shape[1] > 1] or [1]
+    for cut in _cuts(widths, len(rows)):
+        masks, masses = [], []
         for source, (sets, values) in enumerate(padded):
-            # A first axis of groups, and one of each source.
-            axes = (slice(None), *(cut[s] if s == source else None for s in range(n)))
-            masks.append(sets[axes])
-            mass.append(values[axes])
-        meet, share = masks[0], mass[0]
-        for source in range(1, n):
-            meet, share = meet & masks[source], share * mass[source]
+            part = cut[source] if source < len(cut) else slice(None)
+            shape = [-1 if axis == source else 1 for axis in range(len(widths))]
+            masks.append(sets[:, part].reshape(len(rows), *shape))
+            masses.append(values[:, part].reshape(len(rows), *shape))
+        meet, share = reduce(np.bitwise_and, masks), reduce(np.multiply, masses)
         share = np.where(meet == 0, share, 0.0)
-        weight = weights(masks, mass)
-        total = np.zeros_like(share)
-        for part in weight:
-            total += part
-        np.divide(share, total, out=share, where=share > 0)
-        for source in range(n):
-            others = tuple(axis + 1 for axis in range(n) if axis != source)
-            back[source][:, cut[source]] += (share * weight[source]).sum(axis=others)
+        weight = weights(masks, masses)
+        np.divide(share, reduce(np.add, weight), out=share, where=share > 0)
+        for source, given in enumerate(back):
+            part = cut[source] if source < len(cut) else slice(None)
+            others = tuple(axis + 1 for axis in range(len(widths)) if axis != source)
+            given[:, part] += (share * weight[source]).sum(axis=others).reshape(len(rows), -1)
     row = [np.broadcast_to(groups[:, None], given.shape) for given in back]
     found = focal(
         np.concatenate([part.ravel() for part in row]),
