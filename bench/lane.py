@@ -6,14 +6,11 @@ The ideal wall time is that of the server's latency alone; CPU is that of the cl
 
 import asyncio
 import json
-import multiprocessing
-import time
-from collections.abc import Awaitable, Callable
-from multiprocessing.connection import Connection
+from functools import partial
 
 import aiohttp
+from rig import Took, keep_flying, served, timed
 
-from judge_gym.models.serving import SimulatedServer, serve
 from judge_gym.models.wire import WireModel
 from judge_gym.records import Draw, Message, Request
 
@@ -26,13 +23,6 @@ def question(number: int) -> Request:
     """A question as long as an editor's, like no other."""
     asked = f"Article {number}. Write a clinical summary.\n{ARTICLE}"
     return Request("lab:editor", (Message("user", (asked,)),), Draw("bench", number))
-
-
-def served(told: Connection) -> None:
-    """Serve until the other side says so."""
-    with serve(SimulatedServer(latency=LATENCY)) as url:
-        told.send(url)
-        told.recv()
 
 
 async def bare(url: str, requests: list[Request]) -> None:
@@ -50,53 +40,33 @@ async def bare(url: str, requests: list[Request]) -> None:
             ) as response:
                 json.loads(await response.read())["choices"][0]["message"]["content"]
 
-        await keep_flying(call, requests)
+        await keep_flying(call, requests, FLYING)
 
 
 async def wired(url: str, requests: list[Request]) -> None:
     """The product's lane."""
     model = WireModel("lab:editor", url, "editor")
-    await keep_flying(model.complete, requests)
-
-
-async def keep_flying(
-    call: Callable[[Request], Awaitable[object]], requests: list[Request]
-) -> None:
-    """Make all calls, with the same number in flight throughout."""
-    left = iter(requests)
-
-    async def work() -> None:
-        for request in left:
-            await call(request)
-
-    await asyncio.gather(*(work() for _ in range(FLYING)))
+    await keep_flying(model.complete, requests, FLYING)
 
 
 def main() -> None:
     """Measure and print, in turns, so that a busy moment hurts both."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    server = context.Process(target=served, args=(theirs,))
-    server.start()
-    url = ours.recv()
-    ideal = CALLS / FLYING * LATENCY
     lanes = {"aiohttp": bare, "WireModel": wired}
-    best = {name: (float("inf"), float("inf")) for name in lanes}
-    for lane in lanes.values():
-        asyncio.run(lane(url, [question(number) for number in range(FLYING)]))  # warm up
-    for _ in range(ROUNDS):
-        for name, lane in lanes.items():
-            requests = [question(number) for number in range(CALLS)]
-            wall, cpu = time.perf_counter(), time.process_time()
-            asyncio.run(lane(url, requests))
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            best[name] = min(best[name][0], wall), min(best[name][1], cpu)
-    ours.send("enough")
-    server.join()
+    best = {name: Took() for name in lanes}
+    with served(latency=LATENCY) as server:
+        for lane in lanes.values():
+            asyncio.run(lane(server.url, [question(number) for number in range(FLYING)]))  # warm up
+        for _ in range(ROUNDS):
+            for name, lane in lanes.items():
+                calls = lane(server.url, [question(number) for number in range(CALLS)])
+                best[name] = best[name].best(timed(partial(asyncio.run, calls), server))
+    ideal = CALLS / FLYING * LATENCY
     print(f"{CALLS:,} calls of {LATENCY * 1000:g} ms, {FLYING} in flight; best of {ROUNDS} rounds")
     print(f"{'':10} {'wall s':>8} {'x ideal':>8} {'CPU s per 1,000':>16}")
-    for name, (wall, cpu) in best.items():
-        print(f"{name:10} {wall:8.2f} {wall / ideal:8.2f} {cpu / CALLS * 1000:16.3f}")
+    for name, took in best.items():
+        print(
+            f"{name:10} {took.wall:8.2f} {took.wall / ideal:8.2f} {took.cpu / CALLS * 1000:16.3f}"
+        )
 
 
 if __name__ == "__main__":

@@ -100,6 +100,13 @@ class RateLimitError(ProviderError):
 class UnavailableError(ProviderError):
     """No answer, or none that can be read: a timeout, a lost connection, a server's fault."""
 
+    def __init__(
+        self, message: str, *, wait: float | None = None, bill: Bill | None = None
+    ) -> None:
+        super().__init__(message, bill=bill)
+        self.wait = wait
+        """Seconds that the server asks for, such as while it is overloaded; None if it does not."""
+
 
 class RejectedError(ProviderError):
     """A request that will not be answered however often it is made: a key, a name, a length."""

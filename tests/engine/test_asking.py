@@ -1,23 +1,30 @@
 """Asking: patience with providers, each attempt on record, one endpoint's trouble not another's."""
 
+import asyncio
+import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+import web as served
 from conftest import Scripted
 from judge_gym.engine import Engine, asking
-from judge_gym.errors import RateLimitError, RejectedError, UnavailableError
+from judge_gym.errors import BudgetError, RateLimitError, RejectedError, UnavailableError
 from judge_gym.lab import Lab
-from judge_gym.models import ModelCard
-from judge_gym.models.cards import Limits
+from judge_gym.models import ModelCard, dialect
+from judge_gym.models.cards import Limits, Prices
 from judge_gym.models.simulated import SimulatedModel
+from judge_gym.models.wire import WireModel
 from judge_gym.records import Completion, Request
 from judge_gym.store import tables as t
+from web import Asked, Web
 
 WriteStudy = Callable[..., Path]
 
@@ -105,6 +112,147 @@ def test_a_provider_that_asks_for_an_hour_pauses_its_share_and_others_go_on(
     assert any("sim:strict" in note and "3600 s" in note for note in result.warnings)
     lab.engine = Engine(lab.store, Faulty())
     assert lab.run(write_study(samples=1)).status == "complete", "the same command goes on"
+
+
+# --- over HTTP: what servers say of waiting and of cost ------------------------------------------
+
+CHAT = "/v1/chat/completions"
+PRICES = Prices(input=2.0, output=8.0, cached=1.0)
+
+
+class Wired(Scripted):
+    """Judges behind an endpoint of the user's own."""
+
+    def __init__(self, web: Web) -> None:
+        super().__init__(lambda request: "")
+        self.url = f"{web.url}/v1"
+
+    def card(self, id: str) -> ModelCard:
+        own = replace(super().card(id), simulated=False, own=True, endpoint=self.url)
+        return replace(own, prices=PRICES)
+
+    def open(self, id: str) -> Any:
+        return WireModel(id, self.url, id, price=self.card(id).price)
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with Web() as opened:
+        yield opened
+
+
+def judged(asked: Asked, **headers: str) -> served.Answer:
+    """What a simulated judge says."""
+    read = dialect.read(asked.body)
+    done = asyncio.run(SimulatedModel(read.request.model).complete(read.request))
+    said = json.dumps(dialect.written(done, "x" * 24, read.tool))
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return served.Answer(said, type=served.JSON, headers=named)
+
+
+ALONE = Limits(concurrency=1)
+FEW = {"samples": 1, "judges": ["sim:balanced"], "probe": False}
+
+
+def gaps(web: Web) -> list[float]:
+    times = [asked.at for asked in web.asked]
+    return [after - before for before, after in pairwise(times)]
+
+
+@pytest.mark.parametrize("kind", ["requests", "tokens"])
+def test_no_call_begins_before_the_reset_that_an_answer_tells(
+    lab: Lab, write_study: WriteStudy, web: Web, kind: str
+) -> None:
+    left = {f"x_ratelimit_remaining_{kind}": "0", f"x_ratelimit_reset_{kind}": "200ms"}
+    web.on(CHAT, lambda asked: judged(asked, **left))
+    lab.engine = Engine(lab.store, Wired(web), limits=ALONE)
+    assert lab.run(write_study(**FEW)).status == "complete"
+    assert len(web.asked) >= 6
+    assert min(gaps(web)) >= 0.2
+
+
+def test_an_endpoint_without_such_headers_is_asked_as_before(
+    lab: Lab, write_study: WriteStudy, web: Web
+) -> None:
+    web.on(CHAT, judged)
+    lab.engine = Engine(lab.store, Wired(web), limits=ALONE)
+    assert lab.run(write_study(**FEW)).status == "complete"
+    assert min(gaps(web)) < 0.2
+
+
+def test_a_reset_far_away_pauses_the_endpoint(lab: Lab, write_study: WriteStudy, web: Web) -> None:
+    left = {"x_ratelimit_remaining_requests": "0", "x_ratelimit_reset_requests": "6m0s"}
+    web.on(CHAT, lambda asked: judged(asked, **left))
+    lab.engine = Engine(lab.store, Wired(web), limits=ALONE)
+    result = lab.run(write_study(**FEW))
+    assert len(web.asked) == 1
+    assert result.status not in ("complete", "failed")
+    assert any("360 s" in note for note in result.warnings)
+
+
+@pytest.mark.parametrize("status", [503, 529])
+def test_an_overloaded_endpoint_rests_as_a_whole_and_the_attempt_is_on_record(
+    lab: Lab, write_study: WriteStudy, web: Web, status: int
+) -> None:
+    overloaded = served.Answer("{}", status, served.JSON, {"retry-after-ms": "600"})
+    web.on(CHAT, overloaded, judged)
+    lab.engine = Engine(lab.store, Wired(web), limits=Limits(concurrency=4))
+    assert lab.run(write_study(**FEW)).status == "complete"
+    first = web.asked[0].at
+    assert not [asked for asked in web.asked if first + 0.3 < asked.at < first + 0.6]
+    with lab.store.database.read() as connection:
+        rows = connection.execute(sa.select(t.attempts).where(~t.attempts.c.completed)).all()
+    [failed] = rows
+    assert f"answered {status}" in failed.error
+
+
+def test_an_overloaded_endpoint_that_asks_for_an_hour_is_paused(
+    lab: Lab, write_study: WriteStudy, web: Web
+) -> None:
+    web.on(CHAT, served.Answer("{}", 503, served.JSON, {"Retry-After": "3600"}))
+    lab.engine = Engine(lab.store, Wired(web), limits=ALONE)
+    result = lab.run(write_study(**FEW))
+    assert any("3600 s" in note for note in result.warnings)
+    assert len(web.asked) == 1, "no call begins"
+    assert sum(row["attempts"] for row in lab.usage("small")) == 1
+
+
+EMPTY = {
+    "choices": [],
+    "usage": {
+        "prompt_tokens": 1000,
+        "completion_tokens": 500,
+        "prompt_tokens_details": {"cached_tokens": 400},
+    },
+}
+
+
+def test_a_reply_without_an_answer_is_counted_with_what_it_cost(
+    lab: Lab, write_study: WriteStudy, web: Web
+) -> None:
+    web.on(CHAT, served.Answer(json.dumps(EMPTY), type=served.JSON), judged)
+    lab.engine = Engine(lab.store, Wired(web), limits=ALONE)
+    assert lab.run(write_study(**FEW)).status == "complete"
+    columns = t.attempts.c
+    with lab.store.database.read() as connection:
+        rows = connection.execute(sa.select(t.attempts).where(~columns.completed)).all()
+    [failed] = rows
+    cost = (600 * 2.0 + 400 * 1.0 + 500 * 8.0) / 1e6
+    assert (failed.input_tokens, failed.output_tokens, failed.cached_tokens) == (1000, 500, 400)
+    assert failed.usd == pytest.approx(cost)
+
+
+def test_a_budget_counts_replies_without_an_answer(
+    lab: Lab, write_study: WriteStudy, web: Web
+) -> None:
+    web.on(CHAT, served.Answer(json.dumps(EMPTY), type=served.JSON))
+    lab.engine = Engine(lab.store, Wired(web), limits=ALONE)
+    stopped = lab.run(write_study(**FEW, budget={"tokens": 6000}))
+    assert isinstance(stopped.stopped, BudgetError)
+    asked = len(web.asked)
+    assert 1 <= asked <= 4, "each took 1,500 tokens, and brought nothing"
+    rows = lab.usage("small")
+    assert sum(row["input_tokens"] + row["output_tokens"] for row in rows) == 1500 * asked
 
 
 class Hosted(Faulty):

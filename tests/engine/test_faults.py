@@ -77,7 +77,7 @@ def run(study: Path) -> tuple[str, list[tuple[Any, ...]]]:
 
 
 @pytest.mark.parametrize(
-    "faults", ["429@1", "500@1", "502@1", "reset@1", "truncated@1", "html@1", "empty@1", "stall@1"]
+    "faults", ["429@1", "500@1", "503@1", "reset@1", "truncated@1", "html@1", "empty@1", "stall@1"]
 )
 def test_every_fault_that_passes_leaves_the_rows_of_an_untroubled_run(
     study: Path, faults: str
@@ -121,3 +121,25 @@ def test_a_key_is_found_nowhere_after_a_run_that_went_well_and_one_that_did_not(
     written = b"".join(path.read_bytes() for path in study.parent.iterdir() if path.is_file())
     assert KEY.encode() not in written
     assert KEY not in said.out + said.err
+
+
+def test_a_password_in_the_base_url_of_a_provider_is_found_nowhere_after_a_run(
+    study: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server = SimulatedServer(faults=Faults.parse("503@1, 400=0.2"))
+    hosted = study.read_text().replace("lab:balanced", "openai:balanced").replace("lab:", "sim:")
+    study.write_text(hosted)
+    with serve(server) as url:
+        free = "[providers.openai]\nrpm = 0\ntpm = 0\n[hosted]\nrpm = 0\n"
+        (study.parent / "judge-gym.models.toml").write_text(free)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", url.replace("http://", "http://user:hunter2@"))
+        with Lab.open(f"sqlite:///{study.parent / 'lab.db'}") as lab:
+            lab.run(study)
+        assert stats(url)["outcomes"]["503"] > 0 and stats(url)["outcomes"]["400"] > 0
+    said = capfd.readouterr()
+    written = b"".join(path.read_bytes() for path in study.parent.iterdir() if path.is_file())
+    assert b"answered 503" in written
+    for secret in (KEY, "hunter2", "dXNlcjpodW50ZXIy"):
+        assert secret.encode() not in written
+        assert secret not in said.out + said.err

@@ -1,18 +1,25 @@
 """Hosted models against servers on loopback that speak each provider's format."""
 
 import asyncio
+import base64
+import gc
 import json
+import logging
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from judge_gym.errors import (
+    Bill,
     DesignError,
     JudgeGymError,
     ProviderError,
@@ -22,6 +29,7 @@ from judge_gym.errors import (
 )
 from judge_gym.models import Registry
 from judge_gym.models.hosted import HostedModel, seed
+from judge_gym.models.quotas import Left, Quota, listening
 from judge_gym.records import Completion, Draw, Message, Request
 from web import HTML, JSON, Answer, Asked, Web
 
@@ -208,7 +216,7 @@ def test_an_answer_is_a_completion_with_what_it_cost_and_who_gave_it(
 ) -> None:
     answer(web, dialect, dialect.says())
     done = ask(dialect.model)
-    assert done == Completion("VERDICT: A", "stop", dialect.reported, 100, 10, done.usd)
+    assert done == Completion("VERDICT: A", "stop", dialect.reported, 100, 10, done.usd, 40)
     card = Registry().card(dialect.model)
     assert done.usd == card.price(100, 10, 40)
     assert 0 < (done.usd or 0) < (card.price(100, 10) or 0), "cached tokens cost less"
@@ -386,8 +394,29 @@ def test_what_the_provider_says_of_the_end_counts(
 
 def test_an_answer_that_the_provider_broke_off_is_no_answer(web: Web) -> None:
     answer(web, OPENROUTER, OPENROUTER.says("VERD", "error"))
-    with pytest.raises(UnavailableError, match="broke its answer off"):
+    with pytest.raises(UnavailableError, match="broke its answer off") as fault:
         ask(OPENROUTER.model)
+    assert fault.value.bill == bill(OPENROUTER), "it is paid for all the same"
+
+
+def bill(dialect: Dialect) -> Bill:
+    """What every answer here costs."""
+    return Bill(100, 10, 40, Registry().card(dialect.model).price(100, 10, 40))
+
+
+@pytest.mark.parametrize("dialect", [OPENAI, OPENROUTER], ids=lambda dialect: dialect.provider)
+@pytest.mark.parametrize("choices", [[], None, [{"index": 0, "message": None}]])
+def test_a_reply_without_an_answer_is_billed_where_it_says_its_usage(
+    web: Web, dialect: Dialect, choices: Any
+) -> None:
+    answer(web, dialect, {**dialect.says(), "choices": choices})
+    with pytest.raises(UnavailableError) as fault:
+        ask(dialect.model)
+    assert fault.value.bill == bill(dialect)
+    answer(web, dialect, {**dialect.says(), "choices": choices, "usage": None})
+    with pytest.raises(UnavailableError) as fault:
+        ask(dialect.model)
+    assert fault.value.bill is None
 
 
 # --- no answer -----------------------------------------------------------------------------------
@@ -429,6 +458,73 @@ def test_a_provider_says_how_long_to_wait(web: Web, dialect: Dialect) -> None:
         ask(dialect.model)
     assert fault.value.wait == 17.0
     assert len(web.asked) == 1
+
+
+@each
+@pytest.mark.parametrize("status", [503, 529])
+def test_a_provider_that_is_overloaded_says_how_long_to_wait(
+    web: Web, dialect: Dialect, status: int
+) -> None:
+    body = dialect.complains(status, "overloaded")
+    answer(web, dialect, body, status=status, headers={"Retry-After": "17"})
+    with pytest.raises(UnavailableError) as fault:
+        ask(dialect.model)
+    assert fault.value.wait == 17.0
+    answer(web, dialect, body, status=status)
+    with pytest.raises(UnavailableError) as fault:
+        ask(dialect.model)
+    assert fault.value.wait is None
+    assert len(web.asked) == 2, "the SDK repeats nothing"
+
+
+@pytest.mark.parametrize("dialect", [OPENAI, OPENROUTER, ANTHROPIC], ids=lambda d: d.provider)
+def test_the_quota_that_is_left_is_handed_on_with_answers_and_errors(
+    web: Web, dialect: Dialect
+) -> None:
+    style = "anthropic-ratelimit-tokens-{}" if dialect is ANTHROPIC else "x-ratelimit-{}-tokens"
+    until = (datetime.now(UTC) + timedelta(seconds=30)).isoformat()
+    headers = {
+        style.format("remaining"): "700",
+        style.format("reset"): until if dialect is ANTHROPIC else "30s",
+    }
+    told: list[Quota] = []
+    model = Registry().open(dialect.model)
+
+    async def three() -> None:
+        answer(web, dialect, dialect.says(), headers=headers)
+        with listening(told.append):
+            await model.complete(request(dialect.model))
+            answer(web, dialect, dialect.complains(500, "no"), status=500, headers=headers)
+            with pytest.raises(UnavailableError):
+                await model.complete(request(dialect.model))
+            answer(web, dialect, dialect.says())
+            await model.complete(request(dialect.model))
+
+    asyncio.run(three())
+    assert [quota["tokens"].amount for quota in told] == [700, 700]
+    assert all(28 < quota["tokens"].seconds <= 31 for quota in told)
+
+
+def test_each_of_many_calls_at_once_hears_of_its_own_answer(web: Web) -> None:
+    def echo(asked: Asked) -> Answer:
+        said = json.loads(asked.body)["messages"][-1]["content"]
+        left = {"x-ratelimit-remaining-requests": said, "x-ratelimit-reset-requests": "1s"}
+        return Answer(json.dumps(OPENAI.says(said)), type=JSON, headers=left)
+
+    web.on(OPENAI.path, echo)
+    model = Registry().open(OPENAI.model)
+
+    async def call(number: int) -> tuple[str, list[Quota]]:
+        told: list[Quota] = []
+        asked = request(OPENAI.model, messages=(Message("user", (str(number),)),))
+        with listening(told.append):
+            return (await model.complete(asked)).text, told
+
+    async def many() -> list[tuple[str, list[Quota]]]:
+        return list(await asyncio.gather(*map(call, range(8))))
+
+    expected = [(str(number), [{"requests": Left(number, 1)}]) for number in range(8)]
+    assert asyncio.run(many()) == expected
 
 
 def test_money_that_has_run_out_is_not_waited_for(web: Web) -> None:
@@ -483,7 +579,8 @@ def test_a_call_that_takes_too_long_is_given_up(web: Web, dialect: Dialect) -> N
     card = replace(Registry().card(dialect.model), deadline=0.3)
     started = time.monotonic()
     with pytest.raises(UnavailableError, match="in time"):
-        asyncio.run(HostedModel(card, KEY).complete(request(dialect.model)))
+        base_url = web.url + dialect.base
+        asyncio.run(HostedModel(card, KEY, base_url).complete(request(dialect.model)))
     assert time.monotonic() - started < 5
     assert len(web.asked) == 1
 
@@ -518,6 +615,50 @@ def test_a_model_answers_in_one_loop_after_the_other_and_many_at_once(web: Web) 
 
     for _ in range(3):
         assert asyncio.run(many()) == [str(number) for number in range(4)]
+
+
+@each
+@pytest.mark.filterwarnings("error")
+def test_connections_end_with_their_loop(web: Web, dialect: Dialect) -> None:
+    answer(web, dialect, dialect.says())
+    ask(dialect.model)
+    gc.collect()  # a session that was left open would complain now
+
+
+@each
+def test_a_password_in_the_base_url_is_sent_and_found_nowhere(
+    web: Web,
+    dialect: Dialect,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    name = "GOOGLE_GEMINI" if dialect is GOOGLE else dialect.provider.upper()
+    there = web.url.replace("http://", "http://user:hunter%402@") + dialect.base
+    monkeypatch.setenv(f"{name}_BASE_URL", there)
+    basic = base64.b64encode(b"user:hunter@2").decode()
+    answer(web, dialect, dialect.says())
+    model = Registry().open(dialect.model)
+    assert asyncio.run(model.complete(request(dialect.model))).text == "VERDICT: A"
+    assert web.asked[-1].headers["authorization"] == f"Basic {basic}"
+    texts = [repr(model), repr(vars(model)), repr(Registry().card(dialect.model))]
+    for status in (401, 503, 200):
+        echo = dialect.complains(status, f"no access to {there} with Basic {basic} {quote(KEY)}")
+        answer(web, dialect, echo, status=status)
+        with pytest.raises(ProviderError) as fault:
+            ask(dialect.model)
+        texts.append("".join(traceback.format_exception(fault.value)))
+    for text in (*texts, caplog.text):
+        assert not [word for word in ("hunter", basic, KEY) if word in text]
+
+
+def test_a_base_url_with_a_query_is_refused_without_its_words(
+    monkeypatch: pytest.MonkeyPatch, web: Web
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", web.url + "/v1?key=hunter2")
+    with pytest.raises(DesignError, match="OPENAI_BASE_URL has a query") as refusal:
+        Registry().open(OPENAI.model)
+    assert "hunter2" not in repr(refusal.value)
 
 
 @each

@@ -10,14 +10,16 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import openai
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openai import OpenAI
 
 from conftest import Call
 from judge_gym.axes import Design
@@ -29,6 +31,7 @@ from judge_gym.errors import (
     RejectedError,
     UnavailableError,
 )
+from judge_gym.models.quotas import Quota, listening
 from judge_gym.models.serving import SimulatedServer, serve
 from judge_gym.models.simulated import PRESETS, SimulatedModel
 from judge_gym.models.troubles import KINDS, Allowance, Faults
@@ -65,9 +68,8 @@ def body(request: Request, **more: Any) -> dict[str, Any]:
 
 
 def wired(url: str, request: Request, **options: Any) -> WireModel:
-    return WireModel(
-        request.model, url, request.model, **{"seeded": True, "price": lambda i, o: 0.0, **options}
-    )
+    usual: dict[str, Any] = {"seeded": True, "price": lambda *tokens: 0.0}
+    return WireModel(request.model, url, request.model, **{**usual, **options})
 
 
 Outcome = Completion | ProviderError
@@ -379,10 +381,10 @@ def test_64_calls_are_in_flight_at_once() -> None:
 
 @pytest.mark.parametrize("limit", ["rpm", "tpm"])
 def test_a_limit_that_is_reached_is_a_429_with_a_wait(limit: str) -> None:
-    told: list[Mapping[str, str]] = []
+    told: list[Quota] = []
     limits: dict[str, Any] = {limit: 2}
-    with serving(**limits) as url:
-        outcomes = [ask(url, [question(replicate=n)], on_quota=told.append)[0] for n in range(3)]
+    with serving(**limits) as url, listening(told.append):
+        outcomes = [ask(url, [question(replicate=n)])[0] for n in range(3)]
         counted = stats(url)
     refused = [fault for fault in outcomes if isinstance(fault, RateLimitError)]
     assert len(refused) == {"rpm": 1, "tpm": 2}[limit], "a large demand puts tokens into debt"
@@ -390,9 +392,9 @@ def test_a_limit_that_is_reached_is_a_429_with_a_wait(limit: str) -> None:
     assert refused[0].wait > 20
     assert counted["outcomes"] == {"429": len(refused), "answered": 3 - len(refused)}
     what = {"rpm": "requests", "tpm": "tokens"}[limit]
-    assert [headers[f"x-ratelimit-limit-{what}"] for headers in told] == ["2"] * 3
-    assert told[-1][f"x-ratelimit-remaining-{what}"] == "0"
-    assert told[-1][f"x-ratelimit-reset-{what}"].endswith("s")
+    assert [set(quota) for quota in told] == [{what}] * (3 - len(refused))
+    assert told[-1][what].amount == 0
+    assert told[-1][what].seconds > 50
 
 
 def test_an_allowance_refills_up_to_a_minutes_worth() -> None:
@@ -427,6 +429,77 @@ def test_a_wrong_key_is_rejected_and_not_repeated(given_key: str) -> None:
     assert KEY not in str(fault)
     assert "sk-wrong" not in str(fault)
     assert isinstance(good, Completion)
+
+
+# --- the official client -------------------------------------------------------------------------
+
+
+@contextmanager
+def process(*options: str) -> Iterator[str]:
+    """`judge-gym sim serve` as a process of its own; its base URL."""
+    code = "from judge_gym.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "sim", "serve", "--port", "0", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "SIM_KEY": KEY},
+        text=True,
+    ) as served:
+        assert served.stdout is not None
+        try:
+            yield served.stdout.readline().strip()
+        finally:
+            served.terminate()
+
+
+def official(url: str, key: str = KEY) -> OpenAI:
+    return OpenAI(base_url=url, api_key=key, max_retries=0)
+
+
+def test_the_official_client_works_unchanged() -> None:
+    request = question()
+    asked: Any = body(request)["messages"]
+    with process("--key-env", "SIM_KEY") as url, official(url) as client:
+        assert {model.id for model in client.models.list()} == {f"sim:{name}" for name in PRESETS}
+        done = client.chat.completions.create(model="sim:balanced", messages=asked, seed=7)
+        said = done.choices[0].message.content
+        assert said and "VERDICT" in said
+        assert (done.model, done.choices[0].finish_reason) == ("sim:balanced", "stop")
+        assert done.usage and done.usage.total_tokens > done.usage.completion_tokens > 0
+        again = client.chat.completions.create(model="sim:balanced", messages=asked, seed=7)
+        assert again.choices[0].message.content == said
+        with official(url, "sk-wrong") as stranger, pytest.raises(openai.AuthenticationError):
+            stranger.models.list()
+        with pytest.raises(openai.NotFoundError):
+            client.chat.completions.create(model="sim:nobody", messages=asked)
+
+
+def test_the_official_client_gets_what_a_schema_asks_for() -> None:
+    request = question(output="json")
+    schema: Any = {"name": "answer", "schema": request.schema, "strict": True}
+    asked: Any = body(request)["messages"]
+    with process() as url, official(url) as client:
+        done = client.chat.completions.create(
+            model="sim:balanced",
+            messages=asked,
+            response_format={"type": "json_schema", "json_schema": schema},
+        )
+    said = json.loads(done.choices[0].message.content or "")
+    assert request.schema is not None
+    assert set(said) == set(request.schema["required"])
+
+
+def test_the_official_client_is_told_how_long_to_wait() -> None:
+    asked: Any = body(question())["messages"]
+    with process("--rpm", "1") as url, official(url) as client:
+        first = client.chat.completions.with_raw_response.create(
+            model="sim:balanced", messages=asked
+        )
+        assert first.headers["x-ratelimit-remaining-requests"] == "0"
+        with pytest.raises(openai.RateLimitError) as refused:
+            client.chat.completions.create(model="sim:balanced", messages=asked)
+    assert refused.value.code == "rate_limit_exceeded"
+    assert 50 <= int(refused.value.response.headers["retry-after"]) <= 60
 
 
 def test_a_port_that_is_taken_is_named(plain: str) -> None:

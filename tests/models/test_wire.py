@@ -1,6 +1,7 @@
 """The lane to OpenAI-compatible endpoints: what is sent, and what is made of each answer."""
 
 import asyncio
+import base64
 import json
 import socket
 import time
@@ -8,12 +9,14 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judge_gym.errors import (
+    Bill,
     DesignError,
     ProviderError,
     RateLimitError,
@@ -21,6 +24,7 @@ from judge_gym.errors import (
     UnavailableError,
 )
 from judge_gym.models import Model, wire
+from judge_gym.models.quotas import Left, Quota, listening
 from judge_gym.models.wire import Structured, WireModel
 from judge_gym.records import Completion, Draw, Message, Request
 from web import JSON, Answer, Route, Web
@@ -56,6 +60,10 @@ def said(message: Mapping[str, Any] | None = None, **changes: Any) -> Answer:
     choice["finish_reason"] = changes.pop("finish", "stop")
     whole = {"model": "llama-3", "choices": [choice], **changes}
     return Answer(json.dumps(whole), type=JSON)
+
+
+def price(read: int, wrote: int, cached: int) -> float:
+    return read - cached / 2 + 2.0 * wrote
 
 
 def error(status: int, body: Any = None, **headers: str) -> Answer:
@@ -224,9 +232,20 @@ def test_a_tool_that_is_not_called_leaves_the_text(web: Web) -> None:
 
 def test_tokens_and_model_are_those_that_the_answer_names(web: Web) -> None:
     usage = {"prompt_tokens": 120, "completion_tokens": 30}
-    answer = ask(made(web, said(usage=usage), price=lambda i, o: i + 2.0 * o))
+    answer = ask(made(web, said(usage=usage), price=price))
     assert (answer.input_tokens, answer.output_tokens, answer.usd) == (120, 30, 180.0)
-    assert answer.model == "llama-3"
+    assert (answer.model, answer.cached_tokens) == ("llama-3", 0)
+
+
+@pytest.mark.parametrize(("told", "cached"), [(100, 100), (500, 120), (None, 0), ("x", 0)])
+def test_tokens_from_the_cache_are_counted_and_priced(web: Web, told: Any, cached: int) -> None:
+    usage = {
+        "prompt_tokens": 120,
+        "completion_tokens": 30,
+        "prompt_tokens_details": {"cached_tokens": told},
+    }
+    answer = ask(made(web, said(usage=usage), price=price))
+    assert (answer.cached_tokens, answer.usd) == (cached, 180.0 - cached / 2)
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": "x"}])
@@ -296,6 +315,52 @@ def test_a_wait_may_be_a_date(web: Web) -> None:
         ask(made(web, error(429, Retry_After=until)))
     assert raised.value.wait is not None
     assert 25 < raised.value.wait <= 30
+
+
+@pytest.mark.parametrize("status", [500, 503, 529])
+@pytest.mark.parametrize(("headers", "wait"), [({"Retry-After": "7"}, 7.0), ({}, None)])
+def test_a_server_that_is_overloaded_may_ask_to_wait(
+    web: Web, status: int, headers: dict[str, str], wait: float | None
+) -> None:
+    with pytest.raises(UnavailableError) as raised:
+        ask(made(web, Answer("{}", status, JSON, headers)))
+    assert raised.value.wait == wait
+
+
+USAGE = {
+    "prompt_tokens": 120,
+    "completion_tokens": 30,
+    "prompt_tokens_details": {"cached_tokens": 20},
+}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(json.dumps({"choices": [], "usage": USAGE}), type=JSON),
+        Answer(json.dumps({"choices": None, "usage": USAGE}), type=JSON),
+        said(finish="abort", usage=USAGE),
+        said(finish="error", usage=USAGE),
+        error(200, {"error": {"message": "upstream", "code": 502}, "usage": USAGE}),
+        error(200, {"error": {"message": "too long", "code": 400}, "usage": USAGE}),
+    ],
+)
+def test_a_reply_without_an_answer_is_billed_where_it_says_its_usage(
+    web: Web, answer: Answer
+) -> None:
+    with pytest.raises(ProviderError) as raised:
+        ask(made(web, answer, price=price))
+    assert raised.value.bill == Bill(120, 30, 20, 170.0)
+    with pytest.raises(ProviderError) as raised:
+        ask(made(web, answer))
+    assert raised.value.bill == Bill(120, 30, 20, None)
+
+
+@pytest.mark.parametrize("usage", [None, {}, [], {"prompt_tokens": "x"}])
+def test_a_reply_without_an_answer_and_without_usage_has_no_bill(web: Web, usage: Any) -> None:
+    with pytest.raises(UnavailableError) as raised:
+        ask(made(web, said(finish="error", usage=usage), price=price))
+    assert raised.value.bill is None
 
 
 def test_an_account_without_credit_is_not_waited_for(web: Web) -> None:
@@ -404,6 +469,19 @@ def test_no_secret_is_in_an_error_or_a_repr(web: Web) -> None:
     assert not any(word in f"{raised.value!r} {model!r}" for word in ("hunter2", "s3cret"))
 
 
+def test_a_secret_that_is_echoed_in_another_form_is_scrubbed(web: Web) -> None:
+    key = "sk/lab+0123=="
+    header = base64.b64encode(b"user:hunter2").decode()
+    echo = f"{quote(key, safe='')} {quote_plus(key)} Authorization: Bearer {key}, Basic {header}"
+    with pytest.raises(RejectedError) as raised:
+        ask(made(web, error(401, {"error": {"message": f"not valid: {echo}"}}), key=key))
+    assert "not valid" in str(raised.value) and "0123" not in repr(raised.value)
+    address = web.url.replace("http://", "http://user:hunter2@") + "/v1"
+    with pytest.raises(RejectedError) as raised:
+        ask(WireModel("lab:llama", address, "llama"))
+    assert "not valid" in str(raised.value) and header not in repr(raised.value)
+
+
 def test_a_long_complaint_is_shortened(web: Web) -> None:
     with pytest.raises(RejectedError) as raised:
         ask(made(web, error(400, {"error": {"message": "too long " * 10_000}})))
@@ -434,15 +512,17 @@ def test_what_cannot_be_called_is_refused_at_once(base_url: str, options: Any) -
 
 
 def test_the_quota_that_is_left_is_handed_on_with_answers_and_errors(web: Web) -> None:
-    told: list[Mapping[str, str]] = []
-    headers = {"X-RateLimit-Remaining-Requests": "3", "x-ratelimit-reset-tokens": "1s", "X-Id": "9"}
+    told: list[Quota] = []
+    headers = {"X-RateLimit-Remaining-Requests": "3", "x-ratelimit-reset-requests": "1s"}
     good = Answer(said().body, type=JSON, headers=headers)
-    model = made(web, good, Answer("{}", 429, JSON, headers), said(), on_quota=told.append)
-    ask(model)
-    with pytest.raises(RateLimitError):
+    model = made(web, good, Answer("{}", 429, JSON, headers), said(), good)
+    with listening(told.append):
+        ask(model)
+        with pytest.raises(RateLimitError):
+            ask(model)
         ask(model)
     ask(model)
-    left = {"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-tokens": "1s"}
+    left = {"requests": Left(3, 1)}
     assert told == [left, left], "an answer without such headers tells nothing"
 
 

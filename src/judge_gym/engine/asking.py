@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from judge_gym.engine.budget import Meters, RunOverBudget, Spend, input_tokens
@@ -17,17 +18,15 @@ from judge_gym.errors import (
     RateLimitError,
     UnavailableError,
 )
-from judge_gym.models import Model, ModelCard
+from judge_gym.models import Model, ModelCard, quotas
 from judge_gym.models.cards import Limits
-from judge_gym.models.limits import Throttle
+from judge_gym.models.limits import LONGEST_WAIT, Throttle
 from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Attempt, Ledger, Payer
 
 ATTEMPTS = 5
 BACKOFF = 0.5
 """Seconds before the second attempt; each later wait is twice as long."""
-LONGEST_WAIT = 120.0
-"""Seconds; a provider that asks for a longer pause is not waited for."""
 PATIENCE = 100
 """How often one call waits because its provider asks for it."""
 FAILURES_IN_A_ROW = 20
@@ -148,7 +147,8 @@ class Asker:
         self._flying: dict[str, asyncio.Task[Answer]] = {}
         self._open: dict[str, Model] = {}
         self._slots: dict[str, asyncio.Semaphore] = {}
-        self._throttles: dict[str, Throttle] = {}
+        self._throttles: dict[tuple[str, Limits], Throttle] = {}
+        self._limited: dict[str, tuple[Throttle, Throttle, Throttle]] = {}
         self._failures: dict[str, int] = {}
         """How often each endpoint has failed in a row."""
         self._fault: Exception | None = None
@@ -229,26 +229,29 @@ class Asker:
                 answer, fault = await self._attempt(key, request, card, payer, tally)
             except RateLimitError as asked:  # waiting costs no attempt
                 waits += 1
-                self._wait(card, asked, waits, rng)
+                pause = asked.wait if asked.wait is not None else _backoff(waits, rng)
+                self._rest(card, asked, pause, waits)
                 continue
             if not isinstance(fault, UnavailableError):
                 self._failures[_endpoint(card)] = 0
                 return answer
             tried += 1
             self._failures[_endpoint(card)] = self._failures.get(_endpoint(card), 0) + 1
+            if fault.wait is not None:
+                self._rest(card, fault, fault.wait)
             if tried >= ATTEMPTS:
                 return answer
             await asyncio.sleep(_backoff(tried, rng))
 
-    def _wait(self, card: ModelCard, asked: RateLimitError, waits: int, rng: random.Random) -> None:
+    def _rest(self, card: ModelCard, asked: ProviderError, pause: float, waits: int = 0) -> None:
         """Let no call to this model begin for as long as its provider asks for."""
-        pause = asked.wait if asked.wait is not None else _backoff(waits, rng)
-        if pause > LONGEST_WAIT or waits > PATIENCE:
+        far = pause > LONGEST_WAIT  # of one model perhaps: others of its provider may go on
+        (self._quota(card) if far else self._throttle(card)).block(pause)
+        if far or waits > PATIENCE:
             raise EndpointDown(
                 f"{card.id}: its provider asks to wait {pause:.0f} s; everything so far is kept, "
                 "the same command goes on"
             ) from asked
-        self._throttle(card).block(pause)
 
     def _refuse_to_begin(self, card: ModelCard, run_id: int) -> None:
         """Raise what stands in the way of one more call."""
@@ -274,6 +277,10 @@ class Asker:
         given = {} if card.kind == "sim" else self._given
         return self._scope(card.limits.scope or card.id, replace(card.limits, **given))
 
+    def _quota(self, card: ModelCard) -> Throttle:
+        """What the provider says is left: it counts by model, a user's own endpoint by user."""
+        return self._scope(f"left of {_endpoint(card) if card.own else card.id}", Limits())
+
     def _ceiling(self, card: ModelCard) -> Throttle:
         """What all hosted providers together may be asked; others have none."""
         if card.kind != "hosted":
@@ -283,10 +290,9 @@ class Asker:
         return self._scope("hosted", replace(self._models.hosted_limits, **lifted))
 
     def _scope(self, name: str, limits: Limits) -> Throttle:
-        key = f"{name} {limits}"
-        if key not in self._throttles:
-            self._throttles[key] = Throttle(limits)
-        return self._throttles[key]
+        if (name, limits) not in self._throttles:
+            self._throttles[name, limits] = Throttle(limits)
+        return self._throttles[name, limits]
 
     async def _attempt(
         self, key: str, request: Request, card: ModelCard, payer: Payer, tally: Tally
@@ -295,9 +301,13 @@ class Asker:
 
         A call holds its slot until its row is committed.
         """
-        throttle, ceiling = self._throttle(card), self._ceiling(card)
+        if card.id not in self._limited:  # looked up once: it is on the way of every call
+            limited = (self._quota(card), self._throttle(card), self._ceiling(card))
+            self._limited[card.id] = limited
+        quota, throttle, ceiling = self._limited[card.id]
         async with self._slot(card), throttle.slot:
             tokens = input_tokens(request)
+            known = await quota.reserve(tokens, request.max_tokens)
             reserved = await throttle.reserve(tokens, request.max_tokens)
             above = await ceiling.reserve(tokens, request.max_tokens)
             self._refuse_to_begin(card, payer.run_id)  # it may have waited for long
@@ -311,13 +321,15 @@ class Asker:
             fault: Exception | None = None
             took: Completion | Bill | None = None
             try:
-                completion = took = await self._completion(request, card)
+                with quotas.listening(partial(quota.told, known)):
+                    completion = took = await self._completion(request, card)
             except Exception as raised:  # whatever an adapter raises, the attempt is on record
                 fault, took = raised, getattr(raised, "bill", None)
             finally:
                 waited = isinstance(fault, RateLimitError)  # nothing was asked of the model
                 meter.settle(worst, Spend() if waited else Spend.of(took), payer.run_id)
                 used = (took.input_tokens, took.output_tokens) if took else (0, 0)
+                quota.settle(known, *used)
                 throttle.settle(reserved, *used)
                 ceiling.settle(above, *used)
             if isinstance(fault, RateLimitError):

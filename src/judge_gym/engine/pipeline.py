@@ -4,8 +4,9 @@ A shard is a few numbers. What is there already is neither asked nor written aga
 be carried out twice, and by whom it was begun does not matter.
 """
 
+import asyncio
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -13,6 +14,7 @@ from judge_gym.engine.asking import Answering, Tally
 from judge_gym.errors import ConflictError
 from judge_gym.records import (
     Critique,
+    Evidence,
     Probe,
     Request,
     Rubric,
@@ -40,15 +42,25 @@ WORKFLOWS: tuple[Workflow, ...] = ("evidence", "rubric", "score", "swap", "probe
 T = TypeVar("T")
 R = TypeVar("R", View, Critique, Sample, Probe)
 SHARD = 256
-"""Targets that are asked for, read and written together."""
+"""Targets that go to one worker together."""
+CHUNK = 64
+"""Targets that are asked for, read and written together; few, since answers wait meanwhile."""
 Shard = list[int]
 
 
 def chunked(items: Iterable[T]) -> Iterator[list[T]]:
-    """Items in lists of at most `SHARD`."""
+    """Items in lists of at most `CHUNK`."""
     iterator = iter(items)
-    while chunk := list(itertools.islice(iterator, SHARD)):
+    while chunk := list(itertools.islice(iterator, CHUNK)):
         yield chunk
+
+
+async def in_chunks(items: Iterable[T], work: Callable[[list[T]], Awaitable[None]]) -> None:
+    """Work on items in chunks, side by side; all of them end, even if one fails."""
+    ended = await asyncio.gather(*map(work, chunked(items)), return_exceptions=True)
+    for fault in ended:
+        if isinstance(fault, BaseException):
+            raise fault
 
 
 def ranges(count: int, size: int) -> Iterator[tuple[int, int]]:
@@ -200,12 +212,15 @@ class Pipeline:
     async def _make_views(self, items: slice, tally: Tally) -> None:
         design, pool = self.run.experiment.design, self.run.experiment.task.pool
         stage, there = Neutralizer(design), self._viewed()
-        missing = [item for item in pool.items[items] if item.id not in there]
-        views = await self._perform("neutralizer", stage, missing, tally)
         editor = str(design.evidence.resolve().editor)
-        self.store.materials.save_views(stage.maker, editor, views)
-        self._texts = None
-        tally.advance("evidence", len(views))
+
+        async def make(chunk: list[Evidence]) -> None:
+            views = await self._perform("neutralizer", stage, chunk, tally)
+            self.store.materials.save_views(stage.maker, editor, views)
+            self._texts = None
+            tally.advance("evidence", len(views))
+
+        await in_chunks((item for item in pool.items[items] if item.id not in there), make)
 
     def unread_views(self) -> list[str]:
         """Warnings about items that cannot be judged."""
@@ -347,10 +362,13 @@ class Pipeline:
             items=slice(begin, end),
         )
         stage = Scorer(experiment.design, experiment.seed, self.run.series)
-        targets = [target for target in asked if wanted(target)]
-        samples = await self._perform("scorer", stage, targets, tally)
-        self.store.runs.save_samples(self.run, samples)
-        tally.advance(workflow, len(samples))
+
+        async def judge(chunk: list[ScoreTarget]) -> None:
+            samples = await self._perform("scorer", stage, chunk, tally)
+            self.store.runs.save_samples(self.run, samples)
+            tally.advance(workflow, len(samples))
+
+        await in_chunks(filter(wanted, asked), judge)
 
     # --- W5 --------------------------------------------------------------------------------------
 
@@ -369,9 +387,13 @@ class Pipeline:
         targets = [
             ProbeTarget(sample, self.texts[sample.evidence.id], said) for sample, said in page
         ]
-        probes = await self._perform("prober", stage, targets, tally)
-        self.store.runs.save_probes(self.run, probes)
-        tally.advance("probe", len(probes))
+
+        async def ask(chunk: list[ProbeTarget]) -> None:
+            probes = await self._perform("prober", stage, chunk, tally)
+            self.store.runs.save_probes(self.run, probes)
+            tally.advance("probe", len(probes))
+
+        await in_chunks(targets, ask)
 
     async def _perform(
         self, name: StageName, stage: Stage[T, R], targets: Sequence[T], tally: Tally

@@ -5,9 +5,12 @@ import asyncio
 from judge_gym.errors import StoreError
 from judge_gym.store import Answer, Attempt, Ledger
 
+PAUSE = 0.002
+"""Seconds in which answers gather before a group is written: a commit costs more than a row."""
+
 
 class Recorder:
-    """Writes to the ledger in a thread as soon as that is free, while other calls go on."""
+    """Writes to the ledger in a thread, one group after the other, while other calls go on."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -27,6 +30,7 @@ class Recorder:
         loop = asyncio.get_running_loop()
         try:
             while self._waiting:
+                await asyncio.sleep(PAUSE)
                 group, self._waiting = self._waiting, []
                 work = loop.run_in_executor(None, self._commit, [attempt for attempt, _ in group])
                 ended = await asyncio.shield(work)  # a group that was begun is written

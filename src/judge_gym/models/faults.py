@@ -3,31 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from judge_gym.errors import ProviderError, RateLimitError, RejectedError, UnavailableError
+from judge_gym.errors import Bill, ProviderError, RateLimitError, RejectedError, UnavailableError
+from judge_gym.models.scrubbing import Scrubber
 
-LONGEST_MESSAGE = 300
-"""Characters of a provider's complaint that are kept."""
 PASSING = (408, 409, 425)
 """Statuses below 500 that say nothing against the request."""
 
 
-class Scrubber:
-    """Takes a key out of texts."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-
-    def __call__(self, text: str) -> str:
-        """The text on one line, short, and without the key."""
-        line = " ".join(text.replace(self._key, "[key]").split())
-        return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 3] + "..."
-
-    def __repr__(self) -> str:
-        return "Scrubber()"
-
-
-def translated(id: str, fault: Exception, scrub: Scrubber) -> ProviderError:
-    """The error that stands for whatever a call raised."""
+def translated(
+    id: str, fault: Exception, scrub: Scrubber, bill: Bill | None = None
+) -> ProviderError:
+    """The error that stands for whatever a call raised, with what it cost all the same."""
     from pydantic_ai import exceptions as theirs
 
     if isinstance(fault, theirs.ModelHTTPError):
@@ -41,14 +27,14 @@ def translated(id: str, fault: Exception, scrub: Scrubber) -> ProviderError:
         case theirs.ModelQuotaExceededError() | theirs.ModelRequestRejectedError():
             return RejectedError(message)
         case theirs.ModelUnavailableError() | theirs.ModelServerError():
-            return UnavailableError(message)
+            return UnavailableError(message, wait=fault.retry_after, bill=bill)
         case theirs.ModelHTTPError():
             return _by_status(message, fault.status_code, fault.retry_after)
         case theirs.ModelRequestTimeout() | theirs.ModelTimeoutError():
             return UnavailableError(f"{id} did not answer in time")
         case theirs.UserError():  # such as a schema that the provider cannot take
             return RejectedError(message)
-    return UnavailableError(message)  # no connection, or an answer that cannot be read
+    return UnavailableError(message, bill=bill)  # no connection, or an unreadable answer
 
 
 def complaint(body: Any) -> str:
@@ -65,5 +51,5 @@ def _by_status(message: str, status: int, wait: float | None) -> ProviderError:
     if status == 429:
         return RateLimitError(message, wait=wait)
     if status in PASSING or status >= 500:
-        return UnavailableError(message)
+        return UnavailableError(message, wait=wait)
     return RejectedError(message)

@@ -8,10 +8,12 @@ import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from judge_gym.errors import UnavailableError
+from judge_gym.errors import Bill, UnavailableError
+from judge_gym.models import quotas, replies
 from judge_gym.models.cards import ModelCard
-from judge_gym.models.faults import Scrubber, translated
-from judge_gym.models.sdks import OPENERS
+from judge_gym.models.faults import translated
+from judge_gym.models.scrubbing import Scrubber
+from judge_gym.models.sdks import OPENERS, Connection, hearing
 from judge_gym.records import Completion, Draw, Finish, Message, Request, digest
 
 if TYPE_CHECKING:
@@ -31,16 +33,17 @@ class HostedModel:
     Args:
         card: what is known of it.
         key: the provider's; it appears in no text that this class makes.
+        base_url: where the provider is asked, if not at home; it may hold a user and a password.
 
     Raises:
         ImportError: where the provider's SDK is not installed.
     """
 
-    def __init__(self, card: ModelCard, key: str) -> None:
+    def __init__(self, card: ModelCard, key: str, base_url: str = "") -> None:
         self.id = card.id
         self._card = card
-        self._connect = OPENERS[card.provider](card, key)
-        self._scrub = Scrubber(key)
+        self._connect = OPENERS[card.provider](card, key, base_url)
+        self._scrub = Scrubber(key, base_url)
         self._connected: dict[asyncio.AbstractEventLoop, tuple[Model, AsyncGenerator[None]]] = {}
 
     def __repr__(self) -> str:
@@ -56,42 +59,47 @@ class HostedModel:
 
         model, messages = await self._model(), conversation(request.messages)
         settings, parameters = self._settings(request), self._parameters(request)
-        try:
-            response = await model_request(
-                model,
-                messages,
-                model_settings=settings,
-                model_request_parameters=parameters,
-            )
-        except Exception as fault:  # SDKs raise anything where an answer makes no sense to them
-            raise translated(self.id, fault, self._scrub) from None  # its words may hold the key
+        with hearing() as heard:
+            try:
+                response = await model_request(
+                    model,
+                    messages,
+                    model_settings=settings,
+                    model_request_parameters=parameters,
+                )
+            except Exception as fault:  # SDKs raise anything where an answer makes no sense to them
+                bill = replies.bill(heard.body, self._card.price)
+                # Not from the fault: its words may hold the key.
+                raise translated(self.id, fault, self._scrub, bill) from None
+            finally:
+                quotas.tell(heard.headers)
         return self._completion(response)
 
     async def _model(self) -> "Model":
         """The connection of the running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._connected:
-            model = self._connect()
-            life = self._life(loop, model)
-            self._connected[loop] = (model, life)
+            made = self._connect()
+            life = self._life(loop, made)
+            self._connected[loop] = (made.model, life)
             await anext(life)
         return self._connected[loop][0]
 
-    async def _life(self, loop: asyncio.AbstractEventLoop, model: "Model") -> AsyncGenerator[None]:
+    async def _life(
+        self, loop: asyncio.AbstractEventLoop, made: Connection
+    ) -> AsyncGenerator[None]:
         """Holds a connection open. A loop that ends closes its generators, and so this one."""
         try:
-            async with model:
-                yield
+            yield
         finally:
             self._connected.pop(loop, None)
+            await made.close()
 
     def _settings(self, request: Request) -> "ModelSettings":
         settings: ModelSettings = {
             "max_tokens": request.max_tokens,
             "request_timeout": self._card.deadline,
         }
-        if self._card.provider != "xai":  # its SDK is told both when it is opened
-            settings |= {"timeout": self._card.deadline, "max_retries": 0}
         if request.temperature is not None and self._card.takes_temperature:
             settings["temperature"] = request.temperature
         if self._card.takes_seed:
@@ -127,27 +135,24 @@ class HostedModel:
     def _completion(self, response: "ModelResponse") -> Completion:
         from pydantic_ai.messages import TextPart, ToolCallPart
 
-        details = response.provider_details or {}
+        details, usage = response.provider_details or {}, response.usage
+        tokens = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)
+        usd = self._card.price(*tokens)
+        bill = Bill(*tokens, usd) if any(tokens) else None
         if response.finish_reason == "error":
             end = details.get("finish_reason", "error")
-            raise UnavailableError(f"{self.id} broke its answer off ({end})")
+            raise UnavailableError(f"{self.id} broke its answer off ({end})", bill=bill)
         if not (response.parts or response.finish_reason or details):
-            raise UnavailableError(f"{self.id} gave no answer that can be read")
+            raise UnavailableError(f"{self.id} gave no answer that can be read", bill=bill)
         called = [part for part in response.parts if isinstance(part, ToolCallPart)]
         texts = [part.content for part in response.parts if isinstance(part, TextPart)]
         text = _arguments(called[0].args) if called else "".join(texts)
         finish = FINISHES.get(response.finish_reason, "stop")
         if finish == "refusal":
             text = text or str(details.get("refusal") or "")
-        usage = response.usage
-        return Completion(
-            text,
-            finish,
-            response.model_name or self._card.name,
-            usage.input_tokens,
-            usage.output_tokens,
-            self._card.price(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens),
-        )
+        read, wrote, cached = tokens
+        reported = response.model_name or self._card.name
+        return Completion(text, finish, reported, read, wrote, usd, cached)
 
 
 def conversation(messages: Sequence[Message]) -> "list[ModelMessage]":

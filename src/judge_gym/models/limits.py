@@ -1,16 +1,19 @@
 """Keeping within a provider's limits: reserve before a call, settle after it, wait where asked.
 
 Waiting costs no attempt. Buckets fill continuously and hold about a second's worth, so that calls
-are spread over the minute and the provider's own count, however it is made, is not exceeded.
+are spread over the minute and the provider's own count, however it is made, is not exceeded. What
+a provider says is left holds beside them, also where no limit is stated.
 """
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 
+from judge_gym.errors import RateLimitError
 from judge_gym.models.cards import Limits
+from judge_gym.models.quotas import KINDS, Quota
 
 UNLIMITED = 1_000_000
 MARGIN = 0.98
@@ -19,6 +22,8 @@ CAUTION = 1.1
 LEARNING = 0.05
 BURST = 1.0
 """Seconds of a limit that may be spent at once."""
+LONGEST_WAIT = 120.0
+"""Seconds; a provider that asks for a longer pause is not waited for."""
 
 
 @dataclass(slots=True)
@@ -51,6 +56,18 @@ class Reserved:
 
     input_tokens: int
     output_tokens: int
+    taken: Mapping[str, float]
+    """What all calls up to this one have reserved since the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a provider said is left, and when all of it will be there again."""
+
+    left: float
+    until: float
+    taken: float
+    """What had been reserved when the call began whose answer says so."""
 
 
 @dataclass
@@ -62,7 +79,10 @@ class Throttle:
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _slots: asyncio.Semaphore = field(init=False)
-    _released: asyncio.Event = field(default_factory=asyncio.Event)
+    _taken: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
+    _told: dict[str, _Told] = field(default_factory=dict)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _ended: bool = False
     _blocked_until: float = float("-inf")
     _typical: float | None = None
     """The usual length of an answer, so that a reservation is not its mere maximum."""
@@ -82,19 +102,32 @@ class Throttle:
         self._slots = asyncio.Semaphore(self.limits.concurrency or UNLIMITED)
 
     async def reserve(self, input_tokens: int, max_tokens: int) -> Reserved:
-        """Wait for one's turn and until a call of the usual size fits, then take it out."""
-        if not self._buckets and self._blocked_until <= self.clock():
-            return Reserved(input_tokens, max_tokens)
+        """Wait for one's turn and until a call of the usual size fits, then take it out.
+
+        Raises:
+            RateLimitError: where the provider's word is to wait for longer than anybody does.
+        """
         usual = max_tokens if self._typical is None else self._typical * CAUTION
         output_tokens = min(max_tokens, int(usual) + 1)
         amounts = _amounts(input_tokens, output_tokens)
-        async with self._turn:
-            while (wait := self._wait(amounts)) > 0 and not self._released.is_set():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._released.wait(), wait)
-            for name, bucket in self._buckets.items():
-                bucket.level -= amounts[name]
-        return Reserved(input_tokens, output_tokens)
+        if self._buckets or self._told or self._blocked_until > self.clock():
+            async with self._turn:
+                await self._fit(amounts)
+        for name, amount in amounts.items():
+            self._taken[name] += amount
+            if name in self._buckets:
+                self._buckets[name].level -= amount
+        return Reserved(input_tokens, output_tokens, dict(self._taken))
+
+    async def _fit(self, amounts: Mapping[str, float]) -> None:
+        """Wait until a call may begin; a newer word of the provider may shorten the wait."""
+        while (wait := self._wait(amounts)) > 0 and not self._ended:
+            asked = max(self._blocked_until - self.clock(), self._reset(amounts))
+            if asked > LONGEST_WAIT:
+                raise RateLimitError(f"the provider asks to wait {asked:.0f} s", wait=asked)
+            self._news.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), wait)
 
     def settle(self, reserved: Reserved, input_tokens: int, output_tokens: int) -> None:
         """Give back what was reserved and not taken, or take what was taken beyond."""
@@ -114,18 +147,44 @@ class Throttle:
 
     def release(self) -> None:
         """Let everybody go who waits: the work is being ended, and nothing will be asked."""
-        self._released.set()
+        self._ended = True
+        self._news.set()
+
+    def told(self, reserved: Reserved, quota: Quota) -> None:
+        """Take the provider's word for what is left.
+
+        Answers come out of order, so the word of the call that began last holds, and what has been
+        reserved since it began is taken off, as if the provider did not know of it. Perhaps it
+        does; then too little seems to be left for as long as one call lasts, until the answer to
+        the last one comes. Before the reset nothing is taken to have come back: most providers fill
+        up steadily, but then all is there at the reset, and no more is asked in the long run.
+        """
+        now = self.clock()
+        for name, (left, seconds) in quota.items():
+            taken = reserved.taken[name]
+            if name not in self._told or taken >= self._told[name].taken:
+                self._told[name] = _Told(left, now + seconds, taken)
+        self._news.set()
 
     def block(self, seconds: float) -> None:
         """Begin no call for so long: the provider asked for it."""
         self._blocked_until = max(self._blocked_until, self.clock() + seconds)
 
-    def _wait(self, amounts: dict[str, float]) -> float:
+    def _wait(self, amounts: Mapping[str, float]) -> float:
         now = self.clock()
         for bucket in self._buckets.values():
             bucket.fill(now)
         waits = [bucket.wait(amounts[name]) for name, bucket in self._buckets.items()]
-        return max([self._blocked_until - now, 0.0, *waits])
+        return max([self._blocked_until - now, 0.0, self._reset(amounts), *waits])
+
+    def _reset(self, amounts: Mapping[str, float]) -> float:
+        """Seconds until all is there again of what is too little for a call; 0 if nothing is."""
+        short = [
+            told.until
+            for name, told in self._told.items()
+            if told.left - (self._taken[name] - told.taken) < amounts[name]
+        ]
+        return max([0.0, *(until - self.clock() for until in short)])
 
 
 def _amounts(input_tokens: int, output_tokens: int) -> dict[str, float]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from judge_gym.errors import DesignError, unknown
 from judge_gym.models.cards import PRICED_AS, Limits, ModelCard, context_data, uncallable
@@ -142,7 +143,7 @@ class Registry:
         from judge_gym.models.hosted import HostedModel
 
         try:
-            return HostedModel(card, self._key(card))
+            return HostedModel(card, self._key(card), self._base_url(card))
         except ImportError as fault:
             missing = f"install its SDK: pip install 'judge-gym[providers]' ({fault.name})"
             raise uncallable(id, missing, SIMULATED) from fault
@@ -160,6 +161,16 @@ class Registry:
             seeded=card.takes_seed,
             price=card.price,
         )
+
+    def _base_url(self, card: ModelCard) -> str:
+        """Where a hosted provider is asked; empty where its SDK knows."""
+        facts, _ = self.entries.facts(card.provider, card.id)
+        url = _url(facts)
+        if urlsplit(url).query:
+            name = facts["base_url_env"]
+            why = f"{name} has a query, which SDKs cannot send; name the server in {USER_FILE}"
+            raise uncallable(card.id, why, SIMULATED)
+        return url
 
     def _keys(self, name: str) -> list[str]:
         """The variables of the environment that may hold a provider's or an endpoint's key."""

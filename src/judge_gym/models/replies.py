@@ -2,12 +2,17 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 import aiohttp
+
+from judge_gym.errors import Bill
+
+Price = Callable[[int, int, int], float | None]
+"""What tokens read, written, and read from the cache cost in US dollars."""
 
 
 def parsed(headers: Mapping[str, str], body: bytes) -> Any:
@@ -38,9 +43,30 @@ def arguments(message: Mapping[str, Any]) -> str:
     return given if isinstance(given, str) else json.dumps(given)
 
 
-def count(told: Any, estimate: int) -> int:
-    """Tokens as they were told, or else as they are estimated."""
-    return told if isinstance(told, int) and told >= 0 else estimate
+def usage(data: Any) -> tuple[int | None, int | None, int]:
+    """Tokens read, written, and read from the cache; None where that is not told."""
+    told = data.get("usage") if isinstance(data, dict) else None
+    if not isinstance(told, dict):
+        return None, None, 0
+    details = told.get("prompt_tokens_details") or told.get("input_tokens_details")
+    cached = _count(details, "cached_tokens") or 0
+    read = _count(told, "prompt_tokens", "input_tokens")  # the responses API has names of its own
+    return read, _count(told, "completion_tokens", "output_tokens"), min(cached, read or 0)
+
+
+def _count(told: Any, *names: str) -> int | None:
+    """The first count under one of the names; servers write anything there."""
+    values = [told.get(name) for name in names] if isinstance(told, dict) else []
+    return next((value for value in values if isinstance(value, int) and value >= 0), None)
+
+
+def bill(data: Any, price: Price | None) -> Bill | None:
+    """What a reply cost that holds no answer; None where it does not say."""
+    read, wrote, cached = usage(data)
+    if read is None and wrote is None:
+        return None
+    tokens = (read or 0, wrote or 0, cached)
+    return Bill(*tokens, price(*tokens) if price else None)
 
 
 def code(error: Any) -> int:
@@ -85,9 +111,3 @@ def wait(headers: Mapping[str, str]) -> float | None:
         return None
     until = until if until.tzinfo else until.replace(tzinfo=UTC)
     return max(0.0, (until - datetime.now(UTC)).total_seconds())
-
-
-def quota(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that tell how much may still be asked, with names in lower case."""
-    lowered = {name.lower(): value for name, value in headers.items()}
-    return {name: value for name, value in lowered.items() if name.startswith("x-ratelimit-")}

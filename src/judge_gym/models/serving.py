@@ -36,7 +36,8 @@ STALL = 24 * 3600.0
 GRACE = 0.1
 """Seconds for what is in flight when the server stops."""
 FAULT_WAIT = 0.1
-"""Seconds that a 429 among the faults asks for."""
+"""Seconds that a 429 and an overloaded server among the faults ask for."""
+OVERLOADED = ("503", "529")
 PAGE = "<html><head><title>Bad gateway</title></head><body>Please try again.</body></html>"
 
 
@@ -163,14 +164,18 @@ class SimulatedServer:
 
 
 def _too_many(message: str, wait: float, headers: Mapping[str, str]) -> Refusal:
-    patience = {"Retry-After": f"{math.ceil(wait)}", "retry-after-ms": f"{math.ceil(1000 * wait)}"}
     return Refusal(
         429,
         message,
         kind="rate_limit_error",
         code="rate_limit_exceeded",
-        headers={**headers, **patience},
+        headers={**headers, **_patience(wait)},
     )
+
+
+def _patience(wait: float) -> dict[str, str]:
+    """How a server asks to wait: in seconds, and more exactly."""
+    return {"Retry-After": f"{math.ceil(wait)}", "retry-after-ms": f"{math.ceil(1000 * wait)}"}
 
 
 async def _go_wrong(fault: str, request: web.Request, answer: dict[str, Any]) -> web.StreamResponse:
@@ -204,7 +209,8 @@ async def _go_wrong(fault: str, request: web.Request, answer: dict[str, Any]) ->
             raise _too_many("too many requests (simulated)", FAULT_WAIT, {})
         case _:
             kind = "server_error" if fault.startswith("5") else "invalid_request_error"
-            raise Refusal(int(fault), f"a fault {fault} (simulated)", kind=kind)
+            headers = _patience(FAULT_WAIT) if fault in OVERLOADED else {}
+            raise Refusal(int(fault), f"a fault {fault} (simulated)", kind=kind, headers=headers)
 
 
 @web.middleware

@@ -6,14 +6,15 @@ the errors that say whether asking again can help. Nothing is repeated here.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Literal, get_args
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import aiohttp
 from yarl import URL
 
 from judge_gym.errors import (
+    Bill,
     DesignError,
     ProviderError,
     RateLimitError,
@@ -21,16 +22,13 @@ from judge_gym.errors import (
     UnavailableError,
     unknown,
 )
-from judge_gym.models import replies
+from judge_gym.models import quotas, replies
+from judge_gym.models.scrubbing import Scrubber
 from judge_gym.records import Completion, Draw, Finish, Request, bare_endpoint, digest
 
 Structured = Literal["native", "tool", "prompted"]
-Price = Callable[[int, int], float | None]
-"""What a number of input and of output tokens costs in US dollars."""
 
 SECONDS_TO_CONNECT = 10.0
-LONGEST_MESSAGE = 200
-"""Characters of a provider's complaint that are kept."""
 ANSWER = "answer"
 """What the schema is called, where a schema or a tool needs a name."""
 ENDS: dict[str, Finish] = {"length": "length", "content_filter": "refusal"}
@@ -54,7 +52,6 @@ class WireModel:
             not at all, because the prompt says what is wanted.
         seeded: Whether the model takes a seed.
         price: What tokens cost; unknown where it is left out.
-        on_quota: Given the `x-ratelimit-` headers of every answer that has some, in lower case.
     """
 
     def __init__(
@@ -67,8 +64,7 @@ class WireModel:
         timeout: float = 300.0,
         structured: Structured = "native",
         seeded: bool = False,
-        price: Price | None = None,
-        on_quota: Callable[[Mapping[str, str]], None] | None = None,
+        price: replies.Price | None = None,
     ) -> None:
         if structured not in get_args(Structured):
             choices = get_args(Structured)
@@ -84,13 +80,11 @@ class WireModel:
         self.structured = structured
         self.seeded = seeded
         self._price = price
-        self._on_quota = on_quota
         self._where = f"{id} at {bare_endpoint(base_url)}"
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
-        given = (key, parts.password, *(value for _, value in parse_qsl(parts.query)))
-        self._secrets = [secret for secret in given if secret]
+        self._scrub = Scrubber(key, base_url)
 
     def __repr__(self) -> str:
         return f"WireModel({self._where})"
@@ -110,8 +104,7 @@ class WireModel:
             raise UnavailableError(f"{self._where} took over {self.timeout:g} s") from fault
         except OSError as fault:
             raise UnavailableError(f"{self._where} {replies.lost(fault)}") from fault
-        if self._on_quota is not None and (quota := replies.quota(headers)):
-            self._on_quota(quota)
+        quotas.tell(headers)
         data = replies.parsed(headers, body)
         if not 200 <= status < 300:
             raise self._refusal(status, headers, data)
@@ -148,42 +141,44 @@ class WireModel:
             return response.status, response.headers, await response.read()
 
     def _completion(self, request: Request, headers: Mapping[str, str], data: Any) -> Completion:
+        bill = replies.bill(data, self._price)  # an answer that is broken may be paid for
         choices = data.get("choices") if isinstance(data, dict) else None
         choice = choices[0] if isinstance(choices, list) and choices else {}
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(message, dict):
             if isinstance(data, dict) and data.get("error"):  # gateways say so with a 200
-                raise self._refusal(replies.code(data["error"]), headers, data)
-            raise UnavailableError(f"{self._where} gave no choices")
+                raise self._refusal(replies.code(data["error"]), headers, data, bill)
+            raise UnavailableError(f"{self._where} gave no choices", bill=bill)
         end = str(choice.get("finish_reason"))
         if end in BROKEN_OFF:
-            raise UnavailableError(f"{self._where} broke its answer off ({end})")
+            raise UnavailableError(f"{self._where} broke its answer off ({end})", bill=bill)
         text, finish = replies.text(message.get("content")), ENDS.get(end, "stop")
         if self.structured == "tool":
             text = replies.arguments(message) or text
         if refused := replies.text(message.get("refusal")):
             text, finish = refused, "refusal"
-        usage = data.get("usage") if isinstance(data.get("usage"), dict) else {}
-        asked = sum(len(part) for message in request.messages for part in message.parts)
-        tokens_in = replies.count(usage.get("prompt_tokens"), asked // 4)
-        tokens_out = replies.count(usage.get("completion_tokens"), len(text) // 4)
-        usd = self._price(tokens_in, tokens_out) if self._price else None
+        tokens_in, tokens_out, cached = replies.usage(data)
+        if tokens_in is None:
+            tokens_in = sum(len(part) for m in request.messages for part in m.parts) // 4
+        if tokens_out is None:
+            tokens_out = len(text) // 4
+        usd = self._price(tokens_in, tokens_out, cached) if self._price else None
         model = data.get("model")
         reported = model if isinstance(model, str) and model else self.name
-        return Completion(text, finish, reported, tokens_in, tokens_out, usd)
+        return Completion(text, finish, reported, tokens_in, tokens_out, usd, cached)
 
-    def _refusal(self, status: int, headers: Mapping[str, str], data: Any) -> ProviderError:
+    def _refusal(
+        self, status: int, headers: Mapping[str, str], data: Any, bill: Bill | None = None
+    ) -> ProviderError:
         """The error for a status, with what the provider says of it and nothing secret."""
-        said, code = replies.complaint(data)
-        for secret in self._secrets:
-            said = said.replace(secret, "...")
-        said = said if len(said) <= LONGEST_MESSAGE else said[: LONGEST_MESSAGE - 3] + "..."
+        complaint, code = replies.complaint(data)
+        said = self._scrub(complaint)
         message = f"{self._where} answered {status}" + (f": {said}" if said else "")
         if status == 429 and code not in UNPAYABLE:
             return RateLimitError(message, wait=replies.wait(headers))
         if status in (408, 409) or status >= 500:
-            return UnavailableError(message)
-        return RejectedError(message)
+            return UnavailableError(message, wait=replies.wait(headers), bill=bill)
+        return RejectedError(message, bill=bill)
 
 
 def seed(draw: Draw) -> int:

@@ -1,0 +1,228 @@
+"""Mass functions, many at a time: a table of focal sets, each a bit mask.
+
+Only sets that carry mass have an entry, so a scale of 26 stages costs no more than one of 4.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from judge_gym.analysis.belief.sets import (
+    Mass,
+    bits,
+    checked,
+    checked_frame,
+    checked_share,
+    inside,
+    stages,
+)
+from judge_gym.errors import DesignError, unknown
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+MassKind = Literal["frequency", "categorical"]
+Abstentions = Literal["left_out", "vacuous"]
+
+
+class Focal(NamedTuple):
+    """Entries of a table: the row each belongs to, its focal set and its weight; sorted by row."""
+
+    row: IntArray
+    mask: IntArray
+    weight: FloatArray
+
+    def where(self, kept: BoolArray) -> "Focal":
+        """These entries only."""
+        return Focal(self.row[kept], self.mask[kept], self.weight[kept])
+
+
+def summed(keys: Sequence[IntArray], weight: FloatArray) -> tuple[list[IntArray], FloatArray]:
+    """The distinct keys, sorted by the first, then the second, ..., and the weight of each."""
+    if not len(weight):
+        return list(keys), weight
+    spans = [int(key.max()) + 1 for key in keys]
+    if prod(spans) < 1 << 62:  # one number per entry sorts several times as fast
+        packed = np.ravel_multi_index(tuple(keys), spans)
+        order = np.argsort(packed, kind="stable")  # sums are the same on every machine
+        new = packed[order][1:] != packed[order][:-1]
+    else:
+        order = np.lexsort(keys[::-1])
+        new = np.logical_or.reduce([key[order][1:] != key[order][:-1] for key in keys])
+    starts = np.flatnonzero(np.concatenate([[True], new]))
+    found = np.add.reduceat(weight[order], starts)
+    return [key[order[starts]] for key in keys], found
+
+
+def focal(row: IntArray, mask: IntArray, weight: FloatArray) -> Focal:
+    """A table in which each focal set has one entry per row."""
+    (row, mask), weight = summed((row, mask), weight)
+    return Focal(row, mask, weight)
+
+
+def matched(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
+    """The places of all pairs of equal values; `right` is sorted.
+
+    >>> left, right = matched(np.array([7, 8]), np.array([7, 7, 9]))
+    >>> left.tolist(), right.tolist()
+    ([0, 0], [0, 1])
+    """
+    start = np.searchsorted(right, left, "left")
+    partners = np.searchsorted(right, left, "right") - start
+    first = np.repeat(np.cumsum(partners) - partners, partners)
+    within = np.arange(int(partners.sum())) - first
+    return np.repeat(np.arange(len(left)), partners), np.repeat(start, partners) + within
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Masses:
+    """A row for each mass function on a common frame; a row without any mass is undefined."""
+
+    frame: int
+    count: int
+    focal: Focal
+
+    @staticmethod
+    def of(masses: Iterable[Mass], *, frame: int) -> "Masses":
+        """A row per mapping from sets of stages to mass."""
+        rows = [checked(mass, frame) for mass in masses]
+        row = np.repeat(np.arange(len(rows)), [len(mass) for mass in rows])
+        mask = np.array([bits(chosen) for mass in rows for chosen in mass], dtype=np.int64)
+        weight = np.array([value for mass in rows for value in mass.values()], dtype=float)
+        return Masses(frame, len(rows), focal(row, mask, weight))
+
+    def mapping(self, row: int) -> dict[frozenset[int], float]:
+        """One row as a mapping from sets of stages to mass."""
+        low, high = np.searchsorted(self.focal.row, [row, row + 1])
+        pairs = zip(self.focal.mask[low:high], self.focal.weight[low:high], strict=True)
+        return {stages(int(mask)): float(weight) for mask, weight in pairs}
+
+    @property
+    def whole(self) -> int:
+        """The mask of the whole frame."""
+        return (1 << self.frame) - 1
+
+    @property
+    def defined(self) -> BoolArray:
+        """Which rows have mass."""
+        return np.bincount(self.focal.row, minlength=self.count) > 0
+
+    def take(self, rows: IntArray) -> "Masses":
+        """These rows, in this order; a row may come more than once."""
+        place, entry = matched(rows, self.focal.row)
+        return Masses(
+            self.frame, len(rows), Focal(place, self.focal.mask[entry], self.focal.weight[entry])
+        )
+
+    def discounted(self, alpha: float) -> "Masses":
+        """The rows with a share alpha of their mass moved to the whole frame."""
+        kept = 1 - checked_share(alpha)
+        rows = np.flatnonzero(self.defined)
+        moved = focal(
+            np.concatenate([self.focal.row, rows]),
+            np.concatenate([self.focal.mask, np.full(len(rows), self.whole)]),
+            np.concatenate([kept * self.focal.weight, np.full(len(rows), alpha)]),
+        )
+        return Masses(self.frame, self.count, moved.where(moved.weight > 0))
+
+    def belief(self) -> FloatArray:
+        """Bel of each single stage: a row per mass function, a column per stage."""
+        return self._per_stage(np.where(self._sizes == 1, self.focal.weight, 0.0))
+
+    def plausibility(self) -> FloatArray:
+        """Pl of each single stage: a row per mass function, a column per stage."""
+        return self._per_stage(self.focal.weight)
+
+    def pignistic(self) -> FloatArray:
+        """BetP: each focal set spreads its mass equally over its stages."""
+        return self._per_stage(self.focal.weight / self._sizes)
+
+    def uncertainty_gap(self) -> FloatArray:
+        """The mean over stages of Pl - Bel."""
+        gap: FloatArray = (self.plausibility() - self.belief()).mean(axis=1)
+        return gap
+
+    def subset_size(self) -> FloatArray:
+        """The mean size of a focal set, weighted by mass."""
+        return self._rowwise(self.focal.weight * self._sizes)
+
+    @property
+    def _sizes(self) -> FloatArray:
+        return np.bitwise_count(self.focal.mask).astype(float)
+
+    def _per_stage(self, weight: FloatArray) -> FloatArray:
+        """The sum of the weights of the entries that contain each stage."""
+        columns = [
+            self._rowwise(weight * (self.focal.mask >> stage & 1)) for stage in range(self.frame)
+        ]
+        return np.stack(columns, axis=1)
+
+    def _rowwise(self, values: FloatArray) -> FloatArray:
+        """Sums over the entries of each row, not a number where a row is undefined."""
+        sums = np.bincount(self.focal.row, values, minlength=self.count)
+        return np.where(self.defined, sums, np.nan)
+
+
+# --- from verdicts to masses ---------------------------------------------------------------------
+
+
+class Sources(NamedTuple):
+    """Masses to be combined, and the cell that each stands for."""
+
+    masses: Masses
+    cell: IntArray
+
+
+def sources(
+    cell: IntArray,
+    chosen: IntArray,
+    *,
+    frame: int,
+    cells: int,
+    mass: MassKind = "frequency",
+    abstentions: Abstentions = "left_out",
+) -> Sources:
+    """The masses of cells numbered 0 to `cells` - 1, from the set that each verdict chose.
+
+    Args:
+        cell: the cell of each verdict.
+        chosen: its mask (`stage_masks`); 0 is an abstention.
+        frame: the number of stages.
+        cells: how many cells there are; one without a verdict is an undefined row.
+        mass: `frequency` gives a cell the share of each chosen set; with `categorical` every
+            verdict is a source of its own that is certain of its set.
+        abstentions: `left_out`, or `vacuous` for mass on the whole frame.
+    """
+    for what, value, choices in (
+        ("mass", mass, get_args(MassKind)),
+        ("abstentions", abstentions, get_args(Abstentions)),
+    ):
+        if value not in choices:
+            raise DesignError(unknown(what, value, choices), choices=choices)
+    checked_frame(frame)
+    if abstentions == "vacuous":
+        chosen = np.where(chosen == 0, (1 << frame) - 1, chosen)
+    kept = chosen != 0
+    cell, chosen = cell[kept], chosen[kept]
+    if mass == "categorical":
+        each = Focal(np.arange(len(chosen)), chosen, np.ones(len(chosen)))
+        return Sources(Masses(frame, len(chosen), each), cell)
+    counts = focal(cell, chosen, np.ones(len(chosen)))
+    verdicts = np.bincount(cell, minlength=cells)
+    shares = counts._replace(weight=counts.weight / verdicts[counts.row])
+    return Sources(Masses(frame, cells, shares), np.arange(cells))
+
+
+def stage_masks(texts: Sequence[str], *, frame: int) -> IntArray:
+    """The masks of verdicts as a frame of samples writes them; no stage is 0, an abstention.
+
+    >>> stage_masks(["2 3", "1", ""], frame=4).tolist()
+    [6, 1, 0]
+    """
+    checked_frame(frame)
+    known = {text: bits(inside(map(int, text.split()), frame)) for text in set(texts)}
+    return np.array([known[text] for text in texts], dtype=np.int64)

@@ -1,0 +1,48 @@
+"""Keeping keys and passwords out of texts: no error, log or row may hold one."""
+
+import base64
+import re
+from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
+
+LONGEST_MESSAGE = 200
+"""Characters of a provider's complaint that are kept."""
+SHORTEST_VALUE = 4
+"""Characters; a shorter value of a query is no secret, and is found in any text."""
+MARK = "[key]"
+
+
+class Scrubber:
+    """Takes secrets out of what others say.
+
+    Args:
+        key: what is sent to the provider.
+        base_url: where; a password and the values of a query are secrets.
+    """
+
+    def __init__(self, key: str, base_url: str = "") -> None:
+        parts = urlsplit(base_url)
+        user, password = unquote(parts.username or ""), unquote(parts.password or "")
+        header = base64.b64encode(f"{user}:{password}".encode()).decode() if user else ""
+        given = [pair.partition("=")[2] for pair in parts.query.split("&")]
+        values = [value for value in given if len(value) >= SHORTEST_VALUE]
+        written = (parts.password or "", *values)  # as the URL has them
+        meant = (key, password, header, *map(unquote_plus, values))
+        secrets = [secret for secret in (*written, *meant) if secret]
+        forms = {form for secret in secrets for form in _forms(secret)}
+        # The longest first, or the end of a longer form would be left behind.
+        listed = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
+        self._secrets = re.compile(listed, re.IGNORECASE) if listed else None
+
+    def __call__(self, text: str) -> str:
+        """The text on one line, short, and without secrets."""
+        line = " ".join((self._secrets.sub(MARK, text) if self._secrets else text).split())
+        return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 3] + "..."
+
+    def __repr__(self) -> str:
+        return "Scrubber()"
+
+
+def _forms(secret: str) -> set[str]:
+    """How a secret may be echoed: as it is, in a URL, in a form, in JSON."""
+    escaped = secret.replace("\\", "\\\\").replace('"', '\\"')
+    return {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), escaped}
