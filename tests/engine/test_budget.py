@@ -87,7 +87,7 @@ def test_no_more_calls_than_the_budget_whatever_is_in_flight(
     assert f"{limit} calls" in stopped.stopped.message
     assert spent(lab)["calls"] == paid(stopped) == limit
     if limit >= 100:
-        assert models.most_flying == 64
+        assert 32 < models.most_flying <= 64
 
 
 def test_a_spent_budget_pays_nothing_more_and_a_larger_one_pays_the_rest(
@@ -203,7 +203,7 @@ def test_a_runs_own_budget_pauses_that_run_alone_and_says_what_is_left(
     assert isinstance(stopped.stopped, BudgetError)
     assert "1 of 2 runs" in stopped.stopped.message and "123 calls" in stopped.stopped.message
     assert sorted(run.calls for run in stopped.runs) == [122, 123]  # one pays for a view or more
-    assert sorted(run.status for run in stopped.runs) == ["complete", "probing"]
+    assert sorted(run.status for run in stopped.runs) == ["complete", "over-budget"]
     assert stopped.left is not None and stopped.left.to_pay == ALL - 245
     assert stopped.left.usd is not None and stopped.left.usd > 0
     rest = lab.run(write_study(**MANY))

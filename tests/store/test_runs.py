@@ -283,11 +283,15 @@ def test_samples_and_probes_saved_in_any_order_any_number_of_times_give_the_same
         assert all(
             (row["stages"] == "1 2") == (row["status"] == "scored") for row in found.values()
         )
-        assert store.runs.done_samples(run, rubric.id) == {
-            (rubric.id, s.evidence.id, s.replicate, False, s.is_swap)
-            for n, s in keys.items()
-            if final[n]
-        }
+        for swap in (False, True):
+            mine = {n: s for n, s in keys.items() if s.is_swap == swap}
+            last = max((s.replicate for s in mine.values()), default=0) + 1
+            assert store.runs.sample_keys(run, rubric.id, swap, 0, last) == {
+                (s.evidence.id, s.replicate, False): expected[n] for n, s in mine.items()
+            }
+            counted = store.runs.replicate_counts(run, rubric.id, swap)
+            assert sum(done for done, _ in counted.values()) == sum(bool(final[n]) for n in mine)
+            assert sum(lost for _, lost in counted.values()) == sum(not final[n] for n in mine)
         probed = {row["id"]: replace(keys[min(keys)], id=row["id"]) for row in found.values()}
         probes = [Probe(s, "scored", 0.5, calls[0]) for s in probed.values()]
         missing = [Probe(s, "provider_error", None, calls[0]) for s in probed.values()]

@@ -8,7 +8,7 @@ at it.
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from typing import Any, TypeVar
 
 from judge_gym.axes import Design
@@ -102,7 +102,11 @@ class Engine:
         following = Following(self._store, self._models, self._limits, orders)
         watch([following.tallies[run.id] for run in runs])
         self._following = following
-        _in_own_loop(following.carry_out(), following.interrupt)
+        if following.orders:
+            from judge_gym.engine.queueing import Dispatch  # heavy, and only work needs it
+
+            with closing(Dispatch(self._store.database)) as dispatch:
+                _in_own_loop(following.carry_out(dispatch), following.interrupt)
         progress = [self._store.progress.of_run(run.id, run.experiment.tag) for run in runs]
         outcomes = [following.outcomes[run.id] for run in runs]
         return Execution(runs, outcomes, progress, following.stopped)

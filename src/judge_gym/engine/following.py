@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from judge_gym.engine.asking import Models, Stopped, Tally
 from judge_gym.engine.locking import Taken, lab_lock
@@ -12,6 +13,9 @@ from judge_gym.engine.orders import Order, Outcome
 from judge_gym.errors import BudgetError, JudgeGymError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Store
+
+if TYPE_CHECKING:
+    from judge_gym.engine.queueing import Dispatch
 
 POLL = 0.2
 """Seconds between looks at work that goes on elsewhere."""
@@ -33,10 +37,11 @@ class Following:
         self._store = store
         self._models = models
         self._limits = limits
-        self._orders = {order.run: order for order in orders}
+        complete = [order.run for order in orders if self._complete(order)]
+        self.orders = {order.run: order for order in orders if order.run not in complete}
         self.tallies = {order.run: Tally() for order in orders}
         """What goes on, for those who watch."""
-        self.outcomes: dict[int, Outcome] = {}
+        self.outcomes = {run: Outcome() for run in complete}
         self.stopped: JudgeGymError | None = None
         """Why it ended early: interrupted, or over budget."""
         self._faults: dict[int, Exception] = {}
@@ -51,16 +56,22 @@ class Following:
         if self._loop is not None:  # perhaps in another thread
             self._loop.call_soon_threadsafe(self._interrupt)
 
-    async def carry_out(self) -> None:
-        """Order the runs and see them through."""
-        from judge_gym.engine.queueing import Dispatch  # heavy, and only work needs it
+    def _complete(self, order: Order) -> bool:
+        """Whether every target of a run has its answer."""
+        progress = self._store.progress.of_run(order.run, order.tag)
+        for workflow, wanted in progress.wanted.items():
+            if progress.done[workflow] < wanted or progress.failed[workflow]:
+                return False
+        return bool(progress.wanted["score"]) and not self._store.progress.uncriticised(order.run)
 
+    async def carry_out(self, dispatch: "Dispatch") -> None:
+        """Order the runs and see them through."""
         self._loop = asyncio.get_running_loop()
-        self._store.events.record(self._orders, "started")
-        self._dispatch = Dispatch(self._store.database)
+        self._store.events.record(self.orders, "started")
+        self._dispatch = dispatch
         try:
             with _first_interrupt(lambda: self._interrupt()):
-                for order in self._orders.values():
+                for order in self.orders.values():
                     self._begin(order)
                 while self._waiting and self.stopped is None:
                     try:
@@ -71,7 +82,6 @@ class Following:
         except asyncio.CancelledError:  # the second Ctrl-C: what goes on is found by the next one
             self.stopped = Stopped("interrupted")
         finally:
-            self._dispatch.close()
             for run, tally in self.tallies.items():
                 self.outcomes.setdefault(run, Outcome.of(None, tally))
         self._judge()
@@ -90,7 +100,7 @@ class Following:
         if run in self._joined and outcome.end in ("done", "stopped"):
             self._joined.remove(run)
             self._store.events.record([run], "started")
-            self._begin(self._orders[run])
+            self._begin(self.orders[run])
         else:
             self.outcomes[run] = outcome
 
@@ -159,7 +169,7 @@ class Following:
         )
 
     def _look(self, run: int) -> None:
-        progress = self._store.progress.of_run(run, self._orders[run].tag)
+        progress = self._store.progress.of_run(run, self.orders[run].tag)
         self.tallies[run].wanted = dict(progress.wanted)
         self.tallies[run].done = dict(progress.done)
 
@@ -177,7 +187,7 @@ class Following:
         if whole:
             self.stopped = self.stopped or whole[0].fault
         elif own:
-            said = f"{len(own)} of {len(self._orders)} runs: {own[0].said}"
+            said = f"{len(own)} of {len(self.outcomes)} runs: {own[0].said}"
             self.stopped = self.stopped or BudgetError(said)
 
 

@@ -183,6 +183,24 @@ class Progresses:
             self._events.latest(run["id"]),
         )
 
+    def uncriticised(self, run_id: int) -> bool:
+        """Whether a rubric that was written for a run has no critic's answer."""
+        answered = sa.and_(
+            t.critiques.c.rubric_id == t.rubrics.c.id,
+            t.critiques.c.maker == t.runs.c.critic_maker,
+            t.critiques.c.status != "provider_error",
+        )
+        query = (
+            sa.select(t.rubrics.c.id)
+            .join(t.run_rubrics, t.run_rubrics.c.rubric_id == t.rubrics.c.id)
+            .join(t.runs, t.runs.c.id == t.run_rubrics.c.run_id)
+            .outerjoin(t.critiques, answered)
+            .where(t.runs.c.id == run_id, t.runs.c.critic_maker.is_not(None))
+            .where(t.rubrics.c.status == "scored", t.critiques.c.id.is_(None))
+        )
+        with self._database.read() as connection:
+            return connection.execute(query.limit(1)).first() is not None
+
     def failures(self, run_id: int, most: int = 10) -> list[dict[str, Any]]:
         """Why targets of a run have no answer: the last error of each, by stage, counted."""
         found = []
