@@ -5,6 +5,7 @@ a file lock beside the database keeps two processes from doing the same work.
 """
 
 import asyncio
+import gc
 import signal
 import threading
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
@@ -105,7 +106,8 @@ class Engine:
         try:
             asker = replay or self._online(runs, workflows, budget)
             work = self._execute(runs, workflows, tallies, asker)
-            stopped = _in_own_loop(work, self.interrupt)
+            with _heap_at_rest():
+                stopped = _in_own_loop(work, self.interrupt)
         except asyncio.CancelledError:  # the second Ctrl-C
             stopped = Stopped("interrupted")
         if replay is not None and stopped is None:
@@ -219,6 +221,16 @@ def models_of(
     }
     roles = {model: role for workflow in workflows for model, role in wanted[workflow].items()}
     return {model: role for model, role in sorted(roles.items(), key=str) if model is not None}
+
+
+@contextmanager
+def _heap_at_rest() -> Iterator[None]:
+    """What there is now stays: looking through it for garbage would halt all calls, and often."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 @contextmanager
