@@ -6,9 +6,10 @@ at it.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Sequence
+import gc
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any, TypeVar
 
 from judge_gym.axes import Design
@@ -105,7 +106,7 @@ class Engine:
         if following.orders:
             from judge_gym.engine.queueing import Dispatch  # heavy, and only work needs it
 
-            with closing(Dispatch(self._store.database)) as dispatch:
+            with closing(Dispatch(self._store.database)) as dispatch, _heap_at_rest():
                 _in_own_loop(following.carry_out(dispatch), following.interrupt)
         progress = [self._store.progress.of_run(run.id, run.experiment.tag) for run in runs]
         outcomes = [following.outcomes[run.id] for run in runs]
@@ -158,6 +159,16 @@ def models_of(
     }
     roles = {model: role for workflow in workflows for model, role in wanted[workflow].items()}
     return {model: role for model, role in sorted(roles.items(), key=str) if model is not None}
+
+
+@contextmanager
+def _heap_at_rest() -> Iterator[None]:
+    """What there is now stays: looking through it for garbage would halt all calls, and often."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _in_own_loop(work: Coroutine[Any, Any, T], stop: Callable[[], None]) -> T:
