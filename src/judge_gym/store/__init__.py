@@ -6,6 +6,7 @@ from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.exporting import Exported, export_ledger
 from judge_gym.store.importing import Imported, import_ledger
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
+from judge_gym.store.locks import SessionLock
 from judge_gym.store.materials import Materials
 from judge_gym.store.progress import Progress, Progresses
 from judge_gym.store.queries import USAGE_BY, Queries
@@ -24,6 +25,7 @@ __all__ = [
     "Payer",
     "Progress",
     "Run",
+    "SessionLock",
     "Store",
     "Targets",
     "export_ledger",
