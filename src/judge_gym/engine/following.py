@@ -75,7 +75,7 @@ class Following:
         self._store.events.record(self.orders, "started")
         self._dispatch = dispatch
         try:
-            with _first_interrupt(lambda: self._interrupt()):
+            with first_interrupt(lambda: self._interrupt()):
                 for order in self.orders.values():
                     self._begin(order)
                 while self._waiting and self.stopped is None:
@@ -202,7 +202,7 @@ class Following:
 
 
 @contextmanager
-def _first_interrupt(stop: Callable[[], None]) -> Iterator[None]:
+def first_interrupt(stop: Callable[[], None]) -> Iterator[None]:
     """The first Ctrl-C or SIGTERM lets calls in flight land; the second ends at once."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     if threading.current_thread() is not threading.main_thread():

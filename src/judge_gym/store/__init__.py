@@ -1,7 +1,7 @@
 """The only room that speaks SQL: the ledger of calls, the records, and the questions about them."""
 
 from judge_gym.store.database import Database, open_database
-from judge_gym.store.events import Event, Events
+from judge_gym.store.events import Event, Events, Kind
 from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.exporting import Exported, export_ledger
 from judge_gym.store.importing import Imported, import_ledger
@@ -21,6 +21,7 @@ __all__ = [
     "Event",
     "Exported",
     "Imported",
+    "Kind",
     "Ledger",
     "Payer",
     "Progress",
