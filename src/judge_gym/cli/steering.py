@@ -253,12 +253,8 @@ def status(
         for run in row["runs"]:
             if run["said"]:
                 notes(f"{row['tag']}: {run['said']}")
-            notes(
-                *(
-                    f"{row['tag']}: {one['count']} {one['stage']} without an answer: {one['reason']}"
-                    for one in run["failures"]
-                )
-            )
+            for one in run["failures"]:
+                notes(f"{row['tag']}: {one['count']} {one['stage']} failed: {one['reason']}")
 
 
 ENDED = ("complete", "complete-with-failures", "paused", "over-budget", "failed", "cancelled")
