@@ -101,9 +101,7 @@ class Following:
         if not new:
             self._joined.add(order.run)
 
-    def _collect(
-        self, outcomes: Mapping[str, Outcome], faults: Mapping[str, Exception]
-    ) -> None:
+    def _collect(self, outcomes: Mapping[str, Outcome], faults: Mapping[str, Exception]) -> None:
         for run, id in self._waiting.items():
             if id in outcomes:
                 if id in faults:
