@@ -72,6 +72,7 @@ class Following:
         from judge_gym.engine.executor import Executor
 
         self._loop = asyncio.get_running_loop()
+        before = self._store.queries.last_attempt()
         self._store.events.record(self.orders, "started")
         self._dispatch = dispatch
         try:
@@ -88,9 +89,16 @@ class Following:
         except asyncio.CancelledError:  # the second Ctrl-C: what goes on is found by the next one
             self.stopped = Stopped("interrupted")
         finally:
-            for run, tally in self.tallies.items():
-                self.outcomes.setdefault(run, Outcome.of(None, tally))
+            for run in self.orders:
+                self._settle(run, before)
         self._judge()
+
+    def _settle(self, run: int, before: int) -> None:
+        """What a run has cost since this command began, whoever carried it out."""
+        outcome = self.outcomes.setdefault(run, Outcome.of(None, self.tallies[run]))
+        paid = self._store.queries.usage(by=(), run=run, after=before)
+        outcome.paid = sum(row["attempts"] for row in paid)
+        outcome.usd = sum(row["usd"] or 0.0 for row in paid)
 
     @property
     def _waiting(self) -> dict[int, str]:

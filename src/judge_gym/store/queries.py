@@ -179,8 +179,17 @@ class Queries:
         study: str | None = None,
         tag: str | None = None,
         run: int | None = None,
+        after: int = 0,
     ) -> list[dict[str, Any]]:
-        """What was paid, in sums by some of `USAGE_BY`; what was imported apart."""
+        """What was paid, in sums by some of `USAGE_BY`; what was imported apart.
+
+        Args:
+            by: the columns to sum by.
+            study: only what was paid for it.
+            tag: likewise.
+            run: likewise.
+            after: only attempts that came after this one.
+        """
         a = t.attempts.c
         known = {**a, "model": t.calls.c.model, "day": sa.cast(sa.func.date(a.at), sa.String)}
         sums_by = [known[name].label(name) for name in by]
@@ -198,9 +207,16 @@ class Queries:
         for column, wanted in ((a.study, study), (a.tag, tag), (a.run_id, run)):
             if wanted is not None:
                 query = query.where(column == wanted)
+        if after:
+            query = query.where(a.id > after)
         with self._database.read() as connection:
             grouped = query.group_by(*sums_by).order_by(*sums_by)
             return [dict(row) for row in connection.execute(grouped).mappings()]
+
+    def last_attempt(self) -> int:
+        """The newest attempt of all; 0 where there is none."""
+        with self._database.read() as connection:
+            return connection.scalar(sa.select(sa.func.max(t.attempts.c.id))) or 0
 
     def asks(self, study: str) -> dict[str, int]:
         """How many rubric questions of a study were asked, and how many of them were re-asks."""
