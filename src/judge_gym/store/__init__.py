@@ -5,6 +5,7 @@ from judge_gym.store.events import Event, Events
 from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.exporting import Exported, export_ledger
 from judge_gym.store.importing import Imported, import_ledger
+from judge_gym.store.leases import Leases
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.materials import Materials
 from judge_gym.store.progress import Progress, Progresses
@@ -20,6 +21,7 @@ __all__ = [
     "Event",
     "Exported",
     "Imported",
+    "Leases",
     "Ledger",
     "Payer",
     "Progress",
@@ -49,6 +51,10 @@ class Store:
     def open(cls, url: str | None = None) -> "Store":
         """The store of a URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder."""
         return cls(open_database(url))
+
+    def leases(self, holder: str) -> Leases | None:
+        """What a process shares with others; None on a file, which has one process."""
+        return Leases(self.database, holder) if self.database.file is None else None
 
     def close(self) -> None:
         """Release the connections."""

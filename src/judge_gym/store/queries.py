@@ -202,6 +202,24 @@ class Queries:
             grouped = query.group_by(*sums_by).order_by(*sums_by)
             return [dict(row) for row in connection.execute(grouped).mappings()]
 
+    def paid(
+        self, payer: str | int, after: int, until: int | None = None
+    ) -> tuple[int, int, float, int]:
+        """What a study, or a run, paid in attempts of some ids: calls, tokens, US dollars, last id.
+
+        It reads those rows alone, for whoever adds up as they come.
+        """
+        a = t.attempts.c
+        tokens = sa.func.coalesce(a.input_tokens, 0) + sa.func.coalesce(a.output_tokens, 0)
+        sums = [sa.func.count(), sa.func.sum(tokens), sa.func.sum(a.usd), sa.func.max(a.id)]
+        of = a.study if isinstance(payer, str) else a.run_id
+        query = sa.select(*sums).where(of == payer, a.run_id.is_not(None), a.id > after)
+        if until is not None:
+            query = query.where(a.id <= until)
+        with self._database.read() as connection:
+            calls, read, usd, last = connection.execute(query).one()
+        return calls, int(read or 0), usd or 0.0, last or after
+
     def asks(self, study: str) -> dict[str, int]:
         """How many rubric questions of a study were asked, and how many of them were re-asks."""
         a = t.attempts.c
