@@ -13,7 +13,7 @@ from typing import Any
 from dbos import DBOS
 
 from judge_gym.engine.asking import Answering, Asker, Models, Stopped, Tally
-from judge_gym.engine.budget import Meters
+from judge_gym.engine.metering import Meters
 from judge_gym.engine.offline import OfflineAsker
 from judge_gym.engine.orders import Cancelled, Order, Outcome, Paused, end_of
 from judge_gym.engine.pipeline import Pipeline, Shard, Workflow
@@ -50,7 +50,9 @@ class Executor:
         self.name = f"judge-gym-{uuid.uuid4().hex[:12]}"
         self.store = store
         self.dispatch = dispatch
-        self.asker = Asker(store.ledger, models, Meters(store), limits=limits)
+        self._leases = store.leases(self.name)
+        meters = Meters(store, self._leases)
+        self.asker = Asker(store.ledger, models, meters, limits=limits, leases=self._leases)
         self.offline = OfflineAsker(store.ledger, models)
         self.tallies: dict[int, Tally] = {}
         """What goes on in this process, by run."""
@@ -80,6 +82,8 @@ class Executor:
         global _executor
         self._ear.cancel()
         DBOS.destroy()
+        if self._leases is not None:
+            self._leases.leave()
         _executor = None
 
     @contextlib.contextmanager
