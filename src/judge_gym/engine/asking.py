@@ -22,9 +22,10 @@ from judge_gym.errors import (
 from judge_gym.models import Model, ModelCard, quotas
 from judge_gym.models.cards import Limits
 from judge_gym.models.limits import LONGEST_WAIT, Throttle
+from judge_gym.models.rounds import Leases
 from judge_gym.models.sharing import SharedThrottle
 from judge_gym.records import Completion, Request
-from judge_gym.store import Answer, Attempt, Leases, Ledger, Payer
+from judge_gym.store import Answer, Attempt, Ledger, Payer
 
 ATTEMPTS = 5
 BACKOFF = 0.5

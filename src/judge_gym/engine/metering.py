@@ -8,13 +8,13 @@ stay within the budget.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from judge_gym.engine.budget import KINDS, Account, Meter, RunOverBudget, Spend
-from judge_gym.models.rounds import GAP, RENEW, How, Pause, Rounds
-from judge_gym.store import Leases, Store
+from judge_gym.models.rounds import GAP, RENEW, How, Leases, Pause, Rounds
+from judge_gym.store import Store
 from judge_gym.store.leases import LAPSE
 from judge_gym.store.queries import Queries
 from judge_gym.studies import BudgetSpec, Caps
@@ -65,7 +65,7 @@ class Meters:
             account.error,
             leases=self._leases,
             scope=f"budget of {whose}",
-            paid=paid,
+            paid=paid.so_far,
             turn=self._turn,
         )
 
@@ -122,7 +122,7 @@ class SharedAccount(Account):
 
     leases: Leases
     scope: str
-    paid: Paid
+    paid: Callable[[], Spend]
     turn: asyncio.Lock
     """One round at a time in a process: each takes two connections."""
     _granted: Spend = field(default_factory=Spend)
@@ -210,7 +210,7 @@ class SharedAccount(Account):
             others: Sequence[dict[str, Any]],
             now: float,
         ) -> _Agreed:
-            paid = self.paid.so_far()  # under the lock: what others gave up is paid by now
+            paid = self.paid()  # under the lock: what others gave up is paid by now
             taken = [paid, *(Spend(*(other[name] for name in KINDS)) for other in others)]
             holds, begun = reserved, 0
             for worst in waiting:

@@ -116,8 +116,8 @@ class SharedThrottle(Throttle):
     def _fill_slots(self) -> None:
         while self._queue and (self._flying < self._part or self._ended):
             turn = self._queue.popleft()
-            self._flying += 1
-            if not turn.done():
+            if not turn.done():  # else whoever waited has left
+                self._flying += 1
                 turn.set_result(None)
 
     # --- rounds ----------------------------------------------------------------------------------
@@ -206,7 +206,8 @@ def part_of(whole: int, wanted: int, others: Sequence[Mapping[str, Any]]) -> int
     >>> part_of(8, 64, [{"holds": 0, "wants": 9}]), part_of(8, 64, [{"holds": 8, "wants": 9}])
     (4, 0)
     """
-    left: int = whole - sum(other["holds"] for other in others)
+    even = whole / (len(others) + 1)
+    kept = [max(other["holds"], min(math.floor(even), other["wants"])) for other in others]
     crowded = any(other["wants"] > other["holds"] for other in others)
-    most = math.ceil(whole / (len(others) + 1)) if crowded else whole
-    return max(0, min(wanted, left, most))
+    left: int = whole - sum(kept)
+    return max(0, min(wanted, left, math.ceil(even) if crowded else whole))
