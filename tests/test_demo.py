@@ -64,7 +64,7 @@ def samples(demo: Demo) -> pd.DataFrame:
 def test_the_demo_completes_and_says_that_it_was_simulated(demo: Demo) -> None:
     answer = demo.answers[0]
     assert (answer["study"], answer["status"], answer["simulated"]) == ("demo", "complete", True)
-    keys = {"tag", "run", "status", "counts", "calls", "reused", "usd"}
+    keys = {"tag", "run", "status", "counts", "calls", "reused", "usd", "saved"}
     assert all(run.keys() == keys for run in answer["runs"])
     assert {run["status"] for run in answer["runs"]} == {"complete"}
     assert sum(run["usd"] for run in answer["runs"]) == 0

@@ -38,7 +38,15 @@ class Archive(Library):
     def get_experiment_summary(self, experiment_tag: str) -> dict[str, Any]:
         """What an experiment is and how far its runs are."""
         [row] = self.store.queries.tags(tags=[experiment_tag])
-        runs = [_progress(progress) for progress in self.store.progress.of_tag(experiment_tag)]
+        runs = [
+            {
+                **_progress(progress),
+                "failures": self.store.progress.failures(progress.run_id)
+                if any(progress.failed.values())
+                else [],
+            }
+            for progress in self.store.progress.of_tag(experiment_tag)
+        ]
         return {
             **_described(row),
             "status": runs[-1]["status"] if runs else "pending",
@@ -255,7 +263,9 @@ class Archive(Library):
 
 def _progress(progress: Progress) -> dict[str, Any]:
     fields = ("run_id", "series", "status", "wanted", "done", "failed", "statuses")
-    return {name: getattr(progress, name) for name in fields}
+    event = progress.event
+    said = event.said if event is not None and progress.status not in FINISHED else ""
+    return {**{name: getattr(progress, name) for name in fields}, "said": said}
 
 
 def _described(row: Mapping[str, Any]) -> dict[str, Any]:

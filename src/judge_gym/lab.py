@@ -36,8 +36,9 @@ from judge_gym.preparing import (
 )
 from judge_gym.records import Pool, TaskType
 from judge_gym.sources import Watch, load_benchmark, load_rubric
-from judge_gym.store import Imported, Run, Store, import_ledger
+from judge_gym.store import Imported, Kind, Run, Store, import_ledger
 from judge_gym.studies import (
+    BudgetSpec,
     Experiment,
     Task,
     read_knobs,
@@ -120,6 +121,8 @@ class Lab(Archive):
         budget: Mapping[str, Any] | None = None,
         allow_private: bool = False,
         offline: bool = False,
+        pause_after: Workflow | None = None,
+        only_failed: bool = False,
     ) -> Result:
         """Carry out a study or experiments; what is there already is neither paid nor made again.
 
@@ -135,7 +138,104 @@ class Lab(Archive):
             budget: limits in the place of the study's: usd, calls, tokens, minutes, run.usd, ...
             allow_private: evidence may be fetched from the user's own network.
             offline: fetch nothing and open no model; every answer must be in the ledger.
+            pause_after: stop when this workflow is done.
+            only_failed: ask again for what no attempt brought an answer to, and for nothing else.
         """
+        prepared, runs, notes = self._ordered(
+            target,
+            overrides=overrides,
+            series=series,
+            new_run=new_run,
+            workflows=workflows,
+            samples=samples,
+            rivals=rivals,
+            budget=budget,
+            allow_private=allow_private,
+            offline=offline,
+        )
+        execution = self.engine.execute(
+            runs,
+            workflows,
+            budget=prepared.budget,
+            watch=watch,
+            offline=offline,
+            pause_after=pause_after,
+            only_failed=only_failed,
+        )
+        left = self._left(runs) if isinstance(execution.stopped, BudgetError) else None
+        return execution.result(prepared.study, [*prepared.warnings, *notes], left)
+
+    def start(
+        self,
+        target: str | Path | Prepared,
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        budget: Mapping[str, Any] | None = None,
+        pause_after: Workflow | None = None,
+    ) -> list[str]:
+        """Order a study and return at once: its tags. A worker carries it out."""
+        prepared, runs, _ = self._ordered(target, overrides=overrides, budget=budget)
+        self.engine.begin(runs, budget=prepared.budget, pause_after=pause_after)
+        return [run.experiment.tag for run in runs]
+
+    def pause(self, target: str) -> list[str]:
+        """Begin no further call of unfinished runs, wherever they go on; the tags of these."""
+        return self._say(target, "paused", "paused by hand")
+
+    def cancel(self, target: str) -> list[str]:
+        """The same, for good: only `run` goes on with what was cancelled."""
+        return self._say(target, "cancelled", "cancelled by hand")
+
+    def retune(
+        self,
+        target: str,
+        *,
+        budget: Mapping[str, Any] | None = None,
+        limits: Mapping[str, int] | None = None,
+    ) -> BudgetSpec:
+        """Change the budget of a study, or limits, while its runs go on; the budget as it is now.
+
+        Args:
+            target: a study file, a study's name or an experiment's tag.
+            budget: limits in the place of the study's.
+            limits: rpm, tpm and concurrency, in every process that is at work on it.
+        """
+        study = str(self._rows([target])[0]["study"])
+        changed = BudgetSpec.model_validate(self.store.runs.find_budget(study)).changed(
+            budget or {}
+        )
+        self.store.runs.save_budget(study, changed.model_dump(exclude_none=True))
+        self._say(target, "retuned", "", {"limits": dict(limits or {})})
+        return changed
+
+    def _say(
+        self, target: str, kind: Kind, said: str, detail: Mapping[str, Any] | None = None
+    ) -> list[str]:
+        """Something happens to the unfinished runs of a target."""
+        unfinished = [
+            progress
+            for row in self._rows([target])
+            for progress in self.store.progress.of_tag(row["tag"])
+            if progress.status not in FINISHED
+        ]
+        self.store.events.record([one.run_id for one in unfinished], kind, said, detail)
+        return [one.tag for one in unfinished]
+
+    def _ordered(
+        self,
+        target: str | Path | Prepared,
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        series: str | None = None,
+        new_run: bool = False,
+        workflows: Collection[Workflow] = WORKFLOWS,
+        samples: int | None = None,
+        rivals: Sequence[str] = (),
+        budget: Mapping[str, Any] | None = None,
+        allow_private: bool = False,
+        offline: bool = False,
+    ) -> tuple[Prepared, list[Run], list[str]]:
+        """Runs with their rows and targets, refused here if they cannot be carried out."""
         if not isinstance(target, Prepared):
             missing = {} if offline else self.collect_missing(target, allow_private=allow_private)
             for gathered in missing.values():
@@ -168,11 +268,7 @@ class Lab(Archive):
             )
             for saved in self._saved(prepared)
         ]
-        execution = self.engine.execute(
-            runs, workflows, budget=prepared.budget, watch=watch, offline=offline
-        )
-        left = self._left(runs) if isinstance(execution.stopped, BudgetError) else None
-        return execution.result(prepared.study, [*prepared.warnings, *notes], left)
+        return prepared, runs, notes
 
     def _left(self, runs: Sequence[Run]) -> StagePlan:
         """What is still to be paid of runs that were begun."""

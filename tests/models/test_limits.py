@@ -231,3 +231,16 @@ def test_so_many_calls_are_in_flight_and_no_more() -> None:
         return found
 
     assert asyncio.run(most()) == 3
+
+
+def test_calls_that_wait_reserve_what_the_answers_of_others_have_shown_meanwhile() -> None:
+    async def first_then_the_rest() -> tuple[int, int]:
+        throttle = Throttle(Limits(tpm=60_000), Clock())  # time stands still
+        waiting = [asyncio.ensure_future(throttle.reserve(10, 2000)) for _ in range(20)]
+        await asyncio.sleep(0)
+        before = sum(one.done() for one in waiting)
+        throttle.settle(waiting[0].result(), 10, 10)  # answers are short, it turns out
+        await asyncio.sleep(0.05)
+        return before, sum(one.done() for one in waiting)
+
+    assert asyncio.run(first_then_the_rest()) == (1, 20)

@@ -135,6 +135,7 @@ class Watcher:
 
     def __init__(self) -> None:
         self._tallies: Sequence[Tally] = ()
+        self._all: Mapping[int, Tally] = {}
         self._started = time.monotonic()
         self._over = threading.Event()
 
@@ -142,16 +143,22 @@ class Watcher:
         """Begin to look at these."""
         self._tallies, self._started = tallies, time.monotonic()
 
+    def watch_all(self, tallies: Mapping[int, Tally]) -> None:
+        """Look at whatever runs there are, also those that come later."""
+        self._started = time.monotonic()
+        self._all = tallies
+
     def sums(self) -> tuple[dict[str, tuple[int, int]], int, float]:
         """Done and wanted per stage, calls paid, and cost."""
         stages: dict[str, tuple[int, int]] = {}
+        tallies = [*self._tallies, *list(self._all.values())]
         for stage in WORKFLOWS:
-            done = sum(tally.done.get(stage, 0) for tally in self._tallies)
-            wanted = sum(tally.wanted.get(stage, 0) for tally in self._tallies)
+            done = sum(tally.done.get(stage, 0) for tally in tallies)
+            wanted = sum(tally.wanted.get(stage, 0) for tally in tallies)
             if wanted:
                 stages[stage] = (min(done, wanted), wanted)
-        paid = sum(tally.paid for tally in self._tallies)
-        return stages, paid, sum(tally.usd for tally in self._tallies)
+        paid = sum(tally.paid for tally in tallies)
+        return stages, paid, sum(tally.usd for tally in tallies)
 
     def line(self) -> str:
         """All in one line: stages, rate, cost, time left."""

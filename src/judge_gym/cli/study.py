@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +27,7 @@ from judge_gym.cli.app import (
     same_command,
     show_result,
 )
+from judge_gym.cli.steering import Budget, PauseAfter, stage
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 
 if TYPE_CHECKING:
@@ -207,13 +207,8 @@ def run(
         ),
     ] = False,
     samples: Samples = None,
-    budget: Annotated[
-        list[str],
-        typer.Option(
-            metavar="NAME=LIMIT",
-            help="usd, calls, tokens or minutes, or run.usd ... of each run; over the study's.",
-        ),
-    ] = NoSet,
+    budget: Budget = NoSet,
+    pause_after: PauseAfter = None,
     allow_private: Private = False,
     offline: Annotated[
         bool,
@@ -235,75 +230,12 @@ def run(
                 watch=watch,
                 budget=given("--budget", budget),
                 offline=offline,
+                pause_after=stage(pause_after),
             ),
             quiet=json,
         )
     show_result(result, json)
     end(result, same_command(), quiet=json)
-
-
-@app.command()
-def status(
-    target: Annotated[
-        str | None, typer.Argument(help="A study's name or an experiment's tag; all if none.")
-    ] = None,
-    type: Annotated[
-        str | None, typer.Option(help="Only tasks of this type: ecc, control, benchmark.")
-    ] = None,
-    json: AsJson = False,
-) -> None:
-    """Show how far experiments are."""
-    from judge_gym.cli import display
-
-    if type not in (None, "ecc", "control", "benchmark"):
-        raise DesignError(
-            unknown("task type", type, ["ecc", "control", "benchmark"]),
-            choices=["ecc", "control", "benchmark"],
-        )
-    with open_lab() as lab:
-        if target is None:
-            rows = lab.list_experiments(task_type=type)
-        else:
-            name = lab.study_name(target)
-            rows = lab.list_experiments(study=name, task_type=type)
-            if not rows and not lab.list_experiments(study=name):
-                rows = [lab.get_experiment_summary(name)]
-    if json:
-        display.print_json(rows)
-        return
-    if not rows:
-        typer.echo(
-            f"no experiments yet in {lab.store.database.shown}; 'judge-gym init' writes a study, "
-            "'judge-gym run STUDY' runs it"
-        )
-    display.table("", [line for row in rows for line in _status_lines(row)])
-
-
-def _status_lines(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    from judge_gym.engine import WORKFLOWS
-
-    if not row["runs"]:
-        return [
-            {
-                "tag": row["tag"],
-                "status": "pending",
-                "series": "",
-                **dict.fromkeys(WORKFLOWS, ""),
-                "unread": "",
-            }
-        ]
-    return [
-        {
-            "tag": row["tag"],
-            "status": run["status"],
-            "series": run["series"],
-            **{stage: f"{run['done'][stage]}/{run['wanted'][stage]}" for stage in WORKFLOWS},
-            "unread": ", ".join(
-                f"{n} {name}" for name, n in run["statuses"].items() if name != "scored"
-            ),
-        }
-        for run in row["runs"]
-    ]
 
 
 @app.command()

@@ -6,9 +6,10 @@ at it.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Sequence
+import gc
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any, TypeVar
 
 from judge_gym.axes import Design
@@ -22,6 +23,7 @@ from judge_gym.engine.pipeline import WORKFLOWS, Workflow, makers
 from judge_gym.engine.planning import Plan, Planner, StagePlan
 from judge_gym.engine.reparsing import Reparsed, reparse
 from judge_gym.engine.results import FINISHED, Execution, Result, RunResult
+from judge_gym.engine.worker import Worker
 from judge_gym.errors import DesignError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Run, Store
@@ -105,11 +107,58 @@ class Engine:
         if following.orders:
             from judge_gym.engine.queueing import Dispatch  # heavy, and only work needs it
 
-            with closing(Dispatch(self._store.database)) as dispatch:
+            with closing(Dispatch(self._store.database)) as dispatch, _heap_at_rest():
                 _in_own_loop(following.carry_out(dispatch), following.interrupt)
         progress = [self._store.progress.of_run(run.id, run.experiment.tag) for run in runs]
         outcomes = [following.outcomes[run.id] for run in runs]
         return Execution(runs, outcomes, progress, following.stopped)
+
+    def begin(
+        self,
+        runs: Sequence[Run],
+        workflows: Collection[Workflow] = WORKFLOWS,
+        *,
+        budget: BudgetSpec,
+        pause_after: Workflow | None = None,
+    ) -> None:
+        """Order runs and return at once; whoever works on the lab carries them out."""
+        from judge_gym.engine.queueing import Dispatch
+
+        self._refuse_unpriced(runs, workflows, budget)
+        self._store.events.record([run.id for run in runs], "started")
+        with closing(Dispatch(self._store.database)) as dispatch:
+            for run in runs:
+                tag = run.experiment.tag
+                dispatch.begin(Order(run.id, tag, tuple(workflows), pause_after=pause_after))
+
+    def work(
+        self,
+        *,
+        until_idle: bool = False,
+        begun: Callable[[str], None] = lambda name: None,
+        watch: Callable[[Mapping[int, Tally]], None] = lambda tallies: None,
+    ) -> Mapping[int, Tally]:
+        """Carry out what others have ordered, until interrupted; what was done, by run.
+
+        Args:
+            until_idle: end when nothing is left to do.
+            begun: called with the worker's name when it is ready.
+            watch: called once with the tallies; they change under its eyes.
+        """
+        from judge_gym.engine.queueing import Dispatch
+
+        worker = Worker(self._store, self._models, self._limits)
+        watch(worker.tallies)
+        with closing(Dispatch(self._store.database)) as dispatch, _heap_at_rest():
+            work = worker.work(dispatch, until_idle=until_idle, begun=begun)
+            return _in_own_loop(work, lambda: None)
+
+    def strangers(self) -> list[str]:
+        """What is queued for another version of judge-gym, which this one does not touch."""
+        from judge_gym.engine.queueing import Dispatch
+
+        with closing(Dispatch(self._store.database)) as dispatch:
+            return [f"{row.workflow_id} (protocol {row.app_version})" for row in dispatch.strange()]
 
     def interrupt(self) -> None:
         """Begin no further call; those in flight are awaited and recorded."""
@@ -158,6 +207,16 @@ def models_of(
     }
     roles = {model: role for workflow in workflows for model, role in wanted[workflow].items()}
     return {model: role for model, role in sorted(roles.items(), key=str) if model is not None}
+
+
+@contextmanager
+def _heap_at_rest() -> Iterator[None]:
+    """What there is now stays: looking through it for garbage would halt all calls, and often."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _in_own_loop(work: Coroutine[Any, Any, T], stop: Callable[[], None]) -> T:

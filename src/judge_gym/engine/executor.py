@@ -12,12 +12,15 @@ from typing import Any
 
 from dbos import DBOS
 
-from judge_gym.engine.asking import Answering, Asker, Models, Stopped, Tally
+from judge_gym.engine.asking import Answering, Asker, Models, Tally
+from judge_gym.engine.locking import Turn
 from judge_gym.engine.metering import Meters
 from judge_gym.engine.offline import OfflineAsker
-from judge_gym.engine.orders import Cancelled, Order, Outcome, Paused, end_of
+from judge_gym.engine.orders import Cancelled, Leaving, Order, Outcome, Paused, end_of
 from judge_gym.engine.pipeline import Pipeline, Shard, Workflow
 from judge_gym.engine.queueing import Dispatch, parent
+from judge_gym.engine.recording import OUTAGE
+from judge_gym.errors import DatabaseGone, JudgeGymError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Event, Store
 
@@ -60,11 +63,13 @@ class Executor:
         """What ended workflows here, with all that an error can carry, by their ids."""
         self.outcomes: dict[str, Outcome] = {}
         self.running: set[str] = set()
+        """What is carried out here, by id."""
         self.changed = asyncio.Event()
         """Set when a run has ended here."""
         self._pipelines: OrderedDict[str, Pipeline] = OrderedDict()
         self._heard = 0
         self._known: set[int] = set()
+        self._idle: set[str] = set()
 
     async def __aenter__(self) -> "Executor":
         global _executor
@@ -83,8 +88,30 @@ class Executor:
         self._ear.cancel()
         DBOS.destroy()
         if self._leases is not None:
-            self._leases.leave()
+            with contextlib.suppress(DatabaseGone):  # then it lapses
+                self._leases.leave()
         _executor = None
+
+    async def leave(self) -> None:
+        """Let go of what is still carried out here; what is in flight is awaited and recorded."""
+        self.stop(Leaving("its process has ended"))
+        while self.running:
+            await asyncio.sleep(0.01)
+
+    def sweep(self, turn: Turn) -> None:
+        """Queue again what dead processes were at, and what an outage made nobody's."""
+        rows = self.dispatch.active()
+        dead = turn.dead({row.executor_id or "" for row in rows} - {self.name})
+        lost = [row for row in rows if row.executor_id in dead]
+        idle = {
+            row.workflow_id
+            for row in rows
+            if row.executor_id == self.name and row.workflow_id not in self.running
+        }
+        # One that has just begun or ended looks idle too: twice in a row it is not by chance.
+        lost += [row for row in rows if row.workflow_id in idle & self._idle]
+        self._idle = idle
+        self.dispatch.again(lost)
 
     @contextlib.contextmanager
     def job(self, kept: dict[str, Any], id: str) -> Iterator["Job"]:
@@ -97,10 +124,8 @@ class Executor:
             yield job
         except Exception as fault:
             job.fault = job.fault or fault
-            if end_of(fault) == "failed":
+            if end_of(fault) == "failed" and not isinstance(fault, Leaving):
                 self.asker.stop(fault)  # the others end too, after what they have in flight
-        finally:
-            self.running.discard(id)
 
     def pipeline(self, order: Order, id: str) -> Pipeline:
         """What a run does, kept at hand for its further shards."""
@@ -129,9 +154,10 @@ class Executor:
     async def _listen(self) -> None:
         while True:
             await asyncio.sleep(LISTEN)
-            for event in self.store.events.since(self._heard, self._known):
-                self._heard = event.id
-                self._heed(event)
+            with contextlib.suppress(DatabaseGone):
+                for event in self.store.events.since(self._heard, self._known):
+                    self._heard = event.id
+                    self._heed(event)
 
     def _heed(self, event: Event) -> None:
         match event.kind:
@@ -144,7 +170,7 @@ class Executor:
             case "retuned":
                 self.asker.retune(event.detail)
 
-    def stop(self, fault: Stopped) -> None:
+    def stop(self, fault: JudgeGymError) -> None:
         """Begin no further call; those in flight are awaited and recorded."""
         for asker in (self.asker, self.offline):
             asker.stop(fault)
@@ -189,8 +215,14 @@ class Job:
         return len(shards) <= 1 or self.order.offline
 
     async def perform(self, workflow: Workflow, shard: Shard) -> None:
-        """Carry out a shard."""
-        await self._pipeline.perform(workflow, shard, self._tally)
+        """Carry out a shard, with patience for a database server that is away."""
+        for wait in (*OUTAGE, None):
+            try:
+                return await self._pipeline.perform(workflow, shard, self._tally)
+            except DatabaseGone:
+                if wait is None:
+                    raise
+                await asyncio.sleep(wait)
 
     async def rubrics(self, workflow: Workflow) -> None:
         """Have the rubrics written that a workflow scores under."""
@@ -218,8 +250,11 @@ class Job:
         if self.order.pause_after == workflow:
             raise Paused(f"paused after {workflow}, as asked for")
 
-    def ended(self) -> Outcome:
+    async def ended(self) -> Outcome:
         """How it ended; a run's end is an event, too."""
+        self._executor.running.discard(self.id)
+        if isinstance(self.fault, Leaving):
+            await asyncio.Event().wait()  # for ever: it has not ended, others go on with it
         outcome = Outcome.of(self.fault, self._tally)
         self._total.add(outcome)
         self._total.end, self._total.said = outcome.end, outcome.said

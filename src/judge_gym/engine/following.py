@@ -4,21 +4,24 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from judge_gym.engine.asking import Models, Stopped, Tally
-from judge_gym.engine.locking import Taken, lab_lock
+from judge_gym.engine.locking import Taken, Turn, lab_lock, turn
 from judge_gym.engine.orders import Order, Outcome
-from judge_gym.errors import BudgetError, JudgeGymError
+from judge_gym.errors import BudgetError, DatabaseGone, JudgeGymError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Store
 
 if TYPE_CHECKING:
+    from judge_gym.engine.executor import Executor
     from judge_gym.engine.queueing import Dispatch
 
 POLL = 0.2
 """Seconds between looks at work that goes on elsewhere."""
+SWEEP = 2.0
+"""Seconds between looks for what dead processes were at."""
 
 
 class Following:
@@ -66,17 +69,20 @@ class Following:
 
     async def carry_out(self, dispatch: "Dispatch") -> None:
         """Order the runs and see them through."""
+        from judge_gym.engine.executor import Executor
+
         self._loop = asyncio.get_running_loop()
         self._store.events.record(self.orders, "started")
         self._dispatch = dispatch
         try:
-            with _first_interrupt(lambda: self._interrupt()):
+            with first_interrupt(lambda: self._interrupt()):
                 for order in self.orders.values():
                     self._begin(order)
                 while self._waiting and self.stopped is None:
+                    executor = Executor(self._store, self._models, dispatch, self._limits)
                     try:
-                        with lab_lock(self._store.database):
-                            await self._execute()
+                        with turn(self._store.database, executor.name) as mine:
+                            await self._execute(executor, mine)
                     except Taken:
                         await self._follow()
         except asyncio.CancelledError:  # the second Ctrl-C: what goes on is found by the next one
@@ -104,32 +110,36 @@ class Following:
         else:
             self.outcomes[run] = outcome
 
-    async def _execute(self) -> None:
+    async def _execute(self, executor: "Executor", turn: Turn) -> None:
         """Carry the runs out in this process, and what others order meanwhile."""
-        from judge_gym.engine.executor import Executor
 
         def stop() -> None:
             self._store.events.record(self._waiting, "paused", "interrupted")
             executor.stop(Stopped("interrupted"))
 
-        executor = Executor(self._store, self._models, self._dispatch, self._limits)
         executor.tallies = self.tallies
-        self._take_over()
+        on_file = self._store.database.file is not None
+        if on_file:
+            self._take_over()
         async with executor:
             self._interrupt = stop
             while self._waiting:
                 for run, id in self._waiting.items():
-                    if outcome := executor.outcomes.pop(id, None):
+                    outcome = executor.outcomes.pop(id, None)
+                    if outcome is None and not on_file:  # perhaps another worker has it
+                        outcome = self._dispatch.outcome(id)
+                    if outcome is not None:
                         if fault := executor.faults.pop(id, None):
                             self._faults[run] = fault
                         self._ended(run, outcome)
+                if not self._waiting:
+                    break
                 executor.changed.clear()
-                if self._waiting:
-                    await executor.changed.wait()
-            # What others ordered goes on with the next who holds the lock.
-            executor.stop(Stopped("its process has ended"))
-            while executor.running:
-                await asyncio.sleep(0.01)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(executor.changed.wait(), SWEEP)
+                with suppress(DatabaseGone):
+                    executor.sweep(turn)
+            await executor.leave()  # what others ordered goes on with the next
             self._interrupt = lambda: None
         executor.offline.refuse_missing()
 
@@ -192,7 +202,7 @@ class Following:
 
 
 @contextmanager
-def _first_interrupt(stop: Callable[[], None]) -> Iterator[None]:
+def first_interrupt(stop: Callable[[], None]) -> Iterator[None]:
     """The first Ctrl-C or SIGTERM lets calls in flight land; the second ends at once."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     if threading.current_thread() is not threading.main_thread():

@@ -18,6 +18,10 @@ class Cancelled(Stopped):
     """Somebody cancelled the run; only starting it anew goes on."""
 
 
+class Leaving(JudgeGymError):
+    """This process ends: others go on with what it was at."""
+
+
 class Failed(JudgeGymError):
     """A fault in another process ended the run."""
 

@@ -101,6 +101,11 @@ class Dispatch:
         rows = self._rows(status=["PENDING"])
         return [row for row in rows if executor in (None, row.executor_id)]
 
+    def idle(self) -> bool:
+        """Whether nothing waits or goes on that this protocol can carry out."""
+        rows = self._rows(status=list(ACTIVE))
+        return all(row.app_version != PROTOCOL for row in rows)
+
     def strange(self) -> list[WorkflowStatus]:
         """What waits for a worker of another protocol."""
         return [row for row in self._rows(status=list(ACTIVE)) if row.app_version != PROTOCOL]

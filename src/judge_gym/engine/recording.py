@@ -1,10 +1,13 @@
 """Recording attempts in groups: what comes while one group is written is the next."""
 
 import asyncio
+import time
 
-from judge_gym.errors import StoreError
+from judge_gym.errors import DatabaseGone, StoreError
 from judge_gym.store import Answer, Attempt, Ledger
 
+OUTAGE = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Seconds to wait for a database server that is away."""
 PAUSE = 0.002
 """Seconds in which answers gather before a group is written: a commit costs more than a row."""
 
@@ -46,10 +49,17 @@ class Recorder:
             if self._waiting:  # the work is being ended: what was paid for is written all the same
                 self._commit([attempt for attempt, _ in self._waiting])
 
-    def _commit(self, group: list[Attempt]) -> list[Answer | Exception]:
+    def _commit(
+        self, group: list[Attempt], outage: tuple[float, ...] = OUTAGE
+    ) -> list[Answer | Exception]:
         """Write a group; where one of it cannot be written, the others are."""
         try:
             return list(self._ledger.record(group))
+        except DatabaseGone as fault:  # what is paid for waits until the server is back
+            if not outage:
+                return [fault] * len(group)
+            time.sleep(outage[0])
+            return self._commit(group, outage[1:])
         except StoreError as fault:  # the database itself: none can
             return [fault] * len(group)
         except Exception as fault:  # such as a text that no database takes

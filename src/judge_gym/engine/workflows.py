@@ -27,7 +27,7 @@ async def carry_out(order: dict[str, Any]) -> dict[str, Any]:
         await job.rubrics("swap")
         await spread(job, "swap")
         await spread(job, "probe")
-    return asdict(job.ended())
+    return asdict(await job.ended())
 
 
 async def spread(job: Job, workflow: Workflow) -> None:
@@ -64,4 +64,4 @@ async def do_shard(order: dict[str, Any], workflow: Workflow, shard: Shard) -> d
     """A part of one workflow of a run."""
     with here().job(order, str(DBOS.workflow_id)) as job:
         await job.perform(workflow, shard)
-    return asdict(job.ended())
+    return asdict(await job.ended())

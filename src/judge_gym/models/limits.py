@@ -107,21 +107,27 @@ class Throttle:
         Raises:
             RateLimitError: where the provider's word is to wait for longer than anybody does.
         """
-        usual = max_tokens if self._typical is None else self._typical * CAUTION
-        output_tokens = min(max_tokens, int(usual) + 1)
-        amounts = amounts_of(input_tokens, output_tokens)
         if self._buckets or self._told or self._blocked_until > self.clock():
             async with self._turn:
-                await self._fit(amounts)
-        for name, amount in amounts.items():
+                await self._fit(input_tokens, max_tokens)
+        output_tokens = self._usual(max_tokens)
+        for name, amount in amounts_of(input_tokens, output_tokens).items():
             self._taken[name] += amount
             if name in self._buckets:
                 self._buckets[name].level -= amount
         return Reserved(input_tokens, output_tokens, dict(self._taken))
 
-    async def _fit(self, amounts: Mapping[str, float]) -> None:
-        """Wait until a call may begin; a newer word of the provider may shorten the wait."""
-        while (wait := self._wait(amounts)) > 0 and not self._ended:
+    def _usual(self, max_tokens: int) -> int:
+        """How long an answer is taken to be; its maximum, until one has come."""
+        usual = max_tokens if self._typical is None else self._typical * CAUTION
+        return min(max_tokens, int(usual) + 1)
+
+    async def _fit(self, input_tokens: int, max_tokens: int) -> None:
+        """Wait until a call may begin; what answers tell meanwhile may shorten the wait."""
+        while not self._ended:
+            amounts = amounts_of(input_tokens, self._usual(max_tokens))
+            if (wait := self._wait(amounts)) <= 0:
+                return
             asked = max(self._blocked_until - self.clock(), self._reset(amounts))
             if asked > LONGEST_WAIT:
                 raise RateLimitError(f"the provider asks to wait {asked:.0f} s", wait=asked)
@@ -139,6 +145,7 @@ class Throttle:
         for name, bucket in self._buckets.items():
             if name != "requests":
                 bucket.level += before[name] - after[name]
+        self._news.set()
 
     @property
     def slot(self) -> AbstractAsyncContextManager[None]:

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from judge_gym.errors import DatabaseGone
+
 T = TypeVar("T")
 How = Callable[[dict[str, Any], dict[str, Any], Sequence[dict[str, Any]], float], T]
 
@@ -15,6 +17,8 @@ GAP = 0.05
 """Seconds between rounds for each process: the more there are, the rarer are those of each."""
 RENEW = 1.0
 """Seconds after which a process says again what it holds."""
+PATIENCE = 60
+"""Rounds in a row, about a second each, that may fail because the database is away."""
 
 
 class Leases(Protocol):
@@ -39,7 +43,7 @@ class Rounds:
     Args:
         meet: one round.
         busy: whether there is anything to agree on; the last round is held when there is not.
-        fail: tells those who wait that a round could not be held.
+        fail: tells those who wait that no round can be held.
     """
 
     def __init__(
@@ -61,14 +65,17 @@ class Rounds:
             self._task = asyncio.get_running_loop().create_task(self._hold())
 
     async def _hold(self) -> None:
+        missed = 0
         try:
             while True:
                 self._news.clear()
                 last = not self._busy()
                 try:
-                    pause = await self._meet()
+                    pause, missed = await self._meet(), 0
                 except Exception as fault:
-                    self._fail(fault)
+                    missed += 1
+                    if not isinstance(fault, DatabaseGone) or missed > PATIENCE:
+                        self._fail(fault)
                     pause = Pause(RENEW, RENEW)
                 if last and not self._busy():
                     return

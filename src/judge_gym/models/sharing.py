@@ -9,11 +9,21 @@ import math
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from judge_gym.models.cards import Limits
 from judge_gym.models.limits import Bucket, Reserved, Throttle, amounts_of
 from judge_gym.models.rounds import GAP, RENEW, How, Leases, Pause, Rounds
+
+
+class _Waiting(NamedTuple):
+    """A call that waits for room within the limits."""
+
+    input_tokens: int
+    max_tokens: int
+    begun: asyncio.Future[int]
+    """Gets how long its answer is taken to be."""
 
 
 class _Agreed(NamedTuple):
@@ -38,7 +48,7 @@ class SharedThrottle(Throttle):
         self._leases = leases
         self._scope = scope
         self._rounds = Rounds(self._meet, self._busy, self._fail)
-        self._waiting: deque[tuple[Mapping[str, float], asyncio.Future[None]]] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._given_back = dict.fromkeys(self._rates, 0.0)
         self._pause_asked = 0.0
         self._flying = self._part = 0
@@ -49,11 +59,11 @@ class SharedThrottle(Throttle):
         """Wait as the provider asks, then until the common limits leave room for a call."""
         reserved = await super().reserve(input_tokens, max_tokens)
         if self._rates and not self._ended:
-            size = amounts_of(reserved.input_tokens, reserved.output_tokens)
-            begun = asyncio.get_running_loop().create_future()
-            self._waiting.append((size, begun))
+            begun: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            self._waiting.append(_Waiting(input_tokens, max_tokens, begun))
             self._rounds.wake()
-            await begun
+            # Answers that came meanwhile may have shown what is usual.
+            reserved = replace(reserved, output_tokens=await begun)
         return reserved
 
     def settle(self, reserved: Reserved, input_tokens: int, output_tokens: int) -> None:
@@ -74,10 +84,10 @@ class SharedThrottle(Throttle):
     def release(self) -> None:
         """Let everybody go who waits."""
         super().release()
-        for _, begun in self._waiting:
-            if not begun.done():
-                begun.set_result(None)
-        self._waiting.clear()
+        while self._waiting:
+            call = self._waiting.popleft()
+            if not call.begun.done():
+                call.begun.set_result(self._usual(call.max_tokens))
         self._fill_slots()
 
     # --- calls in flight -------------------------------------------------------------------------
@@ -126,33 +136,32 @@ class SharedThrottle(Throttle):
         return bool(self._waiting or self._queue or self._flying) and not self._ended
 
     def _fail(self, fault: Exception) -> None:
-        for begun in [begun for _, begun in self._waiting] + list(self._queue):
-            if not begun.done():
-                begun.set_exception(fault)
+        turns: list[asyncio.Future[Any]] = [call.begun for call in self._waiting]
+        for turn in turns + list(self._queue):
+            if not turn.done():
+                turn.set_exception(fault)
         self._waiting.clear()
         self._queue.clear()
 
     async def _meet(self) -> Pause:
-        asked = list(self._waiting)
-        change = self._round([size for size, _ in asked])
+        asked = [(call, self._usual(call.max_tokens)) for call in self._waiting]
+        sizes = [amounts_of(call.input_tokens, usual) for call, usual in asked]
+        change = self._round(sizes)
         agreed = await asyncio.to_thread(self._leases.change, self._scope, change)
-        for size, begun in asked[: agreed.begun]:
+        for (call, usual), size in zip(asked[: agreed.begun], sizes, strict=False):
             if self._waiting:  # else all were let go meanwhile
                 self._waiting.popleft()
-            if begun.done():  # whoever waited has left
-                self._give_back(size)
-            else:
-                begun.set_result(None)
+            if not call.begun.done():
+                call.begun.set_result(usual)
+            else:  # whoever waited has left
+                for name in self._rates:
+                    self._given_back[name] += size[name]
         self._part = agreed.part
         self._fill_slots()
         least = GAP * agreed.processes
         if agreed.begun < len(asked):
             return Pause(max(least, min(agreed.wait, RENEW)), 0.0)
         return Pause(least, max(4 * GAP, least) if self._queue else RENEW)
-
-    def _give_back(self, size: Mapping[str, float]) -> None:
-        for name in self._rates:
-            self._given_back[name] += size[name]
 
     def _round(self, waiting: Sequence[Mapping[str, float]]) -> How[_Agreed]:
         """One round, with all that is to be said as it is now: it is held in another thread."""

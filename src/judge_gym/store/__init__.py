@@ -1,12 +1,13 @@
 """The only room that speaks SQL: the ledger of calls, the records, and the questions about them."""
 
 from judge_gym.store.database import Database, open_database
-from judge_gym.store.events import Event, Events
+from judge_gym.store.events import Event, Events, Kind
 from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.exporting import Exported, export_ledger
 from judge_gym.store.importing import Imported, import_ledger
 from judge_gym.store.leases import Leases
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
+from judge_gym.store.locks import SessionLock
 from judge_gym.store.materials import Materials
 from judge_gym.store.progress import Progress, Progresses
 from judge_gym.store.queries import USAGE_BY, Queries
@@ -21,11 +22,13 @@ __all__ = [
     "Event",
     "Exported",
     "Imported",
+    "Kind",
     "Leases",
     "Ledger",
     "Payer",
     "Progress",
     "Run",
+    "SessionLock",
     "Store",
     "Targets",
     "export_ledger",

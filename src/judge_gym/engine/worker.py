@@ -1,0 +1,65 @@
+"""A worker: a process that carries out whatever is queued, until it is told to end."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from judge_gym.engine.asking import Models, Tally
+from judge_gym.engine.following import SWEEP, first_interrupt
+from judge_gym.engine.locking import turn
+from judge_gym.errors import DatabaseGone
+from judge_gym.models.cards import Limits
+from judge_gym.store import Store
+
+if TYPE_CHECKING:
+    from judge_gym.engine.queueing import Dispatch
+
+
+class Worker:
+    """Carries out runs and shards that others have ordered.
+
+    Args:
+        store: where they are.
+        models: whom to ask.
+        limits: what is given here stands in the place of what the registry states.
+    """
+
+    def __init__(self, store: Store, models: Models, limits: Limits) -> None:
+        self._store = store
+        self._models = models
+        self._limits = limits
+        self.tallies: dict[int, Tally] = {}
+        """What goes on here, by run."""
+
+    async def work(
+        self,
+        dispatch: "Dispatch",
+        *,
+        until_idle: bool,
+        begun: Callable[[str], None],
+    ) -> Mapping[int, Tally]:
+        """Work until interrupted, or until nothing is left to do.
+
+        Args:
+            dispatch: the queue.
+            until_idle: end when nothing is queued or carried out any more.
+            begun: called with the worker's name when it is ready.
+        """
+        from judge_gym.engine.executor import Executor
+
+        executor = Executor(self._store, self._models, dispatch, self._limits)
+        executor.tallies = self.tallies
+        over = asyncio.Event()
+        with turn(self._store.database, executor.name) as mine, first_interrupt(over.set):
+            async with executor:
+                begun(executor.name)
+                while not over.is_set():
+                    with suppress(DatabaseGone):
+                        executor.sweep(mine)
+                        if until_idle and dispatch.idle():
+                            break
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(over.wait(), SWEEP)
+                await executor.leave()
+        return self.tallies
