@@ -1,6 +1,7 @@
 """Who may import whom (DESIGN section 5), read off the sources."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -176,3 +177,16 @@ def test_the_package_itself_is_lazy() -> None:
 def test_no_module_has_a_name_that_says_nothing() -> None:
     parts = {part for name in modules() for part in name.split(".")}
     assert not parts & VAGUE_NAMES
+
+
+def test_no_group_is_repeated_possessively() -> None:
+    """Python 3.11 before 3.11.5 reads `(?:-x)*+` wrongly; `(?>(?:-x)*)` means the same."""
+    possessive = re.compile(r"(?<!\\)\)(?:[*+?]|\{[\d,{}]+\})\+")
+    found = [
+        f"{path.name}: {line.strip()}"
+        for path in SOURCE.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "re.compile" in line or 'rf"' in line or 'r"' in line
+        if possessive.search(line)
+    ]
+    assert found == []

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -101,6 +101,13 @@ class Following:
         if not new:
             self._joined.add(order.run)
 
+    def _collect(self, outcomes: Mapping[str, Outcome], faults: Mapping[str, Exception]) -> None:
+        for run, id in self._waiting.items():
+            if id in outcomes:
+                if id in faults:
+                    self._faults[run] = faults[id]
+                self._ended(run, outcomes[id])
+
     def _ended(self, run: int, outcome: Outcome) -> None:
         """Take an end for what it is, or begin again what another had begun with less in mind."""
         if run in self._joined and outcome.end in ("done", "stopped"):
@@ -118,27 +125,21 @@ class Following:
             executor.stop(Stopped("interrupted"))
 
         executor.tallies = self.tallies
-        on_file = self._store.database.file is not None
-        if on_file:
+        if self._store.database.file is not None:
             self._take_over()
         async with executor:
             self._interrupt = stop
             while self._waiting:
-                for run, id in self._waiting.items():
-                    outcome = executor.outcomes.pop(id, None)
-                    if outcome is None and not on_file:  # perhaps another worker has it
-                        outcome = self._dispatch.outcome(id)
-                    if outcome is not None:
-                        if fault := executor.faults.pop(id, None):
-                            self._faults[run] = fault
-                        self._ended(run, outcome)
+                self._collect(executor.outcomes, executor.faults)
                 if not self._waiting:
                     break
                 executor.changed.clear()
-                with suppress(TimeoutError):
+                try:
                     await asyncio.wait_for(executor.changed.wait(), SWEEP)
-                with suppress(DatabaseGone):
-                    executor.sweep(turn)
+                except TimeoutError:  # now and then: perhaps it ended elsewhere
+                    with suppress(DatabaseGone):
+                        self._collect(self._dispatch.outcomes(self._waiting.values()), {})
+                        executor.sweep(turn)
             await executor.leave()  # what others ordered goes on with the next
             self._interrupt = lambda: None
         executor.offline.refuse_missing()
@@ -162,11 +163,9 @@ class Following:
         detached = asyncio.Event()
         self._interrupt = detached.set
         while not detached.is_set():
-            for run, id in self._waiting.items():
-                if outcome := self._dispatch.outcome(id):
-                    self._ended(run, outcome)
-                else:
-                    self._look(run)
+            self._collect(self._dispatch.outcomes(self._waiting.values()), {})
+            for run in self._waiting:
+                self._look(run)
             if not self._waiting:
                 return
             try:

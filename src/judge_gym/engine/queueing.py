@@ -87,14 +87,16 @@ class Dispatch:
         self.client.enqueue(options, order.to_json())
         return id, id not in known
 
-    def outcome(self, id: str) -> Outcome | None:
-        """How a run ended; None while it goes on."""
-        [row] = self._rows(workflow_ids=[id], load_output=True)
-        if row.status in ACTIVE:
-            return None
-        if row.status == "SUCCESS":
-            return Outcome(**dict(row.output or {}))
-        return Outcome("stopped", "the work was ended from outside; the same command goes on")
+    def outcomes(self, ids: Collection[str]) -> dict[str, Outcome]:
+        """How runs ended; those that go on are left out."""
+        found = {}
+        for row in self._rows(workflow_ids=list(ids), load_output=True):
+            if row.status == "SUCCESS":
+                found[row.workflow_id] = Outcome(**dict(row.output or {}))
+            elif row.status not in ACTIVE:
+                said = "the work was ended from outside; the same command goes on"
+                found[row.workflow_id] = Outcome("stopped", said)
+        return found
 
     def active(self, *, executor: str | None = None) -> list[WorkflowStatus]:
         """What was begun and has not ended, in one process or in all."""

@@ -57,11 +57,11 @@ NUMBERING = re.compile(r"^[ \t>*•-]*+\d{1,2}[.)](?=\s)", re.M)
 CHUNK = re.compile(r"\S+")
 AROUND = "\"'“”‘’„«»()[]{}<>*_#.,;:!?…–—-"
 CODE = re.compile(r"[^\W\d_]\w*(?:-\w+)*")  # with a digit in it: COVID-19, F-16, Q3
-WORD = re.compile(r"(?<!\w)[^\W\d_]+(?:[-'’.][^\W\d_]+)*+")
+WORD = re.compile(r"(?<!\w)[^\W\d_]+(?>(?:[-'’.][^\W\d_]+)*)")
 PARTS = re.compile(r"[-'.]")
-CLOSED = r"[\"'“”’»)\]]*+(?:\[\d+\])*+"
+CLOSED = r"[\"'“”’»)\]]*+(?>(?:\[\d+\])*)"
 OPENING = re.compile(
-    rf"(?:^|\n|[.!?:;…]{CLOSED}\s+|[,:]\s*(?=[\"'“„«‘]))(?:[\s\"'“”‘’„«(\[*#•>-]|\d{{1,2}}[.)]\s)*+"
+    rf"(?:^|\n|[.!?:;…]{CLOSED}\s+|[,:]\s*(?=[\"'“„«‘]))(?>(?:[\s\"'“”‘’„«(\[*#•>-]|\d{{1,2}}[.)]\s)*)"
 )
 # Letters that do not come apart into a plain one and its mark, and German's other spelling.
 PLAIN = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "’": "'"})

@@ -7,9 +7,9 @@ from judge_gym.stages.reading import clean_lines, labelled_lines, standing_toget
 # A comma is a decimal sign only behind a nought: "0,85", not "1,000".
 _NUMBER = r"(?:0?\.\d{1,12}|0,\d{1,12}|\d{1,6}(?:\.\d{1,12})?)"
 _VALUE = re.compile(
-    rf"""[\s*_`"'(\[]*+(?:(?:about|approximately|approx\.?|roughly|around|ca\.?)\s++|[~≈]\s*+)?+
-    (?P<number>{_NUMBER})(?:\s*+(?P<percent>%|percent\b|per\s+cent\b)|
-    \s*+(?:/|⁄|out\s+of\b|in\b)\s*+(?P<whole>\d{{1,6}})(?![\d.,]\d))?+
+    rf"""[\s*_`"'(\[]*+(?>(?:(?:about|approximately|approx\.?|roughly|around|ca\.?)\s++|[~≈]\s*+)?)
+    (?P<number>{_NUMBER})(?>(?:\s*+(?P<percent>%|percent\b|per\s+cent\b)|
+    \s*+(?:/|⁄|out\s+of\b|in\b)\s*+(?P<whole>\d{{1,6}})(?![\d.,]\d))?)
     (?P<rest>.*)\Z""",
     re.I | re.X | re.S,
 )

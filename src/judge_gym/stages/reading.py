@@ -35,14 +35,14 @@ def clean_lines(text: str) -> list[str]:
 def _label(word: str) -> re.Pattern[str]:
     """A line that opens with the word and a separator; possessive quantifiers keep it linear."""
     inside = r"[\s*_`\"'\])]*+"
-    separator = rf"(?:\s+is\b)?+{inside}(?:[:=]|(?<=\s)[-–—](?=\s))[\s*_`]*+"
-    prefix = rf"(?:(?:my|the|our|final|overall)\s++){{0,3}}+{word}{separator}"
-    return re.compile(rf"[{DECORATION}\-–—\d.:]*+(?:{prefix})++(?P<payload>.*)\Z", re.I | re.S)
+    separator = rf"(?>(?:\s+is\b)?){inside}(?:[:=]|(?<=\s)[-–—](?=\s))[\s*_`]*+"
+    prefix = rf"(?>(?:(?:my|the|our|final|overall)\s++){{0,3}}){word}{separator}"
+    return re.compile(rf"[{DECORATION}\-–—\d.:]*+(?>(?:{prefix})+)(?P<payload>.*)\Z", re.I | re.S)
 
 
 @lru_cache(maxsize=16)
 def _heading(word: str) -> re.Pattern[str]:
-    return re.compile(rf"[{DECORATION}\d.]*+(?:final\s++)?+{word}[{DECORATION}]*+\Z", re.I)
+    return re.compile(rf"[{DECORATION}\d.]*+(?>(?:final\s++)?){word}[{DECORATION}]*+\Z", re.I)
 
 
 def labelled_lines(lines: list[str], word: str) -> Iterator[Labelled]:

@@ -24,7 +24,7 @@ JOINERS = frozenset({"and", "or", "plus"})
 # Words that turn a label behind them into a vote, though it stands in a comment.
 VOTING = frozenset("actually answer choose chose final is pick rather select verdict".split())
 # A word keeps its inner hyphens and apostrophes: "A-level" and "A's" are not the label A.
-WORD = re.compile(r"[^\W_]+(?:[-'’‑][^\W_]+)*+")
+WORD = re.compile(r"[^\W_]+(?>(?:[-'’‑][^\W_]+)*)")
 # What may stand between two labels of a list, and nothing else: "B, D", "[B]/[D]", "**B** & **D**".
 LISTED = re.compile(r"[\s,;/&+|•·*_`\"'“”‘’\[\](){}<>$\\]*+\Z")
 ASIDE = re.compile(r"[*_`\])}]*+\s*+(?:\([^)]*+\)?+|\[[^\]]*+\]?+|(?<=\s)[\"“][^\"”]*+[\"”]?+)")
