@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
-from judge_gym.engine.budget import Meters, RunOverBudget, Spend, input_tokens
+from judge_gym.engine.budget import RunOverBudget, Spend, input_tokens
+from judge_gym.engine.metering import Meters
 from judge_gym.engine.recording import Recorder
 from judge_gym.errors import (
     Bill,
@@ -21,6 +22,8 @@ from judge_gym.errors import (
 from judge_gym.models import Model, ModelCard, quotas
 from judge_gym.models.cards import Limits
 from judge_gym.models.limits import LONGEST_WAIT, Throttle
+from judge_gym.models.rounds import Leases
+from judge_gym.models.sharing import SharedThrottle
 from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Attempt, Ledger, Payer
 
@@ -134,12 +137,20 @@ class Asker:
 
     Args:
         limits: what is given here stands in the place of what the registry states.
+        leases: where other processes keep the same limits; None where this one is alone.
     """
 
     def __init__(
-        self, ledger: Ledger, models: Models, meters: Meters, *, limits: Limits | None = None
+        self,
+        ledger: Ledger,
+        models: Models,
+        meters: Meters,
+        *,
+        limits: Limits | None = None,
+        leases: Leases | None = None,
     ) -> None:
         self._ledger = ledger
+        self._leases = leases
         self._recorder = Recorder(ledger)
         self._models = models
         self._meters = meters
@@ -291,7 +302,11 @@ class Asker:
 
     def _scope(self, name: str, limits: Limits) -> Throttle:
         if (name, limits) not in self._throttles:
-            self._throttles[name, limits] = Throttle(limits)
+            if self._leases is None or limits == Limits(limits.scope):
+                throttle = Throttle(limits)
+            else:
+                throttle = SharedThrottle(limits, self._leases, f"limits of {name}")
+            self._throttles[name, limits] = throttle
         return self._throttles[name, limits]
 
     async def _attempt(
@@ -316,35 +331,39 @@ class Asker:
             )
             meter = self._meters.of(payer.study)
             await meter.reserve(worst, payer.run_id)
-            started = time.monotonic()
-            completion: Completion | None = None
-            fault: Exception | None = None
-            took: Completion | Bill | None = None
+            cost = Spend.of(None)
             try:
-                with quotas.listening(partial(quota.told, known)):
-                    completion = took = await self._completion(request, card)
-            except Exception as raised:  # whatever an adapter raises, the attempt is on record
-                fault, took = raised, getattr(raised, "bill", None)
-            finally:
-                waited = isinstance(fault, RateLimitError)  # nothing was asked of the model
-                meter.settle(worst, Spend() if waited else Spend.of(took), payer.run_id)
-                used = (took.input_tokens, took.output_tokens) if took else (0, 0)
-                quota.settle(known, *used)
-                throttle.settle(reserved, *used)
-                ceiling.settle(above, *used)
-            if isinstance(fault, RateLimitError):
-                raise fault
-            attempt = Attempt(
-                key=key,
-                request=request,
-                endpoint=card.endpoint,
-                payer=payer,
-                seconds=time.monotonic() - started,
-                completion=completion,
-                error=str(fault) if fault else None,
-                bill=took if isinstance(took, Bill) else None,
-            )
-            answer = await self._recorder.record(attempt)
+                started = time.monotonic()
+                completion: Completion | None = None
+                fault: Exception | None = None
+                took: Completion | Bill | None = None
+                try:
+                    with quotas.listening(partial(quota.told, known)):
+                        completion = took = await self._completion(request, card)
+                except Exception as raised:  # whatever an adapter raises, the attempt is on record
+                    fault, took = raised, getattr(raised, "bill", None)
+                finally:
+                    used = (took.input_tokens, took.output_tokens) if took else (0, 0)
+                    quota.settle(known, *used)
+                    throttle.settle(reserved, *used)
+                    ceiling.settle(above, *used)
+                cost = Spend.of(took)
+                if isinstance(fault, RateLimitError):
+                    cost = Spend()  # nothing was asked of the model
+                    raise fault
+                attempt = Attempt(
+                    key=key,
+                    request=request,
+                    endpoint=card.endpoint,
+                    payer=payer,
+                    seconds=time.monotonic() - started,
+                    completion=completion,
+                    error=str(fault) if fault else None,
+                    bill=took if isinstance(took, Bill) else None,
+                )
+                answer = await self._recorder.record(attempt)
+            finally:  # not before its row is there, which counts for all who share the budget
+                meter.settle(worst, cost, payer.run_id)
             tally.pay(took)
         if fault is not None and not isinstance(fault, ProviderError):
             raise fault

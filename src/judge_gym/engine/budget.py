@@ -2,16 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from judge_gym.errors import Bill, BudgetError, DesignError
 from judge_gym.models import ModelCard
 from judge_gym.records import Completion, Request
-from judge_gym.store import Store
 from judge_gym.studies import BudgetSpec, Caps
 
+KINDS = ("calls", "tokens", "usd")
 BYTES_PER_TOKEN = 3
 """For an estimate on the safe side: English has about four, other scripts fewer."""
 
@@ -48,16 +47,6 @@ class Spend:
         self.usd += sign * other.usd
 
 
-def spent(usage: Iterable[Mapping[str, Any]]) -> Spend:
-    """What usage rows add up to; what was imported was paid for elsewhere."""
-    total = Spend()
-    for row in usage:
-        if not row["imported"]:
-            tokens = (row["input_tokens"] or 0) + (row["output_tokens"] or 0)
-            total.add(Spend(row["attempts"], tokens, row["usd"] or 0.0))
-    return total
-
-
 @dataclass(slots=True)
 class Account:
     """What may be spent by one payer, and what was."""
@@ -68,18 +57,50 @@ class Account:
     error: type[BudgetError] = BudgetError
     reserved: Spend = field(default_factory=Spend)
     started: float = field(default_factory=time.monotonic)
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there may be more room."""
 
-    def exceeded(self, worst: Spend) -> str | None:
-        """The limit that one more call would break."""
+    def fits(self, worst: Spend) -> bool:
+        """Whether one more call may begin now."""
+        return self.exceeded(self.spent, self.reserved, worst) is None
+
+    async def make_room(self, worst: Spend) -> None:
+        """Wait for a call in flight, which may leave room; refuse one more where none will."""
+        if not self.reserved.calls:
+            raise self.refusal(self.spent, worst)
+        self.settled.clear()
+        await self.settled.wait()
+
+    def reserve(self, worst: Spend) -> None:
+        """Set a call's worst case aside."""
+        self.reserved.add(worst)
+
+    def settle(self, worst: Spend, took: Spend) -> None:
+        """Replace a reservation by what the call really took."""
+        self.reserved.add(worst, -1)
+        self.spent.add(took)
+        self.settled.set()
+
+    def change(self, caps: Caps) -> None:
+        """Other limits from now on."""
+        self.caps = caps
+        self.settled.set()
+
+    def exceeded(self, *parts: Spend) -> str | None:
+        """The limit that is broken by all of this together."""
         minutes = (time.monotonic() - self.started) / 60
         if self.caps.minutes is not None and minutes > self.caps.minutes:
             return f"{self.caps.minutes:g} minutes"
-        for name in ("calls", "tokens", "usd"):
+        for name in KINDS:
             limit = getattr(self.caps, name)
-            total = sum(getattr(part, name) for part in (self.spent, self.reserved, worst))
-            if limit is not None and total > limit:
+            if limit is not None and sum(getattr(part, name) for part in parts) > limit:
                 return f"{limit:g} {name}"
         return None
+
+    def refusal(self, *parts: Spend) -> BudgetError:
+        """The error for a call that never fits."""
+        limit = self.exceeded(*parts)
+        return self.error(f"{self.whose} of {limit} is reached; everything so far is kept")
 
 
 class Meter:
@@ -87,49 +108,42 @@ class Meter:
 
     Args:
         budget: of the study, with that of each run.
-        spent: by the study before.
-        by_run: what a run has spent before.
+        study: the account of the study.
+        open_run: opens the account of a run, with these limits.
     """
 
-    def __init__(self, budget: BudgetSpec, spent: Spend, by_run: Callable[[int], Spend]) -> None:
-        self.budget = budget
-        self.study = Account("the budget", budget, spent)
-        self._by_run = by_run
+    def __init__(
+        self, budget: BudgetSpec, study: Account, open_run: Callable[[int, Caps], Account]
+    ) -> None:
+        self._budget = budget
+        self._study = study
+        self._open_run = open_run
         self._runs: dict[int, Account] = {}
-        self._settled = asyncio.Event()
 
     def change(self, budget: BudgetSpec) -> None:
         """Other limits from now on."""
-        self.budget = self.study.caps = budget
+        self._budget = budget
+        self._study.change(budget)
         for account in self._runs.values():
-            account.caps = budget.run
-        self._settled.set()
+            account.change(budget.run)
 
     async def reserve(self, worst: Spend, run_id: int) -> None:
         """Reserve a call's worst case; wait for calls in flight where it does not fit yet."""
-        accounts = self.study, self._run(run_id)
-        while full := next((account for account in accounts if account.exceeded(worst)), None):
-            if not full.reserved.calls:
-                raise full.error(
-                    f"{full.whose} of {full.exceeded(worst)} is reached; everything so far is kept"
-                )
-            self._settled.clear()
-            await self._settled.wait()
+        accounts = self._accounts(run_id)
+        while full := next((account for account in accounts if not account.fits(worst)), None):
+            await full.make_room(worst)
         for account in accounts:
-            account.reserved.add(worst)
+            account.reserve(worst)
 
     def settle(self, worst: Spend, took: Spend, run_id: int) -> None:
         """Replace a reservation by what the call really took."""
-        for account in (self.study, self._run(run_id)):
-            account.reserved.add(worst, -1)
-            account.spent.add(took)
-        self._settled.set()
+        for account in self._accounts(run_id):
+            account.settle(worst, took)
 
-    def _run(self, id: int) -> Account:
-        if id not in self._runs:
-            before = self._by_run(id)
-            self._runs[id] = Account("a run's budget", self.budget.run, before, RunOverBudget)
-        return self._runs[id]
+    def _accounts(self, run_id: int) -> tuple[Account, Account]:
+        if run_id not in self._runs:
+            self._runs[run_id] = self._open_run(run_id, self._budget.run)
+        return self._study, self._runs[run_id]
 
 
 def refuse_unpriced(budget: BudgetSpec, cards: Iterable[ModelCard]) -> None:
@@ -138,29 +152,3 @@ def refuse_unpriced(budget: BudgetSpec, cards: Iterable[ModelCard]) -> None:
     for name, caps in (("budget.usd", budget), ("budget.run.usd", budget.run)):
         if caps.usd is not None and unpriced:
             raise DesignError(f"{name} cannot be kept: the price of {unpriced[0]} is unknown")
-
-
-class Meters:
-    """The meter of each study, from what its rows say was spent."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._meters: dict[str, Meter] = {}
-
-    def of(self, study: str) -> Meter:
-        """The meter of a study."""
-        if study not in self._meters:
-            queries = self._store.queries
-            paid = spent(queries.usage(study=study))
-            self._meters[study] = Meter(
-                self._budget(study), paid, lambda run: spent(queries.usage(run=run))
-            )
-        return self._meters[study]
-
-    def reload(self) -> None:
-        """Budgets were changed."""
-        for study, meter in self._meters.items():
-            meter.change(self._budget(study))
-
-    def _budget(self, study: str) -> BudgetSpec:
-        return BudgetSpec.model_validate(self._store.runs.find_budget(study))

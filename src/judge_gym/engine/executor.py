@@ -13,8 +13,8 @@ from typing import Any
 from dbos import DBOS
 
 from judge_gym.engine.asking import Answering, Asker, Models, Tally
-from judge_gym.engine.budget import Meters
 from judge_gym.engine.locking import Turn
+from judge_gym.engine.metering import Meters
 from judge_gym.engine.offline import OfflineAsker
 from judge_gym.engine.orders import Cancelled, Leaving, Order, Outcome, Paused, end_of
 from judge_gym.engine.pipeline import Pipeline, Shard, Workflow
@@ -26,6 +26,8 @@ from judge_gym.store import Event, Store
 
 LISTEN = 0.5
 """Seconds between looks at what people wish."""
+IDLE = 5
+"""How often in a row a workflow of this process is found that nobody carries out."""
 REMEMBERED = 64
 """Runs whose texts and rubrics are kept at hand."""
 _executor: "Executor | None" = None
@@ -53,7 +55,9 @@ class Executor:
         self.name = f"judge-gym-{uuid.uuid4().hex[:12]}"
         self.store = store
         self.dispatch = dispatch
-        self.asker = Asker(store.ledger, models, Meters(store), limits=limits)
+        self._leases = store.leases(self.name)
+        meters = Meters(store, self._leases)
+        self.asker = Asker(store.ledger, models, meters, limits=limits, leases=self._leases)
         self.offline = OfflineAsker(store.ledger, models)
         self.tallies: dict[int, Tally] = {}
         """What goes on in this process, by run."""
@@ -67,7 +71,7 @@ class Executor:
         self._pipelines: OrderedDict[str, Pipeline] = OrderedDict()
         self._heard = 0
         self._known: set[int] = set()
-        self._idle: set[str] = set()
+        self._idle: dict[str, int] = {}
 
     async def __aenter__(self) -> "Executor":
         global _executor
@@ -85,6 +89,9 @@ class Executor:
         global _executor
         self._ear.cancel()
         DBOS.destroy()
+        if self._leases is not None:
+            with contextlib.suppress(DatabaseGone):  # then it lapses
+                self._leases.leave()
         _executor = None
 
     async def leave(self) -> None:
@@ -98,14 +105,14 @@ class Executor:
         rows = self.dispatch.active()
         dead = turn.dead({row.executor_id or "" for row in rows} - {self.name})
         lost = [row for row in rows if row.executor_id in dead]
-        idle = {
-            row.workflow_id
-            for row in rows
-            if row.executor_id == self.name and row.workflow_id not in self.running
+        mine = [row for row in rows if row.executor_id == self.name]
+        # One that has just begun or ended looks idle too: many times in a row it is not by chance.
+        self._idle = {
+            row.workflow_id: self._idle.get(row.workflow_id, 0) + 1
+            for row in mine
+            if row.workflow_id not in self.running
         }
-        # One that has just begun or ended looks idle too: twice in a row it is not by chance.
-        lost += [row for row in rows if row.workflow_id in idle & self._idle]
-        self._idle = idle
+        lost += [row for row in mine if self._idle.get(row.workflow_id, 0) > IDLE]
         self.dispatch.again(lost)
 
     @contextlib.contextmanager

@@ -96,9 +96,7 @@ class Following:
     def _settle(self, run: int, before: int) -> None:
         """What a run has cost since this command began, whoever carried it out."""
         outcome = self.outcomes.setdefault(run, Outcome.of(None, self.tallies[run]))
-        paid = self._store.queries.usage(by=(), run=run, after=before)
-        outcome.paid = sum(row["attempts"] for row in paid)
-        outcome.usd = sum(row["usd"] or 0.0 for row in paid)
+        outcome.paid, _, outcome.usd, _ = self._store.queries.paid(run, before)
 
     @property
     def _waiting(self) -> dict[int, str]:

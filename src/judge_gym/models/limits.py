@@ -27,7 +27,7 @@ LONGEST_WAIT = 120.0
 
 
 @dataclass(slots=True)
-class _Bucket:
+class Bucket:
     """What may be spent now; it may go below zero when a call took more than was reserved."""
 
     per_second: float
@@ -76,7 +76,7 @@ class Throttle:
 
     limits: Limits
     clock: Callable[[], float] = time.monotonic
-    _buckets: dict[str, _Bucket] = field(default_factory=dict)
+    _buckets: dict[str, Bucket] = field(default_factory=dict)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _slots: asyncio.Semaphore = field(init=False)
     _taken: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
@@ -98,7 +98,7 @@ class Throttle:
         for name, limit in allowed.items():
             if limit is not None:
                 rate = limit * MARGIN / 60
-                self._buckets[name] = _Bucket(rate, max(1.0, rate * BURST), now)
+                self._buckets[name] = Bucket(rate, max(1.0, rate * BURST), now)
         self._slots = asyncio.Semaphore(self.limits.concurrency or UNLIMITED)
 
     async def reserve(self, input_tokens: int, max_tokens: int) -> Reserved:
@@ -111,7 +111,7 @@ class Throttle:
             async with self._turn:
                 await self._fit(input_tokens, max_tokens)
         output_tokens = self._usual(max_tokens)
-        for name, amount in _amounts(input_tokens, output_tokens).items():
+        for name, amount in amounts_of(input_tokens, output_tokens).items():
             self._taken[name] += amount
             if name in self._buckets:
                 self._buckets[name].level -= amount
@@ -125,7 +125,7 @@ class Throttle:
     async def _fit(self, input_tokens: int, max_tokens: int) -> None:
         """Wait until a call may begin; what answers tell meanwhile may shorten the wait."""
         while not self._ended:
-            amounts = _amounts(input_tokens, self._usual(max_tokens))
+            amounts = amounts_of(input_tokens, self._usual(max_tokens))
             if (wait := self._wait(amounts)) <= 0:
                 return
             asked = max(self._blocked_until - self.clock(), self._reset(amounts))
@@ -140,8 +140,8 @@ class Throttle:
         if output_tokens:
             known = output_tokens if self._typical is None else self._typical
             self._typical = known + LEARNING * (output_tokens - known)
-        before = _amounts(reserved.input_tokens, reserved.output_tokens)
-        after = _amounts(input_tokens, output_tokens)
+        before = amounts_of(reserved.input_tokens, reserved.output_tokens)
+        after = amounts_of(input_tokens, output_tokens)
         for name, bucket in self._buckets.items():
             if name != "requests":
                 bucket.level += before[name] - after[name]
@@ -194,7 +194,8 @@ class Throttle:
         return max([0.0, *(until - self.clock() for until in short)])
 
 
-def _amounts(input_tokens: int, output_tokens: int) -> dict[str, float]:
+def amounts_of(input_tokens: int, output_tokens: int) -> dict[str, float]:
+    """What a call takes of each limit."""
     return {
         "requests": 1.0,
         "tokens": float(input_tokens + output_tokens),

@@ -5,6 +5,7 @@ from judge_gym.store.events import Event, Events, Kind
 from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.exporting import Exported, export_ledger
 from judge_gym.store.importing import Imported, import_ledger
+from judge_gym.store.leases import Leases
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.locks import SessionLock
 from judge_gym.store.materials import Materials
@@ -22,6 +23,7 @@ __all__ = [
     "Exported",
     "Imported",
     "Kind",
+    "Leases",
     "Ledger",
     "Payer",
     "Progress",
@@ -52,6 +54,10 @@ class Store:
     def open(cls, url: str | None = None) -> "Store":
         """The store of a URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder."""
         return cls(open_database(url))
+
+    def leases(self, holder: str) -> Leases | None:
+        """What a process shares with others; None on a file, which has one process."""
+        return Leases(self.database, holder) if self.database.file is None else None
 
     def close(self) -> None:
         """Release the connections."""

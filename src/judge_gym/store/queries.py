@@ -179,17 +179,8 @@ class Queries:
         study: str | None = None,
         tag: str | None = None,
         run: int | None = None,
-        after: int = 0,
     ) -> list[dict[str, Any]]:
-        """What was paid, in sums by some of `USAGE_BY`; what was imported apart.
-
-        Args:
-            by: the columns to sum by.
-            study: only what was paid for it.
-            tag: likewise.
-            run: likewise.
-            after: only attempts that came after this one.
-        """
+        """What was paid, in sums by some of `USAGE_BY`; what was imported apart."""
         a = t.attempts.c
         known = {**a, "model": t.calls.c.model, "day": sa.cast(sa.func.date(a.at), sa.String)}
         sums_by = [known[name].label(name) for name in by]
@@ -207,8 +198,6 @@ class Queries:
         for column, wanted in ((a.study, study), (a.tag, tag), (a.run_id, run)):
             if wanted is not None:
                 query = query.where(column == wanted)
-        if after:
-            query = query.where(a.id > after)
         with self._database.read() as connection:
             grouped = query.group_by(*sums_by).order_by(*sums_by)
             return [dict(row) for row in connection.execute(grouped).mappings()]
@@ -217,6 +206,24 @@ class Queries:
         """The newest attempt of all; 0 where there is none."""
         with self._database.read() as connection:
             return connection.scalar(sa.select(sa.func.max(t.attempts.c.id))) or 0
+
+    def paid(
+        self, payer: str | int, after: int, until: int | None = None
+    ) -> tuple[int, int, float, int]:
+        """What a study, or a run, paid in attempts of some ids: calls, tokens, US dollars, last id.
+
+        It reads those rows alone, for whoever adds up as they come.
+        """
+        a = t.attempts.c
+        tokens = sa.func.coalesce(a.input_tokens, 0) + sa.func.coalesce(a.output_tokens, 0)
+        sums = [sa.func.count(), sa.func.sum(tokens), sa.func.sum(a.usd), sa.func.max(a.id)]
+        of = a.study if isinstance(payer, str) else a.run_id
+        query = sa.select(*sums).where(of == payer, a.run_id.is_not(None), a.id > after)
+        if until is not None:
+            query = query.where(a.id <= until)
+        with self._database.read() as connection:
+            calls, read, usd, last = connection.execute(query).one()
+        return calls, int(read or 0), usd or 0.0, last or after
 
     def asks(self, study: str) -> dict[str, int]:
         """How many rubric questions of a study were asked, and how many of them were re-asks."""

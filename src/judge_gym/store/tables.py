@@ -320,3 +320,10 @@ events = sa.Table(  # append-only: what people and workers did to runs
     sa.Column("detail", JSON, nullable=False),
     sa.Index("ix_events_run_id", "run_id", "id"),
 )
+
+leases = sa.Table(  # what worker processes share while they work; nothing that has to last
+    "leases",
+    metadata,
+    sa.Column("scope", sa.String, primary_key=True),
+    sa.Column("state", JSON, nullable=False),
+)

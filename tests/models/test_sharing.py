@@ -1,0 +1,180 @@
+"""Limits that processes share: their sum, whoever asks when, and how they are let go."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge_gym.models.cards import Limits
+from judge_gym.models.limits import BURST, MARGIN, amounts_of
+from judge_gym.models.sharing import SharedThrottle, part_of
+from together import Together
+
+
+def throttles(together: Together, limits: Limits, count: int) -> list[SharedThrottle]:
+    return [SharedThrottle(limits, together.of(f"p{n}"), "x") for n in range(count)]
+
+
+steps = st.tuples(
+    st.integers(0, 2),  # who holds a round
+    st.floats(0, 3),  # seconds later
+    st.lists(st.tuples(st.integers(1, 500), st.integers(1, 500)), max_size=8),
+)
+
+
+@given(st.lists(steps, max_size=40))
+def test_no_order_of_rounds_lets_more_through_than_the_limit(
+    rounds: list[tuple[int, float, list[tuple[int, int]]]],
+) -> None:
+    together = Together()
+    three = throttles(together, Limits(rpm=120, tpm=60_000), 3)
+    waiting: list[list[dict[str, float]]] = [[], [], []]
+    taken = {"requests": 0.0, "tokens": 0.0}
+    for who, later, calls in rounds:
+        together.now += later
+        waiting[who] += [amounts_of(*call) for call in calls]
+        said = together.of(f"p{who}").change("x", three[who]._round(waiting[who]))
+        begun, waiting[who] = waiting[who][: said.begun], waiting[who][said.begun :]
+        assert (said.wait > 0) == bool(waiting[who])
+        for kind, rate, largest in (("requests", 2, 0), ("tokens", 1000, 1000)):
+            taken[kind] += sum(size[kind] for size in begun)
+            assert taken[kind] <= rate * MARGIN * (together.now - 1_000 + BURST) + largest + 1e-6
+
+
+@given(
+    st.integers(1, 40),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60)), min_size=8, max_size=60),
+)
+def test_no_order_of_rounds_lets_more_fly_than_may(
+    whole: int, rounds: list[tuple[int, int]]
+) -> None:
+    flying = [0] * 4
+    held: dict[int, dict[str, int]] = {}
+    for who, wanted in rounds:
+        flying[who] = min(flying[who], wanted)  # some have ended
+        others = [part for other, part in held.items() if other != who]
+        part = part_of(whole, wanted, others)
+        held[who] = {"holds": max(flying[who], part), "wants": wanted}
+        flying[who] = max(flying[who], min(part, wanted))
+        assert sum(flying) <= sum(part["holds"] for part in held.values()) <= whole
+
+
+@pytest.mark.parametrize(("whole", "parts"), [(64, [16] * 4), (6, [1, 1, 2, 2]), (3, [0, 1, 1, 1])])
+def test_a_crowd_shares_evenly_after_a_few_rounds(whole: int, parts: list[int]) -> None:
+    held = [{"holds": 0, "wants": 99} for _ in parts]
+    for _ in range(3):
+        for who, mine in enumerate(held):
+            mine["holds"] = part_of(whole, 99, held[:who] + held[who + 1 :])
+    assert sorted(mine["holds"] for mine in held) == parts
+
+
+def test_a_pause_that_one_is_asked_for_reaches_the_others() -> None:
+    async def waited() -> tuple[bool, bool]:
+        together = Together()
+        first, second = throttles(together, Limits(rpm=6000), 2)
+        await second.reserve(1, 1)
+        first.block(30.0)
+        await asyncio.sleep(0.2)
+        call = asyncio.create_task(second.reserve(1, 1))
+        await asyncio.sleep(0.3)
+        before = call.done()
+        together.now += 31
+        await asyncio.wait_for(call, 5)
+        return before, call.done()
+
+    assert asyncio.run(waited()) == (False, True)
+
+
+def test_what_was_reserved_and_not_used_comes_back_to_all() -> None:
+    async def begun() -> None:
+        first, second = throttles(Together(), Limits(tpm=60_000), 2)
+        reserved = await first.reserve(100, 800)
+        call = asyncio.create_task(second.reserve(100, 700))
+        await asyncio.sleep(0.2)
+        assert not call.done(), "the clock stands still"
+        first.settle(reserved, 100, 1)
+        await first.reserve(1, 1)  # which makes it hold a round
+        await asyncio.wait_for(call, 5)
+
+    asyncio.run(begun())
+
+
+def test_calls_that_come_together_take_one_round_and_an_idle_process_none() -> None:
+    async def rounds() -> tuple[int, dict[str, Any]]:
+        together = Together()
+        [throttle] = throttles(together, Limits(rpm=60_000), 1)
+        await asyncio.gather(*(throttle.reserve(1, 1) for _ in range(500)))
+        made = together.rounds
+        await asyncio.sleep(1.5)
+        assert together.rounds <= made + 2
+        return made, together.parts
+
+    made, parts = asyncio.run(rounds())
+    assert made <= 2
+    assert parts == {}
+
+
+@pytest.mark.parametrize("limits", [Limits(rpm=1), Limits(concurrency=1)])
+def test_who_waits_is_let_go_when_the_work_ends(limits: Limits) -> None:
+    async def calls() -> None:
+        [throttle] = throttles(Together(), limits, 1)
+
+        async def call() -> None:
+            async with throttle.slot:
+                await throttle.reserve(1, 1)
+                await asyncio.sleep(0.3)
+
+        some = [asyncio.create_task(call()) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        throttle.release()
+        await asyncio.wait_for(asyncio.gather(*some), 2)
+
+    asyncio.run(calls())
+
+
+@pytest.mark.parametrize("limits", [Limits(rpm=1), Limits(concurrency=1)])
+def test_a_round_that_cannot_be_held_fails_those_who_wait_and_the_next_goes_on(
+    limits: Limits,
+) -> None:
+    async def calls() -> None:
+        together = Together()
+        together.fault = ConnectionError("gone")
+        [throttle] = throttles(together, limits, 1)
+
+        async def call() -> None:
+            async with throttle.slot:
+                await throttle.reserve(1, 1)
+
+        with pytest.raises(ConnectionError):
+            await call()
+        together.fault = None
+        await asyncio.wait_for(call(), 5)
+
+    asyncio.run(calls())
+
+
+def test_who_gives_up_waiting_takes_nothing_with_it() -> None:
+    async def calls() -> None:
+        [throttle] = throttles(Together(), Limits(concurrency=2), 1)
+        flying = 0
+
+        async def call(check: Callable[[int], bool]) -> None:
+            nonlocal flying
+            async with throttle.slot:
+                flying += 1
+                assert check(flying)
+                await asyncio.sleep(0.01)
+                flying -= 1
+
+        some = [asyncio.create_task(call(lambda n: n <= 2)) for _ in range(20)]
+        await asyncio.sleep(0.02)
+        for task in some[5:15]:
+            task.cancel()
+        await asyncio.wait_for(asyncio.gather(*some, return_exceptions=True), 5)
+        await asyncio.wait_for(asyncio.gather(*(call(lambda n: n <= 2) for _ in range(4))), 5)
+        assert throttle._flying == 0
+
+    asyncio.run(calls())
