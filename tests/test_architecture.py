@@ -24,6 +24,7 @@ gathering
 preparing
 library
 archive
+steering
 calibrate
 lab
 mcp web

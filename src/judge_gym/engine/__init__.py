@@ -19,10 +19,11 @@ from judge_gym.engine.following import Following
 from judge_gym.engine.locking import lab_lock
 from judge_gym.engine.offline import OfflineError
 from judge_gym.engine.orders import Order
-from judge_gym.engine.pipeline import WORKFLOWS, Workflow, makers
+from judge_gym.engine.pipeline import WORKFLOWS, Workflow
 from judge_gym.engine.planning import Plan, Planner, StagePlan
 from judge_gym.engine.reparsing import Reparsed, reparse
 from judge_gym.engine.results import FINISHED, Execution, Result, RunResult
+from judge_gym.engine.targets import makers
 from judge_gym.engine.worker import Worker
 from judge_gym.errors import DesignError
 from judge_gym.models.cards import Limits

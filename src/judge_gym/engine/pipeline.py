@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from judge_gym.engine.asking import Answering, Tally
+from judge_gym.engine.targets import makers, rubric_authors, score_targets
 from judge_gym.errors import ConflictError
 from judge_gym.records import (
     Critique,
@@ -35,7 +36,6 @@ from judge_gym.stages import (
 )
 from judge_gym.stages.rubric import ASKS, POOR_QUALITY
 from judge_gym.store import Answer, Payer, Run, Store
-from judge_gym.studies import Experiment
 
 Workflow = Literal["evidence", "rubric", "score", "swap", "probe"]
 WORKFLOWS: tuple[Workflow, ...] = ("evidence", "rubric", "score", "swap", "probe")
@@ -67,52 +67,6 @@ def ranges(count: int, size: int) -> Iterator[tuple[int, int]]:
     """A count in ranges of at most so many."""
     for start in range(0, count, size):
         yield start, min(count, start + size)
-
-
-def makers(experiment: Experiment) -> tuple[str | None, str | None]:
-    """Who makes the views and the critiques of an experiment; None where none are made."""
-    editor = experiment.design.evidence.resolve().editor
-    return (
-        Neutralizer(experiment.design).maker if editor else None,
-        None if experiment.task.rubric else Critic(experiment.design).maker,
-    )
-
-
-def rubric_authors(run: Run) -> tuple[list[RubricTarget], list[RubricTarget]]:
-    """The rubrics that a run scores under: its own, and its rivals'."""
-    task, design = run.experiment.task, run.experiment.design
-    strategy = design.rubric.resolve(design.judge.model)
-    draws = range(strategy.draws)
-    own = [strategy.author] if strategy.author else []
-    return (
-        [
-            RubricTarget(author, task.concept, task.country, draw)
-            for author in own
-            for draw in draws
-        ],
-        [
-            RubricTarget(rival, task.concept, task.country, draw)
-            for rival in run.rivals
-            for draw in draws
-        ],
-    )
-
-
-def score_targets(
-    run: Run,
-    rubric: Rubric,
-    texts: dict[int, str],
-    *,
-    is_swap: bool,
-    replicates: Iterable[int] | None = None,
-    items: slice = slice(None),
-) -> Iterator[ScoreTarget]:
-    """The verdicts that a run wants under one rubric, replicate by replicate."""
-    shown = [item for item in run.experiment.task.pool.items[items] if item.id in texts]
-    orders = run.experiment.orders
-    wanted = range(run.samples) if replicates is None else replicates
-    for replicate, item, flipped in itertools.product(wanted, shown, orders):
-        yield ScoreTarget(rubric, item, texts[item.id], replicate, is_swap, flipped)
 
 
 @dataclass(slots=True)

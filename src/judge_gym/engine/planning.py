@@ -11,7 +11,8 @@ from typing import Any
 
 from judge_gym.engine.asking import Models
 from judge_gym.engine.budget import input_tokens
-from judge_gym.engine.pipeline import chunked, rubric_authors, score_targets
+from judge_gym.engine.pipeline import chunked
+from judge_gym.engine.targets import rubric_authors, score_targets
 from judge_gym.records import (
     STAGES,
     Completion,
