@@ -27,7 +27,7 @@ docs: .venv/run
 
 # Each measures side by side in one run, because machines differ.
 bench: .venv/test
-	for each in dedupe lane load limits memory workers; do echo "== $$each"; $(BIN)/python bench/$$each.py; done
+	for each in dedupe lane load limits memory workers durability; do echo "== $$each"; $(BIN)/python bench/$$each.py; done
 
 # Writes the prompt snapshots anew; read the diff before you commit it.
 snapshots: .venv/test

@@ -293,7 +293,7 @@ samples = sa.Table(
     sa.Column("call_id", _to("calls.id"), nullable=False),
     sa.UniqueConstraint("run_id", "rubric_id", "evidence_id", "replicate", "flipped", "is_swap"),
     # How far a run is, and its samples page by page, without a look at the rows.
-    sa.Index("ix_samples_progress", "run_id", "status", "id", "is_swap"),
+    sa.Index("ix_samples_progress", "run_id", "is_swap", "status", "id"),
     sa.Index("ix_samples_replicate", "run_id", "rubric_id", "is_swap", "replicate"),
 )
 

@@ -30,7 +30,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_events")),
     )
     op.create_index("ix_events_run_id", "events", ["run_id", "id"])
-    op.create_index("ix_samples_progress", "samples", ["run_id", "status", "id", "is_swap"])
+    op.create_index("ix_samples_progress", "samples", ["run_id", "is_swap", "status", "id"])
     op.create_index(
         "ix_samples_replicate", "samples", ["run_id", "rubric_id", "is_swap", "replicate"]
     )

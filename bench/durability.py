@@ -1,0 +1,100 @@
+"""What durability costs, and how large runs grow: `python bench/durability.py`.
+
+The same shards, carried out by DBOS's queue and in a bare loop over the ledger, in turns; then runs
+of ten times the samples, with the time of `status` at the end and the size of the database.
+"""
+
+import argparse
+import asyncio
+import time
+from pathlib import Path
+
+from rig import laboratory
+
+from judge_gym.engine.asking import Asker, Tally
+from judge_gym.engine.metering import Meters
+from judge_gym.engine.pipeline import Pipeline
+from judge_gym.lab import Lab
+from judge_gym.preparing import Prepared
+
+JUDGE = "sim:balanced"
+ROUNDS = 3
+
+
+def durable(lab: Lab, prepared: Prepared) -> None:
+    """As the product does it."""
+    lab.run(prepared)
+
+
+def bare(lab: Lab, prepared: Prepared) -> None:
+    """The shards of the run in a plain loop, eight side by side."""
+    _, [run], _ = lab._ordered(prepared)
+    asyncio.run(_shards(lab, run.id, run.experiment.tag))
+
+
+async def _shards(lab: Lab, run_id: int, tag: str) -> None:
+    run, tally = lab.store.runs.find_run(run_id, tag), Tally()
+    asker = Asker(lab.store.ledger, lab.models, Meters(lab.store))
+    pipeline = Pipeline(lab.store, asker, run, ["score"])
+    await pipeline.rubrics("rubric", tally)
+    left = iter(pipeline.shards("score", tally))
+
+    async def work() -> None:
+        for shard in left:
+            await pipeline.perform("score", shard, tally)
+
+    await asyncio.gather(*(work() for _ in range(8)))
+
+
+def cpu_of(way: str, samples: int) -> float:
+    """Seconds of CPU of a fresh run."""
+    with laboratory(JUDGE, samples) as (lab, prepared):
+        before = time.process_time()
+        {"durable": durable, "bare": bare}[way](lab, prepared)
+        cpu = time.process_time() - before
+        assert len(lab.samples("bench")) == samples
+    return cpu
+
+
+def grown(samples: int) -> str:
+    """A line of the second table."""
+    with laboratory(JUDGE, samples) as (lab, prepared):
+        start = time.perf_counter()
+        lab.run(prepared)
+        wall = time.perf_counter() - start
+        start = time.perf_counter()
+        lab.list_experiments(study="bench")
+        status = time.perf_counter() - start
+        size = Path("lab.db").stat().st_size + Path("lab.dbos.db").stat().st_size
+    cells = (
+        f"{samples:,}",
+        f"{wall:.1f}",
+        f"{wall / samples * 1000:.2f}",
+        f"{status * 1000:.0f}",
+        f"{size / samples:.0f}",
+    )
+    return " ".join(f"{cell:>16}" for cell in cells)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=100_000, help="of the largest run")
+    largest = parser.parse_args().samples
+    few = max(1_000, largest // 10)
+    best = {"bare": float("inf"), "durable": float("inf")}
+    for _ in range(ROUNDS):
+        for way in best:
+            best[way] = min(best[way], cpu_of(way, few))
+    extra = (best["durable"] - best["bare"]) / few * 1000
+    print(f"{few:,} samples; best of {ROUNDS} rounds; CPU ms per sample")
+    print(", ".join(f"{way} {cpu / few * 1000:.3f}" for way, cpu in best.items()))
+    print(f"durability costs {extra:.3f} ms of CPU per sample\n")
+    heads = ("samples", "wall s", "ms per sample", "status ms", "bytes per sample")
+    print(" ".join(f"{head:>16}" for head in heads))
+    for samples in (few, largest):
+        print(grown(samples), flush=True)
+
+
+if __name__ == "__main__":
+    main()
