@@ -4,7 +4,7 @@ REQUIRE ?=
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check docs bench snapshots clean
+.PHONY: demo test check docs bench chaos snapshots clean
 
 demo: .venv/run
 	$(BIN)/judge-gym demo
@@ -28,6 +28,10 @@ docs: .venv/run
 # Each measures side by side in one run, because machines differ.
 bench: .venv/test
 	for each in dedupe lane load limits memory workers durability; do echo "== $$each"; $(BIN)/python bench/$$each.py; done
+
+# Runs killed at 20 random points, on SQLite and on Postgres; CHAOS_SEED=N chooses other points.
+chaos: .venv/test
+	CHAOS=$(or $(CHAOS),20) $(BIN)/pytest -n 2 --dist load tests/engine/test_chaos.py
 
 # Writes the prompt snapshots anew; read the diff before you commit it.
 snapshots: .venv/test

@@ -9,7 +9,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -185,3 +185,22 @@ def write_study(folder: Path, **changes: Any) -> Path:
     path = folder / "study.yaml"
     path.write_text(json.dumps({**study, **changes}))  # JSON is YAML
     return path
+
+
+class Reference(NamedTuple):
+    """What an undisturbed run leaves."""
+
+    rows: dict[str, list[tuple[Any, ...]]]
+    calls: int
+
+
+def undisturbed(folder: Path, **changes: Any) -> Reference:
+    """Run a study in peace."""
+    with served() as url:
+        bench = Bench(folder, f"sqlite:///{folder / 'lab.db'}", url)
+        bench.call("run", write_study(folder, **changes))
+        stats = bench.stats()
+        assert stats["requests"] == stats["bodies"]["answered"] == bench.attempts()
+        found = Reference(bench.rows(), bench.attempts())
+        bench.close()
+    return found

@@ -8,35 +8,20 @@ import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
 import postgres
-from commands import IN_FLIGHT, Bench, ended, served, write_study
+from commands import IN_FLIGHT, Bench, Reference, ended, served, undisturbed, write_study
 
 KILLS = int(os.environ.get("CHAOS", "3"))
 SEED = int(os.environ.get("CHAOS_SEED", "11"))
 pytestmark = pytest.mark.timeout(120 + 20 * KILLS)
 
 
-class Reference(NamedTuple):
-    """What an undisturbed run leaves."""
-
-    rows: dict[str, list[tuple[Any, ...]]]
-    calls: int
-
-
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
-    folder = tmp_path_factory.mktemp("reference")
-    with served() as url:
-        bench = Bench(folder, f"sqlite:///{folder / 'lab.db'}", url)
-        bench.call("run", write_study(folder))
-        stats = bench.stats()
-        assert stats["requests"] == stats["bodies"]["answered"] == bench.attempts()
-        found = Reference(bench.rows(), bench.attempts())
-        bench.close()
+    found = undisturbed(tmp_path_factory.mktemp("reference"))
     assert all(found.rows.values())
     return found
 

@@ -68,6 +68,15 @@ def test_who_says_nothing_for_long_holds_nothing(
     assert other.change("x", look) == []
 
 
+def test_who_is_known_to_be_dead_holds_nothing_at_once(shared: Store) -> None:
+    leases(shared, "dead").change("x", hold(1))
+    other = leases(shared, "other")
+    assert other.holders() == {"dead"}
+    other.gone = {"dead"}
+    assert other.change("x", look) == []
+    assert other.holders() == set()
+
+
 def test_what_fails_changes_nothing(shared: Store) -> None:
     def fail(common: Held, mine: Held, others: Sequence[Held], now: float) -> None:
         common["broken"] = mine["number"] = 1

@@ -26,7 +26,7 @@ from judge_gym.store import Event, Store
 
 LISTEN = 0.5
 """Seconds between looks at what people wish."""
-IDLE = 5
+IDLE = 10
 """How often in a row a workflow of this process is found that nobody carries out."""
 REMEMBERED = 64
 """Runs whose texts and rubrics are kept at hand."""
@@ -103,7 +103,11 @@ class Executor:
     def sweep(self, turn: Turn) -> None:
         """Queue again what dead processes were at, and what an outage made nobody's."""
         rows = self.dispatch.active()
-        dead = turn.dead({row.executor_id or "" for row in rows} - {self.name})
+        others = {row.executor_id or "" for row in rows}
+        others |= self._leases.holders() if self._leases is not None else set()
+        dead = turn.dead(others - {self.name})
+        if self._leases is not None:
+            self._leases.gone = dead
         lost = [row for row in rows if row.executor_id in dead]
         mine = [row for row in rows if row.executor_id == self.name]
         # One that has just begun or ended looks idle too: many times in a row it is not by chance.

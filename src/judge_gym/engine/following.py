@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 POLL = 0.2
 """Seconds between looks at work that goes on elsewhere."""
-SWEEP = 2.0
+SWEEP = 1.0
 """Seconds between looks for what dead processes were at."""
 
 

@@ -14,6 +14,9 @@ from judge_gym.store import Database, SessionLock
 
 ALONE = "judge-gym-alone"
 """The lock on a server of what two must not do at once, such as an import."""
+MISSED = 3
+"""How often in a row a process is found without its lock before it is taken to be dead: after an
+outage each needs a moment to take its lock anew."""
 
 
 class Taken(ConflictError):
@@ -41,11 +44,14 @@ class Among:
 
     def __init__(self, lock: SessionLock) -> None:
         self._lock = lock
+        self._missed: dict[str, int] = {}
 
     def dead(self, executors: Collection[str]) -> set[str]:
-        """Those whose lock is free; one's own is taken anew if its connection was lost."""
+        """Those whose lock stays free; one's own is taken anew if its connection was lost."""
         self._lock.acquire()
-        return set(executors) - self._lock.held(executors)
+        free = set(executors) - self._lock.held(executors)
+        self._missed = {name: self._missed.get(name, 0) + 1 for name in free}
+        return {name for name, times in self._missed.items() if times >= MISSED}
 
 
 @contextmanager

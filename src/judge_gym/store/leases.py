@@ -32,6 +32,8 @@ class Leases:
         self._database = database
         self._holder = holder
         self._held: set[str] = set()
+        self.gone: set[str] = set()
+        """Processes that are known to be dead: they hold nothing, though they said so just now."""
 
     def change(
         self,
@@ -58,7 +60,11 @@ class Leases:
             kept = connection.scalar(sa.select(leases.c.state).where(leases.c.scope == scope))
             common, parts = (kept or {}).get("common", {}), (kept or {}).get("holders", {})
             mine = parts.pop(self._holder, {})
-            living = {name: part for name, part in parts.items() if part["at"] > now - LAPSE}
+            living = {
+                name: part
+                for name, part in parts.items()
+                if part["at"] > now - LAPSE and name not in self.gone
+            }
             result = how(common, mine, list(living.values()), now)
             if mine:
                 living[self._holder] = mine | {"at": now}
@@ -68,6 +74,12 @@ class Leases:
                 insert.on_conflict_do_update(index_elements=["scope"], set_={"state": state})
             )
         return result
+
+    def holders(self) -> set[str]:
+        """The processes that hold anything."""
+        with self._database.read() as connection:
+            states = connection.scalars(sa.select(leases.c.state)).all()
+        return {name for state in states for name in state["holders"]}
 
     def leave(self) -> None:
         """Hold nothing any more: this process ends."""

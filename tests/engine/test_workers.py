@@ -1,0 +1,103 @@
+"""Workers on one Postgres: one that dies or leaves has its work taken up by another."""
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import postgres
+from commands import (
+    IN_FLIGHT,
+    Bench,
+    Process,
+    Reference,
+    ended,
+    served,
+    undisturbed,
+    wait,
+    write_study,
+)
+
+CHANGES = {"judges": ["lab:balanced", "lab:strict"], "samples": 50, "swap": "none"}
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    return undisturbed(tmp_path_factory.mktemp("reference"), **CHANGES)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with served("--latency", "0.03", "--jitter", "0.02") as url:
+        opened = Bench(tmp_path, postgres.fresh_url(), url)
+        yield opened
+        opened.close()
+
+
+def ready(bench: Bench) -> Process:
+    """A worker that listens."""
+    worker = bench.start("worker")
+    assert worker.stderr is not None
+    assert "is ready" in worker.stderr.readline()
+    return worker
+
+
+def complete(bench: Bench, *workers: Process) -> None:
+    """Wait until the study is complete."""
+    wait(lambda: bench.statuses() == {"complete"}, *workers)
+
+
+def test_a_worker_that_is_killed_has_its_work_done_by_the_other(
+    reference: Reference, bench: Bench
+) -> None:
+    first, second = ready(bench), ready(bench)
+    bench.call("start", write_study(bench.folder, **CHANGES))
+    bench.wait_for(reference.calls // 3, first, second)
+    first.kill()
+    first.communicate()
+    complete(bench, second)
+    assert bench.rows() == reference.rows
+    assert bench.answered_twice() == 0
+    stats = bench.stats()
+    assert stats["bodies"]["distinct"] == bench.attempts() == reference.calls
+    assert stats["requests"] - reference.calls <= IN_FLIGHT
+
+
+def test_a_worker_that_is_told_to_end_leaves_its_work_to_another(
+    reference: Reference, bench: Bench
+) -> None:
+    first = ready(bench)
+    bench.call("start", write_study(bench.folder, **CHANGES))
+    bench.wait_for(reference.calls // 3, first)
+    first.send_signal(signal.SIGTERM)
+    assert "carried out parts of 2 runs" in ended(first, 130)
+    left = bench.attempts()
+    assert left < reference.calls
+    time.sleep(0.5)
+    assert bench.attempts() == left
+    assert not bench.statuses() & {"paused", "failed", "cancelled", "complete"}
+    second = ready(bench)
+    complete(bench, second)
+    assert bench.rows() == reference.rows
+    stats = bench.stats()
+    assert stats["requests"] == stats["bodies"]["distinct"] == bench.attempts() == reference.calls
+
+
+@pytest.mark.parametrize("on", ["sqlite", "postgres"])
+def test_a_run_that_is_told_to_end_is_paused_and_resume_completes_it(
+    reference: Reference, bench: Bench, on: str
+) -> None:
+    if on == "sqlite":
+        bench.database = f"sqlite:///{bench.folder / 'lab.db'}"
+    process = bench.start("run", write_study(bench.folder, **CHANGES))
+    bench.wait_for(reference.calls // 3, process)
+    process.send_signal(signal.SIGTERM)
+    assert "interrupted; go on with: judge-gym run" in ended(process, 130)
+    assert bench.statuses() == {"paused"}
+    assert bench.attempts() < reference.calls
+    assert bench.json("resume", "big")["status"] == "complete"
+    assert bench.rows() == reference.rows
+    stats = bench.stats()
+    assert stats["requests"] == stats["bodies"]["distinct"] == bench.attempts() == reference.calls
