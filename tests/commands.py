@@ -153,6 +153,14 @@ def ended(process: Process, code: int = 0) -> str:
     return said + complaint
 
 
+def ready(bench: Bench) -> Process:
+    """A worker that listens."""
+    worker = bench.start("worker")
+    assert worker.stderr is not None
+    assert "is ready" in worker.stderr.readline()
+    return worker
+
+
 def wait(until: Callable[[], bool], *processes: Process) -> None:
     """Wait for something while processes go on."""
     deadline = time.monotonic() + PATIENCE

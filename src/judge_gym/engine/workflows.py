@@ -48,14 +48,15 @@ async def spread(job: Job, workflow: Workflow) -> None:
                     SHARDS, do_shard, job.order.to_json(), workflow, shard
                 )
             )
-    for handle in handles:
-        try:
-            said = await handle.get_result(polling_interval_sec=POLL)
-            job.add(handle.workflow_id, Outcome(**said))
-        except DBOSAwaitedWorkflowCancelledError:
-            continue  # taken off the queue, because another had to stop
-        if job.fault is not None:
-            job.drop_waiting([other.workflow_id for other in handles])
+    with job.waits():
+        for handle in handles:
+            try:
+                said = await handle.get_result(polling_interval_sec=POLL)
+                job.add(handle.workflow_id, Outcome(**said))
+            except DBOSAwaitedWorkflowCancelledError:
+                continue  # taken off the queue, because another had to stop
+            if job.fault is not None:
+                job.drop_waiting([other.workflow_id for other in handles])
     job.after(workflow)
 
 
