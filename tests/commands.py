@@ -105,7 +105,9 @@ class Bench:
     def attempts(self) -> int:
         """How many are recorded."""
         with self.store.database.read() as connection:
-            return connection.execute(sa.select(sa.func.count()).select_from(t.attempts)).scalar_one()
+            return connection.execute(
+                sa.select(sa.func.count()).select_from(t.attempts)
+            ).scalar_one()
 
     def wait_for(self, enough: int, *processes: Process) -> int:
         """Wait until that many attempts are recorded; how many there are."""

@@ -3,6 +3,7 @@
 A lock says who is alive. It is free as soon as its process is gone, however that ended.
 """
 
+import time
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
@@ -15,8 +16,10 @@ from judge_gym.store import Database, SessionLock
 ALONE = "judge-gym-alone"
 """The lock on a server of what two must not do at once, such as an import."""
 MISSED = 3
-"""How often in a row a process is found without its lock before it is taken to be dead: after an
-outage each needs a moment to take its lock anew."""
+"""How often in a row a process is found without its lock before it is taken to be dead."""
+SETTLING = 30.0
+"""Seconds after an outage in which nobody is taken to be dead: all have lost their locks, and some
+are slow to take them anew."""
 
 
 class Taken(ConflictError):
@@ -49,6 +52,8 @@ class Among:
     def dead(self, executors: Collection[str]) -> set[str]:
         """Those whose lock stays free; one's own is taken anew if its connection was lost."""
         self._lock.acquire()
+        if time.monotonic() < self._lock.regained + SETTLING:
+            return set()
         free = set(executors) - self._lock.held(executors)
         self._missed = {name: self._missed.get(name, 0) + 1 for name in free}
         return {name for name, times in self._missed.items() if times >= MISSED}

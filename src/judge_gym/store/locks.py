@@ -1,10 +1,13 @@
 """Locks of a Postgres session: one is free as soon as the process that held it is gone."""
 
 import hashlib
+import math
+import time
 from collections.abc import Collection
 
 import sqlalchemy as sa
 
+from judge_gym.errors import DatabaseGone
 from judge_gym.store.database import Database
 
 SPACE = 0x6A67
@@ -19,6 +22,9 @@ class SessionLock:
 
     def __init__(self, database: Database, name: str) -> None:
         self.name = name
+        self.regained = -math.inf
+        """When it was last taken anew, after its connection was lost, by the monotonic clock."""
+        self._shown = database.shown
         alive = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
         self._engine = sa.create_engine(
             database.url,
@@ -27,6 +33,7 @@ class SessionLock:
             connect_args=alive,
         )
         self._connection: sa.Connection | None = None
+        self._lost = False
 
     def acquire(self) -> bool:
         """Take the lock, anew where its connection was lost; False where somebody else has it."""
@@ -34,12 +41,21 @@ class SessionLock:
             if self._connection is not None and self.name in self.held([self.name]):
                 return True
         except sa.exc.DatabaseError:
+            self._lost = True
             self.release()
-        self._connection = self._connection or self._engine.connect()
         taking = sa.select(sa.func.pg_try_advisory_lock(SPACE, _number(self.name)))
-        taken = bool(self._connection.scalar(taking))
+        try:
+            self._connection = self._connection or self._engine.connect()
+            taken = bool(self._connection.scalar(taking))
+        except sa.exc.OperationalError as fault:
+            self.release()
+            raise DatabaseGone(
+                f"the database {self._shown} cannot be used: {fault.orig}"
+            ) from fault
         if not taken:
             self.release()
+        elif self._lost:
+            self._lost, self.regained = False, time.monotonic()
         return taken
 
     def held(self, names: Collection[str]) -> set[str]:

@@ -1,0 +1,163 @@
+"""The verbs that steer runs, from shells of their own, on a lab in a file."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commands import PATIENCE, Bench, Process, Reference, ended, served, undisturbed, wait
+from commands import write_study as write
+
+CHANGES = {"judges": ["lab:balanced", "lab:strict"], "samples": 12, "swap": "none"}
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    return undisturbed(tmp_path_factory.mktemp("reference"), **CHANGES)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with served("--latency", "0.25") as url:
+        opened = Bench(tmp_path, f"sqlite:///{tmp_path / 'lab.db'}", url)
+        yield opened
+        opened.call("cancel", "big")  # the worker in the background ends by itself
+        opened.close()
+
+
+@pytest.fixture
+def study(bench: Bench) -> Path:
+    return write(bench.folder, **CHANGES)
+
+
+def whole(bench: Bench, reference: Reference) -> None:
+    """Everything is there, and was paid for once."""
+    assert bench.statuses() == {"complete"}
+    assert bench.rows() == reference.rows
+    stats = bench.stats()
+    assert stats["requests"] == stats["bodies"]["distinct"] == bench.attempts() == reference.calls
+
+
+def test_start_returns_at_once_and_any_shell_follows(
+    bench: Bench, study: Path, reference: Reference
+) -> None:
+    started = bench.json("start", study)
+    assert len(started["started"]) == 2
+    assert bench.statuses() & {"pending", "evidence-done", "rubric-done", "scoring"}
+    again = bench.json("start", study)
+    assert again["log"] is None, "somebody is at work on it already"
+    watching = bench.call("status", "big", "--watch")
+    assert "scoring" in watching
+    assert watching.rstrip().count("complete") >= 2
+    whole(bench, reference)
+    assert "carried out parts of 2 runs" in Path(started["log"]).read_text()
+
+
+def test_pause_stops_and_resume_goes_on(bench: Bench, study: Path, reference: Reference) -> None:
+    bench.call("start", study)
+    bench.wait_for(reference.calls // 4)
+    assert len(bench.json("pause", "big")["paused"]) == 2
+    still(bench, reference)
+    assert bench.statuses() == {"paused"}
+    assert "paused by hand" in bench.call("status", "big")
+    assert bench.json("resume", "big")["status"] == "complete"
+    assert bench.json("pause", "big")["paused"] == []
+    whole(bench, reference)
+
+
+def test_pause_reaches_the_run_of_another_shell(
+    bench: Bench, study: Path, reference: Reference
+) -> None:
+    running = bench.start("run", study)
+    bench.wait_for(reference.calls // 4, running)
+    bench.call("pause", "big")
+    assert "paused by hand; go on with: judge-gym run" in ended(running, 130)
+    assert bench.statuses() == {"paused"}
+    bench.call("run", study)
+    whole(bench, reference)
+
+
+def test_cancel_ends_it_and_run_begins_again(
+    bench: Bench, study: Path, reference: Reference
+) -> None:
+    bench.call("start", study)
+    bench.wait_for(reference.calls // 4)
+    bench.call("cancel", "big")
+    still(bench, reference)
+    assert bench.statuses() == {"cancelled"}
+    bench.call("run", study)
+    whole(bench, reference)
+
+
+def still(bench: Bench, reference: Reference) -> None:
+    """Wait until calls in flight have landed, and nobody works any more."""
+    waiting: Process = bench.start("worker", "--until-idle")
+    waiting.communicate(timeout=PATIENCE)
+    wait(lambda: bench.stats()["requests"] == bench.attempts())
+    assert bench.attempts() < reference.calls
+
+
+def test_a_pause_after_a_stage_lets_people_look_before_they_pay_more(
+    bench: Bench, study: Path, reference: Reference
+) -> None:
+    said = bench.call("run", study, "--pause-after", "rubric", code=130)
+    assert "paused after rubric, as asked for" in said
+    found = bench.rows()
+    assert found["rubrics"] == reference.rows["rubrics"]
+    assert found["samples"] == []
+    assert bench.statuses() == {"paused"}
+    bench.call("resume", "big")
+    whole(bench, reference)
+
+
+def test_a_budget_that_is_raised_while_it_runs_lets_it_go_on(
+    bench: Bench, study: Path, reference: Reference
+) -> None:
+    running = bench.start("run", study, "--budget", f"calls={reference.calls // 2}", "--json")
+    bench.wait_for(reference.calls // 8, running)
+    bench.call("retune", "big", "--budget", f"calls={reference.calls}")
+    ended(running)
+    whole(bench, reference)
+
+
+def test_a_budget_that_is_lowered_while_it_runs_holds(
+    bench: Bench, study: Path, reference: Reference
+) -> None:
+    running = bench.start("run", study)
+    bench.wait_for(reference.calls // 8, running)
+    bench.call("retune", "big", "--budget", f"calls={reference.calls // 2}")
+    assert "go on with" in ended(running, 3)
+    assert bench.attempts() <= reference.calls // 2
+    assert bench.statuses() == {"over-budget"}
+    bench.call("resume", "big", "--budget", f"calls={reference.calls}")
+    whole(bench, reference)
+
+
+def test_retry_asks_again_for_what_failed_and_for_nothing_else(
+    tmp_path: Path, reference: Reference
+) -> None:
+    study = write(tmp_path, **CHANGES, tolerance=0.5)
+    database = f"sqlite:///{tmp_path / 'lab.db'}"
+    with served() as url:
+        port = url.rsplit(":", 1)[1].split("/")[0]
+        bench = Bench(tmp_path, database, url)
+        bench.call("run", study, "--pause-after", "rubric", code=130)
+        bench.close()
+    with served("--port", port, "--faults", "400=0.1", "--seed", "3") as url:
+        bench = Bench(tmp_path, database, url)
+        bench.call("run", study)
+        assert bench.statuses() == {"complete-with-failures"}
+        failed = bench.stats()["outcomes"]["400"]
+        assert "a fault 400 (simulated)" in bench.call("status", "big")
+        bench.close()
+    with served("--port", port) as url:
+        bench = Bench(tmp_path, database, url)
+        bench.call("retry", "big")
+        asked = bench.stats()["requests"]
+        bench.call("resume", "big")
+        assert bench.statuses() == {"complete"}
+        assert bench.rows() == reference.rows
+        assert bench.answered_twice() == 0
+        assert bench.attempts() == reference.calls + failed
+        assert asked >= failed > 0
+        bench.close()
