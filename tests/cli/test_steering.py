@@ -43,11 +43,10 @@ def test_start_returns_at_once_and_any_shell_follows(
 ) -> None:
     started = bench.json("start", study)
     assert len(started["started"]) == 2
-    assert bench.statuses() & {"pending", "evidence-done", "rubric-done", "scoring"}
-    again = bench.json("start", study)
-    assert again["log"] is None, "somebody is at work on it already"
-    watching = bench.call("status", "big", "--watch")
-    assert "scoring" in watching
+    follower = bench.start("status", "big", "--watch")
+    assert bench.statuses() & {"pending", "evidence-done", "rubric-done", "scoring", "probing"}
+    watching = ended(follower)
+    assert watching.count("lab:strict") > 1, "it looks again and again"
     assert watching.rstrip().count("complete") >= 2
     whole(bench, reference)
     assert "carried out parts of 2 runs" in Path(started["log"]).read_text()

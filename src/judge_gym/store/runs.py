@@ -340,10 +340,19 @@ class Runs:
             self._database.better(connection, t.samples, rows, key=key, over=UNANSWERED)
 
     def unprobed_ranges(self, run: Run, size: int, *, only_failed: bool) -> list[list[int]]:
-        """Scored samples without an answered probe, as ranges of at most so many: (after, last)."""
+        """Scored samples without an answered probe, as ranges of at most so many: (after, last).
+
+        Args:
+            run: whose they are.
+            size: the most of a range.
+            only_failed: those whose probe failed, or was not asked since the sample itself had.
+        """
         found: list[list[int]] = []
         query = sa.select(t.samples.c.id).select_from(_WITH_PROBES)
-        missing = t.probes.c.status == "provider_error" if only_failed else _UNPROBED
+        a = t.attempts.c
+        failed = sa.exists().where(a.call_id == t.samples.c.call_id, a.completed.is_(False))
+        missing = sa.and_(_UNPROBED, t.probes.c.id.is_not(None) | failed)
+        missing = missing if only_failed else _UNPROBED
         query = query.where(_scored(run), missing).order_by(t.samples.c.id)
         with self._database.read() as connection:
             ids = connection.scalars(query)
