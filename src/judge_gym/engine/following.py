@@ -123,7 +123,7 @@ class Following:
 
     def _ended(self, run: int, outcome: Outcome) -> None:
         """Take an end for what it is, or begin again what another had begun with less in mind."""
-        if run in self._joined and outcome.end in ("done", "stopped"):
+        if run in self._joined and outcome.end in ("done", "stopped", "paused"):
             self._joined.remove(run)
             self._store.events.record([run], "started")
             self._begin(self.orders[run])
