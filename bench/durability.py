@@ -6,11 +6,16 @@ of ten times the samples, with the time of `status` at the end and the size of t
 
 import argparse
 import asyncio
+import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import sqlalchemy as sa
 from rig import laboratory
 
+import postgres
 from judge_gym.engine.asking import Asker, Tally
 from judge_gym.engine.metering import Meters
 from judge_gym.engine.pipeline import Pipeline
@@ -56,17 +61,18 @@ def cpu_of(way: str, samples: int) -> float:
     return cpu
 
 
-def grown(samples: int) -> str:
+def grown(samples: int, database: str) -> str:
     """A line of the second table."""
-    with laboratory(JUDGE, samples) as (lab, prepared):
+    with laboratory(JUDGE, samples, database=database) as (lab, prepared):
         start = time.perf_counter()
         lab.run(prepared)
         wall = time.perf_counter() - start
         start = time.perf_counter()
         lab.list_experiments(study="bench")
         status = time.perf_counter() - start
-        size = Path("lab.db").stat().st_size + Path("lab.dbos.db").stat().st_size
+        size = _size(lab)
     cells = (
+        lab.store.database.engine.dialect.name,
         f"{samples:,}",
         f"{wall:.1f}",
         f"{wall / samples * 1000:.2f}",
@@ -74,6 +80,14 @@ def grown(samples: int) -> str:
         f"{size / samples:.0f}",
     )
     return " ".join(f"{cell:>16}" for cell in cells)
+
+
+def _size(lab: Lab) -> int:
+    """Bytes of the lab's database, with the queue's."""
+    if lab.store.database.file is not None:
+        return Path("lab.db").stat().st_size + Path("lab.dbos.db").stat().st_size
+    with lab.store.database.read() as connection:
+        return int(connection.scalar(sa.text("SELECT pg_database_size(current_database())")) or 0)
 
 
 def main() -> None:
@@ -90,10 +104,11 @@ def main() -> None:
     print(f"{few:,} samples; best of {ROUNDS} rounds; CPU ms per sample")
     print(", ".join(f"{way} {cpu / few * 1000:.3f}" for way, cpu in best.items()))
     print(f"durability costs {extra:.3f} ms of CPU per sample\n")
-    heads = ("samples", "wall s", "ms per sample", "status ms", "bytes per sample")
+    heads = ("database", "samples", "wall s", "ms per sample", "status ms", "bytes per sample")
     print(" ".join(f"{head:>16}" for head in heads))
     for samples in (few, largest):
-        print(grown(samples), flush=True)
+        for database in ("sqlite:///lab.db", postgres.fresh_url()):
+            print(grown(samples, database), flush=True)
 
 
 if __name__ == "__main__":

@@ -86,6 +86,7 @@ def laboratory(
     entry: str = "",
     limits: Limits | None = None,
     brief: bool = False,
+    database: str = "sqlite:///lab.db",
 ) -> Iterator[tuple[Lab, Prepared]]:
     """A fresh lab, and a study of so many samples that takes one call for each.
 
@@ -96,6 +97,7 @@ def laboratory(
         entry: further lines of the endpoint's entry in the registry file.
         limits: over those of the registry.
         brief: ask in few words: a line of a text, two lines of a rubric.
+        database: where the lab is.
     """
     with TemporaryDirectory() as folder, chdir(folder):
         Path("judge-gym.models.toml").write_text(
@@ -112,7 +114,7 @@ def laboratory(
             "design": {"evidence.view": "raw"},
         }
         Path("study.yaml").write_text(yaml.safe_dump(study))
-        with Lab.open("sqlite:///lab.db", limits=limits) as lab:
+        with Lab.open(database, limits=limits) as lab:
             yield lab, lab.prepare("study.yaml")
 
 

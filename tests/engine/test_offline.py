@@ -75,7 +75,8 @@ def tidy(lab: Lab, target: str = "small") -> pd.DataFrame:
 
 
 def tables(lab: Lab) -> dict[str, pd.DataFrame]:
-    return {table.title: table.frame for table in lab.report("small").tables}
+    made = lab.report("small").tables
+    return {table.title: table.frame.drop(columns="rubric", errors="ignore") for table in made}
 
 
 def paid(result: Any) -> int:

@@ -218,8 +218,11 @@ def test_samples_come_back_as_they_were_with_the_judges_words(store: Store) -> N
     found = store.runs.unprobed(run, {rubric.id: rubric}, 0, 99, answers=True)
     assert [replace(s, id=0) for s, _ in found] == made
     assert [words for _, words in found] == [f"said {n}" for n in range(4)]
-    page = store.runs.unprobed(run, {rubric.id: rubric}, found[0][0].id, 2, answers=False)
+    first, *_, last = [s.id for s, _ in found]
+    page = store.runs.unprobed(run, {rubric.id: rubric}, first, last - 1, answers=False)
     assert [s for s, _ in page] == [s for s, _ in found[1:3]]
+    ranges = store.runs.unprobed_ranges(run, 3, only_failed=False)
+    assert ranges == [[first - 1, last - 1], [last - 1, last]]
 
 
 @pytest.mark.parametrize("status", STATUSES)

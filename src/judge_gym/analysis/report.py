@@ -311,7 +311,9 @@ def _quality(frame: pd.DataFrame) -> pd.DataFrame:
         "observability",
         "discriminability",
     ]
-    return frame[columns].drop_duplicates().sort_values(columns[:3], ignore_index=True)
+    # Their rows are numbered as they came, which is not the same in every lab.
+    by = ["task", "rubric_author", "n_stages", "rubric_draw", "rubric"]
+    return frame[columns].drop_duplicates().sort_values(by, ignore_index=True)
 
 
 def _cost(usage: pd.DataFrame) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -107,6 +107,13 @@ class Following:
         if not new:
             self._joined.add(order.run)
 
+    async def _kept(self, ids: Collection[str]) -> None:
+        """Wait until DBOS has written down that workflows ended, or they would go on next time."""
+        for _ in range(500):
+            if not ids or len(self._dispatch.outcomes(ids)) == len(ids):
+                return
+            await asyncio.sleep(0.01)
+
     def _collect(self, outcomes: Mapping[str, Outcome], faults: Mapping[str, Exception]) -> None:
         for run, id in self._waiting.items():
             if id in outcomes:
@@ -116,7 +123,7 @@ class Following:
 
     def _ended(self, run: int, outcome: Outcome) -> None:
         """Take an end for what it is, or begin again what another had begun with less in mind."""
-        if run in self._joined and outcome.end in ("done", "stopped"):
+        if run in self._joined and outcome.end in ("done", "stopped", "paused"):
             self._joined.remove(run)
             self._store.events.record([run], "started")
             self._begin(self.orders[run])
@@ -136,7 +143,9 @@ class Following:
         async with executor:
             self._interrupt = stop
             while self._waiting:
+                ended = {id for id in self._waiting.values() if id in executor.outcomes}
                 self._collect(executor.outcomes, executor.faults)
+                await self._kept(ended)
                 if not self._waiting:
                     break
                 executor.changed.clear()

@@ -122,8 +122,14 @@ class Queries:
                 ),
             )
             .where(t.tags.c.tag == sa.bindparam("tag"), t.runs.c.superseded.is_(None))
-            .order_by(  # not the id, which is the order in which answers came
-                s.run_id, s.rubric_id, s.evidence_id, s.replicate, s.flipped, s.is_swap
+            .order_by(  # not ids of what is made, which is the order in which answers came
+                s.run_id,
+                s.is_swap,
+                t.rubrics.c.author,
+                t.rubrics.c.draw,
+                s.evidence_id,
+                s.replicate,
+                s.flipped,
             )
         )
 
@@ -167,7 +173,7 @@ class Queries:
                 ),
             )
             .where(t.tags.c.tag == tag, t.runs.c.superseded.is_(None))
-            .order_by(t.rubrics.c.id)
+            .order_by(t.run_rubrics.c.is_swap, t.rubrics.c.author, t.rubrics.c.draw)
         )
         with self._database.read() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]

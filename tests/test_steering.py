@@ -1,0 +1,150 @@
+"""Steering runs from Python: order and carry out, pause, resume, cancel, retry, retune."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import postgres
+from conftest import Scripted
+from judge_gym.engine import Engine
+from judge_gym.errors import DesignError, NotFoundError, RejectedError
+from judge_gym.lab import Lab
+from judge_gym.models.simulated import SimulatedModel
+from judge_gym.records import Completion, Request
+
+WriteStudy = Callable[..., Path]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+    """A lab on a database of its own, of either kind."""
+    on_file = request.param == "sqlite"
+    with Lab.open(
+        f"sqlite:///{tmp_path / 'lab.db'}" if on_file else postgres.fresh_url()
+    ) as opened:
+        yield opened
+
+
+class Counting(Scripted):
+    """Simulated judges who count what they are asked, and refuse some of it."""
+
+    def __init__(self, refuses: Callable[[Request], bool] = lambda request: False) -> None:
+        super().__init__(lambda request: "")
+        self.refuses = refuses
+        self.tried: Counter[str] = Counter()
+
+    async def complete(self, request: Request) -> Completion:
+        self.tried[request.key()] += 1
+        if self.refuses(request):
+            raise RejectedError("no such deployment")
+        return await SimulatedModel(request.model).complete(request)
+
+
+def statuses(lab: Lab) -> set[str]:
+    return {row["status"] for row in lab.list_experiments(study="small")}
+
+
+def test_what_is_started_is_carried_out_by_a_worker(lab: Lab, write_study: WriteStudy) -> None:
+    tags = lab.start(write_study())
+    assert len(tags) == 2 and statuses(lab) == {"pending"}
+    done = lab.engine.work(until_idle=True)
+    assert statuses(lab) == {"complete"}
+    assert sum(tally.paid for tally in done.values()) == sum(
+        row["attempts"] for row in lab.usage("small")
+    )
+    assert sum(run.calls for run in lab.run("small").runs) == 0
+
+
+def test_starting_the_same_twice_is_one_thing(lab: Lab, write_study: WriteStudy) -> None:
+    models = Counting()
+    lab.engine = Engine(lab.store, models)
+    for _ in range(2):
+        lab.start(write_study())
+    lab.engine.work(until_idle=True)
+    assert set(models.tried.values()) == {1}
+    assert statuses(lab) == {"complete"}
+
+
+def test_a_study_that_is_larger_than_a_shard_is_shared_out(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    models = Counting()
+    lab.engine = Engine(lab.store, models)
+    study = write_study(samples=200, judges=["sim:balanced"])
+    assert lab.run(study).status == "complete"
+    assert set(models.tried.values()) == {1}
+    frame = lab.samples("small")
+    assert len(frame) == 600 and not frame.duplicated(["evidence", "replicate"]).any()
+
+
+def test_what_is_paused_before_it_is_begun_asks_nothing_until_it_is_resumed(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    models = Counting()
+    lab.engine = Engine(lab.store, models)
+    lab.start(write_study())
+    assert len(lab.pause("small")) == 2
+    lab.engine.work(until_idle=True)
+    assert (statuses(lab), models.tried) == ({"paused"}, {})
+    assert lab.run("small").status == "complete"
+
+
+@pytest.mark.parametrize("stage", ["evidence", "rubric", "score"])
+def test_a_run_pauses_after_the_stage_that_it_is_told(
+    lab: Lab, write_study: WriteStudy, stage: str
+) -> None:
+    result = lab.run(write_study(), pause_after=stage)  # type: ignore[arg-type]
+    assert {run.status for run in result.runs} == {"paused"}
+    assert result.stopped is not None and f"paused after {stage}" in result.stopped.message
+    [progress] = lab.store.progress.of_tag(result.runs[0].tag)
+    order = ["evidence", "rubric", "score", "probe"]
+    done = [progress.done[one] == progress.wanted[one] > 0 for one in order]
+    reached = order.index(stage) + 1
+    assert done[:reached] == [True] * reached
+    assert progress.done["probe"] == 0
+    assert lab.run("small").status == "complete"
+
+
+def test_what_is_cancelled_says_so_and_can_be_run_again(lab: Lab, write_study: WriteStudy) -> None:
+    lab.run(write_study(), pause_after="rubric")
+    lab.cancel("small")
+    assert statuses(lab) == {"cancelled"}
+    assert lab.run("small").status == "complete"
+    assert lab.cancel("small") == [], "what has ended cannot be cancelled"
+
+
+def test_only_what_failed_is_asked_again(lab: Lab, write_study: WriteStudy) -> None:
+    failing = Counting(lambda request: request.model == "sim:strict" and request.draw.index == 1)
+    lab.engine = Engine(lab.store, failing)
+    lab.run(write_study(tolerance=1.0))
+    [row] = [row for row in lab.list_experiments(study="small") if "strict" in row["tag"]]
+    assert row["status"] == "complete-with-failures"
+    assert {one["reason"] for one in row["runs"][0]["failures"]} == {"no such deployment"}
+    healthy = Counting()
+    lab.engine = Engine(lab.store, healthy)
+    lab.run("small", only_failed=True)
+    failed = {key for key, count in failing.tried.items() if count}
+    assert len(healthy.tried) > 0
+    asked_before = [key for key in healthy.tried if key in failed]
+    assert asked_before, "the verdicts that failed"
+    assert statuses(lab) <= {"complete", "probing", "complete-with-failures"}
+    assert lab.run("small").status == "complete"
+
+
+def test_a_budget_that_is_raised_lets_a_run_go_on(lab: Lab, write_study: WriteStudy) -> None:
+    stopped = lab.run(write_study(budget={"calls": 10}))
+    assert statuses(lab) == {"over-budget"}
+    assert stopped.left is not None and stopped.left.to_pay > 0
+    now = lab.retune("small", budget={"calls": 1000})
+    assert now.calls == 1000
+    assert lab.run("small").status == "complete"
+
+
+def test_bad_wishes_are_refused(lab: Lab, write_study: WriteStudy) -> None:
+    with pytest.raises(NotFoundError, match="'nothing'"):
+        lab.pause("nothing")
+    lab.run(write_study())
+    with pytest.raises(DesignError, match="unknown limit 'euros'"):
+        lab.retune("small", budget={"euros": 3})
