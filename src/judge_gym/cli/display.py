@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
@@ -44,8 +45,33 @@ def table(
     title: str, rows: Sequence[Mapping[str, Any]], *, note: str = "", compact: bool = False
 ) -> None:
     """A table; undefined is a dash, and `compact` leaves out columns of nothing but zeros."""
-    if not rows:
-        return
+    if rows:
+        out.print(_table(title, rows, note=note, compact=compact))
+
+
+@contextmanager
+def looking() -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
+    """Shows a table that changes: live on a terminal, a line of statuses now and then elsewhere."""
+    spoke = float("-inf")
+    live = Live(console=out, refresh_per_second=4, transient=True) if out.is_terminal else None
+
+    def show(rows: Sequence[Mapping[str, Any]]) -> None:
+        nonlocal spoke
+        if live is not None:
+            live.update(_table("", rows))
+        elif time.monotonic() - spoke > QUIET_SECONDS:
+            spoke = time.monotonic()
+            counted = Counter(str(row["status"]) for row in rows)
+            said = ", ".join(f"{count} {status}" for status, count in counted.items())
+            print(said, file=sys.stderr, flush=True)
+
+    with live or nullcontext():
+        yield show
+
+
+def _table(
+    title: str, rows: Sequence[Mapping[str, Any]], *, note: str = "", compact: bool = False
+) -> Table:
     idle = [name for name in rows[0] if compact and all(row[name] == 0 for row in rows)]
     rows = [{name: value for name, value in row.items() if name not in idle} for row in rows]
     if idle:
@@ -62,7 +88,7 @@ def table(
         shown.add_column(str(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         shown.add_row(*(cell(value) for value in row.values()))
-    out.print(shown)
+    return shown
 
 
 def side_by_side(columns: Mapping[str, str]) -> None:

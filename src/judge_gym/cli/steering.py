@@ -236,10 +236,11 @@ def status(
         )
     with open_lab() as lab:
         rows = _rows(lab, target, type)
-        while watch and any(row["status"] not in ENDED for row in rows):
-            display.table("", [line for row in rows for line in _lines(row)])
-            time.sleep(NAP)
-            rows = _rows(lab, target, type)
+        with display.looking() as show:
+            while watch and any(row["status"] not in ENDED for row in rows):
+                show([line for row in rows for line in _lines(row)])
+                time.sleep(NAP)
+                rows = _rows(lab, target, type)
     if json:
         display.print_json(rows)
         return
