@@ -122,7 +122,7 @@ def test_a_budget_that_is_raised_while_it_runs_lets_it_go_on(
 def test_a_budget_that_is_lowered_while_it_runs_holds(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
-    running = bench.start("run", study)
+    running = bench.start("--concurrency", "8", "run", study)  # slowly enough to be lowered in time
     bench.wait_for(reference.calls // 8, running)
     bench.call("retune", "big", "--budget", f"calls={reference.calls // 2}")
     assert "go on with" in ended(running, 3)
