@@ -46,8 +46,7 @@ def test_start_returns_at_once_and_any_shell_follows(
     follower = bench.start("status", "big", "--watch")
     assert bench.statuses() & {"pending", "evidence-done", "rubric-done", "scoring", "probing"}
     watching = ended(follower)
-    assert watching.count("lab:strict") > 1, "it looks again and again"
-    assert watching.rstrip().count("complete") >= 2
+    assert watching.count("complete") >= 2, "it looks until both have ended"
     whole(bench, reference)
     assert "carried out parts of 2 runs" in Path(started["log"]).read_text()
 
@@ -70,7 +69,7 @@ def test_pause_reaches_the_run_of_another_shell(
     running = bench.start("run", study)
     bench.wait_for(reference.calls // 4, running)
     bench.call("pause", "big")
-    assert "paused by hand; go on with: judge-gym run" in ended(running, 130)
+    assert "paused by hand; go on with: judge-gym run" in ended(running, 3)
     assert bench.statuses() == {"paused"}
     bench.call("run", study)
     whole(bench, reference)

@@ -210,7 +210,7 @@ def end(result: "Result", again: str, *, quiet: bool, ok: Collection[str] = FINI
             said += f"; {left_words(result.left)}; raise it in the study or with --budget"
         if not quiet:
             typer.echo(f"{said}; go on with: {again}", err=True)
-        raise typer.Exit(INTERRUPTED if isinstance(result.stopped, Stopped) else STOPPED)
+        raise typer.Exit(INTERRUPTED if type(result.stopped) is Stopped else STOPPED)
     if not quiet:
         typer.echo(f"{result.study}: {result.status}", err=True)
     if result.status not in ok:
