@@ -98,7 +98,7 @@ def still(bench: Bench, reference: Reference) -> None:
 def test_a_pause_after_a_stage_lets_people_look_before_they_pay_more(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
-    said = bench.call("run", study, "--pause-after", "rubric", code=130)
+    said = bench.call("run", study, "--pause-after", "rubric", code=3)
     assert "paused after rubric, as asked for" in said
     found = bench.rows()
     assert found["rubrics"] == reference.rows["rubrics"]
@@ -139,7 +139,7 @@ def test_retry_asks_again_for_what_failed_and_for_nothing_else(
     with served() as url:
         port = url.rsplit(":", 1)[1].split("/")[0]
         bench = Bench(tmp_path, database, url)
-        bench.call("run", study, "--pause-after", "rubric", code=130)
+        bench.call("run", study, "--pause-after", "rubric", code=3)
         bench.close()
     with served("--port", port, "--faults", "400=0.1", "--seed", "3") as url:
         bench = Bench(tmp_path, database, url)

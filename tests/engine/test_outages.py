@@ -50,7 +50,7 @@ def test_a_full_disk_is_a_clear_end_and_with_room_the_same_command_goes_on(
     with served("--latency", "0.01") as url:
         bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'lab.db'}", url)
         study = write_study(tmp_path, **CHANGES)
-        bench.call("run", study, "--pause-after", "rubric", code=130)
+        bench.call("run", study, "--pause-after", "rubric", code=3)
         with closing(sqlite3.connect(tmp_path / "lab.db")) as connection:
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
         monkeypatch.setenv("PYTHONPATH", str(tmp_path / "full"), prepend=":")
