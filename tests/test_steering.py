@@ -8,7 +8,7 @@ import pytest
 
 import postgres
 from conftest import Scripted
-from judge_gym.engine import Engine
+from judge_gym.engine import Engine, queueing
 from judge_gym.errors import DesignError, NotFoundError, RejectedError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
@@ -124,7 +124,7 @@ def test_only_what_failed_is_asked_again(lab: Lab, write_study: WriteStudy) -> N
     assert {one["reason"] for one in row["runs"][0]["failures"]} == {"no such deployment"}
     healthy = Counting()
     lab.engine = Engine(lab.store, healthy)
-    lab.run("small", only_failed=True)
+    lab.retry("small")
     failed = {key for key, count in failing.tried.items() if count}
     assert len(healthy.tried) > 0
     asked_before = [key for key in healthy.tried if key in failed]
@@ -140,6 +140,22 @@ def test_a_budget_that_is_raised_lets_a_run_go_on(lab: Lab, write_study: WriteSt
     now = lab.retune("small", budget={"calls": 1000})
     assert now.calls == 1000
     assert lab.run("small").status == "complete"
+
+
+def test_another_protocol_is_left_alone_by_workers_and_given_up_by_who_starts_anew(
+    lab: Lab, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(queueing, "PROTOCOL", "0")
+        lab.start(write_study())
+    models = Counting()
+    lab.engine = Engine(lab.store, models)
+    lab.engine.work(until_idle=True)
+    assert (models.tried, statuses(lab)) == ({}, {"pending"})
+    assert len(lab.engine.strangers()) == 2
+    assert all("protocol 0" in said for said in lab.engine.strangers())
+    assert lab.resume("small").status == "complete"
+    assert lab.engine.strangers() == []
 
 
 def test_bad_wishes_are_refused(lab: Lab, write_study: WriteStudy) -> None:

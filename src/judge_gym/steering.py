@@ -134,6 +134,21 @@ class Steering(Archive):
         self.engine.begin(runs, budget=prepared.budget, pause_after=pause_after)
         return [run.experiment.tag for run in runs]
 
+    def resume(
+        self,
+        target: str,
+        *,
+        budget: Mapping[str, Any] | None = None,
+        pause_after: Workflow | None = None,
+        watch: WatchTallies = lambda tallies: None,
+    ) -> Result:
+        """Go on with what was paused, interrupted or over its budget, and see it through."""
+        return self.run(target, budget=budget, pause_after=pause_after, watch=watch)
+
+    def retry(self, target: str, *, watch: WatchTallies = lambda tallies: None) -> Result:
+        """Ask again for what no attempt brought an answer to, and for nothing else."""
+        return self.run(target, only_failed=True, watch=watch)
+
     def pause(self, target: str) -> list[str]:
         """Begin no further call of unfinished runs, wherever they go on; the tags of these."""
         return self._say(target, "paused", "paused by hand")

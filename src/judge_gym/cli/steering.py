@@ -152,7 +152,7 @@ def resume(
     """Go on with a study that was paused, interrupted or over its budget, and follow it."""
     with open_lab() as lab:
         result = carry_out(
-            lambda watch: lab.run(
+            lambda watch: lab.resume(
                 target,
                 budget=given("--budget", budget),
                 pause_after=stage(pause_after),
@@ -168,7 +168,7 @@ def resume(
 def retry(target: Target, json: AsJson = False) -> None:
     """Ask again for what no attempt brought an answer to, and for nothing else."""
     with open_lab() as lab:
-        result = carry_out(lambda watch: lab.run(target, only_failed=True, watch=watch), quiet=json)
+        result = carry_out(lambda watch: lab.retry(target, watch=watch), quiet=json)
     show_result(result, json)
     end(result, same_command(), quiet=json)
 

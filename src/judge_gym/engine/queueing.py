@@ -3,7 +3,7 @@
 import itertools
 import logging
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, Workf
 from filelock import FileLock
 
 from judge_gym.engine.orders import Order, Outcome
+from judge_gym.errors import ConflictError
 from judge_gym.store import Database
 
 PROTOCOL = "1"
@@ -75,7 +76,10 @@ class Dispatch:
         Two who begin at once compute the same number, and so it is one.
         """
         rows = self._rows(workflow_id_prefix=f"{order.run}.", name="run")
+        strange = [row for row in rows if row.app_version != PROTOCOL]
+        self._give_up([row for row in strange if row.status in ACTIVE])
         known = {row.workflow_id: row.status for row in rows}
+        known.update({row.workflow_id: "CANCELLED" for row in strange})
         numbered = (f"{order.run}.{number}" for number in itertools.count(1))
         id = next(id for id in numbered if known.get(id) in (None, *ACTIVE))
         options: Any = {
@@ -86,6 +90,16 @@ class Dispatch:
         }
         self.client.enqueue(options, order.to_json())
         return id, id not in known
+
+    def _give_up(self, rows: Sequence[WorkflowStatus]) -> None:
+        """End what was begun under another protocol: the rows say how to go on from there."""
+        for row in rows:
+            if self._database.file is None and row.status == "PENDING":
+                raise ConflictError(
+                    f"run {row.workflow_id} is carried out by a worker of another version "
+                    f"(protocol {row.app_version}, this one is {PROTOCOL}); end it first"
+                )
+        self.drop([row.workflow_id for row in rows])
 
     def outcomes(self, ids: Collection[str]) -> dict[str, Outcome]:
         """How runs ended; those that go on are left out."""
