@@ -337,7 +337,9 @@ class Pipeline:
         stage = Prober(experiment.design, experiment.seed, self.run.series)
         same = experiment.design.probe.resolve().same_context
         rubrics = self.store.runs.rubrics(self.run)
-        page = self.store.runs.unprobed(self.run, rubrics, after, last, answers=same)
+        page = self.store.runs.unprobed(
+            self.run, rubrics, after, last, answers=same, only_failed=self.only_failed
+        )
         targets = [
             ProbeTarget(sample, self.texts[sample.evidence.id], said) for sample, said in page
         ]

@@ -349,11 +349,7 @@ class Runs:
         """
         found: list[list[int]] = []
         query = sa.select(t.samples.c.id).select_from(_WITH_PROBES)
-        a = t.attempts.c
-        failed = sa.exists().where(a.call_id == t.samples.c.call_id, a.completed.is_(False))
-        missing = sa.and_(_UNPROBED, t.probes.c.id.is_not(None) | failed)
-        missing = missing if only_failed else _UNPROBED
-        query = query.where(_scored(run), missing).order_by(t.samples.c.id)
+        query = query.where(_scored(run), _unprobed(only_failed)).order_by(t.samples.c.id)
         with self._database.read() as connection:
             ids = connection.scalars(query)
             for part in ids.partitions(size):
@@ -361,7 +357,14 @@ class Runs:
         return found
 
     def unprobed(
-        self, run: Run, rubrics: Mapping[int, Rubric], after: int, last: int, *, answers: bool
+        self,
+        run: Run,
+        rubrics: Mapping[int, Rubric],
+        after: int,
+        last: int,
+        *,
+        answers: bool,
+        only_failed: bool = False,
     ) -> list[tuple[Sample, str]]:
         """Scored samples of a range without an answered probe, with the answer if wanted."""
         s = t.samples.c
@@ -373,7 +376,7 @@ class Runs:
                 .join(t.texts, t.texts.c.hash == t.attempts.c.text)
             )
         within = sa.and_(s.id > after, s.id <= last)
-        query = query.where(_scored(run), _UNPROBED, within).order_by(s.id)
+        query = query.where(_scored(run), _unprobed(only_failed), within).order_by(s.id)
         evidence = {item.id: item for item in run.experiment.task.pool.items}
         with self._database.read() as connection:
             rows = connection.execute(query).mappings().all()
@@ -402,7 +405,16 @@ class Runs:
 
 
 _WITH_PROBES = t.samples.outerjoin(t.probes, t.probes.c.sample_id == t.samples.c.id)
-_UNPROBED = sa.or_(t.probes.c.id.is_(None), t.probes.c.status == "provider_error")
+
+
+def _unprobed(only_failed: bool) -> sa.ColumnElement[bool]:
+    """Without an answered probe; or only those where an attempt failed, at it or at the sample."""
+    missing = sa.or_(t.probes.c.id.is_(None), t.probes.c.status == "provider_error")
+    if not only_failed:
+        return missing
+    a = t.attempts.c
+    failed = sa.exists().where(a.call_id == t.samples.c.call_id, a.completed.is_(False))
+    return sa.and_(missing, sa.or_(t.probes.c.id.is_not(None), failed))
 
 
 def _scored(run: Run) -> sa.ColumnElement[bool]:
