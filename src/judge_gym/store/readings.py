@@ -9,7 +9,8 @@ from judge_gym.records import Completion, Critique, Probe, Sample
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import completion_columns, latest_attempt
-from judge_gym.store.runs import Run, Runs, sample_of, targets_of
+from judge_gym.store.runs import Run, Runs, targets_of
+from judge_gym.store.verdicts import sample_of
 
 PAGE = 256
 

@@ -1,0 +1,183 @@
+"""Saving and finding samples and probes; what they still lack, in pieces that workers take."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from judge_gym.records import Display, Evidence, Probe, Rubric, Sample
+from judge_gym.store import tables as t
+from judge_gym.store.database import Database
+from judge_gym.store.ledger import latest_attempt
+
+if TYPE_CHECKING:
+    from judge_gym.store.runs import Run
+
+UNANSWERED = ("provider_error",)
+"""A sample or probe without a completion gives way to one with; any completion stays."""
+
+
+class Verdicts:
+    """The verdicts of runs. One without a completion gives way to one with; others stay."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def replicate_counts(
+        self, run: "Run", rubric_id: int, is_swap: bool
+    ) -> dict[int, tuple[int, int]]:
+        """Of each replicate under a rubric, how many samples are answered and how many are not."""
+        s = t.samples.c
+        failed = sa.func.sum(sa.case((s.status == "provider_error", 1), else_=0))
+        query = (
+            sa.select(s.replicate, sa.func.count(), failed)
+            .where(s.run_id == run.id, s.rubric_id == rubric_id, s.is_swap == is_swap)
+            .group_by(s.replicate)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(query)
+            return {replicate: (count - lost, lost) for replicate, count, lost in rows}
+
+    def sample_keys(
+        self, run: "Run", rubric_id: int, is_swap: bool, first: int, last: int
+    ) -> dict[tuple[int, int, bool], str]:
+        """The statuses of samples by item, replicate and order, of replicates below `last`."""
+        s = t.samples.c
+        query = sa.select(s.evidence_id, s.replicate, s.flipped, s.status).where(
+            s.run_id == run.id,
+            s.rubric_id == rubric_id,
+            s.is_swap == is_swap,
+            s.replicate >= first,
+            s.replicate < last,
+        )
+        with self._database.read() as connection:
+            return {
+                (evidence_id, replicate, flipped): status
+                for evidence_id, replicate, flipped, status in connection.execute(query)
+            }
+
+    def save_samples(self, run: "Run", samples: Sequence[Sample]) -> None:
+        """Samples of a run; one without a completion gives way to one with."""
+        rows = [
+            {
+                "run_id": run.id,
+                "rubric_id": sample.rubric.id,
+                "evidence_id": sample.evidence.id,
+                "replicate": sample.replicate,
+                "flipped": sample.flipped,
+                "is_swap": sample.is_swap,
+                "status": sample.status,
+                "stages": " ".join(map(str, sample.stages)),
+                "display": _shown(sample.display),
+                "call_id": sample.call_id,
+            }
+            for sample in samples
+        ]
+        key = ("run_id", "rubric_id", "evidence_id", "replicate", "flipped", "is_swap")
+        with self._database.begin() as connection:
+            self._database.better(connection, t.samples, rows, key=key, over=UNANSWERED)
+
+    def unprobed_ranges(self, run: "Run", size: int, *, only_failed: bool) -> list[list[int]]:
+        """Scored samples without an answered probe, as ranges of at most so many: (after, last).
+
+        Args:
+            run: whose they are.
+            size: the most of a range.
+            only_failed: those whose probe failed, or was not asked since the sample itself had.
+        """
+        found: list[list[int]] = []
+        query = sa.select(t.samples.c.id).select_from(_WITH_PROBES)
+        query = query.where(_scored(run), _unprobed(only_failed)).order_by(t.samples.c.id)
+        with self._database.read() as connection:
+            ids = connection.scalars(query)
+            for part in ids.partitions(size):
+                found.append([part[0] - 1, part[-1]])
+        return found
+
+    def unprobed(
+        self,
+        run: "Run",
+        rubrics: Mapping[int, Rubric],
+        after: int,
+        last: int,
+        *,
+        answers: bool,
+        only_failed: bool = False,
+    ) -> list[tuple[Sample, str]]:
+        """Scored samples of a range without an answered probe, with the answer if wanted."""
+        s = t.samples.c
+        query = sa.select(t.samples).select_from(_WITH_PROBES)
+        if answers:
+            query = (
+                query.add_columns(t.texts.c.body)
+                .join(t.attempts, t.attempts.c.id == latest_attempt(s.call_id, completed=True))
+                .join(t.texts, t.texts.c.hash == t.attempts.c.text)
+            )
+        within = sa.and_(s.id > after, s.id <= last)
+        query = query.where(_scored(run), _unprobed(only_failed), within).order_by(s.id)
+        evidence = {item.id: item for item in run.experiment.task.pool.items}
+        with self._database.read() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [
+            (
+                sample_of(row, rubrics[row["rubric_id"]], evidence[row["evidence_id"]]),
+                row.get("body", ""),
+            )
+            for row in rows
+        ]
+
+    def save_probes(self, run: "Run", probes: Iterable[Probe]) -> None:
+        """Probes of samples; one without a completion gives way to one with."""
+        rows = [
+            {
+                "sample_id": probe.sample.id,
+                "run_id": run.id,
+                "status": probe.status,
+                "probability": probe.probability,
+                "call_id": probe.call_id,
+            }
+            for probe in probes
+        ]
+        with self._database.begin() as connection:
+            self._database.better(connection, t.probes, rows, key=("sample_id",), over=UNANSWERED)
+
+
+_WITH_PROBES = t.samples.outerjoin(t.probes, t.probes.c.sample_id == t.samples.c.id)
+
+
+def _unprobed(only_failed: bool) -> sa.ColumnElement[bool]:
+    """Without an answered probe; or only those where an attempt failed, at it or at the sample."""
+    missing = sa.or_(t.probes.c.id.is_(None), t.probes.c.status == "provider_error")
+    if not only_failed:
+        return missing
+    a = t.attempts.c
+    failed = sa.exists().where(a.call_id == t.samples.c.call_id, a.completed.is_(False))
+    return sa.and_(missing, sa.or_(t.probes.c.id.is_not(None), failed))
+
+
+def _scored(run: "Run") -> sa.ColumnElement[bool]:
+    return sa.and_(t.samples.c.run_id == run.id, t.samples.c.status == "scored")
+
+
+def _shown(display: Display) -> str:
+    pairs = zip(display.labels, display.stages, strict=True)
+    return " ".join(f"{label}={stage}" for label, stage in pairs)
+
+
+def sample_of(row: sa.RowMapping, rubric: Rubric, evidence: Evidence) -> Sample:
+    """A stored sample."""
+    shown = [pair.split("=") for pair in row["display"].split()]
+    return Sample(
+        rubric=rubric,
+        evidence=evidence,
+        replicate=row["replicate"],
+        display=Display(
+            tuple(label for label, _ in shown), tuple(int(stage) for _, stage in shown)
+        ),
+        status=row["status"],
+        stages=tuple(map(int, row["stages"].split())),
+        flipped=row["flipped"],
+        is_swap=row["is_swap"],
+        call_id=row["call_id"],
+        id=row["id"],
+    )
