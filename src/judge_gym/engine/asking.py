@@ -162,13 +162,14 @@ class Asker:
         self._limited: dict[str, tuple[Throttle, Throttle, Throttle]] = {}
         self._failures: dict[str, int] = {}
         """How often each endpoint has failed in a row."""
-        self._fault: Exception | None = None
+        self.fault: Exception | None = None
+        """Why nothing further is asked at all."""
         self._held: dict[int, Exception] = {}
         """Runs that nothing is asked for, and why."""
 
     def stop(self, fault: Exception) -> None:
         """Begin no further call; those in flight are awaited and recorded."""
-        self._fault = self._fault or fault
+        self.fault = self.fault or fault
         for throttle in self._throttles.values():
             throttle.release()
 
@@ -184,6 +185,7 @@ class Asker:
         """Other limits and budgets from now on."""
         self._given |= given.get("limits", {})
         self._slots.clear()
+        self._limited.clear()
         self._meters.reload()
 
     async def ask(self, requests: Sequence[Request], payer: Payer, tally: Tally) -> list[Answer]:
@@ -206,7 +208,7 @@ class Asker:
         answers = await asyncio.gather(*waiting.values(), return_exceptions=True)
         unpaid: dict[str, Request] = {}
         for key, answer in zip(waiting, answers, strict=True):
-            if key in borrowed and answer is not self._fault and _of_its_run(answer):
+            if key in borrowed and answer is not self.fault and _of_its_run(answer):
                 unpaid[key] = borrowed[key]  # the other run may not pay for it; this one may
                 reused.remove(key)
             elif isinstance(answer, BaseException):
@@ -266,7 +268,7 @@ class Asker:
 
     def _refuse_to_begin(self, card: ModelCard, run_id: int) -> None:
         """Raise what stands in the way of one more call."""
-        if fault := self._fault or self._held.get(run_id):
+        if fault := self.fault or self._held.get(run_id):
             raise fault
         if self._failures.get(_endpoint(card), 0) >= FAILURES_IN_A_ROW:
             raise EndpointDown(

@@ -82,8 +82,12 @@ class Executor:
         assert _executor is None, "one executor to a process"
         _executor = self
         self._heard = self.store.events.last_id()
-        DBOS(config=self.dispatch.config(self.name))
-        DBOS.launch()
+        try:
+            DBOS(config=self.dispatch.config(self.name))
+            DBOS.launch()
+        except Exception:
+            _executor = None
+            raise
         self._ear = asyncio.create_task(self._listen())
         return self
 
@@ -133,7 +137,7 @@ class Executor:
         except Exception as fault:
             job.fault = job.fault or fault
             if end_of(fault) == "failed" and not isinstance(fault, Leaving):
-                self.asker.stop(fault)  # the others end too, after what they have in flight
+                self.asker.hold(order.run, fault)  # its other shards end too
 
     def pipeline(self, order: Order, id: str) -> Pipeline:
         """What a run does, kept at hand for its further shards."""
@@ -151,9 +155,9 @@ class Executor:
 
     # --- what people wish ------------------------------------------------------------------------
 
-    def hear(self, run_id: int) -> None:
-        """Know how a run stands, and keep listening."""
-        if run_id not in self._known:
+    def hear(self, run_id: int, *, anew: bool) -> None:
+        """Know how a run stands, and keep listening; a run that begins is looked at anew."""
+        if anew or run_id not in self._known:
             self._known.add(run_id)
             latest = self.store.events.latest(run_id)
             if latest is not None:
@@ -203,7 +207,7 @@ class Job:
 
     def open(self) -> None:
         """Find what is to be done; refuse it where people wish it."""
-        self._executor.hear(self.order.run)
+        self._executor.hear(self.order.run, anew=self.is_run)
         self._pipeline = self._executor.pipeline(self.order, self.id)
         if self.is_run:
             self._pipeline.announce(self._executor.tallies[self.order.run])

@@ -54,12 +54,15 @@ class Worker:
         with turn(self._store.database, executor.name) as mine, first_interrupt(over.set):
             async with executor:
                 begun(executor.name)
-                while not over.is_set():
+                while not over.is_set() and executor.asker.fault is None:
                     with suppress(DatabaseGone):
                         executor.sweep(mine)
                         if until_idle and dispatch.idle():
                             break
                     with suppress(TimeoutError):
                         await asyncio.wait_for(over.wait(), SWEEP)
+                fault = executor.asker.fault  # such as a database that takes nothing any more
                 await executor.leave()
+        if fault is not None:
+            raise fault
         return self.tallies
