@@ -16,9 +16,10 @@ import sqlalchemy as sa
 from rig import laboratory
 
 import postgres
-from judge_gym.engine.asking import Asker, Tally
+from judge_gym.engine.asking import Asker
 from judge_gym.engine.metering import Meters
 from judge_gym.engine.pipeline import Pipeline
+from judge_gym.engine.tallying import Tally
 from judge_gym.lab import Lab
 from judge_gym.preparing import Prepared
 

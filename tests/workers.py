@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judge_gym.axes import Design
-from judge_gym.engine.asking import Asker, Stopped, Tally
+from judge_gym.engine.asking import Asker, Stopped
 from judge_gym.engine.metering import Meters
+from judge_gym.engine.tallying import Tally
 from judge_gym.errors import BudgetError
 from judge_gym.models.registry import Registry
 from judge_gym.records import Evidence, OrdinalRubric, Request, RubricStage

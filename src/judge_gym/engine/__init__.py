@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any, TypeVar
 
 from judge_gym.axes import Design
-from judge_gym.engine.asking import CONCURRENCY, Models, Stopped, Tally
+from judge_gym.engine.asking import CONCURRENCY, Models, Stopped
 from judge_gym.engine.budget import Spend, refuse_unpriced
 from judge_gym.engine.following import Following
 from judge_gym.engine.locking import lab_lock
@@ -23,6 +23,7 @@ from judge_gym.engine.pipeline import WORKFLOWS, Workflow
 from judge_gym.engine.planning import Plan, Planner, StagePlan
 from judge_gym.engine.reparsing import Reparsed, reparse
 from judge_gym.engine.results import FINISHED, Execution, Result, RunResult
+from judge_gym.engine.tallying import Tally
 from judge_gym.engine.targets import makers
 from judge_gym.engine.worker import Worker
 from judge_gym.errors import DesignError

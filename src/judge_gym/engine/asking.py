@@ -4,13 +4,14 @@ import asyncio
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Protocol
 
 from judge_gym.engine.budget import RunOverBudget, Spend, input_tokens
 from judge_gym.engine.metering import Meters
 from judge_gym.engine.recording import Recorder
+from judge_gym.engine.tallying import Tally
 from judge_gym.errors import (
     Bill,
     BudgetError,
@@ -52,53 +53,6 @@ class EndpointDown(JudgeGymError):
 
 OTHERS_GO_ON = (EndpointDown, BudgetError)
 """Faults that each of the calls that they concern meets by itself."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a run has done since it was started; faces poll it."""
-
-    done: dict[str, int] = field(default_factory=dict)
-    wanted: dict[str, int] = field(default_factory=dict)
-    paid: int = 0
-    reused: int = 0
-    usd: float = 0.0
-    saved: float = 0.0
-    """US dollars that what was reused once cost."""
-    warnings: list[str] = field(default_factory=list)
-    within: "Tally | None" = None
-    """The one that counts what this one counts, too."""
-
-    def part(self) -> "Tally":
-        """A tally of a part of the work, which counts here as well."""
-        return Tally(within=self)
-
-    def advance(self, stage: str, count: int) -> None:
-        """Count targets of a stage as done."""
-        self.done[stage] = self.done.get(stage, 0) + count
-        if self.within is not None:
-            self.within.advance(stage, count)
-
-    def warn(self, warning: str) -> None:
-        """Keep a remark, once."""
-        if warning not in self.warnings:
-            self.warnings.append(warning)
-        if self.within is not None:
-            self.within.warn(warning)
-
-    def pay(self, took: Completion | Bill | None) -> None:
-        """Count an attempt."""
-        self.paid += 1
-        self.usd += (took.usd or 0.0) if took else 0.0
-        if self.within is not None:
-            self.within.pay(took)
-
-    def reuse(self, count: int, saved: float) -> None:
-        """Count answers that were there, and what they once cost."""
-        self.reused += count
-        self.saved += saved
-        if self.within is not None:
-            self.within.reuse(count, saved)
 
 
 class Models(Protocol):
@@ -225,7 +179,7 @@ class Asker:
     async def _pay(self, key: str, request: Request, payer: Payer, tally: Tally) -> Answer:
         try:
             return await self._call(key, request, payer, tally)
-        except Exception as fault:
+        except Exception as fault:  # whatever it is: it is raised again, and buys nothing more
             if fault is not self._held.get(payer.run_id) and not isinstance(fault, OTHERS_GO_ON):
                 self.stop(fault)  # at once: what cannot be recorded must not be bought
             raise

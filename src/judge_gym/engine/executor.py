@@ -12,7 +12,7 @@ from typing import Any
 
 from dbos import DBOS
 
-from judge_gym.engine.asking import Answering, Asker, Models, Tally
+from judge_gym.engine.asking import Answering, Asker, Models
 from judge_gym.engine.locking import Turn
 from judge_gym.engine.metering import Meters
 from judge_gym.engine.offline import OfflineAsker
@@ -20,6 +20,7 @@ from judge_gym.engine.orders import Cancelled, Leaving, Order, Outcome, Paused, 
 from judge_gym.engine.pipeline import Pipeline, Shard, Workflow
 from judge_gym.engine.queueing import Dispatch, parent
 from judge_gym.engine.recording import OUTAGE
+from judge_gym.engine.tallying import Tally
 from judge_gym.errors import DatabaseGone, JudgeGymError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Event, Store
@@ -85,7 +86,7 @@ class Executor:
         try:
             DBOS(config=self.dispatch.config(self.name))
             DBOS.launch()
-        except Exception:
+        except Exception:  # raised again: the next one begins afresh
             _executor = None
             raise
         self._ear = asyncio.create_task(self._listen())
@@ -134,7 +135,7 @@ class Executor:
         try:
             job.open()
             yield job
-        except Exception as fault:
+        except Exception as fault:  # a workflow never raises: DBOS would keep the error for ever
             job.fault = job.fault or fault
             if end_of(fault) == "failed" and not isinstance(fault, Leaving):
                 self.asker.hold(order.run, fault)  # its other shards end too

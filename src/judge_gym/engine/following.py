@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from judge_gym.engine.asking import Models, Stopped, Tally
+from judge_gym.engine.asking import Models, Stopped
 from judge_gym.engine.locking import Taken, Turn, lab_lock, turn
 from judge_gym.engine.orders import Order, Outcome
+from judge_gym.engine.tallying import Tally
 from judge_gym.errors import BudgetError, DatabaseGone, JudgeGymError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Store

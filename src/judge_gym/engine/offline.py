@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from judge_gym.engine.asking import Models, Tally
+from judge_gym.engine.asking import Models
+from judge_gym.engine.tallying import Tally
 from judge_gym.errors import NotFoundError
 from judge_gym.records import Request
 from judge_gym.store import Answer, Ledger, Payer

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from judge_gym.engine.asking import EndpointDown, Stopped, Tally
+from judge_gym.engine.asking import EndpointDown, Stopped
 from judge_gym.engine.budget import RunOverBudget
 from judge_gym.engine.pipeline import WORKFLOWS, Workflow
+from judge_gym.engine.tallying import Tally
 from judge_gym.errors import BudgetError, JudgeGymError
 
 

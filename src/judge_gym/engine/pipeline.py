@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from judge_gym.engine.asking import Answering, Tally
+from judge_gym.engine.asking import Answering
+from judge_gym.engine.tallying import Tally
 from judge_gym.engine.targets import makers, rubric_authors, score_targets
 from judge_gym.errors import ConflictError
 from judge_gym.records import (

@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from judge_gym.engine.asking import Models, Tally
+from judge_gym.engine.asking import Models
 from judge_gym.engine.following import SWEEP, first_interrupt
 from judge_gym.engine.locking import turn
+from judge_gym.engine.tallying import Tally
 from judge_gym.errors import DatabaseGone
 from judge_gym.models.cards import Limits
 from judge_gym.store import Store
