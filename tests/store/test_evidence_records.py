@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge_gym.errors import ConflictError, NotFoundError
-from judge_gym.records import Evidence, Pool, Window, digest
+from judge_gym.records import Evidence, Pool, Window, digest, proper
 from judge_gym.store import Store
 from judge_gym.store import tables as t
 from stores import fresh, muddled, rows
@@ -421,7 +421,7 @@ def test_labels_imported_in_any_order_any_number_of_times_give_the_same_rows(
         )
 
 
-plain = st.text(max_size=12)
+plain = st.text(max_size=12).map(proper)  # others are mended on the way in
 
 
 @settings(max_examples=60, deadline=None)
@@ -444,3 +444,8 @@ def test_any_item_comes_back_as_it_was(template: Path, item: Evidence) -> None:
         assert replace(held, id=0) == item
         pool = store.evidence.save_pool(Pool((item,)))
         assert store.evidence.find_pool(pool.id).items == (held,)
+
+
+def test_a_zero_character_is_mended_on_the_way_in(store: Store) -> None:
+    [held] = store.evidence.window_items(filled(store, Evidence("a\x00b", "c\x00d")))
+    assert (held.title, held.text) == ("a\ufffdb", "c\ufffdd")

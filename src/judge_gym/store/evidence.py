@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from judge_gym.errors import ConflictError, NotFoundError, unknown
-from judge_gym.records import Evidence, Pool, Window, digest
+from judge_gym.records import Evidence, Pool, Window, digest, proper
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import Ledger
@@ -246,10 +246,7 @@ class EvidenceRecords:
     def _save(self, connection: sa.Connection, item: Evidence) -> int:
         row = {
             "text": self._ledger.keep(connection, item.body),
-            "title": item.title,
-            "url": item.url,
-            "date": item.date,
-            "source": item.source,
+            **{name: proper(getattr(item, name)) for name in ("title", "url", "date", "source")},
             "metadata": dict(item.metadata),
             "pair": bool(item.responses),
         }
