@@ -1,0 +1,142 @@
+"""Estimates with their 95 % intervals; undefined is not a number, never 0.
+
+The unit is the evidence item: a cell's replicates are averaged first, then items are the sample.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from judge_gym.records import digest
+
+Floats = npt.NDArray[np.float64]
+Statistic = Callable[[Floats], Floats]
+"""From arrays of (..., clusters, columns) to values of (...)."""
+LEVEL = 0.95
+PERCENTILE_FROM = 40
+"""Clusters from which the percentile bootstrap covers what it should; below, bootstrap-t."""
+DRAWS = 999
+
+
+class Estimate(NamedTuple):
+    """A value, its interval, and the number of independent units that it rests on."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval to decide by."""
+        return bool(np.isfinite([self.value, self.low, self.high]).all())
+
+
+def undefined(n: int = 0, value: float = np.nan) -> Estimate:
+    """An estimate without an interval."""
+    return Estimate(value, np.nan, np.nan, n)
+
+
+def seeded(*key: Any) -> np.random.Generator:
+    """Random numbers that are the same wherever the key is."""
+    return np.random.default_rng(int(digest(list(key))[:16], 16))
+
+
+def student(values: npt.ArrayLike) -> Estimate:
+    """The mean over items with Student's t; items that are not a number are left out.
+
+    Without variance there is nothing to tell how sure the mean is: then there is no interval.
+
+    >>> [round(part, 3) for part in student([0.1, 0.2, 0.3])]
+    [0.2, -0.048, 0.448, 3]
+    """
+    known = np.asarray(values, dtype=float)
+    known = known[~np.isnan(known)]
+    n = len(known)
+    if n == 0:
+        return undefined()
+    mean = float(known.mean())
+    spread = float(known.std(ddof=1)) if n > 1 else 0.0
+    if spread <= 1e-12 * max(1.0, abs(mean)):
+        return undefined(n, mean)
+    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * spread / np.sqrt(n)
+    return Estimate(mean, mean - half, mean + half, n)
+
+
+def share(values: npt.ArrayLike) -> Estimate:
+    """A mean share over items: Wilson's where every item is 0 or 1, else Student's, within 0 to 1.
+
+    >>> [round(part, 3) for part in share([1, 1, 0, 1])]
+    [0.75, 0.301, 0.954, 4]
+    """
+    known = np.asarray(values, dtype=float)
+    known = known[~np.isnan(known)]
+    if len(known) and np.isin(known, (0.0, 1.0)).all():
+        return wilson(int(known.sum()), len(known))
+    found = student(known)
+    return (
+        found._replace(low=max(0.0, found.low), high=min(1.0, found.high)) if found.known else found
+    )
+
+
+def wilson(right: int, n: int) -> Estimate:
+    """A simple share with Wilson's interval."""
+    if n == 0:
+        return undefined()
+    found = stats.binomtest(right, n).proportion_ci(LEVEL, method="wilson")
+    return Estimate(right / n, float(found.low), float(found.high), n)
+
+
+def clustered_error(values: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
+    """The standard error of a mean of values that are alike within clusters (Miller 2024)."""
+    known = np.asarray(values, dtype=float)
+    _, cluster = np.unique(np.asarray(clusters), return_inverse=True)
+    residuals = np.bincount(cluster, known - known.mean())
+    return float(np.sqrt((residuals**2).sum()) / len(known))
+
+
+def bootstrap(data: npt.ArrayLike, statistic: Statistic, *, key: Any) -> Estimate:
+    """What is not a mean: studentised over clusters, from 40 on by percentiles.
+
+    Args:
+        data: a row per cluster (an evidence item), or a value per cluster.
+        statistic: takes arrays of (..., clusters, columns).
+        key: what the random draws are seeded from.
+    """
+    rows = np.asarray(data, dtype=float)
+    rows = rows[:, None] if rows.ndim == 1 else rows
+    n = len(rows)
+    value = float(statistic(rows)) if n else np.nan
+    if n < 3 or not np.isfinite(value):
+        return undefined(n, value)
+    rng = seeded("bootstrap", key, n)
+    picks = rng.integers(0, n, (DRAWS, n))
+    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    if n >= PERCENTILE_FROM:
+        size = max(1, 1 << 22 >> int(n * rows.shape[1]).bit_length())
+        parts = [statistic(rows[picks[low : low + size]]) for low in range(0, DRAWS, size)]
+        drawn = np.concatenate(parts)
+        low, high = np.quantile(drawn[np.isfinite(drawn)], tails)
+        return Estimate(value, float(low), float(high), n)
+    drawn = rows[picks]
+    errors = _jackknife_error(drawn, statistic)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (statistic(drawn) - value) / errors
+    t = t[np.isfinite(t)]
+    error = float(_jackknife_error(rows[None], statistic)[0])
+    if len(t) < DRAWS / 2 or not error > 0:  # too few resamples have a spread to studentise by
+        return undefined(n, value)
+    low, high = np.quantile(t, tails)
+    return Estimate(value, value - float(high) * error, value - float(low) * error, n)
+
+
+def _jackknife_error(rows: Floats, statistic: Statistic) -> Floats:
+    """The standard error of each set of clusters, from leaving out one at a time."""
+    n = rows.shape[-2]
+    others = np.array([[j for j in range(n) if j != i] for i in range(n)])
+    left = np.stack([statistic(rows[:, kept]) for kept in others], axis=-1)
+    spread: Floats = np.sqrt((n - 1) * left.var(axis=-1))
+    return spread
