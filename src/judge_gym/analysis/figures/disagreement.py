@@ -1,0 +1,210 @@
+"""How far judges lie apart: by task, by pair, and with one stage against several."""
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis.figures.page import (
+    BAR_SHAPE,
+    BLUE,
+    INK,
+    MAX_PANELS,
+    MAX_ROWS,
+    Figure,
+    faceted,
+    first,
+    graded,
+    names,
+    needed,
+    panels,
+    spans,
+    symbols,
+    titled,
+)
+from judge_gym.analysis.intervals import seeded
+
+_MEASURES = {"above": "above chance", "p": "raw P", "null": "chance at this n"}
+_PAIR = ["p", "null", "above", "low", "high"]
+_CELL_WORDS, _MAX_POINTS = 9, 2000
+
+
+def polarization_finding(polarization: pd.DataFrame) -> str:
+    """Where judges lie further apart than chance, and where the most."""
+    data = panels(polarization.dropna(subset=["p"]))
+    above = data.get("above", pd.Series(np.nan, index=data.index))
+    if not above.notna().any():
+        top = data.sort_values("p").iloc[-1]
+        return f"Judges lie furthest apart on {top['panel']}: raw P {top['p']:.2f}"
+    top = data.sort_values("above", na_position="first").iloc[-1]
+    more = int((data["low"] > 0).sum())
+    return (
+        f"Judges lie further apart than chance in {more} of {len(data)} panels; furthest on "
+        f"{top['panel']} ({top['above']:+.2f})"
+    )
+
+
+def polarization_figure(polarization: pd.DataFrame, title: str | None = None) -> Figure | None:
+    """Polarization P as it is, by chance, and above chance with its interval.
+
+    Args:
+        polarization: columns task, variant, p; with null, above, low, high where they are known.
+        title: its heading; the finding, where it is None.
+    """
+    held = polarization.reindex(columns=[*dict.fromkeys([*polarization, *_PAIR])])
+    data = panels(needed(held, ["task", "variant", *_PAIR], known=["p"]))
+    if data.empty:
+        return None
+    shown, more = first(data, "panel", MAX_ROWS, "panels")
+    long = shown.melt(["panel", "low", "high"], list(_MEASURES), var_name="measure").dropna(
+        subset=["value"]
+    )
+    kinds = [
+        ("above chance", "circle", BLUE, True),
+        ("raw P", "circle", INK, False),
+        ("chance at this n", BAR_SHAPE, INK, False),
+    ]
+    used = set(long["measure"].map(_MEASURES))
+    base = alt.Chart(long.assign(measure=long["measure"].map(_MEASURES))).encode(
+        y=names("panel", most=52, sort=list(shown["panel"]))
+    )
+    low = min(0.0, float(np.nanmin(long[["value", "low"]].to_numpy(dtype=float))))
+    x = alt.X(
+        "value:Q",
+        title="polarization P (0 = alike, 1 = farthest apart)",
+        scale=alt.Scale(domain=[low, 1]),
+    )
+    rules = spans(base.transform_filter("datum.measure == 'above chance'"), x)
+    points = base.mark_point(size=80).encode(
+        x=x,
+        **symbols("measure", [kind for kind in kinds if kind[0] in used]),
+    )
+    chart = alt.layer(rules, points).properties(width=380, height=alt.Step(24))
+    return titled(chart, title or polarization_finding(data), more)
+
+
+def pair_finding(pairs: pd.DataFrame) -> str:
+    """How many pairs lie further apart than chance, and which the most."""
+    known = pairs.dropna(subset=["above"])
+    if known.empty:
+        return "No pair of judges can be compared with chance"
+    top = known.sort_values("above").iloc[-1]
+    more = int((known["low"] > 0).sum())
+    return (
+        f"{more} of {len(known)} comparisons lie further apart than chance; "
+        f"{top['judge']} and {top['other']} the furthest ({top['above']:+.2f})"
+    )
+
+
+def pair_figure(pairs: pd.DataFrame, title: str | None = None) -> Figure | None:
+    """Which judges lie apart, as half a matrix of P above chance, a panel per task and variant.
+
+    Up to ten judges, each cell says raw P minus what chance gives; above, colour speaks alone.
+
+    Args:
+        pairs: columns task, variant, judge, other, p, null, above, low, high; a row per pair.
+        title: its heading; the finding, where it is None.
+    """
+    columns = ["task", "variant", "judge", "other", *_PAIR]
+    data = panels(needed(pairs, columns, known=["above"]))
+    if data.empty:
+        return None
+    shown, fewer = first(data, "panel", MAX_PANELS, "panels")
+    judges = list(dict.fromkeys([*shown["judge"], *shown["other"]]))
+    kept, more = judges[:MAX_ROWS], ""
+    if len(judges) > MAX_ROWS:
+        more = f"{len(judges) - MAX_ROWS} more of {len(judges)} judges not shown."
+    shown = shown[shown["judge"].isin(kept) & shown["other"].isin(kept)]
+    place = {judge: n for n, judge in enumerate(kept)}
+    swapped = shown["judge"].map(place) > shown["other"].map(place)
+    shown = shown.assign(
+        column=shown["judge"].where(~swapped, shown["other"]),
+        row=shown["other"].where(~swapped, shown["judge"]),
+        apart=shown["low"] > 0,
+        said=[f"{value:+.2f}" for value in shown["above"]],
+        sum=[f"{p:.2f} − {null:.2f}" for p, null in zip(shown["p"], shown["null"], strict=True)],
+    )
+    high = max(0.1, float(np.ceil(shown["above"].max() * 10) / 10))
+    wordy = len(kept) - 1 <= _CELL_WORDS
+    steps = max(1, len(kept) - 1)
+    wide = max(62, min(110, 220 // steps)) if wordy else max(12, 500 // len(kept))
+    tall = 36 if wordy else max(12, min(22, wide))
+    axis = alt.Axis(
+        orient="bottom",
+        labelAngle=-40,
+        labelExpr="truncate(datum.label, 22, 'center')",
+        ticks=False,
+        domain=False,
+    )
+    base = alt.Chart(shown).encode(
+        x=alt.X("column:N", title=None, sort=kept[:-1], axis=axis), y=names("row", sort=kept[1:])
+    )
+    cells = base.mark_rect(stroke=INK).encode(
+        color=graded("above", "P above chance", 0, high),
+        strokeWidth=alt.condition("datum.apart", alt.value(1.5), alt.value(0)),
+        tooltip=[alt.Tooltip(f"{name}:Q", format=".2f") for name in _PAIR],
+    )
+    on = alt.condition(f"datum.above > {0.55 * high}", alt.value("#000"), alt.value("#fff"))
+    layers = [cells]
+    if wordy:
+        bold = alt.condition("datum.apart", alt.value(1.0), alt.value(0.75))
+        layers.append(
+            base.mark_text(dy=-6, fontSize=12, fontWeight="bold").encode(
+                text="said:N", color=on, opacity=bold
+            )
+        )
+        layers.append(base.mark_text(dy=8, fontSize=9.5).encode(text="sum:N", color=on))
+    chart = alt.layer(*layers).properties(width=alt.Step(wide), height=alt.Step(tall))
+    across = max(1, min(3, 560 // max(200, wide * steps)))
+    note = "Outlined: the 95 % interval lies above 0." + (
+        " Below: raw P minus what chance gives." if wordy else ""
+    )
+    order = list(shown["panel"].unique())
+    grid = faceted(chart, "panel", order, columns=across, width=wide * steps)
+    return titled(grid, title or pair_finding(data), note, more, fewer)
+
+
+def method_finding(methods: pd.DataFrame) -> str:
+    """On how many items judges lie closer when they may name several stages."""
+    known = methods.dropna(subset=["single", "subset"])
+    closer = int((known["subset"] < known["single"]).sum())
+    change = float((known["subset"] - known["single"]).mean())
+    return (
+        f"Judges lie closer with subsets than with single stages on {closer} of {len(known)} "
+        f"items ({change:+.2f} on average)"
+    )
+
+
+def method_figure(methods: pd.DataFrame, title: str | None = None) -> Figure | None:
+    """Disagreement on each item with subsets against single stages, a panel per task.
+
+    Args:
+        methods: columns task, item, single, subset (one measure, such as the squared distance).
+        title: its heading; the finding, where it is None.
+    """
+    data = needed(methods, ["task", "item", "single", "subset"], known=["single", "subset"])
+    if data.empty:
+        return None
+    shown, more = first(data, "task", MAX_PANELS, "tasks")
+    drawn = shown
+    if len(shown) > _MAX_POINTS:  # a million points are a blot
+        picks = seeded("method_figure", len(shown)).choice(len(shown), _MAX_POINTS, replace=False)
+        drawn = shown.iloc[np.sort(picks)]
+        more += f" {_MAX_POINTS} of {len(shown)} items, drawn at random."
+    low = min(0.0, float(drawn[["single", "subset"]].min().min()))
+    high = max(low + 0.1, float(drawn[["single", "subset"]].max().max()))
+    scale = alt.Scale(domain=[low, high], nice=True)
+    line = pd.DataFrame({"single": [low, high], "subset": [low, high]})
+    x, y = (
+        alt.X("single:Q", title="with single stages", scale=scale),
+        alt.Y("subset:Q", title="with subsets", scale=scale),
+    )
+    diagonal = alt.Chart(line).mark_line(color=INK, strokeDash=[4, 3], opacity=0.6).encode(x=x, y=y)
+    points = (
+        alt.Chart()  # without data of its own, or every panel would show all items
+        .mark_point(fill=BLUE, stroke=INK, strokeWidth=0.5, fillOpacity=0.8, size=45)
+        .encode(x=x, y=y, tooltip=["item:N", "single:Q", "subset:Q"])
+    )
+    chart = alt.layer(diagonal, points, data=drawn).properties(width=260, height=260)
+    grid = faceted(chart, "task", list(shown["task"].unique()))
+    note = "Below the line: judges lie closer with subsets."
+    return titled(grid, title or method_finding(data), note, more)

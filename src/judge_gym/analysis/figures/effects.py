@@ -1,0 +1,146 @@
+"""What the axes of the design do: their effects, and how their levels rank."""
+
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis.figures.page import (
+    BLUE,
+    INK,
+    MAX_ROWS,
+    OUTLINE,
+    SHARE,
+    Figure,
+    field,
+    left_out,
+    names,
+    needed,
+    ordered,
+    spans,
+    symbols,
+    titled,
+)
+
+LEVEL = 0.05
+"""Below it, a contrast is said to move the verdicts."""
+_FOREST = ["knob", "level", "base", "judge", "task", "value", "low", "high", "q", "note"]
+
+
+def forest_finding(effects: pd.DataFrame) -> str:
+    """How many contrasts move the verdicts, and which the most."""
+    known = effects.dropna(subset=["value"])
+    moved = known[known["q"] < LEVEL]
+    if moved.empty:
+        return f"None of {len(known)} contrasts moves the verdicts (q < {LEVEL})"
+    top = moved.sort_values("value", key=abs).iloc[-1]
+    return (
+        f"{len(moved)} of {len(known)} contrasts move the verdicts (q < {LEVEL}); most, "
+        f"{top['knob']} {top['level']} against {top['base']} ({top['value']:+.2f})"
+    )
+
+
+def forest_figure(effects: pd.DataFrame, title: str | None = None) -> Figure | None:
+    """Paired differences with their intervals, grouped by knob; what is tested and holds is filled.
+
+    A contrast without a value keeps its row and its note. Of many, those with the least q are
+    shown.
+
+    Args:
+        effects: columns knob, level, base, judge, task, value, low, high, q, note.
+        title: its heading; the finding, where it is None.
+    """
+    data = needed(effects, _FOREST, known=[])
+    if data.empty:
+        return None
+    order = data.assign(size=-data["value"].abs()).sort_values(["q", "size"], kind="stable").index
+    shown = data.loc[np.sort(order[:MAX_ROWS])]
+    more = left_out(len(data), MAX_ROWS, "contrasts (with greater q)")
+    shown = shown.assign(
+        row=_rows(shown),
+        finds=np.where(shown["q"] < LEVEL, f"q < {LEVEL}", "not told from 0"),
+        note=shown["note"].fillna("").str.slice(0, 60),
+    )
+    ends = shown[["value", "low", "high"]].to_numpy(dtype=float)
+    reach = float(np.nanmax(np.abs(ends))) if np.isfinite(ends).any() else 1.0
+    scale = alt.Scale(domain=[-1.05 * reach, 1.05 * reach], nice=False)
+    base = alt.Chart(shown).encode(y=names("row", most=44, sort=list(shown["row"])))
+    x = alt.X("value:Q", title="level minus base", scale=scale)
+    zero = (
+        alt.Chart(shown)
+        .transform_aggregate(rows="count()")
+        .transform_calculate(zero="0")
+        .mark_rule(strokeDash=[4, 3], opacity=0.6)
+        .encode(x=alt.X("zero:Q", title="level minus base", scale=scale))
+    )
+    kinds = [(f"q < {LEVEL}", "circle", BLUE, True), ("not told from 0", "circle", INK, False)]
+    points = (
+        base.transform_filter("isValid(datum.value)")
+        .mark_point()
+        .encode(x=x, **symbols("finds", kinds))
+    )
+    width = 300
+    notes = base.mark_text(align="left", fontSize=9.5, opacity=0.85, limit=150).encode(
+        x=alt.value(width + 8), text="note:N"
+    )
+    layers = [zero, spans(base, x), points, *([notes] if (shown["note"] != "").any() else [])]
+    chart = alt.layer(*layers).properties(width=width, height=alt.Step(19))
+    return titled(_by_knob(chart, shown), title or forest_finding(data), more)
+
+
+def _rows(effects: pd.DataFrame) -> pd.Series:
+    """A name for each contrast within its knob; what all share is not repeated."""
+    rows = effects["level"].astype(str) + " against " + effects["base"].astype(str)
+    for column in ("judge", "task"):
+        if effects[column].nunique() > 1:
+            rows = rows + " · " + effects[column].fillna("all").astype(str)
+    return rows
+
+
+def rank_finding(ranks: pd.DataFrame) -> str:
+    """Which level of each knob ranks first most often."""
+    best = ranks[ranks["rank"] == ranks["rank"].min()].sort_values("share", ascending=False)
+    top = best.drop_duplicates("knob")
+    told = [
+        f"{knob} {level} ({share:.0%})"
+        for knob, level, share in top[["knob", "level", "share"]].itertuples(index=False, name=None)
+    ]
+    rest = f" and {len(told) - 2} more" if len(told) > 2 else ""
+    return f"First most often: {', '.join(told[:2])}{rest}"
+
+
+def rank_figure(ranks: pd.DataFrame, title: str | None = None) -> Figure | None:
+    """How often each level of a knob takes each rank at matched points, the best on top.
+
+    Args:
+        ranks: columns knob, level, rank, share, mean_rank.
+        title: its heading; the finding, where it is None.
+    """
+    data = needed(ranks, ["knob", "level", "rank", "share", "mean_rank"], known=["share"])
+    if data.empty:
+        return None
+    levels = data.drop_duplicates(["knob", "level"])
+    kept = levels.head(MAX_ROWS)[["knob", "level"]]
+    shown = data.merge(kept, on=["knob", "level"]).assign(level=lambda part: part["level"].map(str))
+    more = left_out(len(levels), MAX_ROWS, "levels")
+    best = alt.EncodingSortField("mean_rank", op="min")
+    base = alt.Chart(shown).encode(y=names("level", most=36, sort=best))
+    bars = base.mark_bar(**OUTLINE).encode(
+        x=alt.X("share:Q", title="share of matched points", axis=alt.Axis(format="%"), scale=SHARE),
+        color=ordered("rank", "rank", range(1, int(np.ceil(data["rank"].max())) + 1)),
+        order=alt.Order("rank:Q"),
+    )
+    means = base.mark_text(align="left", dx=6).encode(
+        x=alt.datum(1), text=alt.Text("mean_rank:Q", aggregate="min", format=".2f")
+    )
+    chart = alt.layer(bars, means).properties(width=380, height=alt.Step(22))
+    note = "On the right: mean rank."
+    return titled(_by_knob(chart, shown), title or rank_finding(data), note, more)
+
+
+def _by_knob(chart: Any, data: pd.DataFrame) -> Any:
+    """A block per knob, one below the other, each with rows of its own."""
+    header = alt.Header(labelOrient="top", labelAngle=0, labelLimit=420)
+    row = alt.Row(f"{field('knob')}:N", title=None, header=header, sort=list(data["knob"].unique()))
+    return chart.facet(row=row, spacing=12).resolve_scale(y="independent")
