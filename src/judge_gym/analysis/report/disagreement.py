@@ -1,0 +1,173 @@
+"""How far judges lie apart, and what a panel believes together."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis import figures
+from judge_gym.analysis.agreement import nominal_agreement, ordinal, ordinal_agreement
+from judge_gym.analysis.belief import rule_sensitivity
+from judge_gym.analysis.distances import item_distances, per_item
+from judge_gym.analysis.frames import JUDGE
+from judge_gym.analysis.metrics import conflict, entrenchment, uncertainty
+from judge_gym.analysis.panels import panels
+from judge_gym.analysis.polarization import pairwise, polarization
+from judge_gym.analysis.report.page import Section, Table, section
+
+NULL = (
+    "Raw P is biased upward at few samples: `null` is what identical judges would give here, "
+    "`above` the difference with its interval for this number of samples. The squared distance is "
+    "unbiased. P is divided by log2 of judges or stages, whichever are fewer; not every panel can "
+    "reach 1."
+)
+OWN_RUBRICS = " Judges used their own rubrics, so it measures judge and rubric together."
+
+
+def how_far_apart(frame: pd.DataFrame) -> Section | None:
+    """Polarization, pairs, conflict, agreement."""
+    own = frame[~frame["is_swap"] & ~frame["pair"]]
+    scored = own[own["status"] == "scored"]
+    if scored.empty or scored.groupby("task")[JUDGE].nunique().max() < 2:
+        return None
+    p, pairs = polarization(own), pairwise(own)
+    note = NULL + (OWN_RUBRICS if (p["measures"] == "judge and rubric").any() else "")
+    ordered = own[own["rubric_kind"] == "ordinal"]
+    agreed = [nominal_agreement(own)]
+    if len(ordered):
+        agreed.append(ordinal_agreement(ordinal(ordered)))
+    return section(
+        "How far judges lie apart",
+        figures.polarization_finding(p),
+        tables=[
+            Table("Polarization", note, p),
+            Table("Pairs of judges", "As above, for every two judges.", pairs),
+            Table(
+                "Conflict",
+                "Dempster's k between judges, beside the distance: a judge who is torn conflicts "
+                "with itself (`own`), so k alone is no distance; `joint` grows with the fan-in.",
+                conflict(own),
+            ),
+            Table(
+                "Agreement",
+                "Between all judges of a task; intervals over items.",
+                pd.concat(agreed),
+            ),
+            Table(
+                "Entrenchment",
+                "How far a judge lies from the others above chance, times how sure it is that "
+                "experts agree.",
+                entrenchment(own) if own["probe"].notna().any() else pd.DataFrame(),
+            ),
+        ],
+        charts=[
+            ("Polarization by task", figures.polarization_figure(p)),
+            ("Pairs of judges against chance", figures.pair_figure(pairs)),
+            ("Single against subset", figures.method_figure(_methods(own))),
+        ],
+    )
+
+
+def _methods(own: pd.DataFrame) -> pd.DataFrame:
+    """The distance on each item with single verdicts and with subsets."""
+    columns = ["task", "item", "single", "subset"]
+    if "verdict.method" not in own or own["verdict.method"].nunique() < 2:
+        return pd.DataFrame(columns=columns)
+    found = per_item(item_distances(own, ["task", "verdict.method"]), ["task", "verdict.method"])
+    wide = found.unstack("verdict.method").reindex(columns=["single", "subset"]).dropna()
+    return wide.reset_index().rename(columns={"evidence": "item"})
+
+
+def what_is_believed(frame: pd.DataFrame) -> Section | None:
+    """Belief and plausibility of each stage, and what the rule of combination does."""
+    own = frame[~frame["is_swap"] & ~frame["pair"]]
+    scored = own[own["status"] == "scored"]
+    if scored.empty:
+        return None
+    beliefs, rules = _beliefs(own), _rules(own)
+    return section(
+        "What is believed",
+        _said_of_rules(rules),
+        tables=[
+            Table(
+                "Belief and plausibility",
+                "Of each stage, from verdicts pooled over items: belief counts verdicts that name "
+                "it alone, plausibility those that name it at all.",
+                beliefs,
+            ),
+            Table(
+                "Sensitivity to the aggregation rule",
+                "The judges of each item combined by each rule, after discounting by 0.1: in how "
+                "many items sources conflict totally or stages tie, in what share the leading "
+                "stage is not that of the average, and what the rule leaves open.",
+                rules,
+            ),
+            Table(
+                "Uncertainty",
+                "The gap between plausibility and belief, mean over stages, and how many stages a "
+                "verdict names.",
+                uncertainty(own),
+            ),
+        ],
+        charts=[("Belief and plausibility by stage", figures.belief_figure(beliefs))],
+    )
+
+
+def _beliefs(own: pd.DataFrame) -> pd.DataFrame:
+    """Bel, BetP and Pl of each stage by each judge, mean over items."""
+    rows = []
+    for panel in panels(own):
+        shape = (*panel.size, panel.n_stages)
+        masses = panel.masses
+        held = {
+            "belief": masses.belief(),
+            "pignistic": masses.pignistic(),
+            "plausibility": masses.plausibility(),
+        }
+        for place, judge in enumerate(panel.judges):
+            known = panel.scored[:, place] > 0
+            if not known.any():
+                continue
+            means = {
+                name: of.reshape(shape)[known, place].mean(axis=0) for name, of in held.items()
+            }
+            for stage in range(panel.n_stages):
+                named = {**panel.key, JUDGE: judge, "stage": stage + 1}
+                rows.append(named | {name: float(of[stage]) for name, of in means.items()})
+    return pd.DataFrame(rows)
+
+
+def _rules(own: pd.DataFrame) -> pd.DataFrame:
+    """What each rule makes of the judges of each item."""
+    rows: list[dict[str, Any]] = []
+    for panel in panels(own):
+        items, judges = panel.size
+        if judges < 2:
+            continue
+        group = np.repeat(np.arange(items), judges)
+        for effect in rule_sensitivity(panel.masses, group, groups=items):
+            rows.append(
+                {
+                    **panel.key,
+                    "rule": effect.rule,
+                    "items": effect.groups,
+                    "total conflict": effect.total_conflict,
+                    "tied": effect.tied,
+                    "leads elsewhere": effect.differs,
+                    "gap": effect.gap,
+                    "note": effect.reason,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _said_of_rules(rules: pd.DataFrame) -> str:
+    if rules.empty or rules["leads elsewhere"].isna().all():
+        return "Belief functions, from how often each set of stages was chosen."
+    worst: Any = rules.loc[rules["leads elsewhere"].astype(float).idxmax()]
+    if worst["leads elsewhere"] == 0:
+        return "The rule of combination changes the leading stage of no item."
+    return (
+        f"The rule of combination matters: {worst['rule']} puts another stage first than the "
+        f"average in {worst['leads elsewhere']:.0%} of the items of {worst['task']}."
+    )

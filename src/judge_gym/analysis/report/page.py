@@ -1,0 +1,166 @@
+"""What a report says, and how it is set: as one page, as text, or as a folder of files."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from judge_gym.analysis import figures
+from judge_gym.analysis.frames import once_per_call
+
+SIMULATED = "All judges were simulated: these numbers show the instrument, not any real model."
+PARTLY_SIMULATED = "Some judges were simulated: {models}."
+SHOWN_ROWS, OPEN_ROWS = 60, 12
+"""Rows of a table on a page, the folder has them all; and of one that needs no click."""
+GOOD, BAD = ("supported", "pass"), ("fail",)
+LONG = 40
+"""Letters from which a cell may take several lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a report."""
+
+    title: str
+    note: str
+    frame: pd.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A figure of a report."""
+
+    title: str
+    chart: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What a report says on one question: in a sentence, in figures, in tables."""
+
+    title: str
+    lead: str
+    tables: tuple[Table, ...] = ()
+    charts: tuple[Chart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a report says, before it is set."""
+
+    title: str
+    banner: str
+    """Says that judges were simulated; empty where none was."""
+    facts: dict[str, str]
+    warnings: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Every table, in order."""
+        return tuple(table for section in self.sections for table in section.tables)
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        """Every figure, in order."""
+        return tuple(chart for section in self.sections for chart in section.charts)
+
+    def html(self) -> str:
+        """The report as one self-contained page."""
+        from jinja2 import Environment
+
+        template = (files("judge_gym.analysis") / "report.html.j2").read_text(encoding="utf-8")
+        environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        return environment.from_string(template).render(
+            report=self,
+            svg=figures.svg,
+            cell=shown,
+            classes=_classes,
+            slug=slug,
+            rows=SHOWN_ROWS,
+            open_rows=OPEN_ROWS,
+        )
+
+    def markdown(self, *, pictures: str = "figures") -> str:
+        """The report as text; pictures are links into a folder beside it."""
+        return "\n".join(self._lines(pictures)) + "\n"
+
+    def _lines(self, pictures: str) -> Iterator[str]:
+        yield f"# {self.title}"
+        for said in filter(None, (self.banner, *self.warnings)):
+            yield from ("", f"> **{said}**")
+        yield from ("", "| | |", "| --- | --- |")
+        yield from (f"| {name} | {_escaped(value)} |" for name, value in self.facts.items())
+        for section in self.sections:
+            yield from ("", f"## {section.title}", "", section.lead)
+            for chart in section.charts:
+                yield from ("", f"![{chart.title}]({pictures}/{slug(chart.title)}.svg)")
+            for table in section.tables:
+                yield from ("", f"### {table.title}", "", table.note, "")
+                yield "| " + " | ".join(map(_escaped, table.frame.columns)) + " |"
+                yield "|" + " --- |" * len(table.frame.columns)
+                for row in table.frame.head(SHOWN_ROWS).itertuples(index=False):
+                    yield "| " + " | ".join(_escaped(shown(value)) for value in row) + " |"
+                if len(table.frame) > SHOWN_ROWS:
+                    yield from ("", f"{len(table.frame) - SHOWN_ROWS:,} more rows in the CSV file.")
+
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        """Every file of the report's folder: page, text, tables and figures, by name."""
+        yield "report.html", self.html().encode()
+        yield "report.md", self.markdown().encode()
+        for table in self.tables:
+            yield f"tables/{slug(table.title)}.csv", table.frame.to_csv(index=False).encode()
+        for chart in self.charts:
+            yield f"figures/{slug(chart.title)}.svg", figures.svg(chart.chart).encode()
+            yield f"figures/{slug(chart.title)}.png", figures.png(chart.chart)
+
+
+def section(
+    title: str,
+    lead: str,
+    *,
+    tables: Sequence[Table] = (),
+    charts: Sequence[tuple[str, figures.Figure | None]] = (),
+) -> Section | None:
+    """A section of what there is to show; None where that is nothing."""
+    kept = tuple(table for table in tables if not table.frame.empty)
+    drawn = tuple(Chart(name, chart) for name, chart in charts if chart is not None)
+    return Section(title, lead, kept, drawn) if kept or drawn else None
+
+
+def scored_share(frame: pd.DataFrame) -> float:
+    """The share of scored verdicts; a call that experiments share counts once."""
+    return float((once_per_call(frame, [])["status"] == "scored").mean())
+
+
+def slug(title: str) -> str:
+    """A title as the name of a file or a place on a page.
+
+    >>> slug("Own and rivals' rubrics")
+    'own-and-rivals-rubrics'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", title.lower().replace("'", "")).strip("-")
+
+
+def shown(value: Any) -> str:
+    """A cell of a table; undefined is a dash, never 0."""
+    if value is None or (isinstance(value, float) and pd.isna(value)):
+        return "–"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _classes(value: Any) -> Markup:
+    """How a cell is set: words to the left, long ones wrapped, what decides in colour."""
+    if not isinstance(value, str):
+        return Markup("")
+    names = ["text", *(["long"] if len(value) > LONG else [])]
+    names += ["good"] if value in GOOD else ["bad"] if value in BAD else []
+    return Markup(f' class="{" ".join(names)}"')
+
+
+def _escaped(text: Any) -> str:
+    return str(text).replace("|", "\\|").replace("\n", " ")

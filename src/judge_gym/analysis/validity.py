@@ -1,0 +1,215 @@
+"""Five checks on the instrument: each passes, fails or lacks data.
+
+A check passes where its 95 % interval lies wholly on the right side of a stated threshold, fails
+where it lies wholly on the wrong side, and lacks data in between. Thresholds are a user's to move
+before the data are in.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import statsmodels.api as sm
+
+from judge_gym.analysis.distances import item_distances, per_item
+from judge_gym.analysis.endpoints import accuracy, positions
+from judge_gym.analysis.frames import CELL, JUDGE, once_per_call
+from judge_gym.analysis.intervals import Estimate, student, undefined
+from judge_gym.analysis.pair_frames import pair_table
+from judge_gym.errors import DesignError, unknown
+
+MIN_ITEMS = 5
+MIN_CLUSTERS = 10
+PUBLISHED = "o1-mini has 0.657 on JudgeBench"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Where a check passes."""
+
+    control: float = 0.1
+    """The squared distance of judges on controls stays below it."""
+    effective: float = 0.5
+    """At least this share of the verdicts on controls is scored: abstaining is no agreement."""
+    dose: float = 0.0
+    """The slope of the distance over the dose of contestation is above it."""
+    benchmark: float = 0.6
+    """The share right on benchmarks is above it."""
+    consistency: float = 0.056
+    """The variance over replicates, on a scale from 0 to 1, stays below it: 0.5 on four stages."""
+    sanity: float = 1e-9
+    """Of singletons, the distance is half the squared Euclidean one, up to this."""
+
+    @staticmethod
+    def of(given: dict[str, float]) -> "Thresholds":
+        """The defaults, with some replaced by name."""
+        names = [field.name for field in fields(Thresholds)]
+        for name in given:
+            if name not in names:
+                raise DesignError(unknown("gate", name, names), choices=names)
+        return Thresholds(**given)
+
+
+DEFAULTS = Thresholds()
+
+
+def validity(frame: pd.DataFrame, thresholds: Thresholds = DEFAULTS) -> pd.DataFrame:
+    """The five checks on a tidy frame: check, criterion, value, low, high, items, result, note."""
+    own = frame[~frame["is_swap"]]
+    rows = [check(own, thresholds) for check in CHECKS]
+    return pd.DataFrame(rows)
+
+
+def _discriminant_control(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
+    controls = frame[frame["task_type"] == "control"]
+    name, rule = "discriminant control", f"squared distance on controls below {limits.control:g}"
+    if controls.empty:
+        return _row(name, rule, undefined(), "lacks data", "no task of type control")
+    scored = float((once_per_call(controls, [JUDGE])["status"] == "scored").mean())
+    found = student(per_item(item_distances(controls, ["task", "variant"])))
+    if scored < limits.effective:
+        note = f"only {scored:.0%} of the verdicts are scored: it would pass by abstaining"
+        return _row(name, rule, found, "fail", note)
+    return _row(name, rule, found, _below(found, limits.control), f"{scored:.0%} scored")
+
+
+def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
+    name, rule = "dose-response", f"slope of the distance over the dose above {limits.dose:g}"
+    dosed = frame[frame["dose"].notna()]
+    if dosed["dose"].nunique() < 2:
+        return _row(name, rule, undefined(), "lacks data", "needs tasks of two doses")
+    found = per_item(item_distances(dosed, ["dose", "task", "variant"]), ["dose"])
+    slope = _slope(found.reset_index())
+    means = found.groupby(level="dose").mean()
+    note = "; ".join(f"dose {dose:g}: {mean:.3f}" for dose, mean in means.items())
+    return _row(name, rule, slope, _above(slope, limits.dose), note)
+
+
+def _external_benchmark(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
+    name, rule = "external benchmark", f"share right above {limits.benchmark:g}"
+    known = frame[(frame["task_type"] == "benchmark") & frame["truth"].notna()]
+    rows = _known_answers(known)
+    if rows.empty:
+        return _row(name, rule, undefined(), "lacks data", "no benchmark with known answers")
+    worst = rows.sort_values("mean").iloc[0]
+    found = Estimate(worst["mean"], worst["low"], worst["high"], int(worst["items"]))
+    note = f"the weakest judge, {worst[JUDGE]}; {PUBLISHED}"
+    return _row(name, rule, found, _above(found, limits.benchmark), note)
+
+
+def _consistency(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
+    name = "internal consistency"
+    rule = f"variance over replicates, scale 0 to 1, below {limits.consistency:g}"
+    ordinal = frame[frame["rubric_kind"] == "ordinal"]
+    controls = ordinal[ordinal["task_type"] == "control"]
+    used = ordinal if controls.empty else controls
+    once = once_per_call(used, CELL)
+    scores = pd.Series(positions(once), index=once.index)
+    cells = scores.groupby([once[name] for name in [*CELL, "evidence"]], observed=True)
+    variance = cells.var(ddof=1).dropna()
+    found = student(variance.groupby(level="evidence").mean())
+    note = "on controls" if len(controls) else "no controls: on all ordinal tasks"
+    alike = found.value == 0 and found.n >= MIN_ITEMS  # then there is no variance to judge by
+    result = "pass" if alike else _below(found, limits.consistency)
+    return _row(name, rule, found, result, note)
+
+
+def _belief_sanity(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
+    name = "belief functions"
+    rule = "of singletons, squared distance = half the squared Euclidean distance"
+    single = frame[(frame["mask"] > 0) & (np.bitwise_count(frame["mask"].to_numpy()) == 1)]
+    if single.empty:
+        return _row(name, rule, undefined(), "lacks data", "no verdict names a single stage")
+    found = item_distances(single, ["task", "variant"]).dropna(subset=["distance"])
+    plain = _euclidean(single)
+    both = found.merge(plain, on=["task", "variant", "judge", "other", "evidence"])
+    if both.empty:
+        return _row(name, rule, undefined(), "lacks data", "needs two judges with two replicates")
+    worst = float((both["distance"] - both["plain"]).abs().max())
+    result = "pass" if worst <= limits.sanity else "fail"
+    note = f"largest difference over {len(both):,} pairs on items"
+    return _row(name, rule, undefined(both["evidence"].nunique(), worst), result, note)
+
+
+CHECKS: tuple[Callable[[pd.DataFrame, Thresholds], dict[str, object]], ...] = (
+    _discriminant_control,
+    _dose_response,
+    _external_benchmark,
+    _consistency,
+    _belief_sanity,
+)
+
+
+def _known_answers(known: pd.DataFrame) -> pd.DataFrame:
+    """The share right of each judge, of pairs over both orders."""
+    pairs = pair_table(known[known["pair"]], CELL)
+    if len(pairs):
+        pairs = pairs.rename(columns={"accuracy": "mean", "n": "items"})
+    return pd.concat([pairs, accuracy(known[~known["pair"]], CELL)], ignore_index=True)
+
+
+def _slope(found: pd.DataFrame) -> Estimate:
+    """The slope of the distance over the dose; items that several doses share are clusters."""
+    items, clusters = pd.factorize(found["evidence"])
+    if len(clusters) < MIN_CLUSTERS:
+        return undefined(len(clusters))
+    fitted = sm.OLS(found["distance"].to_numpy(), sm.add_constant(found["dose"].to_numpy())).fit(
+        cov_type="cluster", cov_kwds={"groups": items}, use_t=True
+    )
+    low, high = fitted.conf_int()[1]
+    return Estimate(float(fitted.params[1]), float(low), float(high), len(clusters))
+
+
+def _euclidean(single: pd.DataFrame) -> pd.DataFrame:
+    """Half the squared Euclidean distance of judges who name single stages, counted directly."""
+    parts = []
+    for (task, variant), part in single.groupby(["task", "variant"], observed=True):
+        once = once_per_call(part, [JUDGE])
+        item, items = pd.factorize(once["evidence"], sort=True)
+        judge, judges = pd.factorize(once[JUDGE], sort=True)
+        shown = once.groupby(["replicate", "flipped"], observed=True).ngroup().to_numpy()
+        stage = np.bitwise_count(once["mask"].to_numpy() - 1)
+        chosen = np.zeros((len(judges), len(items), shown.max() + 1, stage.max() + 1))
+        np.add.at(chosen, (judge, item, shown, stage), 1)
+
+        def alike(a: int, b: int, chosen: np.ndarray = chosen) -> np.ndarray:
+            ours, theirs = chosen[a], chosen[b]
+            equal = (ours.sum(1) * theirs.sum(1)).sum(1) - (ours * theirs).sum((1, 2))
+            counts = ours.sum(2), theirs.sum(2)
+            pairs = counts[0].sum(1) * counts[1].sum(1) - (counts[0] * counts[1]).sum(1)
+            return np.divide(equal, pairs, out=np.full(len(pairs), np.nan), where=pairs > 0)
+
+        for a, b in combinations(range(len(judges)), 2):
+            plain = (alike(a, a) + alike(b, b)) / 2 - alike(a, b)
+            named = {"task": task, "variant": variant, "judge": judges[a], "other": judges[b]}
+            parts.append(pd.DataFrame({"evidence": items, "plain": plain}).assign(**named))
+    columns = ["task", "variant", "judge", "other", "evidence", "plain"]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def _row(check: str, criterion: str, found: Estimate, result: str, note: str) -> dict[str, object]:
+    value, low, high, items = found
+    return {
+        "check": check,
+        "criterion": criterion,
+        "value": value,
+        "low": low,
+        "high": high,
+        "items": items,
+        "result": result,
+        "note": note,
+    }
+
+
+def _below(found: Estimate, limit: float) -> str:
+    if not found.known or found.n < MIN_ITEMS:
+        return "lacks data"
+    return "pass" if found.high < limit else "fail" if found.low > limit else "lacks data"
+
+
+def _above(found: Estimate, limit: float) -> str:
+    if not found.known or found.n < MIN_ITEMS:
+        return "lacks data"
+    return "pass" if found.low > limit else "fail" if found.high < limit else "lacks data"

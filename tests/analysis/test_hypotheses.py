@@ -1,0 +1,116 @@
+"""The four hypotheses on panels whose truth is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.hypotheses import HYPOTHESES, hypotheses
+from judged import judged
+
+LEFT, RIGHT = [0.8, 0.2, 0, 0], [0, 0, 0.2, 0.8]
+ALIKE = [0.25, 0.5, 0.25, 0]
+
+
+def panel(contested: dict[str, object], plain: dict[str, object], seed: int = 0) -> pd.DataFrame:
+    return tidy(
+        pd.concat(
+            [
+                judged(contested, seed=seed, task_type="ecc", concept="a"),  # type: ignore[arg-type]
+                judged(plain, seed=seed + 1, first=100, task_type="control", concept="b"),  # type: ignore[arg-type]
+            ]
+        )
+    )
+
+
+def row(frame: pd.DataFrame, name: str) -> pd.Series:
+    found = hypotheses(frame).set_index(hypotheses(frame)["hypothesis"].str[:2])
+    return found.loc[name]
+
+
+def test_there_is_a_row_for_each_of_the_four() -> None:
+    found = hypotheses(panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE}))
+    assert [name[:2] for name in found["hypothesis"]] == ["H1", "H2", "H3", "H4"]
+    assert len(HYPOTHESES) == len(found)
+
+
+def test_judges_who_part_on_contested_concepts_only_support_the_first() -> None:
+    found = row(panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE}), "H1")
+    assert found["verdict"] == "supported"
+    # Of singletons the distance is half the squared Euclidean one: (.8 .2 .2 .8) gives .68.
+    assert found["low"] < 0.68 < found["high"]
+    assert found["items"] == 24
+
+
+def test_own_rubrics_do_not_speak_to_the_first() -> None:
+    frame = panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE})
+    frame["rubric_author"] = frame["judge.model"]
+    found = row(frame, "H1")
+    assert found["verdict"] == "insufficient data"
+    assert "third party" in found["note"]
+    assert np.isnan(found["value"])
+
+
+def test_what_cannot_be_tested_counts_as_one_in_the_family_of_four() -> None:
+    found = row(panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE}), "H1")
+    assert found["holm"] == pytest.approx(4 * found["p"])
+
+
+def test_identical_judges_support_nothing_more_often_than_chance_allows() -> None:
+    same = {"a": ALIKE, "b": ALIKE, "c": ALIKE}
+    found = [row(panel(same, same, seed=2 * n), "H1")["p"] < 0.05 for n in range(200)]
+    assert np.mean(found) <= 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / 200)  # 99 % of Monte Carlo
+
+
+def methods(single: dict[str, object], subset: dict[str, object]) -> pd.DataFrame:
+    knobs = ({"verdict.method": "single"}, {"verdict.method": "subset"})
+    parts = [
+        judged(chances, seed=number, replicates=8, **knob)  # type: ignore[arg-type]
+        for number, (chances, knob) in enumerate(zip((single, subset), knobs, strict=True))
+    ]
+    return tidy(pd.concat(parts))
+
+
+def test_subsets_that_absorb_forced_choices_support_the_fourth() -> None:
+    forced = {"a": [0.5, 0.5, 0, 0], "b": [0, 0.5, 0.5, 0]}
+    free = {"a": {"1 2": 1.0}, "b": {"1 2": 0.5, "2 3": 0.5}}
+    found = row(methods(forced, free), "H4")
+    # Single: (.25 + 0 + .25) / 2. Subset: half of 2 x .25 x (1 - 1/3).
+    truth = 0.25 - 0.5**2 * (1 - 1 / 3)
+    assert found["low"] < truth < found["high"]
+    assert found["verdict"] == "supported"
+
+
+def test_the_other_direction_is_not_support() -> None:
+    found = row(methods({"a": ALIKE, "b": ALIKE}, {"a": {"1": 1.0}, "b": {"4": 1.0}}), "H4")
+    assert found["high"] < 0
+    assert found["verdict"] == "not supported"
+
+
+def probed(own: float, rival: float, noise: float = 0.05) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    parts = []
+    for author, is_swap, mean in (("own", False, own), ("rival", True, rival)):
+        part = judged({"a": ALIKE, "b": ALIKE}, seed=9, is_swap=is_swap)
+        part["rubric_author"] = part["judge.model"] if author == "own" else "c"
+        part["probe"] = (mean + noise * rng.standard_normal(len(part))).clip(0, 1)
+        parts.append(part)
+    return tidy(pd.concat(parts))
+
+
+def test_confidence_that_drops_under_a_rivals_rubric_supports_the_third() -> None:
+    found = row(probed(0.8, 0.6), "H3")
+    assert found["verdict"] == "supported"
+    assert found["low"] < 0.2 < found["high"]
+
+
+def test_judges_who_are_surer_than_others_warrant_support_the_second() -> None:
+    found = row(probed(0.95, 0.95), "H2")
+    assert found["verdict"] == "supported"
+
+
+def test_without_probes_the_second_and_third_lack_data() -> None:
+    frame = panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE})
+    for name in ("H2", "H3"):
+        assert row(frame, name)["verdict"] == "insufficient data"
+        assert row(frame, name)["note"]

@@ -1,0 +1,119 @@
+"""The five checks on panels whose truth is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.validity import Thresholds, validity
+from judge_gym.errors import DesignError
+from judged import Chances, judged
+
+ALIKE = [0.05, 0.9, 0.05, 0]
+LEFT, RIGHT = [1, 0, 0, 0], [0, 0, 0, 1]
+
+
+def checked(frame: pd.DataFrame, name: str, **gates: float) -> pd.Series:
+    found = validity(tidy(frame), Thresholds.of(gates))
+    return found.set_index("check").loc[name]
+
+
+def control(judges: dict[str, Chances], **columns: object) -> pd.DataFrame:
+    return judged(judges, task_type="control", concept="plain", **columns)  # type: ignore[arg-type]
+
+
+def test_judges_who_agree_on_controls_pass() -> None:
+    found = checked(control({"a": ALIKE, "b": ALIKE}), "discriminant control")
+    assert found["result"] == "pass"
+    assert found["items"] == 12
+
+
+def test_judges_who_part_on_controls_fail() -> None:
+    found = checked(control({"a": ALIKE, "b": [0, 0.1, 0.9, 0]}), "discriminant control")
+    assert found["result"] == "fail"
+    assert found["low"] > 0.1
+
+
+def test_a_control_that_passes_by_abstaining_fails() -> None:
+    shy: Chances = {"2": 0.3, "abstain": 0.7}
+    found = checked(control({"a": shy, "b": shy}), "discriminant control")
+    assert found["result"] == "fail"
+    assert "abstaining" in found["note"]
+
+
+def test_without_a_control_there_is_nothing_to_check() -> None:
+    found = checked(judged({"a": ALIKE, "b": ALIKE}), "discriminant control")
+    assert found["result"] == "lacks data"
+    assert np.isnan(found["value"])
+
+
+def doses(*distances: float) -> pd.DataFrame:
+    """Two judges who part, on a share of the scale that grows with the dose."""
+    return pd.concat(
+        judged(
+            {"a": [1, 0, 0, 0], "b": [1 - apart, 0, 0, apart]},
+            dose=dose,
+            concept=f"c{dose}",
+            seed=dose,
+        )
+        for dose, apart in enumerate(distances)
+    )
+
+
+def test_distance_that_grows_with_the_dose_passes() -> None:
+    found = checked(doses(0.0, 0.5, 1.0), "dose-response")
+    assert found["result"] == "pass"
+    # Distances 0, .25 and 1, so that the slope of the line through them is .5.
+    assert found["low"] < 0.5 < found["high"]
+
+
+def test_distance_that_falls_with_the_dose_fails() -> None:
+    assert checked(doses(1.0, 0.5, 0.0), "dose-response")["result"] == "fail"
+
+
+def test_one_dose_is_no_response() -> None:
+    assert checked(doses(0.3), "dose-response")["result"] == "lacks data"
+
+
+def benchmark(right: float) -> pd.DataFrame:
+    chances: Chances = {"1": right, "2": 1 - right}
+    return judged({"a": chances}, items=40, task_type="benchmark", truth=1)
+
+
+@pytest.mark.parametrize(("right", "result"), [(0.9, "pass"), (0.2, "fail"), (0.6, "lacks data")])
+def test_a_benchmark_is_judged_by_its_interval(right: float, result: str) -> None:
+    assert checked(benchmark(right), "external benchmark")["result"] == result
+
+
+def test_a_gate_can_be_moved() -> None:
+    assert checked(benchmark(0.9), "external benchmark", benchmark=0.99)["result"] == "fail"
+
+
+def test_an_unknown_gate_is_refused_with_the_choices() -> None:
+    with pytest.raises(DesignError, match="unknown gate 'bench'.*benchmark"):
+        Thresholds.of({"bench": 1})
+
+
+def test_replicates_that_agree_are_consistent() -> None:
+    assert checked(control({"a": [0, 1, 0, 0]}), "internal consistency")["result"] == "pass"
+    found = checked(control({"a": ALIKE}, replicates=20), "internal consistency")
+    assert found["result"] == "pass"
+    # .1 of the verdicts lie one stage of three off the mean.
+    assert found["low"] < 0.1 / 9 < found["high"]
+
+
+def test_replicates_that_part_are_not_consistent() -> None:
+    torn = control({"a": [0.5, 0, 0, 0.5]})
+    assert checked(torn, "internal consistency")["result"] == "fail"
+
+
+def test_singletons_have_half_the_squared_euclidean_distance() -> None:
+    found = checked(judged({"a": LEFT, "b": [0.3, 0.3, 0.2, 0.2]}), "belief functions")
+    assert found["result"] == "pass"
+    assert found["value"] < 1e-12
+    assert found["items"] == 12
+
+
+def test_subsets_alone_leave_belief_functions_unchecked() -> None:
+    wide: Chances = {"1 2": 0.5, "2 3 4": 0.5}
+    assert checked(judged({"a": wide, "b": wide}), "belief functions")["result"] == "lacks data"
