@@ -246,6 +246,18 @@ def test_a_judge_alone_agrees_with_nobody() -> None:
     assert found["judges"].tolist() == [1, 1, 1]
 
 
+def test_a_frame_without_judges_is_a_table_without_rows() -> None:
+    none = panel(np.array([[1.0, 2.0]]), is_swap=True)
+    assert nominal_agreement(none).empty
+    assert {"judge", "other", "value"} <= set(pairwise_kappa(ordinal(none)).columns)
+
+
+def test_who_abstains_throughout_leaves_nothing_to_compare() -> None:
+    found = ordinal_agreement(ordinal(panel(np.array([[1.0, NONE], [2.0, NONE], [3.0, NONE]]))))
+    assert found["value"].isna().all()
+    assert found["dropped"].tolist() == [3] * 4
+
+
 def test_judges_under_rubrics_of_their_own_are_marked() -> None:
     rows = [sample(j, i, "1", rubric=r) for j, r in (("a", 1), ("b", 2)) for i in range(3)]
     own = nominal_agreement(tidy(pd.DataFrame(rows)))

@@ -72,6 +72,14 @@ def test_a_missing_column_is_named() -> None:
         labelled(verdicts(["1"]), labels({"ann": [1]}).drop(columns="rater"))
 
 
+def test_without_labels_there_are_tables_without_rows() -> None:
+    frame, none = verdicts(["1", "2"]), labels({"a": [1]}).iloc[:0]
+    assert majority_agreement(frame, none).empty
+    assert alt_test(frame, none).empty
+    assert prediction_powered(ordinal(frame), none).empty
+    assert corrected_prevalence(frame, none, [1])["value"].isna().all()
+
+
 def test_agreement_with_the_majority_by_hand() -> None:
     frame = verdicts(["1/1/2/1", "3 4", "2", "4"])
     given = labels({"a": [1, 3, 2, 1], "b": [1, 3, 3, 1], "c": [2, 1, 0, 1]})

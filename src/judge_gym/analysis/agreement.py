@@ -203,23 +203,19 @@ def _table(
     rated = ratings(frame)
     rows = []
     for group, part in own.groupby(PANEL, observed=True):
-        key = dict(zip(PANEL, group, strict=True))
         here = rated[(rated[PANEL] == list(group)).all(axis=1)]
         items = part["evidence"].nunique()
         everyone = sorted(part[JUDGE].unique())
         for judges in combinations(everyone, 2 if pairs else len(everyone)):
-            named = {"judge": judges[0], "other": judges[1]} if pairs else {}
             used = part[part[JUDGE].isin(judges)].groupby("rubric")[JUDGE].nunique()
             for measure in measures:
                 wide = here.pivot(index="evidence", columns=JUDGE, values=measure.rating)
                 found = _estimate(wide.reindex(columns=list(judges)), measure, [*group, *judges])
-                rows.append(
-                    {**key, **named, "measure": measure.name, "judges": len(judges)}
-                    | {"value": found.value, "low": found.low, "high": found.high}
-                    | {"items": found.n, "dropped": items - found.n}
-                    | {"shared_rubric": bool((used == len(judges)).all())}
-                )
-    return pd.DataFrame(rows)
+                shared = bool((used == len(judges)).all())
+                told = [measure.name, len(judges), *found, items - found.n, shared]
+                rows.append([*group, *(judges if pairs else ()), *told])
+    columns = ["measure", "judges", "value", "low", "high", "items", "dropped", "shared_rubric"]
+    return pd.DataFrame(rows, columns=[*PANEL, *(["judge", "other"] if pairs else []), *columns])
 
 
 def _estimate(wide: pd.DataFrame, measure: _Measure, key: list[Any]) -> Estimate:
