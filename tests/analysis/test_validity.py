@@ -61,14 +61,14 @@ def doses(*distances: float) -> pd.DataFrame:
 
 
 def test_distance_that_grows_with_the_dose_passes() -> None:
-    found = checked(doses(0.0, 0.5, 1.0), "dose-response")
+    found = checked(doses(0.1, 0.5, 0.9), "dose-response")
     assert found["result"] == "pass"
-    # Distances 0, .25 and 1, so that the slope of the line through them is .5.
-    assert found["low"] < 0.5 < found["high"]
+    # Distances .01, .25 and .81, so that the slope of the line through them is .4.
+    assert found["low"] < 0.4 < found["high"]
 
 
 def test_distance_that_falls_with_the_dose_fails() -> None:
-    assert checked(doses(1.0, 0.5, 0.0), "dose-response")["result"] == "fail"
+    assert checked(doses(0.9, 0.5, 0.1), "dose-response")["result"] == "fail"
 
 
 def test_one_dose_is_no_response() -> None:

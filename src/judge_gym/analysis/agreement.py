@@ -5,7 +5,7 @@ raters, and judges are not held to agree because they saw one display. Measures 
 `OrdinalFrame`, which `ordinal` alone makes: on a nominal rubric they do not type-check.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any, Literal, NamedTuple, NewType
@@ -170,14 +170,14 @@ _ORDINAL = (
 def nominal_agreement(frame: pd.DataFrame) -> pd.DataFrame:
     """Agreement on the stage itself, between all judges of a task and variant.
 
-    Each judge's rating is its most frequent stage. Alpha takes items that two judges rated, the
-    others items that all did.
+    Each judge's rating is its most frequent stage, missing where stages tie. Alpha takes items that
+    two judges rated, the others items that all did; what is left out is counted as dropped.
 
     Returns:
         Columns task, variant, measure (alpha_nominal, fleiss_kappa, cohen_kappa), judges, value,
         low, high, items, dropped, shared_rubric (whether all judges used the same).
     """
-    return _table(frame, _NOMINAL, lambda judges: [judges])
+    return _table(frame, _NOMINAL)
 
 
 def ordinal_agreement(frame: OrdinalFrame) -> pd.DataFrame:
@@ -188,18 +188,16 @@ def ordinal_agreement(frame: OrdinalFrame) -> pd.DataFrame:
     Returns:
         As `nominal_agreement`; measures alpha_ordinal, kappa_linear, kappa_quadratic, icc.
     """
-    return _table(frame, _ORDINAL, lambda judges: [judges])
+    return _table(frame, _ORDINAL)
 
 
 def pairwise_kappa(frame: OrdinalFrame) -> pd.DataFrame:
     """Weighted kappa of each pair of judges: as `ordinal_agreement`, with both judges' names."""
-    return _table(frame, _KAPPAS, lambda judges: list(combinations(judges, 2)))
+    return _table(frame, _KAPPAS, pairs=True)
 
 
 def _table(
-    frame: pd.DataFrame,
-    measures: Sequence[_Measure],
-    panels: Callable[[Sequence[str]], Sequence[Sequence[str]]],
+    frame: pd.DataFrame, measures: Sequence[_Measure], *, pairs: bool = False
 ) -> pd.DataFrame:
     own = frame[~frame["is_swap"]]
     rated = ratings(frame)
@@ -207,21 +205,17 @@ def _table(
     for group, part in own.groupby(PANEL, observed=True):
         here = rated[(rated[PANEL] == list(group)).all(axis=1)]
         items = part["evidence"].nunique()
-        for judges in panels(sorted(part[JUDGE].unique())):
+        everyone = sorted(part[JUDGE].unique())
+        for judges in combinations(everyone, 2 if pairs else len(everyone)):
             used = part[part[JUDGE].isin(judges)].groupby("rubric")[JUDGE].nunique()
-            named = dict(zip(("judge", "other"), judges, strict=True)) if len(judges) == 2 else {}
             for measure in measures:
                 wide = here.pivot(index="evidence", columns=JUDGE, values=measure.rating)
                 found = _estimate(wide.reindex(columns=list(judges)), measure, [*group, *judges])
-                rows.append(
-                    dict(zip(PANEL, group, strict=True))
-                    | (named if measures is _KAPPAS else {})
-                    | {"measure": measure.name, "judges": len(judges)}
-                    | {"value": found.value, "low": found.low, "high": found.high}
-                    | {"items": found.n, "dropped": items - found.n}
-                    | {"shared_rubric": bool((used == len(judges)).all())}
-                )
-    return pd.DataFrame(rows)
+                shared = bool((used == len(judges)).all())
+                told = [measure.name, len(judges), *found, items - found.n, shared]
+                rows.append([*group, *(judges if pairs else ()), *told])
+    columns = ["measure", "judges", "value", "low", "high", "items", "dropped", "shared_rubric"]
+    return pd.DataFrame(rows, columns=[*PANEL, *(["judge", "other"] if pairs else []), *columns])
 
 
 def _estimate(wide: pd.DataFrame, measure: _Measure, key: list[Any]) -> Estimate:

@@ -7,20 +7,18 @@ are alike come out at 0 on average, however few their replicates.
 from collections.abc import Sequence
 from itertools import combinations
 
-import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.belief import Verdicts, squared_distance
-from judge_gym.analysis.frames import JUDGE, once_per_call
-
-PAIR = ["judge", "other"]
+from judge_gym.analysis.frames import JUDGE
+from judge_gym.analysis.panels import panels
 
 
 def item_distances(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """The distance of every two judges on every item, under one rubric or each under its own.
 
     Args:
-        frame: a tidy frame; within a group, a judge's verdicts on an item are pooled.
+        frame: a tidy frame; within a group, a judge's verdicts on an item are pooled, those under
+            rivals' rubrics too.
         by: what a group is, such as task and variant.
 
     Returns:
@@ -28,22 +26,12 @@ def item_distances(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         number where a judge has fewer than two replicates with a score.
     """
     parts = []
-    for group, part in frame.groupby(list(by), observed=True):
-        once = once_per_call(part, [JUDGE])
-        item, items = pd.factorize(once["evidence"], sort=True)
-        shown = once.groupby(["replicate", "flipped"], observed=True).ngroup().to_numpy()
-        judges = sorted(once[JUDGE].unique())
-        mine = {judge: np.flatnonzero(once[JUDGE] == judge) for judge in judges}
-        mask = once["mask"].to_numpy()
-        verdicts = {judge: Verdicts(item[at], shown[at], mask[at]) for judge, at in mine.items()}
-        for judge, other in combinations(judges, 2):
-            found = squared_distance(verdicts[judge], verdicts[other], items=len(items))
-            both = np.intersect1d(item[mine[judge]], item[mine[other]])
-            named = dict(zip(by, group if isinstance(group, tuple) else (group,), strict=True))
-            columns = {**named, "judge": judge, "other": other}
-            values = {"evidence": items[both], "distance": found[both]}
-            parts.append(pd.DataFrame({**values, **columns}))
-    columns = [*by, *PAIR, "evidence", "distance"]
+    for panel in panels(frame.assign(is_swap=False), by):
+        for place, (judge, other) in enumerate(combinations(panel.judges, 2)):
+            named = {**panel.key, "judge": judge, "other": other}
+            values = {"evidence": panel.evidence, "distance": panel.distances[:, place]}
+            parts.append(pd.DataFrame(values).assign(**named))
+    columns = [*by, "judge", "other", "evidence", "distance"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 

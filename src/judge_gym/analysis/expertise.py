@@ -86,7 +86,7 @@ def _pool_sums(item: _Ints, judge: _Ints, replicate: _Ints, mask: _Ints) -> Floa
     All on the item, without those of the judge and those of the replicate; what is then taken off
     twice is put back.
     """
-    judges, replicates = int(judge.max()) + 1, int(replicate.max()) + 1
+    judges, replicates = (int(number.max(initial=0)) + 1 for number in (judge, replicate))
     by_judge = item * judges + judge
     by_replicate = item * replicates + replicate
     both = by_judge * replicates + replicate

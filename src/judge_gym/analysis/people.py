@@ -194,7 +194,8 @@ def _test(wins: Floats, epsilon: float) -> _Test:
 def prediction_powered(frame: OrdinalFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """What people's mean stage would be on all items, from few labels and a judge's verdicts.
 
-    Stages are normalised: 0 is the first, 1 the last.
+    Stages are normalised: 0 is the first, 1 the last. It holds where the labelled items were picked
+    at random among all.
 
     Returns:
         Columns CELL, value, low, high, weight (how much the judge counts, 0 to 1), labelled,
