@@ -54,7 +54,8 @@ def doses(*distances: float) -> pd.DataFrame:
             {"a": [1, 0, 0, 0], "b": [1 - apart, 0, 0, apart]},
             dose=dose,
             concept=f"c{dose}",
-            seed=dose,
+            seed=10 + dose,
+            items=60,
         )
         for dose, apart in enumerate(distances)
     )
