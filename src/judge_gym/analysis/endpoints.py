@@ -13,7 +13,7 @@ import pandas as pd
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.frames import CELL, once_per_call, ordinal_only
 from judge_gym.analysis.intervals import Estimate, share, student
-from judge_gym.analysis.panels import masked
+from judge_gym.analysis.panels import masked, ratio
 from judge_gym.records import STATUSES
 
 ITEM = [*CELL, "evidence"]
@@ -57,14 +57,14 @@ class Groups(NamedTuple):
 
     def total(self, values: FloatArray) -> FloatArray:
         """The sum of the rows' values, per group."""
-        return np.bincount(self.code, values, len(self.names))
+        return np.bincount(self.code, values, len(self.names)).astype(float)
 
     def mean(self, values: FloatArray) -> FloatArray:
         """The mean of the rows' values that are numbers, per group; NaN without any."""
         known = ~np.isnan(values)
         n = self.total(known.astype(float))
         sums = self.total(np.where(known, values, 0.0))
-        return np.divide(sums, n, out=np.full(len(n), np.nan), where=n > 0)
+        return ratio(sums, n)
 
     def shares(self) -> FloatArray:
         """The distribution over stages of each group: a subset spreads its weight equally."""
@@ -74,8 +74,7 @@ class Groups(NamedTuple):
         stages = range(int(self.rows["n_stages"].max()) if len(self.rows) else 0)
         sums = [self.total(each * (masks >> stage & 1)) for stage in stages]
         found = np.stack(sums, axis=1) if sums else np.empty((0, 0))
-        blank = np.full_like(found, np.nan)
-        return np.divide(found, n[:, None], out=blank, where=n[:, None] > 0)
+        return ratio(found, n[:, None])
 
 
 def grouped(frame: pd.DataFrame, by: Sequence[str]) -> Groups:
@@ -84,7 +83,12 @@ def grouped(frame: pd.DataFrame, by: Sequence[str]) -> Groups:
     wanted = [*by, "evidence", "call_id", "mask", "n_stages", "status", "rubric_kind", "truth"]
     columns = [name for name in dict.fromkeys(wanted) if name in given]
     rows = once_per_call(given[columns], by)
-    code = rows.groupby(list(by), observed=True, sort=True).ngroup().to_numpy()
+    return groups_of(rows, by)
+
+
+def groups_of(rows: pd.DataFrame, by: Sequence[str]) -> Groups:
+    """Samples as they are, by group."""
+    code = rows.groupby(list(by), observed=True).ngroup().to_numpy().astype(np.int64)
     _, first = np.unique(code, return_index=True)
     return Groups(rows, code, rows[list(by)].iloc[first].reset_index(drop=True))
 
@@ -99,8 +103,7 @@ def positions(rows: pd.DataFrame) -> FloatArray:
     masks, last = rows["mask"].to_numpy(), rows["n_stages"].to_numpy() - 1
     sums = sum((masks >> stage & 1) * float(stage) for stage in range(int(last.max(initial=0)) + 1))
     size = np.bitwise_count(masks).astype(float)
-    blank = np.full(len(rows), np.nan)
-    return np.divide(sums, size * last, out=blank, where=(size > 0) & (last > 0))
+    return ratio(np.asarray(sums, dtype=float), size * last)
 
 
 def over_items(
@@ -141,14 +144,18 @@ def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
     A subset counts with the share that it gives the right stage; items without truth are left out.
     """
+    return over_items(right_by_item(frame, by), by, "value", share)
+
+
+def right_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The share of scored verdicts on the known answer, item by item, as `value`."""
     # A truth that is no stage (a label without a given rubric) tells nothing.
     truth = pd.to_numeric(frame["truth"], errors="coerce")
     known = scored_only(frame.assign(truth=truth)[truth.notna().to_numpy()])
     groups = grouped(known, [*by, "evidence"])
     masks = groups.rows["mask"].to_numpy()
     right = masks >> (groups.rows["truth"].to_numpy(dtype=np.int64) - 1) & 1
-    cells = groups.names.assign(value=groups.mean(right / np.bitwise_count(masks)))
-    return over_items(cells, by, "value", share)
+    return groups.names.assign(value=groups.mean(right / np.bitwise_count(masks)))
 
 
 def known_answers(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -182,7 +189,7 @@ def cell_endpoints(frame: pd.DataFrame) -> pd.DataFrame:
     middle = np.where(ordered & (last > 1), _middle(rows), np.nan)
     twice = scored > 1
     spread = groups.total(np.nan_to_num((place - means[groups.code]) ** 2))
-    counts = {status: (rows["status"] == status).to_numpy(dtype=float) for status in STATUSES}
+    counts = {status: (rows["status"] == status).to_numpy().astype(float) for status in STATUSES}
     return groups.names.assign(
         n=n.astype(int),
         effective_n=scored.astype(int),
@@ -237,4 +244,5 @@ def _middle(rows: pd.DataFrame) -> FloatArray:
 def _entropy(shares: FloatArray) -> FloatArray:
     """The entropy of each row in bits; NaN where there is no distribution."""
     logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
-    return 0.0 - (shares * logs).sum(axis=1)
+    bits: FloatArray = 0.0 - (shares * logs).sum(axis=1)
+    return bits

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.endpoints import ITEM, Groups, over_items
+from judge_gym.analysis.endpoints import ITEM, Groups, groups_of, over_items
 from judge_gym.analysis.frames import CELL, once_per_call
 from judge_gym.analysis.intervals import share, student
 
@@ -151,6 +151,4 @@ def _cells(frame: pd.DataFrame, columns: list[str]) -> Groups:
     """The samples under own rubrics by cell, a call once, with these columns."""
     own = frame.loc[~frame["is_swap"].to_numpy(dtype=bool), [*ITEM, "call_id", *columns]]
     rows = once_per_call(own, CELL)
-    code = rows.groupby(ITEM, observed=True).ngroup().to_numpy()
-    _, first = np.unique(code, return_index=True)
-    return Groups(rows, code, rows[ITEM].iloc[first].reset_index(drop=True))
+    return groups_of(rows, ITEM)

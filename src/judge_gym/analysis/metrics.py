@@ -11,15 +11,23 @@ import pandas as pd
 
 from judge_gym.analysis.belief import panel_conflict
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.consistency import bare_variant, consistency
-from judge_gym.analysis.endpoints import ITEM, accuracy, grouped, over_items, positions, scored_only
+from judge_gym.analysis.consistency import ALL, bare_variant, consistency
+from judge_gym.analysis.endpoints import (
+    ITEM,
+    grouped,
+    over_items,
+    positions,
+    right_by_item,
+    scored_only,
+)
 from judge_gym.analysis.frames import CELL, JUDGE
 from judge_gym.analysis.intervals import Estimate, share, student, undefined
-from judge_gym.analysis.panels import PANEL, Panel, panels
+from judge_gym.analysis.panels import PANEL, Panel, panels, row_means
 from judge_gym.analysis.permutation import Chance
 from judge_gym.analysis.polarization import distance_columns, panel_chance, polarization_row
 from judge_gym.analysis.swapping import ROLES, panel_swap, swap_pairs
 
+ESTIMATES = {"right": share, "absolute_error": student, "within_half_stage": share}
 METRICS = (
     "polarization",
     "entrenchment",
@@ -45,7 +53,7 @@ def entrenchment(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for panel in panels(frame):
         values = _entrenched(panel, panel_chance(panel))
-        estimates = {"all": student(_row_means(values))} | {
+        estimates = {ALL: student(row_means(values))} | {
             judge: student(values[:, place]) for place, judge in enumerate(panel.judges)
         }
         rows += [
@@ -78,27 +86,29 @@ def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
     verdicts on the known stage; against a reference value from 0 to 1, `absolute_error` is of the
     normalised expected stage, and `within_half_stage` the share of items that close to it.
     """
-    own = frame[~frame["is_swap"].to_numpy(dtype=bool)]
-    single = own[~own["pair"].to_numpy(dtype=bool)]
-    parts = [accuracy(single, CELL).assign(measure="right")]
-    errors = _reference_errors(single)
-    for measure, estimate in (("absolute_error", student), ("within_half_stage", share)):
-        parts.append(over_items(errors, CELL, measure, estimate).assign(measure=measure))
-    found = pd.concat([part for part in parts if len(part)] or parts[:1])
+    parts = [
+        over_items(cells, CELL, "value", ESTIMATES[measure]).assign(measure=measure)
+        for measure, cells in _truth_cells(frame).items()
+    ]
     columns = [*CELL, "measure", "mean", "low", "high", "items"]
+    found = pd.concat([part for part in parts if len(part)] or parts[:1])
     return found[columns].sort_values(CELL, kind="stable", ignore_index=True)
 
 
-def _reference_errors(frame: pd.DataFrame) -> pd.DataFrame:
-    """By cell, how far the expected stage lies from the reference value; ordinal rubrics only."""
-    known = frame["reference"].between(0, 1) & (frame["rubric_kind"] != "nominal")
-    kept = scored_only(frame[known.to_numpy()])
-    groups = grouped(kept, [*ITEM, "reference"])
+def _truth_cells(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """By measure, the value of each cell; pairs of responses have rules of their own."""
+    own = frame[~(frame["is_swap"] | frame["pair"]).to_numpy(dtype=bool)]
+    known = own["reference"].between(0, 1) & (own["rubric_kind"] != "nominal")
+    groups = grouped(scored_only(own[known.to_numpy()]), [*ITEM, "reference"])
     error = np.abs(groups.mean(positions(groups.rows)) - groups.names["reference"].to_numpy())
     half = groups.mean(0.5 / (groups.rows["n_stages"].to_numpy() - 1))
     # A stage whose edge is the reference agrees, whatever rounding makes of the edge.
     near = (error <= half + 1e-12).astype(float)
-    return groups.names.assign(absolute_error=error, within_half_stage=near)
+    return {
+        "right": right_by_item(own, CELL),
+        "absolute_error": groups.names.assign(value=error),
+        "within_half_stage": groups.names.assign(value=near),
+    }
 
 
 # --- belief --------------------------------------------------------------------------------------
@@ -146,10 +156,10 @@ def uncertainty(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for panel in panels(frame):
         gap, size = _gap(panel), _size(panel)
-        for place, judge in enumerate(("all", *panel.judges)):
+        for place, judge in enumerate((ALL, *panel.judges)):
             one = panel.of(place - 1) if place else panel
             gaps, sizes = (
-                student(_row_means(of) if place == 0 else of[:, place - 1]) for of in (gap, size)
+                student(row_means(of) if place == 0 else of[:, place - 1]) for of in (gap, size)
             )
             rows.append(
                 {
@@ -185,10 +195,10 @@ def abstention(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for panel in panels(frame):
         cells = {name: _rate(panel, name) for name in ("abstained", "unreadable")}
-        for place, judge in enumerate(("all", *panel.judges)):
+        for place, judge in enumerate((ALL, *panel.judges)):
             row: dict[str, Any] = {**panel.key, JUDGE: judge}
             for name, values in cells.items():
-                found = share(values[:, place - 1] if place else _row_means(values))
+                found = share(values[:, place - 1] if place else row_means(values))
                 row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
                 row["items"] = found.n
             mine = panel.judge == place - 1 if place else np.full(len(panel.judge), True)
@@ -200,7 +210,7 @@ def abstention(frame: pd.DataFrame) -> pd.DataFrame:
 def _rate(panel: Panel, name: str) -> FloatArray:
     status = panel.rows["status"]
     found = status == "abstained" if name == "abstained" else ~status.isin(["scored", "abstained"])
-    return panel.per_cell(found.to_numpy(dtype=float))
+    return panel.per_cell(found.to_numpy().astype(float))
 
 
 # --- all nine ------------------------------------------------------------------------------------
@@ -212,24 +222,28 @@ def nine_metrics(frame: pd.DataFrame) -> pd.DataFrame:
     Polarization is above chance at this n, with the raw value in the note. Consistency is the
     variance on identical inputs; series are pooled for it.
     """
-    swaps = dict(list(swap_pairs(frame).groupby(list(PANEL), observed=True)))
-    truths = dict(list(ground_truth(frame).groupby(list(PANEL), observed=True)))
-    steady = dict(list(consistency(frame).groupby(list(PANEL), observed=True)))
-    bare = dict(zip(frame["variant"], bare_variant(frame), strict=True))
+    swaps = _by_panel(swap_pairs(frame))
+    truths = {measure: _by_panel(cells) for measure, cells in _truth_cells(frame).items()}
+    steady = consistency(frame)
+    all_judges = _by_panel(steady[steady[JUDGE] == ALL])
+    bare = pd.Series(bare_variant(frame).to_numpy(), frame["variant"])
+    bare = bare[~bare.index.duplicated()]
     rows = []
     for panel in panels(frame):
         found = panel_chance(panel)
         task, variant = panel.key["task"], panel.key["variant"]
         summary = {
             "polarization": _polarization_note(polarization_row(panel, found)),
-            "entrenchment": (student(_row_means(_entrenched(panel, found))), "mean over judges"),
+            "entrenchment": (student(row_means(_entrenched(panel, found))), "mean over judges"),
             "swap_sensitivity": _swap_note(swaps.get((task, variant))),
-            "accuracy": _truth_note(truths.get((task, variant))),
+            "accuracy": _truth_note(
+                {name: of[task, variant] for name, of in truths.items() if (task, variant) in of}
+            ),
             "abstention": _abstention_note(panel),
             "conflict": _conflict_note(_conflict_row(panel)),
-            "uncertainty_gap": (student(_row_means(_gap(panel))), "Pl - Bel, mean over stages"),
-            "subset_size": (student(_row_means(_size(panel))), f"of {panel.n_stages} stages"),
-            "consistency": _consistency_note(steady.get((task, bare[variant]))),
+            "uncertainty_gap": (student(row_means(_gap(panel))), "Pl - Bel, mean over stages"),
+            "subset_size": (student(row_means(_size(panel))), f"of {panel.n_stages} stages"),
+            "consistency": _consistency_note(all_judges[task, bare[variant]]),
         }
         rows += [
             {
@@ -244,6 +258,10 @@ def nine_metrics(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 Noted = tuple[Estimate, str]
+
+
+def _by_panel(frame: pd.DataFrame) -> dict[Any, pd.DataFrame]:
+    return dict(list(frame.groupby(list(PANEL), observed=True)))
 
 
 def _polarization_note(row: dict[str, Any]) -> Noted:
@@ -264,24 +282,23 @@ def _swap_note(pairs: pd.DataFrame | None) -> Noted:
     return rival, f"own minus rival rubric, {len(pairs)} pairs{third}"
 
 
-def _truth_note(truths: pd.DataFrame | None) -> Noted:
-    if truths is None:
+def _truth_note(cells: dict[str, pd.DataFrame]) -> Noted:
+    """The first measure that there is, judges with equal weight on an item; others beside it."""
+    found = {
+        measure: ESTIMATES[measure](part.groupby("evidence")["value"].mean().to_numpy())
+        for measure, part in cells.items()
+        if len(part)
+    }
+    if not found:
         return undefined(), "nothing is known of these items"
-    parts = [
-        f"{judge} {measure.replace('_', ' ')} {mean:.3f}"
-        for judge, measure, mean in truths[[JUDGE, "measure", "mean"]].itertuples(index=False)
-    ]
-    measure = truths["measure"].iloc[0]
-    mine = truths[truths["measure"] == measure]
-    value = float(mine["mean"].mean())
-    only = mine.iloc[0] if len(mine) == 1 else None
-    low, high = (np.nan, np.nan) if only is None else (float(only["low"]), float(only["high"]))
-    return Estimate(value, low, high, int(mine["items"].max())), "; ".join(parts)
+    first, *others = found
+    note = "; ".join(f"{name.replace('_', ' ')} {found[name].value:.3f}" for name in others)
+    return found[first], first.replace("_", " ") + (f"; {note}" if note else "")
 
 
 def _abstention_note(panel: Panel) -> Noted:
-    unreadable = share(_row_means(_rate(panel, "unreadable")))
-    return share(_row_means(_rate(panel, "abstained"))), f"unreadable {unreadable.value:.3f}"
+    unreadable = share(row_means(_rate(panel, "unreadable")))
+    return share(row_means(_rate(panel, "abstained"))), f"unreadable {unreadable.value:.3f}"
 
 
 def _conflict_note(row: dict[str, Any]) -> Noted:
@@ -292,25 +309,16 @@ def _conflict_note(row: dict[str, Any]) -> Noted:
     return Estimate(row["k"], row["low"], row["high"], row["items"]), note
 
 
-def _consistency_note(judges: pd.DataFrame | None) -> Noted:
-    if judges is None:
-        return undefined(), ""
-    mean = judges[["sampling", "jitter", "alpha", "icc"]].mean()
+def _consistency_note(rows: pd.DataFrame) -> Noted:
+    row: Any = rows.iloc[0]
     note = (
-        f"variance on identical inputs; over replicates {mean['jitter']:.4f}; alpha "
-        f"{mean['alpha']:.3f}, ICC {mean['icc']:.3f}, means over judges; "
-        f"{int(judges['flagged'].sum())} cells to review"
+        f"variance on identical inputs; over replicates {row['jitter']:.4f}; alpha "
+        f"{row['alpha']:.3f}, ICC {row['icc']:.3f}, means over judges; "
+        f"{row['flagged']} cells to review"
     )
-    return undefined(int(judges["items"].max()), float(mean["sampling"])), note
+    found = Estimate(row["sampling"], row["sampling_low"], row["sampling_high"], row["items"])
+    return found, note
 
 
 def _named(found: Estimate) -> dict[str, float]:
     return dict(zip(("mean", "low", "high", "items"), found, strict=True))
-
-
-def _row_means(values: FloatArray) -> FloatArray:
-    """The mean of each row over what is a number."""
-    known = ~np.isnan(values)
-    n = known.sum(axis=1)
-    sums = np.where(known, values, 0.0).sum(axis=1)
-    return np.divide(sums, n, out=np.full(len(values), np.nan), where=n > 0)

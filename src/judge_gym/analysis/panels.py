@@ -16,8 +16,16 @@ from judge_gym.analysis.frames import JUDGE, once_per_call
 PANEL = ("task", "variant")
 DRAWS_FOR_BLOCKS = 5
 """Draws of judges' own rubrics from which what is found holds beyond these rubrics."""
-_OPTIONAL = {"rubric": 0, "rubric_kind": "ordinal", "rubric_draw": 0, "flipped": False}
-_COLUMNS = (JUDGE, "evidence", "replicate", "status", "mask", "n_stages", "call_id", "probe")
+_OPTIONAL: dict[str, Any] = {
+    "rubric": 0,
+    "rubric_kind": "ordinal",
+    "rubric_draw": 0,
+    "flipped": False,
+    "series": "",
+    "display": "",
+    "probe": np.nan,
+}
+_COLUMNS = (JUDGE, "evidence", "replicate", "status", "mask", "n_stages", "call_id")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +60,7 @@ class Panel:
         count = int(np.prod(self.size))
         sums = np.bincount(self.cell[known], values[known], count)
         n = np.bincount(self.cell[known], minlength=count)
-        mean = np.divide(sums, n, out=np.full(count, np.nan), where=n > 0)
-        return mean.reshape(self.size)
+        return ratio(sums, n).reshape(self.size)
 
     @cached_property
     def scored(self) -> IntArray:
@@ -134,7 +141,7 @@ def panels(frame: pd.DataFrame, by: Sequence[str] = PANEL) -> Iterator[Panel]:
     own = frame[~frame["is_swap"].to_numpy(dtype=bool)] if "is_swap" in frame else frame
     given = masked(own)
     missing = {name: value for name, value in _OPTIONAL.items() if name not in given}
-    given = given.assign(probe=given.get("probe", np.nan), **missing)
+    given = given.assign(**missing)
     columns = dict.fromkeys([*by, *_COLUMNS, *_OPTIONAL])
     for group, part in given[[name for name in columns if name in given]].groupby(
         list(by), observed=True
@@ -153,6 +160,22 @@ def panels(frame: pd.DataFrame, by: Sequence[str] = PANEL) -> Iterator[Panel]:
             item=item.astype(np.int64),
             mask=rows["mask"].to_numpy(dtype=np.int64),
         )
+
+
+def ratio(sums: FloatArray | IntArray, n: FloatArray | IntArray) -> FloatArray:
+    """A quotient; not a number where there is nothing to divide by.
+
+    >>> ratio(np.array([1.0, 0.0]), np.array([2, 0])).tolist()
+    [0.5, nan]
+    """
+    found: FloatArray = np.divide(sums, n, out=np.full(np.shape(sums), np.nan), where=n > 0)
+    return found
+
+
+def row_means(values: FloatArray) -> FloatArray:
+    """The mean of each row over what is a number."""
+    known = ~np.isnan(values)
+    return ratio(np.where(known, values, 0.0).sum(axis=1), known.sum(axis=1))
 
 
 def masked(frame: pd.DataFrame) -> pd.DataFrame:

@@ -27,7 +27,8 @@ def divergence(shares: FloatArray) -> FloatArray:
     1.0
     """
     found = _entropy(shares.mean(axis=-2)) - _entropy(shares).mean(axis=-1)
-    return np.maximum(found, 0.0)
+    above: FloatArray = np.maximum(found, 0.0)
+    return above
 
 
 def _entropy(shares: FloatArray) -> FloatArray:

@@ -1,5 +1,7 @@
 """Swap sensitivity: whether a judge thinks experts agree more when the rubric is its own."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -44,17 +46,21 @@ def swap_sensitivity(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     asked = frame[frame["is_swap"].to_numpy(dtype=bool) & frame["probe"].notna().to_numpy()]
     probed = asked.groupby([*CELL, "rubric_author"], observed=True).size()
-    for group, part in pairs.groupby(by, observed=True):
+    for key, part in pairs.groupby(by, observed=True):
+        group: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
         items = part.groupby("evidence")[["own", "other"]].mean()
         found = student((items["own"] - items["other"]).to_numpy())
         rows.append(
             {
                 **dict(zip(by, group, strict=True)),
-                **dict(zip(("mean", "low", "high", "items"), found, strict=True)),
+                "mean": found.value,
+                "low": found.low,
+                "high": found.high,
+                "items": found.n,
                 "pairs": len(part),
                 "own": float(items["own"].mean()),
                 "other": float(items["other"].mean()),
-                "unpaired": int(probed[group[:-1]]) - len(part),
+                "unpaired": int(probed.loc[group[:-1]]) - len(part),
             }
         )
     columns = [*by, "mean", "low", "high", "items", "pairs", "own", "other", "unpaired"]
