@@ -117,7 +117,7 @@ def register(frame: pd.DataFrame, design: Levels, base: Levels, *, task: str) ->
         )
     made = _contrast(task, knobs[0], left, right, designs[task])
     shown = _shown(frame)
-    if differing := _displays(shown[task, left], shown[task, right], made):
+    if differing := _displays(shown.get((task, left)), shown.get((task, right)), made):
         raise DesignError(f"{left!r} and {right!r} of {task!r} are no contrast: {differing}")
     return made
 
@@ -187,10 +187,11 @@ def _contrast(
 def _shown(frame: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
     """By task and variant: each judge's display of an item and replicate, its order and labels."""
     keys = ["task", "variant", JUDGE, "evidence", "replicate", "flipped", "n_stages"]
-    rows = frame[[*keys, "display"]].drop_duplicates()
-    displays = rows["display"].fillna("").astype(str)
+    known = frame["display"].notna() & (frame["display"] != "")
+    rows = frame.loc[known, [*keys, "display"]].drop_duplicates()
+    read = {text: _read(text) for text in rows["display"].unique()}
     for part, name in enumerate(("order", "labels")):
-        rows[name] = displays.map({text: _read(text)[part] for text in displays.unique()})
+        rows[name] = rows["display"].map({text: parts[part] for text, parts in read.items()})
     return {(str(k[0]), str(k[1])): part for k, part in rows.groupby(["task", "variant"])}
 
 
@@ -202,11 +203,14 @@ def _read(display: str) -> tuple[str, str]:
     return " ".join(stage for _, stage in pairs), labels
 
 
-def _displays(left: pd.DataFrame, right: pd.DataFrame, contrast: Contrast) -> str:
+def _displays(left: pd.DataFrame | None, right: pd.DataFrame | None, contrast: Contrast) -> str:
     """What stands against comparing two sides: displays that differ for no reason of the knob.
 
-    Another scale has its own shuffle, so only displays of as many stages are compared.
+    Another scale has its own shuffle, so only displays of as many stages are compared. Displays
+    that a frame does not tell stand against nothing.
     """
+    if left is None or right is None:
+        return ""
     parts = {"order", "labels"}
     if contrast.knob == "presentation.order":
         parts = {"labels"}
@@ -215,7 +219,6 @@ def _displays(left: pd.DataFrame, right: pd.DataFrame, contrast: Contrast) -> st
     keys = ["evidence", "replicate", "flipped", "n_stages"]
     keys += [] if contrast.knob == JUDGE else [JUDGE]
     both = left.merge(right, on=keys, suffixes=("", "_base"))
-    both = both[(both["order"] != "") & (both["order_base"] != "")]
     differ = np.logical_or.reduce([both[part] != both[f"{part}_base"] for part in sorted(parts)])
     return f"displays differ in {int(differ.sum())} of {len(both)}" if differ.any() else ""
 
@@ -237,11 +240,17 @@ class _Sides:
         self.endpoints = endpoints
         self.shown = _shown(self.frame)
         self.values: dict[Side, Floats] = {}
+        self.judges: dict[tuple[str, str], list[str]] = {}
         for task, part in cells(self.frame).groupby("task"):
-            items = part["evidence"].unique()
-            for (variant, judge), own in part.groupby(["variant", JUDGE]):
-                values = own.set_index("evidence")[list(endpoints)].reindex(items)
-                self.values[str(task), str(variant), str(judge)] = values.to_numpy(dtype=float)
+            item, items = pd.factorize(part["evidence"])
+            groups = part.groupby(["variant", JUDGE], sort=False)
+            side = groups.ngroup().to_numpy()
+            table = np.full((groups.ngroups, len(items), len(endpoints)), np.nan)
+            table[side, item] = part[list(endpoints)].to_numpy(dtype=float)
+            names = part[["variant", JUDGE]].iloc[np.unique(side, return_index=True)[1]]
+            for values, (variant, judge) in zip(table, names.to_numpy(), strict=True):
+                self.values[str(task), variant, judge] = values
+                self.judges.setdefault((str(task), variant), []).append(judge)
         self._calls = {
             column: self._distinct(column).groupby([self.frame[name] for name in CELL]).unique()
             for column in ("call_id", "probe_call_id")
@@ -250,10 +259,6 @@ class _Sides:
     def _distinct(self, column: str) -> pd.Series:
         """A number per call; as everywhere, a call belongs to an item."""
         return self.frame.groupby(["evidence", column]).ngroup().where(self.frame[column].notna())
-
-    def judges(self, task: str, variant: str) -> list[str]:
-        """The judges that have samples there."""
-        return [side[2] for side in self.values if side[:2] == (task, variant)]
 
     def shared(self, pairs: Sequence[tuple[Side, Side]], column: str) -> float:
         """The share of all calls that both sides have; unknown where calls have no identity."""
@@ -323,9 +328,9 @@ def contrasts(
     rows = []
     for contrast in find(sides.frame) if registered is None else registered:
         task, left, right = contrast.task, contrast.variant, contrast.against
-        note = _displays(sides.shown[task, left], sides.shown[task, right], contrast)
-        both = set(sides.judges(task, right))
-        judges = [judge for judge in sides.judges(task, left) if judge in both]
+        note = _displays(sides.shown.get((task, left)), sides.shown.get((task, right)), contrast)
+        both = set(sides.judges[task, right])
+        judges = [judge for judge in sides.judges[task, left] if judge in both]
         pairs = {judge: [((task, left, judge), (task, right, judge))] for judge in judges}
         if len(judges) > 1:
             pairs = {ALL: [pair for (pair,) in pairs.values()], **pairs}
@@ -344,10 +349,12 @@ def judge_contrasts(frame: pd.DataFrame, *, endpoints: Sequence[str] = ENDPOINTS
     sides = _Sides(frame, endpoints)
     authors = sides.frame.groupby(CELL)["rubric_author"].unique()
     rows = []
-    for (task, variant), shown in sides.shown.items():
-        for base, level in combinations(sorted(sides.judges(task, variant)), 2):
+    for (task, variant), judges in sides.judges.items():
+        shown = sides.shown.get((task, variant))
+        by_judge = {} if shown is None else dict(list(shown.groupby(JUDGE)))
+        for base, level in combinations(sorted(judges), 2):
             contrast = Contrast(task, JUDGE, level, base, variant, variant, variant)
-            note = _displays(shown[shown[JUDGE] == level], shown[shown[JUDGE] == base], contrast)
+            note = _displays(by_judge.get(level), by_judge.get(base), contrast)
             ends = ((task, variant, level), (task, variant, base))
             apart = "" if set(authors[ends[0]]) == set(authors[ends[1]]) else "judge and rubric"
             for row in sides.rows(contrast, None, [ends], note):

@@ -26,6 +26,8 @@ QUALITY = "rubric quality"
 MIN_CLUSTERS = 10
 SENSITIVITY_CELLS = 20_000
 """Cells beyond which the sensitivity models, which iterate, see a draw of the items."""
+SEPARATED = 15.0
+"""Log odds that no sample could show: the search for an estimate has run off."""
 BLUEPRINT_KNOBS = ("verdict.method", "rubric.scale", "evidence.view")
 OTHERS = " under others' rubrics"
 ONE_LEVEL = "left out: one level"
@@ -229,15 +231,20 @@ def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
         reason = "not fitted: fewer than three stages, or no term"
     if reason:
         return [{"term": "all", **size, "note": reason}]
-    groups = pd.factorize(rows["evidence"])[0]
-    return _tried(
-        lambda: OrderedModel(stage, matrix[:, 1:], distr="logit").fit(
+    groups, steps = pd.factorize(rows["evidence"])[0], matrix[:, 1:]
+    found = _tried(
+        lambda: OrderedModel(stage, steps, distr="logit").fit(
             method="bfgs", disp=False, cov_type="cluster", cov_kwds={"groups": groups}
         ),
         terms.names[1:],
         groups,
         note,
     )
+    # A term that tells stages apart without error has no finite estimate, and spoils the others.
+    for row, span in zip(found, np.ptp(steps, axis=0), strict=False):
+        if abs(row.get("estimate", 0.0)) * span > SEPARATED:
+            return [{"term": "all", **size, "note": f"not fitted: {row['term']} separates stages"}]
+    return found
 
 
 def _drawn(equation: Equation, terms: _Terms) -> tuple[Floats, pd.DataFrame, str]:
