@@ -8,7 +8,6 @@ import pandas as pd
 from judge_gym.analysis.figures.page import (
     BLUE,
     INK,
-    MAX_PANELS,
     MAX_ROWS,
     RED,
     SHARE,
@@ -16,10 +15,12 @@ from judge_gym.analysis.figures.page import (
     WIDTH,
     Figure,
     first,
+    fitting,
     in_panels,
     left_out,
     names,
     needed,
+    short,
     spans,
     symbols,
     titled,
@@ -46,8 +47,8 @@ def accuracy_figure(scores: pd.DataFrame, title: str | None = None) -> Figure | 
     if data.empty:
         return None
     shown, more = first(data, JUDGE, MAX_ROWS, "judges")
-    shown, fewer = first(shown, "panel", MAX_PANELS, "panels")
-    base = alt.Chart(shown).encode(y=names(JUDGE))
+    shown, fewer = first(shown, "panel", fitting(24 * shown[JUDGE].nunique()), "panels")
+    base = alt.Chart(shown).encode(y=names(JUDGE, shown[JUDGE]))
     x = alt.X(
         "accuracy:Q",
         title="share right, 95 % interval",
@@ -94,14 +95,17 @@ def cost_figure(costs: pd.DataFrame, title: str | None = None) -> Figure | None:
     foot, top = np.floor(np.nanmin(seen) * 10) / 10, np.ceil(np.nanmax(seen) * 10) / 10
     top = max(top, foot + 0.1)
     best = _frontier(usd, right)
-    texts = [text if len(text) <= 40 else f"{text[:19]}…{text[-20:]}" for text in name]
+    texts = list(name.map(short(name, 32)))
+    crowded = len(data) > MAX_ROWS
     spots = np.column_stack([across * width, (top - right) / (top - foot) * height])
     left = spots[:, 0] > width * 0.66
-    fits = _room(spots, np.array([6.0 * len(text) for text in texts]), left, first=best)
+    fits = _room(spots, np.array([5.6 * len(text) for text in texts]), left, first=best)
+    fits &= best | (not crowded)
     shown = data.assign(
         name=texts,
         left=left,
         fits=fits,
+        bare=~best & crowded,
         kind=np.where(best, "none cheaper is better", "another is cheaper and better"),
     )
     scale = alt.Scale(type="log" if decades else "linear", domain=list(ends), nice=False)
@@ -120,7 +124,7 @@ def cost_figure(costs: pd.DataFrame, title: str | None = None) -> Figure | None:
         ("none cheaper is better", "circle", BLUE, True),
         ("another is cheaper and better", "circle", INK, False),
     ]
-    base, rules = base.encode(y=y), spans(base, y, opacity=0.4)
+    base, rules = base.encode(y=y), spans(base.transform_filter("!datum.bare"), y, opacity=0.4)
     points = base.mark_point(size=70).encode(**symbols("kind", kinds))
     words = [
         base.transform_filter(f"datum.fits && {'' if side else '!'}datum.left")
@@ -130,7 +134,7 @@ def cost_figure(costs: pd.DataFrame, title: str | None = None) -> Figure | None:
     ]
     chart = alt.layer(rules, points, *words).properties(width=width, height=height)
     hidden = int((~fits).sum())
-    note = f"{hidden} of {len(data)} points have no room for their name." if hidden else ""
+    note = f"{hidden} of {len(data)} points have no room for a name." if hidden else ""
     return titled(chart, title or cost_finding(data), note)
 
 
@@ -146,13 +150,15 @@ def _frontier(usd: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> n
 def _room(
     spots: np.ndarray, widths: np.ndarray, left: np.ndarray, *, first: np.ndarray
 ) -> np.ndarray:
-    """Which names can stand beside their points without covering another name."""
+    """Which names can stand beside their points without covering another name or point."""
     starts = spots[:, 0] + np.where(left, -9 - widths, 9)
     kept = np.zeros(len(spots), dtype=bool)
     for i in np.argsort(~first, kind="stable"):
         over = (starts < starts[i] + widths[i]) & (starts[i] < starts + widths)
         near = np.abs(spots[:, 1] - spots[i, 1]) < 13
-        kept[i] = not (kept & over & near).any()
+        under = (spots[:, 0] > starts[i]) & (spots[:, 0] < starts[i] + widths[i])
+        lower = np.abs(spots[:, 1] - spots[i, 1] + 7) < 9
+        kept[i] = not ((kept & over & near) | (under & lower & ~first[i])).any()
     return kept
 
 
@@ -181,16 +187,15 @@ def coverage_figure(coverage: pd.DataFrame, title: str | None = None) -> Figure 
     if data.empty:
         return None
     data = data.assign(place=_place(data))
-    rows = data.assign(fine=data["place"] == "reaches its band").sort_values(
-        "fine", kind="stable"
-    )  # what fails is shown, however much there is
-    shown = data.loc[np.sort(rows.index[:MAX_ROWS])]
+    fine = data["place"] == "reaches its band"  # what is not is shown first
+    shown = data.loc[np.sort(fine.sort_values(kind="stable").index[:MAX_ROWS])]
+    rows = list(shown["quantity"])
     more = left_out(len(data), MAX_ROWS, "quantities")
     ends = shown[columns[1:]].to_numpy(dtype=float)
     low, high = float(np.nanmin(ends)), float(np.nanmax(ends))
     pad = max(0.01, 0.05 * (high - low))
     scale = alt.Scale(domain=[max(0.0, low - pad), min(1.0, high + pad)], nice=False)
-    base = alt.Chart(shown).encode(y=names("quantity", most=40, sort=list(shown["quantity"])))
+    base = alt.Chart(shown).encode(y=names("quantity", rows, most=40, sort=rows))
     x = alt.X("coverage:Q", title="share of panels", scale=scale, axis=alt.Axis(format="%"))
     bands = spans(base, x, "band_low", "band_high", color=SKY, strokeWidth=14, opacity=0.35)
     kinds = [

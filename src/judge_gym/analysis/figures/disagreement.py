@@ -8,15 +8,17 @@ from judge_gym.analysis.figures.page import (
     BAR_SHAPE,
     BLUE,
     INK,
-    MAX_PANELS,
     MAX_ROWS,
     Figure,
     faceted,
     first,
+    fitting,
     graded,
+    left_out,
     names,
     needed,
     panels,
+    slanted,
     spans,
     symbols,
     titled,
@@ -25,7 +27,7 @@ from judge_gym.analysis.intervals import seeded
 
 _MEASURES = {"above": "above chance", "p": "raw P", "null": "chance at this n"}
 _PAIR = ["p", "null", "above", "low", "high"]
-_CELL_WORDS, _MAX_POINTS = 9, 2000
+_CELL_WORDS, _MAX_POINTS = 10, 2000
 
 
 def polarization_finding(polarization: pd.DataFrame) -> str:
@@ -64,8 +66,10 @@ def polarization_figure(polarization: pd.DataFrame, title: str | None = None) ->
         ("chance at this n", BAR_SHAPE, INK, False),
     ]
     used = set(long["measure"].map(_MEASURES))
+    rows = list(shown["panel"])
+    step = 32 if any(" · " in row for row in rows) else 24
     base = alt.Chart(long.assign(measure=long["measure"].map(_MEASURES))).encode(
-        y=names("panel", most=52, sort=list(shown["panel"]))
+        y=names("panel", rows, most=50, lines=True, sort=rows)
     )
     low = min(0.0, float(np.nanmin(long[["value", "low"]].to_numpy(dtype=float))))
     x = alt.X(
@@ -78,7 +82,7 @@ def polarization_figure(polarization: pd.DataFrame, title: str | None = None) ->
         x=x,
         **symbols("measure", [kind for kind in kinds if kind[0] in used]),
     )
-    chart = alt.layer(rules, points).properties(width=380, height=alt.Step(24))
+    chart = alt.layer(rules, points).properties(width=380, height=alt.Step(step))
     return titled(chart, title or polarization_finding(data), more)
 
 
@@ -108,59 +112,52 @@ def pair_figure(pairs: pd.DataFrame, title: str | None = None) -> Figure | None:
     data = panels(needed(pairs, columns, known=["above"]))
     if data.empty:
         return None
-    shown, fewer = first(data, "panel", MAX_PANELS, "panels")
-    judges = list(dict.fromkeys([*shown["judge"], *shown["other"]]))
-    kept, more = judges[:MAX_ROWS], ""
-    if len(judges) > MAX_ROWS:
-        more = f"{len(judges) - MAX_ROWS} more of {len(judges)} judges not shown."
-    shown = shown[shown["judge"].isin(kept) & shown["other"].isin(kept)]
-    place = {judge: n for n, judge in enumerate(kept)}
-    swapped = shown["judge"].map(place) > shown["other"].map(place)
-    shown = shown.assign(
-        column=shown["judge"].where(~swapped, shown["other"]),
-        row=shown["other"].where(~swapped, shown["judge"]),
-        apart=shown["low"] > 0,
-        said=[f"{value:+.2f}" for value in shown["above"]],
-        sum=[f"{p:.2f} − {null:.2f}" for p, null in zip(shown["p"], shown["null"], strict=True)],
-    )
-    high = max(0.1, float(np.ceil(shown["above"].max() * 10) / 10))
-    wordy = len(kept) - 1 <= _CELL_WORDS
-    steps = max(1, len(kept) - 1)
-    wide = max(62, min(110, 220 // steps)) if wordy else max(12, 500 // len(kept))
+    judges = list(dict.fromkeys([*data["judge"], *data["other"]]))
+    kept, more = judges[:MAX_ROWS], left_out(len(judges), MAX_ROWS, "judges")
+    steps, wordy = len(kept) - 1, len(kept) <= _CELL_WORDS
+    wide = max(62, min(110, 220 // steps)) if wordy else max(12, 500 // steps)
     tall = 36 if wordy else max(12, min(22, wide))
-    axis = alt.Axis(
-        orient="bottom",
-        labelAngle=-40,
-        labelExpr="truncate(datum.label, 22, 'center')",
-        ticks=False,
-        domain=False,
-    )
+    across = max(1, min(3, 560 // max(200, wide * steps)))
+    shown, fewer = first(_half(data, kept), "panel", fitting(tall * steps + 30, across), "panels")
+    high = max(0.1, float(np.ceil(shown["above"].max() * 10) / 10))
     base = alt.Chart(shown).encode(
-        x=alt.X("column:N", title=None, sort=kept[:-1], axis=axis), y=names("row", sort=kept[1:])
+        x=slanted("column", kept, sort=kept[:-1]), y=names("row", kept, sort=kept[1:])
     )
     cells = base.mark_rect(stroke=INK).encode(
         color=graded("above", "P above chance", 0, high),
         strokeWidth=alt.condition("datum.apart", alt.value(1.5), alt.value(0)),
         tooltip=[alt.Tooltip(f"{name}:Q", format=".2f") for name in _PAIR],
     )
-    on = alt.condition(f"datum.above > {0.55 * high}", alt.value("#000"), alt.value("#fff"))
-    layers = [cells]
-    if wordy:
-        bold = alt.condition("datum.apart", alt.value(1.0), alt.value(0.75))
-        layers.append(
-            base.mark_text(dy=-6, fontSize=12, fontWeight="bold").encode(
-                text="said:N", color=on, opacity=bold
-            )
-        )
-        layers.append(base.mark_text(dy=8, fontSize=9.5).encode(text="sum:N", color=on))
-    chart = alt.layer(*layers).properties(width=alt.Step(wide), height=alt.Step(tall))
-    across = max(1, min(3, 560 // max(200, wide * steps)))
-    note = "Outlined: the 95 % interval lies above 0." + (
-        " Below: raw P minus what chance gives." if wordy else ""
+    words = base.encode(
+        color=alt.condition(f"datum.above > {0.55 * high}", alt.value("#000"), alt.value("#fff"))
     )
-    order = list(shown["panel"].unique())
-    grid = faceted(chart, "panel", order, columns=across, width=wide * steps)
+    written = [
+        words.mark_text(dy=-6, fontSize=12, fontWeight="bold").encode(text="said:N"),
+        words.mark_text(dy=8, fontSize=9.5).encode(text="sum:N"),
+    ]
+    chart = alt.layer(cells, *(written if wordy else [])).properties(
+        width=alt.Step(wide), height=alt.Step(tall)
+    )
+    note = "Outlined: the 95 % interval lies above 0." + (
+        " Small: raw P minus what chance gives." if wordy else ""
+    )
+    grid = faceted(chart, "panel", list(shown["panel"]), columns=across, width=wide * steps)
     return titled(grid, title or pair_finding(data), note, more, fewer)
+
+
+def _half(pairs: pd.DataFrame, judges: list[str]) -> pd.DataFrame:
+    """Each pair once, below the diagonal, with what its cell says."""
+    place = {judge: n for n, judge in enumerate(judges)}
+    known = pairs[pairs["judge"].isin(judges) & pairs["other"].isin(judges)]
+    swapped = known["judge"].map(place) > known["other"].map(place)
+    sums = zip(known["p"], known["null"], strict=True)
+    return known.assign(
+        column=known["judge"].where(~swapped, known["other"]),
+        row=known["other"].where(~swapped, known["judge"]),
+        apart=known["low"] > 0,
+        said=[f"{value:+.2f}" for value in known["above"]],
+        sum=[f"{p:.2f} − {null:.2f}" for p, null in sums],
+    )
 
 
 def method_finding(methods: pd.DataFrame) -> str:
@@ -184,7 +181,7 @@ def method_figure(methods: pd.DataFrame, title: str | None = None) -> Figure | N
     data = needed(methods, ["task", "item", "single", "subset"], known=["single", "subset"])
     if data.empty:
         return None
-    shown, more = first(data, "task", MAX_PANELS, "tasks")
+    shown, more = first(data, "task", fitting(260), "tasks")
     drawn = shown
     if len(shown) > _MAX_POINTS:  # a million points are a blot
         picks = seeded("method_figure", len(shown)).choice(len(shown), _MAX_POINTS, replace=False)
@@ -205,6 +202,6 @@ def method_figure(methods: pd.DataFrame, title: str | None = None) -> Figure | N
         .encode(x=x, y=y, tooltip=["item:N", "single:Q", "subset:Q"])
     )
     chart = alt.layer(diagonal, points, data=drawn).properties(width=260, height=260)
-    grid = faceted(chart, "task", list(shown["task"].unique()))
+    grid = faceted(chart, "task", list(shown["task"]))
     note = "Below the line: judges lie closer with subsets."
     return titled(grid, title or method_finding(data), note, more)

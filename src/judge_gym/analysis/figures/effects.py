@@ -18,7 +18,9 @@ from judge_gym.analysis.figures.page import (
     names,
     needed,
     ordered,
+    short,
     spans,
+    spelled,
     symbols,
     titled,
 )
@@ -58,6 +60,7 @@ def forest_figure(effects: pd.DataFrame, title: str | None = None) -> Figure | N
     shown = data.loc[np.sort(order[:MAX_ROWS])]
     more = left_out(len(data), MAX_ROWS, "contrasts (with greater q)")
     shown = shown.assign(
+        block=shown["knob"] + " · against " + shown["base"].astype(str),
         row=_rows(shown),
         finds=np.where(shown["q"] < LEVEL, f"q < {LEVEL}", "not told from 0"),
         note=shown["note"].fillna("").str.slice(0, 60),
@@ -65,7 +68,9 @@ def forest_figure(effects: pd.DataFrame, title: str | None = None) -> Figure | N
     ends = shown[["value", "low", "high"]].to_numpy(dtype=float)
     reach = float(np.nanmax(np.abs(ends))) if np.isfinite(ends).any() else 1.0
     scale = alt.Scale(domain=[-1.05 * reach, 1.05 * reach], nice=False)
-    base = alt.Chart(shown).encode(y=names("row", most=44, sort=list(shown["row"])))
+    base = alt.Chart(shown).encode(
+        y=names("row", shown["row"], most=48, sort=list(shown["row"].unique()))
+    )
     x = alt.X("value:Q", title="level minus base", scale=scale)
     zero = (
         alt.Chart(shown)
@@ -86,15 +91,17 @@ def forest_figure(effects: pd.DataFrame, title: str | None = None) -> Figure | N
     )
     layers = [zero, spans(base, x), points, *([notes] if (shown["note"] != "").any() else [])]
     chart = alt.layer(*layers).properties(width=width, height=alt.Step(19))
-    return titled(_by_knob(chart, shown), title or forest_finding(data), more)
+    return titled(_blocks(chart, "block", shown), title or forest_finding(data), more)
 
 
 def _rows(effects: pd.DataFrame) -> pd.Series:
-    """A name for each contrast within its knob; what all share is not repeated."""
-    rows = effects["level"].astype(str) + " against " + effects["base"].astype(str)
+    """A name for each contrast within its block; what all share is not repeated."""
+    levels = effects["level"].astype(str)
+    rows = levels.map(short(levels, 22))
     for column in ("judge", "task"):
         if effects[column].nunique() > 1:
-            rows = rows + " · " + effects[column].fillna("all").astype(str)
+            texts = effects[column].fillna("all").astype(str)
+            rows = rows + " · " + texts.map(short(texts, 20))
     return rows
 
 
@@ -125,7 +132,7 @@ def rank_figure(ranks: pd.DataFrame, title: str | None = None) -> Figure | None:
     shown = data.merge(kept, on=["knob", "level"]).assign(level=lambda part: part["level"].map(str))
     more = left_out(len(levels), MAX_ROWS, "levels")
     best = alt.EncodingSortField("mean_rank", op="min")
-    base = alt.Chart(shown).encode(y=names("level", most=36, sort=best))
+    base = alt.Chart(shown).encode(y=names("level", shown["level"], most=36, sort=best))
     bars = base.mark_bar(**OUTLINE).encode(
         x=alt.X("share:Q", title="share of matched points", axis=alt.Axis(format="%"), scale=SHARE),
         color=ordered("rank", "rank", range(1, int(np.ceil(data["rank"].max())) + 1)),
@@ -136,11 +143,14 @@ def rank_figure(ranks: pd.DataFrame, title: str | None = None) -> Figure | None:
     )
     chart = alt.layer(bars, means).properties(width=380, height=alt.Step(22))
     note = "On the right: mean rank."
-    return titled(_by_knob(chart, shown), title or rank_finding(data), note, more)
+    return titled(_blocks(chart, "knob", shown), title or rank_finding(data), note, more)
 
 
-def _by_knob(chart: Any, data: pd.DataFrame) -> Any:
-    """A block per knob, one below the other, each with rows of its own."""
-    header = alt.Header(labelOrient="top", labelAngle=0, labelLimit=420)
-    row = alt.Row(f"{field('knob')}:N", title=None, header=header, sort=list(data["knob"].unique()))
-    return chart.facet(row=row, spacing=12).resolve_scale(y="independent")
+def _blocks(chart: Any, column: str, data: pd.DataFrame) -> Any:
+    """A block per value, one below the other, each with rows of its own."""
+    order = list(data[column].unique())
+    header = alt.Header(
+        labelOrient="top", labelAngle=0, labelLimit=480, labelExpr=spelled({**short(order, 70)})
+    )
+    row = alt.Row(f"{field(column)}:N", title=None, header=header, sort=order)
+    return chart.facet(row=row, spacing=8).resolve_scale(y="independent")

@@ -16,18 +16,21 @@ from judge_gym.analysis.figures.page import (
     WIDTH,
     Figure,
     faceted,
-    field,
     first,
+    fitting,
     names,
     needed,
+    short,
     spans,
     symbols,
     titled,
 )
 from judge_gym.analysis.frames import JUDGE
 
+_MAX_RIVALS = 4
 _USED = ("own", "rival's", "given")
-_STATED = "stated probability that two of three experts agree"
+_STATED = "stated expert agreement"
+_MEANT = "Stated: the probability that two of three experts would agree."
 
 
 def probe_finding(probes: pd.DataFrame) -> str:
@@ -56,10 +59,11 @@ def probe_figure(probes: pd.DataFrame, title: str | None = None) -> Figure | Non
     spread = data.groupby(["task", JUDGE, "rubric used"], sort=False)["probe"]
     five = pd.DataFrame({name: spread.quantile(at) for name, at in marks.items()}).reset_index()
     shown, more = first(five, JUDGE, MAX_ROWS // 2, "judges")
-    shown, fewer = first(shown, "task", MAX_PANELS, "tasks")
+    height = 15 * shown["rubric used"].nunique() * shown[JUDGE].nunique()
+    shown, fewer = first(shown, "task", fitting(height), "tasks")
     used = [name for name in _USED if (shown["rubric used"] == name).any()]
     base = alt.Chart(shown).encode(
-        y=names(JUDGE),
+        y=names(JUDGE, shown[JUDGE]),
         yOffset=alt.YOffset("rubric used:N", sort=used, scale=alt.Scale(paddingOuter=0.15)),
     )
     rules = base.mark_rule(opacity=0.7).encode(
@@ -77,8 +81,8 @@ def probe_figure(probes: pd.DataFrame, title: str | None = None) -> Figure | Non
     )
     medians = base.mark_tick(thickness=2, size=13).encode(x="median:Q")
     chart = alt.layer(rules, boxes, medians).properties(width=WIDTH, height=alt.Step(15))
-    grid = faceted(chart, "task", list(shown["task"].unique()))
-    note = "Strokes: medians; bars: the middle half; lines: 90 % of answers."
+    grid = faceted(chart, "task", list(shown["task"]))
+    note = f"{_MEANT} Strokes: medians; bars: the middle half; lines: 90 % of answers."
     return titled(grid, title or probe_finding(data), note, more, fewer)
 
 
@@ -128,7 +132,7 @@ def reliability_figure(curve: pd.DataFrame, title: str | None = None) -> Figure 
     chart = alt.layer(diagonal, spans(base, y), points, data=shown).properties(
         width=180, height=180
     )
-    grid = faceted(chart, JUDGE, list(shown[JUDGE].unique()), columns=3, width=180)
+    grid = faceted(chart, JUDGE, list(shown[JUDGE]), columns=3, width=180)
     note = "Below the line, judges are surer of experts than other verdicts bear out."
     return titled(grid, title or reliability_finding(data), note, more)
 
@@ -157,35 +161,35 @@ def swap_figure(pairs: pd.DataFrame, title: str | None = None) -> Figure | None:
     data = needed(pairs, columns, known=["own", "rival"])
     if data.empty:
         return None
-    means = (
-        data.groupby(["task", JUDGE, "rubric_author"], sort=False)[["own", "rival"]]
-        .mean()
-        .reset_index()
-    )
-    shown, more = first(means, JUDGE, MAX_ROWS // 4, "judges")
-    shown, fewer = first(shown, "task", MAX_PANELS, "tasks")
+    by = ["task", JUDGE, "rubric_author"]
+    means = data.groupby(by, sort=False)[["own", "rival"]].mean().reset_index()
+    rivals = int(means.groupby(["task", JUDGE])["rubric_author"].nunique().max())
+    if rivals > _MAX_RIVALS:
+        means["rubric_author"] = "all rivals"
+        means = means.groupby(by, sort=False)[["own", "rival"]].mean().reset_index()
+        rivals = 1
+    shown, more = first(means, JUDGE, MAX_ROWS // 2, "judges")
+    height = 14 * rivals * shown[JUDGE].nunique()
+    shown, fewer = first(shown, "task", fitting(height), "tasks")
     ends = shown.assign(start=shown["own"], end=shown["rival"])
-    long = ends.melt(
-        ["task", JUDGE, "rubric_author", "start", "end"], ["own", "rival"], var_name="rubric"
-    )
+    long = ends.melt([*by, "start", "end"], ["own", "rival"], var_name="rubric")
     long["rubric"] = long["rubric"].map({"own": "own rubric", "rival": "rival's rubric"})
     # Rivals stand under their judge in an order of their own, whatever task they come from.
     ranks = long.groupby(JUDGE)["rubric_author"].transform(lambda part: pd.factorize(part)[0])
-    last = long.groupby(["task", JUDGE, "rubric_author"])["value"].transform("max")
-    long = long.assign(rank=ranks, last=last)
-    base = alt.Chart(long).encode(y=names(JUDGE), yOffset=alt.YOffset("rank:O"))
+    last = long.groupby(by)["value"].transform("max")
+    author = long["rubric_author"].map(short(long["rubric_author"], 14))
+    long = long.assign(rank=ranks, last=last, author=author)
+    base = alt.Chart(long).encode(y=names(JUDGE, shown[JUDGE]), yOffset=alt.YOffset("rank:O"))
     x = alt.X("value:Q", title=_STATED, scale=SHARE)
     own = base.transform_filter("datum.rubric == 'own rubric'")
     kinds = [("own rubric", "circle", BLUE, True), ("rival's rubric", "diamond", RED, False)]
     points = base.mark_point(size=60).encode(x=x, **symbols("rubric", kinds))
-    authors = (
-        own.mark_text(align="left", dx=9, fontSize=9, opacity=0.8)
-        .encode(x="last:Q", text=alt.Text("author:N"))
-        .transform_calculate(author=f"truncate(datum.{field('rubric_author')}, 18, 'center')")
+    authors = own.mark_text(align="left", dx=9, fontSize=9, opacity=0.8).encode(
+        x="last:Q", text=alt.Text("author:N")
     )
     chart = alt.layer(spans(own, x, "start", "end"), points, authors).properties(
-        width=WIDTH, height=alt.Step(14)
+        width=210, height=alt.Step(14)
     )
-    grid = faceted(chart, "task", list(shown["task"].unique()))
-    note = "Each line: one rival's rubric, named beside it."
+    grid = faceted(chart, "task", list(shown["task"]), width=210)
+    note = f"{_MEANT} Each line: a rival's rubric, named beside it."
     return titled(grid, title or swap_finding(data), note, more, fewer)

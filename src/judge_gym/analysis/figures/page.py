@@ -5,9 +5,11 @@ in `currentColor`, the colour of the text around it. Colours of data are told ap
 colour-blind and seen on both grounds; what carries them has an outline where a shade may fade.
 """
 
+import json
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 import altair as alt
@@ -32,7 +34,7 @@ WIDTH: Final = 250
 """Of a panel where two stand side by side, without the names on its left."""
 MAX_PANELS, MAX_ROWS = 12, 40
 """What is more is counted, not drawn."""
-_NAME, _TITLE_LINE, _TITLE_LINES = 28, 92, 3
+_NAME, _TITLE_LINE, _TITLE_LINES, _MAX_HEIGHT = 28, 92, 3, 1400
 SHARE: Final = alt.Scale(domain=[0, 1])
 OUTLINE: Final[dict[str, Any]] = {"stroke": INK, "strokeWidth": 0.5, "strokeOpacity": 0.55}
 Symbol = tuple[str, str, str, bool]
@@ -43,12 +45,12 @@ BAR_SHAPE: Final = "M0,-1V1"
 def needed(frame: pd.DataFrame, columns: Sequence[str], *, known: Sequence[str]) -> pd.DataFrame:
     """The columns that a figure shows, and the rows in which what it draws is known."""
     for column in columns:
-        if column not in frame:
+        if column not in frame and len(frame):  # nothing at all needs no columns
             raise DesignError(
                 f"the frame has no column {column!r}; the figure needs {', '.join(columns)}",
                 choices=columns,
             )
-    return frame[list(columns)].dropna(subset=list(known)).reset_index(drop=True)
+    return frame.reindex(columns=list(columns)).dropna(subset=list(known)).reset_index(drop=True)
 
 
 def panels(frame: pd.DataFrame) -> pd.DataFrame:
@@ -82,16 +84,78 @@ def field(column: str) -> str:
     return re.sub(r"([.\[\]'\"\\])", r"\\\1", column)
 
 
-def names(column: str, *, most: int = _NAME, **more: Any) -> Any:
-    """A row per name; a long one loses its middle, since ends tell models apart."""
+def short(texts: Iterable[str], most: int) -> dict[str, str]:
+    """Each text in at most so many characters, and still told apart from the others.
+
+    What all long ones end and begin with is cut first, as far as need be, then the middle.
+
+    >>> short(["lab/model-1:thinking", "lab/model-2:thinking", "x"], 12).values()
+    dict_values(['lab/model-1…', 'lab/model-2…', 'x'])
+    """
+    every = list(dict.fromkeys(map(str, texts)))
+    long = [text for text in every if len(text) > most]
+    head = _shared(long)
+    tail = _shared([text[head:][::-1] for text in long])
+    found: dict[str, str] = {}
+    for text in every:
+        told = text
+        if tail and len(told) > most:
+            told = told[: -min(tail, len(told) - most + 1)] + "…"
+        if head and len(told) > most:
+            told = "…" + told[min(head, len(told) - most + 1) :]
+        if len(told) > most:
+            told = f"{told[: most // 2 - 1]}…{told[most // 2 - most :]}"
+        if told in found.values():
+            told = f"{told[: most - 4]}… {len(found) + 1}"
+        found[text] = told
+    return found
+
+
+def _shared(texts: Sequence[str]) -> int:
+    """How many letters several texts begin with in common."""
+    columns = zip(*texts, strict=False) if len(texts) > 1 else ()
+    return sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, columns))
+
+
+def spelled(words: Mapping[str, str | list[str]]) -> str:
+    """How labels read, as Vega's expression; a list stands on a line each."""
+    return f"({json.dumps(words)})[datum.label]"
+
+
+def names(
+    column: str, texts: Iterable[str], *, most: int = _NAME, lines: bool = False, **more: Any
+) -> Any:
+    """A row per name, cut to its place.
+
+    Args:
+        column: holds the names.
+        texts: all of them.
+        most: characters of a line.
+        lines: whether a task and its variant stand on a line each.
+        **more: such as an order.
+    """
+    words: dict[str, str | list[str]] = {**short(texts, most)}
+    if lines:
+        parts = {str(text): str(text).split(" · ", 1) for text in texts}
+        cut = short([part for both in parts.values() for part in both], most)
+        words = {text: [cut[part] for part in both] for text, both in parts.items()}
     axis = alt.Axis(
-        labelExpr=f"truncate(datum.label, {most}, 'center')",
-        labelLimit=8 * most,
-        ticks=False,
-        domain=False,
-        labelPadding=6,
+        labelExpr=spelled(words), labelLimit=9 * most, ticks=False, domain=False, labelPadding=6
     )
     return alt.Y(f"{field(column)}:N", title=None, axis=axis, **more)
+
+
+def slanted(column: str, texts: Iterable[str], **more: Any) -> Any:
+    """A column per name, written at a slant."""
+    axis = alt.Axis(
+        labelExpr=spelled({**short(texts, 20)}), labelAngle=-40, ticks=False, domain=False
+    )
+    return alt.X(f"{field(column)}:N", title=None, axis=axis, **more)
+
+
+def fitting(height: float, columns: int = 2) -> int:
+    """How many panels of a height a figure has room for."""
+    return max(columns, min(MAX_PANELS, columns * int(_MAX_HEIGHT // (height + 60))))
 
 
 def ordered(column: str, title: str, values: Iterable[Any]) -> Any:
@@ -148,7 +212,9 @@ def spans(base: Any, value: Any, low: str = "low", high: str = "high", **options
 
 def titled(chart: Any, title: str, *notes: str) -> Figure:
     """The chart under its finding, with how to read it below."""
-    lines = textwrap.wrap(title, _TITLE_LINE, max_lines=_TITLE_LINES, placeholder=" …")
+    lines = textwrap.wrap(
+        title, _TITLE_LINE, max_lines=_TITLE_LINES, placeholder=" …", break_on_hyphens=False
+    )
     told = textwrap.wrap(" ".join(note for note in notes if note), _TITLE_LINE + 26)
     heading = alt.TitleParams(lines or [""], subtitle=told) if told else alt.TitleParams(lines)
     figure: Figure = chart.properties(title=heading)
@@ -156,24 +222,35 @@ def titled(chart: Any, title: str, *notes: str) -> Figure:
 
 
 def faceted(
-    chart: Any, column: str, order: Sequence[str], *, columns: int = 2, width: int = WIDTH
+    chart: Any, column: str, texts: Sequence[str], *, columns: int = 2, width: int = WIDTH
 ) -> Any:
-    """A panel per value of a column, wrapped; task and variant stand on a line each.
+    """A panel per value of a column, wrapped, in the order of the texts.
 
     A narrow panel keeps a distance that leaves room for its heading.
     """
+    order = list(dict.fromkeys(texts))
     room = max(width, 200)
-    header = alt.Header(
-        labelExpr="split(truncate(datum.label, 96, 'center'), ' · ')", labelLimit=room
-    )
-    facet = alt.Facet(f"{field(column)}:N", title=None, header=header, sort=list(order))
+    header = alt.Header(labelExpr=spelled(_headings(order, room)), labelLimit=room + 20)
+    facet = alt.Facet(f"{field(column)}:N", title=None, header=header, sort=order)
     spacing = {"row": 20, "column": 20 + room - width}
     return chart.facet(facet=facet, columns=columns, spacing=spacing)
 
 
+def _headings(texts: Iterable[str], room: float) -> dict[str, str | list[str]]:
+    """Headings of panels in lines, the variant below its task."""
+    lines = {}
+    for text in texts:
+        parts = [
+            textwrap.wrap(part, int(room / 6.2), max_lines=4, placeholder=" …")
+            for part in str(text).split(" · ", 1)
+        ]
+        lines[str(text)] = [line for part in parts for line in part]
+    return {text: found or [""] for text, found in lines.items()}
+
+
 def in_panels(chart: Any, frame: pd.DataFrame, title: str, *notes: str) -> Figure:
     """A panel per `panel` of the frame, wrapped, so that any number of variants can be read."""
-    return titled(faceted(chart, "panel", list(frame["panel"].unique())), title, *notes)
+    return titled(faceted(chart, "panel", list(frame["panel"])), title, *notes)
 
 
 def svg(chart: Figure) -> str:

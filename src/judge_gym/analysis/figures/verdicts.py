@@ -10,7 +10,6 @@ from judge_gym.analysis.figures.page import (
     BLUE,
     GREY,
     INK,
-    MAX_PANELS,
     MAX_ROWS,
     ORANGE,
     OUTLINE,
@@ -22,6 +21,7 @@ from judge_gym.analysis.figures.page import (
     Figure,
     field,
     first,
+    fitting,
     graded,
     in_panels,
     left_out,
@@ -29,6 +29,7 @@ from judge_gym.analysis.figures.page import (
     needed,
     ordered,
     panels,
+    slanted,
     titled,
 )
 from judge_gym.analysis.frames import CELL, JUDGE
@@ -75,7 +76,7 @@ def distribution_figure(distributions: pd.DataFrame, title: str | None = None) -
                 axis=alt.Axis(format="%", tickCount=5),
                 scale=SHARE,
             ),
-            y=names(JUDGE),
+            y=names(JUDGE, shown[JUDGE]),
             color=ordered("stage", "stage", range(1, int(data["stage"].max()) + 1)),
             order=alt.Order("stage:Q"),
             tooltip=[f"{field(JUDGE)}:N", "stage:O", alt.Tooltip("share:Q", format=".1%")],
@@ -117,7 +118,7 @@ def status_figure(rates: pd.DataFrame, title: str | None = None) -> Figure | Non
                 axis=alt.Axis(format="%", tickCount=5),
                 scale=SHARE,
             ),
-            y=names(JUDGE),
+            y=names(JUDGE, shown[JUDGE]),
             color=alt.Color(
                 "status:N",
                 title=None,
@@ -159,10 +160,11 @@ def heat_figure(cells: pd.DataFrame, title: str | None = None) -> Figure | None:
     if data.empty:
         return None
     shown, more = first(data, JUDGE, MAX_ROWS, "judges")
-    shown, fewer = first(shown, "task", MAX_PANELS, "tasks")
+    rows = min(MAX_ROWS, int(shown.groupby("task")["item"].nunique().max()))
     judges = shown[JUDGE].nunique()
     step = max(13, min(28, 430 // judges))
     columns = 2 if judges * step < 150 else 1
+    shown, fewer = first(shown, "task", fitting(16 * rows + 60, columns), "tasks")
     most = 34 if columns == 2 else 44
     parts = [
         _heat_panel(part, str(task), step, most) for task, part in shown.groupby("task", sort=False)
@@ -184,10 +186,9 @@ def _heat_panel(cells: pd.DataFrame, task: str, step: int, most: int) -> Any:
     ranked = kept.sort_values(ascending=False, kind="stable").index.tolist()
     more = left_out(len(by_item), MAX_ROWS, "items (on which judges lie closer)")
     chart = alt.Chart(cells[cells["item"].isin(ranked)])
-    axis = alt.Axis(labelAngle=-40, labelExpr="truncate(datum.label, 22, 'center')", ticks=False)
     rects = chart.mark_rect().encode(
-        x=alt.X(f"{field(JUDGE)}:N", title=None, axis=axis),
-        y=names("item", most=most, sort=ranked),
+        x=slanted(JUDGE, cells[JUDGE]),
+        y=names("item", ranked, most=most, sort=ranked),
         color=graded("mean", "expected stage (0 first, 1 last)", 0, 1),
         tooltip=["item:N", f"{field(JUDGE)}:N", alt.Tooltip("mean:Q", format=".2f")],
     )
@@ -219,9 +220,9 @@ def geometry_figure(geometry: pd.DataFrame, title: str | None = None) -> Figure 
     if data.empty:
         return None
     used = [shape for shape in SHAPES if (data["shape"] == shape).any()]
-    shown, more = _limited(data, judges=MAX_ROWS // 4)
+    shown, more = _limited(data, judges=MAX_ROWS // 4, step=10 * len(used))
     base = alt.Chart(shown).encode(
-        y=names(JUDGE), yOffset=alt.YOffset("shape:N", scale=alt.Scale(domain=used))
+        y=names(JUDGE, shown[JUDGE]), yOffset=alt.YOffset("shape:N", scale=alt.Scale(domain=used))
     )
     bars = base.mark_bar(**OUTLINE).encode(
         x=alt.X("share:Q", title="share; confidence", axis=alt.Axis(tickCount=5), scale=SHARE),
@@ -268,9 +269,10 @@ def belief_figure(beliefs: pd.DataFrame, title: str | None = None) -> Figure | N
     if data.empty:
         return None
     stages = range(1, int(data["stage"].max()) + 1)
-    shown, more = _limited(data, judges=MAX_ROWS // 4)
+    shown, more = _limited(data, judges=MAX_ROWS // 4, step=10 * len(stages))
     base = alt.Chart(shown).encode(
-        y=names(JUDGE), yOffset=alt.YOffset("stage:O", scale=alt.Scale(domain=list(stages)))
+        y=names(JUDGE, shown[JUDGE]),
+        yOffset=alt.YOffset("stage:O", scale=alt.Scale(domain=list(stages))),
     )
     bars = base.mark_bar(**OUTLINE).encode(
         x=alt.X("belief:Q", title="belief to plausibility", scale=SHARE),
@@ -288,8 +290,10 @@ def belief_figure(beliefs: pd.DataFrame, title: str | None = None) -> Figure | N
     return in_panels(layered, shown, title or belief_finding(data), note, more)
 
 
-def _limited(data: pd.DataFrame, *, judges: int = MAX_ROWS) -> tuple[pd.DataFrame, str]:
+def _limited(
+    data: pd.DataFrame, *, judges: int = MAX_ROWS, step: float = 22
+) -> tuple[pd.DataFrame, str]:
     """As many judges and panels as a page can bear, and what is left out."""
     shown, more = first(data, JUDGE, judges, "judges")
-    shown, fewer = first(shown, "panel", MAX_PANELS, "panels")
+    shown, fewer = first(shown, "panel", fitting(step * shown[JUDGE].nunique()), "panels")
     return shown, f"{more} {fewer}".strip()
