@@ -30,6 +30,11 @@ _TEXTS = {
     **{"rubric_author": "provided", "probe_status": None},
 }
 """With what an empty cell says."""
+TEXTS = (
+    *_TEXTS,
+    *(JUDGE, "evidence", "evidence_title", "status", "rubric_kind", "reported_model"),
+)
+"""Columns, beside knobs, of which a file's reader makes no numbers; evidence may be numbered."""
 _NUMBERS = ("dose", "probe_call_id", "observability", "discriminability", "call_id", "usd")
 
 
@@ -154,7 +159,7 @@ def with_variant(frame: pd.DataFrame) -> pd.DataFrame:
 def _distinct(frame: pd.DataFrame, columns: list[str]) -> tuple[npt.NDArray[np.intp], pd.DataFrame]:
     """Which of the distinct rows each row is, and those rows."""
     groups = frame.groupby(columns, sort=False, dropna=False, observed=True)
-    cells = groups.ngroup().to_numpy(dtype=np.intp)
+    cells = np.asarray(groups.ngroup(), dtype=np.intp)
     first = np.flatnonzero(~pd.Series(cells).duplicated())
     first = first[np.argsort(cells[first])]
     return cells, frame[columns].iloc[first].reset_index(drop=True)

@@ -65,7 +65,7 @@ class Queries:
                     yield {**row, "truth": truth}
 
     def sample_table(self, tags: Sequence[str]) -> "pa.Table":
-        """The same as typed columns, truths as JSON: a million rows fit, where dictionaries do not."""
+        """The same as typed columns, truths as JSON: a million dictionaries are too many."""
         import pyarrow as pa
 
         query = self._samples()
