@@ -106,7 +106,7 @@ def _facts(frame: pd.DataFrame, usage: pd.DataFrame) -> dict[str, str]:
         "varied": ", ".join(_varied(frame)) or "nothing",
         "series": ", ".join(sorted(map(str, frame["series"].unique()))),
         "evidence items": str(frame["evidence"].nunique()),
-        "samples": f"{len(frame):,} ({swaps:,} under a rival's rubric)",
+        "samples": f"{len(frame):,} ({swaps:,} under another's rubric)",
         "scored": f"{scored_share(frame):.1%}",
         "probes": f"{_probes(frame):,}",
         "calls paid": _paid(usage),

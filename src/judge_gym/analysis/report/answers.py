@@ -8,7 +8,7 @@ import pandas as pd
 from judge_gym.analysis import figures
 from judge_gym.analysis.agreement import ordinal
 from judge_gym.analysis.endpoints import known_answers
-from judge_gym.analysis.frames import CELL, JUDGE, once_per_call
+from judge_gym.analysis.frames import CELL, once_per_call
 from judge_gym.analysis.metrics import ground_truth
 from judge_gym.analysis.pair_frames import pair_table
 from judge_gym.analysis.pairs import PAIR_RULE
@@ -107,8 +107,8 @@ def what_it_rests_on(
             ),
             Table(
                 "Views",
-                f"Summaries that judges read in place of the text. Flagged: longer than {MAX_WORDS} "
-                "words, or with a number or a name that the source does not hold; look at them "
+                "Summaries that judges read in place of the text. Flagged: longer than "
+                f"{MAX_WORDS} words, or with a number or a name that the source does not hold; look at them "
                 "with judge-gym evidence show.",
                 views_table(views),
             ),

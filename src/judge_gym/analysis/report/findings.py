@@ -5,12 +5,14 @@ import pandas as pd
 
 from judge_gym.analysis.endpoints import cell_endpoints
 from judge_gym.analysis.frames import CELL, JUDGE
-from judge_gym.analysis.hypotheses import hypotheses
+from judge_gym.analysis.hypotheses import RULE, hypotheses
 from judge_gym.analysis.intervals import student
 from judge_gym.analysis.metrics import nine_metrics
 from judge_gym.analysis.report.page import Section, Table, section
 from judge_gym.analysis.validity import Thresholds, validity
 
+LED = ["hypothesis", "verdict", "value", "low", "high", "items", "p", "holm"]
+RESULT = ("check", "result")
 WIDE = 0.1
 """Half an interval of the expected stage, from which more evidence is asked for."""
 
@@ -28,14 +30,13 @@ def verdict_of_the_study(frame: pd.DataFrame, thresholds: Thresholds) -> Section
         tables=[
             Table(
                 "Hypotheses",
-                "The rule was fixed before the data; Holm's p is over the four. Intervals are 95 %, "
-                "over evidence items.",
-                tested.drop(columns="rule"),
+                f"The rule was fixed before the data: {RULE}. Intervals are over evidence items.",
+                tested[[*LED, "claim", "estimand", "note"]],
             ),
             Table(
                 "Validity of the instrument",
                 "A check passes where its whole interval is on the right side of its threshold.",
-                checks,
+                checks[["check", "result", *(name for name in checks if name not in RESULT)]],
             ),
             Table(
                 "Nine metrics",
