@@ -1,91 +1,310 @@
 """Figures as pictures: valid, self-contained, and with a mark for everything they show."""
 
+import os
 import re
+import struct
+import subprocess
+import sys
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from judge_gym.analysis import figures
-from judge_gym.records import STATUSES
+from judge_gym.analysis.figures import page
+from judge_gym.errors import DesignError
+from judge_gym.records import STATUSES, content_hash
 
 JUDGE = "judge.model"
 SVG = "{http://www.w3.org/2000/svg}"
 TITLE = 'Judges & "rubrics" <apart>'
 TASKS = ("fascism (ecc, Valdoria)", "quality <b> (control, Norvessa)")
+VARIANTS = ("verdict.method=single", "verdict.method=subset")
+JUDGES = ("sim:strict", "sim:alarmist")
+GROUNDS = ("#ffffff", "#1b1f25")
+Frame = pd.DataFrame
 
 
-def shares() -> pd.DataFrame:
-    rows = [
-        {"task": task, "variant": variant, JUDGE: judge, "stage": stage, "share": share}
+def cell_rows(judges: tuple[str, ...] = JUDGES) -> list[dict[str, Any]]:
+    return [
+        {"task": task, "variant": variant, JUDGE: judge}
         for task in TASKS
-        for variant in ("verdict.method=single", "verdict.method=subset")
-        for judge in ("sim:strict", "sim:alarmist")
-        for stage, share in ((1, 0.75), (4, 0.25))
+        for variant in VARIANTS
+        for judge in judges
     ]
-    return pd.DataFrame(rows)
 
 
-def rates() -> pd.DataFrame:
+def shares(judges: tuple[str, ...] = JUDGES) -> Frame:
+    stages = ((1, 0.75), (4, 0.25))
+    return Frame([{**c, "stage": s, "share": p} for c in cell_rows(judges) for s, p in stages])
+
+
+def rates(judges: tuple[str, ...] = JUDGES) -> Frame:
     even = {f"share_{status}": 1 / len(STATUSES) for status in STATUSES}
-    rows = [{"task": TASKS[0], "variant": "base", JUDGE: judge, **even} for judge in "ab"]
-    return pd.DataFrame(rows)
+    return Frame([{"task": TASKS[0], "variant": "base", JUDGE: j, **even} for j in judges])
 
 
-def cells() -> pd.DataFrame:
+def cells(judges: tuple[str, ...] = JUDGES) -> Frame:
     means = {"low item": 0.1, "high item": 0.9, "middle item": 0.5}
-    rows = [
+    return Frame(
         {"task": task, "item": item, JUDGE: judge, "mean": mean}
         for task in TASKS
         for item, mean in means.items()
-        for judge in "ab"
+        for judge in judges
+    )
+
+
+def pairs(judges: tuple[str, ...] = (*JUDGES, "sim:balanced")) -> Frame:
+    found = [
+        {"task": TASKS[0], "variant": "base", "judge": b, "other": a, "p": 0.5, "null": 0.2}
+        for a, b in combinations(judges, 2)
     ]
-    return pd.DataFrame(rows)
+    above = np.linspace(0.3, -0.1, len(found))
+    return Frame(
+        {**row, "above": x, "low": x - 0.1, "high": x + 0.1}
+        for row, x in zip(found, above, strict=True)
+    )
 
 
-def polarization() -> pd.DataFrame:
+def beliefs(judges: tuple[str, ...] = JUDGES) -> Frame:
+    open_ = {judge: 0.1 + 0.1 * (n == 1) for n, judge in enumerate(judges)}
+    return Frame(
+        {**c, "stage": s, "belief": 0.2, "plausibility": 0.2 + open_[c[JUDGE]], "pignistic": 0.25}
+        for c in cell_rows(judges)
+        for s in (1, 2, 3)
+    )
+
+
+def curve(judges: tuple[str, ...] = JUDGES) -> Frame:
+    return Frame(
+        {JUDGE: judge, "stated": x, "reference": x - 0.1, "low": x - 0.15, "high": x, "n": n}
+        for judge in judges
+        for x, n in ((0.3, 10), (0.6, 20), (0.9, 30))
+    )
+
+
+def effects(judges: tuple[str, ...] = JUDGES) -> Frame:
     rows = [
-        {"task": task, "variant": variant, "p": p, "items": 12}
+        {"level": level, "value": value, "low": value - 0.1, "high": value + 0.1, "q": q}
+        for level, value, q in (("subset", 0.3, 0.01), ("ranked", -0.05, 0.6))
+    ]
+    shared = {"knob": "verdict.method", "base": "single", "task": TASKS[0], "note": ""}
+    none = {"value": np.nan, "low": np.nan, "high": np.nan, "q": np.nan}
+    other = {"knob": "rubric.scale", "level": 5, "base": 4, "note": "unaffected by construction"}
+    return Frame(
+        row
+        for judge in judges
+        for row in (
+            *({**shared, "judge": judge, **row} for row in rows),
+            {**shared, "judge": judge, **none, **other},
+        )
+    )
+
+
+def ranks(_: tuple[str, ...] = JUDGES) -> Frame:
+    return Frame(
+        {"knob": knob, "level": level, "rank": rank, "share": share, "mean_rank": mean}
+        for knob in ("verdict.method", "rubric.scale")
+        for level, first, mean in (("a", 0.2, 1.8), ("b", 0.8, 1.2))
+        for rank, share in ((1, first), (2, 1 - first))
+    )
+
+
+def swaps(judges: tuple[str, ...] = JUDGES) -> Frame:
+    return Frame(
+        {"task": task, JUDGE: judge, "own": 0.8 + up, "rival": 0.6 + up, "rubric_author": other}
+        for task in TASKS
+        for judge in judges
+        for other in ("sim:one", "sim:two")
+        for up in (-0.05, 0.05)
+    )
+
+
+def methods(_: tuple[str, ...] = JUDGES) -> Frame:
+    return Frame(
+        {"task": task, "item": str(n), "single": 0.1 * n, "subset": 0.1 * n + shift}
+        for task in TASKS
+        for n, shift in ((1, -0.1), (2, -0.1), (3, 0.05))
+    )
+
+
+def geometry(judges: tuple[str, ...] = JUDGES) -> Frame:
+    kinds = (("abstain", 0.1, np.nan), ("singleton", 0.7, 0.9), ("non-adjacent", 0.2, 0.4))
+    return Frame(
+        {**c, "shape": shape, "share": share, "confidence": sure}
+        for c in cell_rows(judges)
+        for shape, share, sure in kinds
+    )
+
+
+def costs(judges: tuple[str, ...] = JUDGES) -> Frame:
+    return Frame(
+        {
+            JUDGE: judge,
+            "variant": v,
+            "usd": 0.001 * 40**n,
+            "accuracy": a,
+            "low": a - 0.05,
+            "high": a,
+        }
+        for n, judge in enumerate(judges[:2])
+        for v, a in (("x", 0.6 + 0.1 * n), ("y", 0.5 + 0.1 * n))
+    )
+
+
+def polarization(_: tuple[str, ...] = JUDGES) -> Frame:
+    rows = [
+        {"task": task, "variant": variant, "p": p, "null": 0.2, "above": p - 0.2}
         for task, p in zip(TASKS, (0.62, 0.11), strict=True)
-        for variant in ("single", "subset")
+        for variant in VARIANTS
     ]
-    return pd.DataFrame([*rows, {"task": "undefined", "variant": "single", "p": None, "items": 0}])
+    known = Frame(rows).assign(low=lambda f: f["above"] - 0.1, high=lambda f: f["above"] + 0.1)
+    none = {"task": "undefined", "variant": VARIANTS[0]}
+    return pd.concat([known, Frame([none])], ignore_index=True)
 
 
-def probes() -> pd.DataFrame:
-    rows = [
+def probes(judges: tuple[str, ...] = JUDGES) -> Frame:
+    return Frame(
         {"task": TASKS[0], JUDGE: judge, "rubric used": used, "probe": probe}
-        for judge in "ab"
-        for used in ("own", "rival's")
-        for probe in (0.2, 0.5, 0.8)
-    ]
-    return pd.DataFrame(rows)
+        for judge in judges
+        for used, middle in (("own", 0.6), ("rival's", 0.5))
+        for probe in (0.2, middle, 0.8)
+    )
+
+
+def scores(judges: tuple[str, ...] = JUDGES) -> Frame:
+    return Frame(
+        {
+            JUDGE: j,
+            "panel": p,
+            "accuracy": 0.5 + 0.1 * (n == 1),
+            "low": 0.4,
+            "high": 0.8 if n else None,
+        }
+        for n, j in enumerate(judges)
+        for p in ("all", "math")
+    )
+
+
+def coverage(_: tuple[str, ...] = JUDGES) -> Frame:
+    found = {"expected stage": 0.95, "P above chance": 0.90, "distance": 0.99, "swap": 0.925}
+    band = {"band_low": 0.93, "band_high": 0.97}
+    return Frame(
+        {"quantity": q, "coverage": c, "low": c - 0.01, "high": c + 0.01, **band}
+        for q, c in found.items()
+    )
 
 
 @dataclass(frozen=True)
 class Case:
-    draw: Callable[[pd.DataFrame, str], figures.Figure]
-    data: Callable[[], pd.DataFrame]
-    mark: str
-    count: int
-    """One mark per row of data that has a value; a box per judge and rubric."""
-    says: tuple[str, ...]
+    data: Callable[..., Frame]
+    marks: dict[str, int]
+    """How many of each kind of mark stand for the data."""
+    finding: str
+
+    def draw(self, name: str, data: Frame, title: str | None = TITLE) -> figures.Figure | None:
+        drawn: figures.Figure | None = getattr(figures, f"{name}_figure")(data, title)
+        return drawn
 
 
 CASES = {
-    "distribution": Case(
-        figures.distribution_figure, shares, "bar", 16, ("share of scored verdicts: 75", "stage: 4")
+    "distribution": Case(shares, {"bar": 16}, "All 2 judges choose stage 1 most often"),
+    "status": Case(rates, {"bar": 12}, "83.3% of verdicts carry no score"),
+    "heat": Case(cells, {"rect mark": 12}, "“high item” stands highest, at 0.90"),
+    "pair": Case(
+        pairs,
+        {"rect mark": 3, "text mark": 6},
+        "1 of 3 comparisons lie further apart than chance; "
+        "sim:alarmist and sim:strict the furthest (+0.30)",
     ),
-    "status": Case(figures.status_figure, rates, "bar", 12, ("status: parse_failed",)),
-    "heat": Case(
-        figures.heat_figure, cells, "rect mark", 12, ("item: low item", "mean: 0.10", "mean: 0.90")
+    "belief": Case(
+        beliefs,
+        {"bar": 24, "point": 24},
+        "sim:alarmist leaves most open: plausibility is 0.20 above belief on average "
+        "(sim:strict: 0.10)",
     ),
-    "polarization": Case(figures.polarization_figure, polarization, "point", 4, ("p: 0.62",)),
-    "probe": Case(figures.probe_figure, probes, "box", 4, ("Median", ": 0.5", "rival's")),
+    # The diagonal is a line in each of the two panels.
+    "reliability": Case(
+        curve,
+        {"point": 6, "rule mark": 6, "line mark": 2},
+        "Judges state 0.70 agreement where 0.60 is found: 0.10 too much",
+    ),
+    "forest": Case(
+        effects,
+        {"point": 4, "rule mark": 6, "text mark": 6},  # with a line at zero in each block
+        "2 of 4 contrasts move the verdicts (q < 0.05); most, "
+        "verdict.method subset against single (+0.30)",
+    ),
+    "rank": Case(
+        ranks,
+        {"bar": 8, "text mark": 4},
+        "First most often: verdict.method b (80%), rubric.scale b (80%)",
+    ),
+    "swap": Case(
+        swaps,
+        {"point": 16, "rule mark": 8, "text mark": 8},
+        "Judges state 0.20 more agreement under their own rubric than a rival's; so do 2 of 2",
+    ),
+    "method": Case(
+        methods,
+        {"point": 6, "line mark": 2},
+        "Judges lie closer with subsets than with single stages on 4 of 6 items (-0.05 on average)",
+    ),
+    "geometry": Case(
+        geometry,
+        {"bar": 24, "point": 16},
+        "70% of verdicts name one stage; 20% name stages that do not touch",
+    ),
+    "cost": Case(
+        costs,
+        {"point": 4, "rule mark": 4, "text mark": 4},
+        "sim:alarmist is right most often, 70% at $0.04; the cheapest, sim:strict, 60% at $0.001",
+    ),
+    "polarization": Case(
+        polarization,
+        {"point": 12, "rule mark": 4},
+        "Judges lie further apart than chance in 2 of 4 panels; furthest on "
+        "fascism (ecc, Valdoria) · verdict.method=subset (+0.42)",
+    ),
+    "probe": Case(
+        probes,
+        {"bar": 4, "tick": 4, "rule mark": 4},
+        "Judges state that experts would agree: at the median, 0.60 under their own rubric, "
+        "0.50 under a rival's",
+    ),
+    "accuracy": Case(
+        scores,
+        {"point": 4, "rule mark": 2},
+        "How often each judge is right; the best, 60.0%",
+    ),
+    "coverage": Case(
+        coverage,
+        {"point": 4, "rule mark": 8},
+        "2 of 4 quantities reach their band; not P above chance, distance",
+    ),
 }
-PICTURES: dict[str, ElementTree.Element] = {}
+PICTURES: dict[str, str] = {}
+
+
+def drawn(name: str) -> str:
+    """The figure of a case; drawn once."""
+    if name not in PICTURES:
+        chart = CASES[name].draw(name, CASES[name].data())
+        assert chart is not None
+        PICTURES[name] = figures.svg(chart)
+    return PICTURES[name]
+
+
+def digest() -> str:
+    """One word for pictures with gradients, panels, blocks and random places."""
+    return content_hash("".join(drawn(name) for name in ("heat", "pair", "forest", "cost")))
 
 
 @pytest.fixture(params=CASES)
@@ -95,34 +314,265 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def picture(name: str) -> ElementTree.Element:
-    """The figure, parsed; drawn once."""
-    if name not in PICTURES:
-        case = CASES[name]
-        PICTURES[name] = ElementTree.fromstring(figures.svg(case.draw(case.data(), TITLE)))
-    return PICTURES[name]
+    return ElementTree.fromstring(drawn(name))
 
 
-def test_a_figure_is_an_svg_with_a_size(picture: ElementTree.Element) -> None:
-    assert picture.tag == f"{SVG}svg"
-    assert float(picture.attrib["width"]) > 50 and float(picture.attrib["height"]) > 50
+def words(picture: ElementTree.Element) -> list[str]:
+    return [" ".join(text.itertext()) for text in picture.iter(f"{SVG}text")]
 
 
-def test_a_figure_shows_its_title(picture: ElementTree.Element) -> None:
-    assert TITLE in ["".join(text.itertext()) for text in picture.iter(f"{SVG}text")]
+def marks(picture: ElementTree.Element, kind: str) -> list[ElementTree.Element]:
+    return [m for m in picture.iter() if m.get("aria-roledescription") == kind]
+
+
+def size(picture: str) -> tuple[float, float]:
+    root = ElementTree.fromstring(picture).attrib
+    return float(root["width"]), float(root["height"])
+
+
+def test_every_figure_has_a_case_and_a_finding() -> None:
+    public = {n.removesuffix("_figure") for n in figures.__all__ if n.endswith("_figure")}
+    findings = {n.removesuffix("_finding") for n in figures.__all__ if n.endswith("_finding")}
+    assert public == findings == set(CASES)
+
+
+# --- what is shown -------------------------------------------------------------------------------
 
 
 def test_a_figure_has_a_mark_for_everything_it_shows(
     name: str, picture: ElementTree.Element
 ) -> None:
-    marks = [
-        mark
-        for mark in picture.iter()
-        if mark.get("aria-roledescription") == CASES[name].mark and mark.get("d")
+    found = {kind: len(marks(picture, kind)) for kind in CASES[name].marks}
+    assert found == CASES[name].marks
+
+
+def test_a_figure_shows_its_title(picture: ElementTree.Element) -> None:
+    assert TITLE in words(picture)
+
+
+def test_a_finding_says_what_the_data_say(name: str) -> None:
+    case = CASES[name]
+    assert getattr(figures, f"{name}_finding")(case.data()) == case.finding
+
+
+def test_without_a_title_the_finding_is_the_title(name: str) -> None:
+    chart = CASES[name].draw(name, CASES[name].data(), None)
+    assert chart is not None
+    assert " ".join(chart.to_dict()["title"]["text"]) == CASES[name].finding
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [
+        ("distribution", "bar", "share of scored verdicts: 75"),
+        ("status", "bar", "status: parse_failed"),
+        ("heat", "rect mark", "mean: 0.10"),
+        ("polarization", "point", "0.62"),
+    ],
+)
+def test_marks_speak_their_values(name: str, kind: str, said: str) -> None:
+    spoken = [
+        m.attrib.get("aria-label", "") for m in marks(ElementTree.fromstring(drawn(name)), kind)
     ]
-    assert len(marks) == CASES[name].count
-    assert len({(mark.get("d"), mark.get("transform")) for mark in marks}) > 1
-    spoken = " ".join(mark.attrib["aria-label"] for mark in marks)
-    assert all(words in spoken for words in CASES[name].says)
+    assert any(said in words for words in spoken)
+
+
+def test_the_strongest_items_stand_on_top() -> None:
+    heights = {}
+    for text in ElementTree.fromstring(drawn("heat")).iter(f"{SVG}text"):
+        if (word := "".join(text.itertext())).endswith(" item"):
+            heights[word] = float(re.findall(r"[\d.]+", text.attrib["transform"])[-1])
+    assert sorted(heights, key=heights.__getitem__) == ["high item", "middle item", "low item"]
+
+
+def test_a_pair_stands_once_below_the_diagonal_whichever_is_named_first() -> None:
+    given = pairs()
+    turned = given.rename(columns={"judge": "other", "other": "judge"})
+    places = []
+    for frame in (given, turned[given.columns]):
+        rows = rows_of(figures.pair_figure(frame))
+        places.append({frozenset((row["row"], row["column"])) for row in rows})
+        assert len(rows) == 3
+    assert places[0] == places[1]
+
+
+def rows_of(chart: figures.Figure | None) -> list[dict[str, Any]]:
+    """The rows of the largest table that a chart carries."""
+    assert chart is not None
+    tables: list[list[dict[str, Any]]] = list(chart.to_dict()["datasets"].values())
+    return max(tables, key=len)
+
+
+def test_a_pair_says_raw_minus_chance_in_its_cell() -> None:
+    said = words(ElementTree.fromstring(drawn("pair")))
+    assert {"+0.30", "+0.10", "-0.10"} <= set(said) and said.count("0.50 − 0.20") == 3
+
+
+def test_contrasts_are_filled_where_they_hold() -> None:
+    points = marks(ElementTree.fromstring(drawn("forest")), "point")
+    fills = [point.get("fill") for point in points]
+    assert fills.count(page.BLUE) == 2 and fills.count(None) == 2
+    assert "unaffected by construction" in words(ElementTree.fromstring(drawn("forest")))
+
+
+def test_coverage_is_judged_by_its_whole_interval() -> None:
+    rows = rows_of(figures.coverage_figure(coverage()))
+    places = {row["quantity"]: row["place"] for row in rows}
+    assert places == {
+        "expected stage": "reaches its band",
+        "P above chance": "below its band",
+        "distance": "above its band",
+        "swap": "reaches its band",
+    }
+
+
+def test_cost_is_filled_exactly_where_none_is_cheaper_and_better() -> None:
+    rng = np.random.default_rng(3)
+    usd, right = rng.uniform(0.01, 1, 60).round(1), rng.uniform(0, 1, 60).round(1)
+    frame = Frame({JUDGE: [f"j{n}" for n in range(60)], "variant": "base", "usd": usd})
+    frame = frame.assign(accuracy=right, low=np.nan, high=np.nan)
+    rows = rows_of(figures.cost_figure(frame))
+    seen = {row[JUDGE]: row["kind"].startswith("none") for row in rows}
+    for n in range(60):
+        beaten = ((usd <= usd[n]) & (right > right[n])) | ((usd < usd[n]) & (right >= right[n]))
+        if beaten.any():
+            assert not seen[f"j{n}"]
+        else:  # of equals, one stands for all
+            equal = (usd == usd[n]) & (right == right[n])
+            assert sum(seen[f"j{m}"] for m in np.flatnonzero(equal)) == 1
+
+
+def test_costs_over_decades_have_a_log_axis() -> None:
+    near = costs().assign(usd=[1.0, 2.0, 3.0, 4.0])
+    for frame, kind in ((costs(), "log"), (near, "linear"), (near.assign(usd=0.0), "linear")):
+        chart = figures.cost_figure(frame)
+        assert chart is not None
+        assert scales(chart) == {kind}
+        figures.svg(chart)
+
+
+def scales(chart: figures.Figure) -> set[str]:
+    layers = chart.to_dict()["layer"]
+    return {layer["encoding"]["x"]["scale"]["type"] for layer in layers}
+
+
+# --- what is not there ---------------------------------------------------------------------------
+
+
+def test_nothing_to_draw_is_no_figure(name: str) -> None:
+    case = CASES[name]
+    whole = case.data()
+    assert case.draw(name, whole.iloc[:0]) is None
+    assert case.draw(name, Frame()) is None
+    numbers = whole.select_dtypes("number").columns.difference(["n", "stage", "rank"])
+    if name != "forest":  # a contrast without a value keeps its row and its note
+        assert case.draw(name, whole.assign(**dict.fromkeys(numbers, np.nan))) is None
+
+
+def test_a_missing_column_is_refused(name: str) -> None:
+    frame = CASES[name].data()
+    column = {"polarization": "task", "status": JUDGE}.get(name, str(frame.columns[-1]))
+    with pytest.raises(DesignError, match=f"no column '{re.escape(column)}'"):
+        CASES[name].draw(name, frame.drop(columns=column))
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "pair"], indirect=True)
+def test_one_judge_is_enough(name: str) -> None:
+    chart = CASES[name].draw(name, CASES[name].data(("sim:only",)), None)
+    assert chart is not None
+    assert size(figures.svg(chart))[0] > 50
+
+
+def test_polarization_without_a_null_is_drawn_raw() -> None:
+    frame = polarization()[["task", "variant", "p"]]
+    chart = figures.polarization_figure(frame)
+    assert chart is not None
+    found = ElementTree.fromstring(figures.svg(chart))
+    assert len(marks(found, "point")) == 4 and "chance at this n" not in words(found)
+    assert figures.polarization_finding(frame).endswith("raw P 0.62")
+
+
+# --- on the page ---------------------------------------------------------------------------------
+
+
+def test_a_figure_fits_its_page(name: str) -> None:
+    width, height = size(drawn(name))
+    assert 50 < width <= 760 and 50 < height < 1000
+
+
+def test_many_long_names_stay_on_the_page_and_are_counted(name: str) -> None:
+    many = tuple(f"router/lab-{n % 3}/some-model-{n}-20250929:thinking" for n in range(45))
+    frame = CASES[name].data(many)
+    chart = CASES[name].draw(name, frame, None)
+    assert chart is not None
+    drawn = figures.svg(chart)
+    assert size(drawn)[0] <= 760 and size(drawn)[1] < 2400
+    if name not in {"rank", "method", "polarization", "coverage", "cost"}:  # no row per judge
+        assert re.search(r"\d+ more of \d+", " ".join(words(ElementTree.fromstring(drawn))))
+
+
+def test_many_items_are_cut_to_those_that_divide_the_judges() -> None:
+    frame = Frame(
+        {"task": "t", "item": f"item {n}", JUDGE: judge, "mean": 0.5 + (n / 400) * up}
+        for n in range(100)
+        for judge, up in (("a", 1), ("b", -1))
+    )
+    chart = figures.heat_figure(frame)
+    assert chart is not None
+    found = ElementTree.fromstring(figures.svg(chart))
+    assert len(marks(found, "rect mark")) == 80
+    said = words(found)
+    assert "item 99" in said and "item 60" in said and "item 59" not in said
+    assert any("60 more of 100 items" in word for word in said)
+
+
+def test_large_frames_become_small_pictures() -> None:
+    n = 200_000
+    rng = np.random.default_rng(0)
+    frame = Frame({"task": "t", "item": "i", "single": rng.random(n), "subset": rng.random(n)})
+    assert len(rows_of(figures.method_figure(frame))) == 2000
+    answers = Frame({"task": "t", JUDGE: "j", "rubric used": "own", "probe": rng.random(n)})
+    [five] = rows_of(figures.probe_figure(answers))
+    assert [five[k] for k in ("low", "box", "median", "lid", "high")] == pytest.approx(
+        [0.05, 0.25, 0.5, 0.75, 0.95], abs=0.01
+    )
+
+
+def test_cut_names_are_short_and_told_apart() -> None:
+    rng = np.random.default_rng(5)
+    parts = [["lab/", "router/other-lab/", ""], ["model-", "m"], ["1", "2", "30"], [":x" * 9, ""]]
+    every = ["".join(str(rng.choice(p)) for p in parts) + "z" * int(n) for n in range(40)]
+    for most in (14, 20, 28):
+        cut = page.short(every, most)
+        assert len(set(cut.values())) == len(set(every)) == len(cut)
+        assert all(len(told) <= most for told in cut.values())
+        assert all(cut[text] == text for text in every if len(text) <= most)
+
+
+AWKWARD = (
+    "<b>\"&'",
+    "a\\nb {c} [d] `${e}`",
+    "judge 🦉 & café",
+    "__proto__",
+    "日本" * 40,
+    "🦉" * 60,
+)
+
+
+def test_awkward_names_are_shown_as_they_are_written() -> None:
+    for draw, data in (
+        (figures.distribution_figure, shares(AWKWARD)),
+        (figures.accuracy_figure, scores(AWKWARD).assign(panel="'; alert(1) //")),
+    ):
+        chart = draw(data, "🦉 says <&>\"'")
+        assert chart is not None
+        said = words(ElementTree.fromstring(figures.svg(chart)))
+        assert {*AWKWARD[:3], "🦉 says <&>\"'"} <= set(said)
+        assert any(word.startswith("日本") and "…" in word for word in said)
+        assert figures.png(chart)[:4] == b"\x89PNG"
+
+
+# --- pictures ------------------------------------------------------------------------------------
 
 
 def test_a_figure_fetches_nothing(picture: ElementTree.Element) -> None:
@@ -139,15 +589,66 @@ def test_a_figure_needs_no_font_but_the_systems(picture: ElementTree.Element) ->
     assert fonts == {"sans-serif"}
 
 
-def test_the_strongest_items_stand_on_top() -> None:
-    picture = ElementTree.fromstring(figures.svg(figures.heat_figure(cells(), TITLE)))
-    heights = {}
-    for text in picture.iter(f"{SVG}text"):
-        if (word := "".join(text.itertext())).endswith(" item"):
-            heights[word] = float(re.findall(r"[\d.]+", text.attrib["transform"])[-1])
-    assert sorted(heights, key=heights.__getitem__) == ["high item", "middle item", "low item"]
+def test_words_and_lines_take_the_colour_of_the_page(
+    name: str, picture: ElementTree.Element
+) -> None:
+    inks = {text.get("fill") for text in picture.iter(f"{SVG}text")}
+    assert inks == {"currentColor"} | ({"#000", "#fff"} if name == "pair" else set())
+    lines = {line.get("stroke") for line in picture.iter(f"{SVG}line")}
+    assert lines <= {"currentColor", page.SKY}
+
+
+def test_a_figure_has_no_ground_of_its_own(picture: ElementTree.Element) -> None:
+    grounds = [e for e in picture.iter() if e.get("class") == "background"]
+    assert grounds and {ground.get("fill") for ground in grounds} <= {None, page.GREY}
+    assert not list(picture.iter(f"{SVG}rect"))
+
+
+@pytest.mark.parametrize("ground", GROUNDS)
+@pytest.mark.parametrize(
+    "colour", [page.BLUE, page.ORANGE, page.RED, page.PINK, page.SKY, page.GREY]
+)
+def test_colours_are_seen_on_white_and_on_a_dark_page(ground: str, colour: str) -> None:
+    dim, bright = sorted(map(luminance, (ground, colour)))
+    assert (bright + 0.05) / (dim + 0.05) > 2
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of sRGB, as WCAG defines it."""
+    parts = np.array([int(colour[n : n + 2], 16) for n in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def test_a_png_is_white_and_twice_the_size() -> None:
+    chart = figures.status_figure(rates(), TITLE)
+    assert chart is not None
+    found = figures.png(chart)
+    assert found == figures.png(chart)
+    width, height = struct.unpack(">II", found[16:24])
+    assert (width, height) == tuple(2 * side for side in size(drawn("status")))
+    # The first pixel is stored as it is, whatever filter its row has: nothing comes before it.
+    chunks = re.split(rb"IDAT", found)[1:]
+    pixels = zlib.decompressobj().decompress(chunks[0], 16)
+    assert pixels[1:4] == b"\xff\xff\xff"
 
 
 def test_a_picture_is_the_same_each_time() -> None:
-    first, second = (figures.svg(figures.status_figure(rates(), TITLE)) for _ in range(2))
-    assert first == second
+    for _ in range(2):
+        chart = figures.heat_figure(cells(), TITLE)
+        assert chart is not None
+        assert figures.svg(chart) == drawn("heat")
+
+
+def test_pictures_are_the_same_in_another_process() -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import test_figures as t; print(t.digest())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(Path(__file__).parent)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+    )
+    assert done.stdout.strip() == digest()

@@ -30,7 +30,7 @@ from judge_gym.analysis.frames import JUDGE
 
 def accuracy_finding(scores: pd.DataFrame) -> str:
     """Who is right most often."""
-    top = scores.sort_values("accuracy", na_position="first").iloc[-1]
+    top = scores.sort_values("accuracy", kind="stable", na_position="first").iloc[-1]
     if (scores["accuracy"] == top["accuracy"]).sum() > 1:
         return f"How often each judge is right; the best, {top['accuracy']:.1%}"
     return f"{top[JUDGE]} is right most often: {top['accuracy']:.1%} on {top['panel']}"
@@ -95,8 +95,9 @@ def cost_figure(costs: pd.DataFrame, title: str | None = None) -> Figure | None:
     foot, top = np.floor(np.nanmin(seen) * 10) / 10, np.ceil(np.nanmax(seen) * 10) / 10
     top = max(top, foot + 0.1)
     best = _frontier(usd, right)
-    texts = list(name.map(short(name, 32)))
     crowded = len(data) > MAX_ROWS
+    name = data[JUDGE] if crowded else name
+    texts = list(name.map(short(name, 40)))
     spots = np.column_stack([across * width, (top - right) / (top - foot) * height])
     left = spots[:, 0] > width * 0.66
     fits = _room(spots, np.array([5.6 * len(text) for text in texts]), left, first=best)
@@ -150,7 +151,7 @@ def _frontier(usd: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> n
 def _room(
     spots: np.ndarray, widths: np.ndarray, left: np.ndarray, *, first: np.ndarray
 ) -> np.ndarray:
-    """Which names can stand beside their points without covering another name or point."""
+    """Which names have room beside their points; the first may cover points, none a name."""
     starts = spots[:, 0] + np.where(left, -9 - widths, 9)
     kept = np.zeros(len(spots), dtype=bool)
     for i in np.argsort(~first, kind="stable"):

@@ -35,9 +35,9 @@ def polarization_finding(polarization: pd.DataFrame) -> str:
     data = panels(polarization.dropna(subset=["p"]))
     above = data.get("above", pd.Series(np.nan, index=data.index))
     if not above.notna().any():
-        top = data.sort_values("p").iloc[-1]
+        top = data.sort_values("p", kind="stable").iloc[-1]
         return f"Judges lie furthest apart on {top['panel']}: raw P {top['p']:.2f}"
-    top = data.sort_values("above", na_position="first").iloc[-1]
+    top = data.sort_values("above", kind="stable", na_position="first").iloc[-1]
     more = int((data["low"] > 0).sum())
     return (
         f"Judges lie further apart than chance in {more} of {len(data)} panels; furthest on "
@@ -91,7 +91,7 @@ def pair_finding(pairs: pd.DataFrame) -> str:
     known = pairs.dropna(subset=["above"])
     if known.empty:
         return "No pair of judges can be compared with chance"
-    top = known.sort_values("above").iloc[-1]
+    top = known.sort_values("above", kind="stable").iloc[-1]
     more = int((known["low"] > 0).sum())
     return (
         f"{more} of {len(known)} comparisons lie further apart than chance; "

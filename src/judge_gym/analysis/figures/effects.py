@@ -36,7 +36,7 @@ def forest_finding(effects: pd.DataFrame) -> str:
     moved = known[known["q"] < LEVEL]
     if moved.empty:
         return f"None of {len(known)} contrasts moves the verdicts (q < {LEVEL})"
-    top = moved.sort_values("value", key=abs).iloc[-1]
+    top = moved.sort_values("value", key=abs, kind="stable").iloc[-1]
     return (
         f"{len(moved)} of {len(known)} contrasts move the verdicts (q < {LEVEL}); most, "
         f"{top['knob']} {top['level']} against {top['base']} ({top['value']:+.2f})"
@@ -107,7 +107,9 @@ def _rows(effects: pd.DataFrame) -> pd.Series:
 
 def rank_finding(ranks: pd.DataFrame) -> str:
     """Which level of each knob ranks first most often."""
-    best = ranks[ranks["rank"] == ranks["rank"].min()].sort_values("share", ascending=False)
+    best = ranks[ranks["rank"] == ranks["rank"].min()].sort_values(
+        "share", ascending=False, kind="stable"
+    )
     top = best.drop_duplicates("knob")
     told = [
         f"{knob} {level} ({share:.0%})"

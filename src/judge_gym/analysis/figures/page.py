@@ -34,7 +34,7 @@ WIDTH: Final = 250
 """Of a panel where two stand side by side, without the names on its left."""
 MAX_PANELS, MAX_ROWS = 12, 40
 """What is more is counted, not drawn."""
-_NAME, _TITLE_LINE, _TITLE_LINES, _MAX_HEIGHT = 28, 92, 3, 1400
+_NAME, _TITLE_LINE, _TITLE_LINES, _MAX_HEIGHT = 28, 92, 3, 1600
 SHARE: Final = alt.Scale(domain=[0, 1])
 OUTLINE: Final[dict[str, Any]] = {"stroke": INK, "strokeWidth": 0.5, "strokeOpacity": 0.55}
 Symbol = tuple[str, str, str, bool]
@@ -44,13 +44,15 @@ BAR_SHAPE: Final = "M0,-1V1"
 
 def needed(frame: pd.DataFrame, columns: Sequence[str], *, known: Sequence[str]) -> pd.DataFrame:
     """The columns that a figure shows, and the rows in which what it draws is known."""
+    if frame.empty:  # nothing at all needs no columns
+        return pd.DataFrame(columns=list(columns), dtype=object)
     for column in columns:
-        if column not in frame and len(frame):  # nothing at all needs no columns
+        if column not in frame:
             raise DesignError(
                 f"the frame has no column {column!r}; the figure needs {', '.join(columns)}",
                 choices=columns,
             )
-    return frame.reindex(columns=list(columns)).dropna(subset=list(known)).reset_index(drop=True)
+    return frame[list(columns)].dropna(subset=list(known)).reset_index(drop=True)
 
 
 def panels(frame: pd.DataFrame) -> pd.DataFrame:

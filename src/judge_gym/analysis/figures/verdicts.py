@@ -137,7 +137,7 @@ def heat_finding(cells: pd.DataFrame) -> str:
     table = cells.groupby(["task", "item", JUDGE])["mean"].mean().unstack()
     spread = table.max(axis=1) - table.min(axis=1)
     if table.shape[1] == 1 or not (spread > 0).any():
-        means = table.mean(axis=1).sort_values()
+        means = table.mean(axis=1).sort_values(kind="stable")
         return f"“{means.index[-1][1]}” stands highest, at {means.iloc[-1]:.2f}"
     widest = int(np.nanargmax(spread.to_numpy()))
     row, (_, item) = table.iloc[widest], table.index[widest]
