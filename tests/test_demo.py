@@ -189,7 +189,7 @@ def test_judges_lie_farther_apart_the_more_contested_the_concept(
 
 def test_the_report_shows_that_polarization(demo: Demo) -> None:
     page = demo.pages[0]
-    table = page[page.index("<h2>Raw polarization</h2>") :]
+    table = page[page.index("<h3>Polarization</h3>") :]
     for method in ("single", "subset"):
         for concept in CONCEPTS:
             assert f">{polarization(demo.samples, concept, method):.3g}<" in table

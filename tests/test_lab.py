@@ -453,7 +453,7 @@ def test_raters_who_tie_on_everything_give_no_table(
     lab.import_labels(labels)
     titles = [table.title for table in lab.report("small").tables]
     assert "Agreement with people" not in titles
-    assert "How answers ended" in titles
+    assert "Statuses" in titles
 
 
 # --- tidy rows -----------------------------------------------------------------------------------
@@ -771,7 +771,7 @@ def test_a_report_says_what_is_unfinished_and_keeps_series_apart(
     lab.run(path, series="again", workflows=["score"], samples=2)
     lab.plan(path)
     report = lab.report(str(path))
-    [shares] = [table.frame for table in report.tables if table.title == "How answers ended"]
+    [shares] = [table.frame for table in report.tables if table.title == "Statuses"]
     assert set(shares["variant"]) == {"series=3", "series=again"}
     assert report.facts["series"] == "3, again"
     lab.run(path, series="again", samples=9, workflows=["rubric"])

@@ -130,11 +130,17 @@ class Archive(Library):
 
     # --- reports, spend --------------------------------------------------------------------------
 
-    def report(self, target: str) -> "Report":
-        """Tables and figures on a study or an experiment."""
+    def report(self, target: str, *, gates: Mapping[str, float] | None = None) -> "Report":
+        """Tables and figures on a study or an experiment.
+
+        Args:
+            target: the study or tag.
+            gates: where validity checks pass, if not at their defaults (`analysis.validity`).
+        """
         import pandas as pd
 
         from judge_gym.analysis.report import build_report
+        from judge_gym.analysis.validity import Thresholds
 
         name, rows = self.study_name(target), self._rows([target])
         return build_report(
@@ -144,6 +150,7 @@ class Archive(Library):
             views=self.store.queries.views([row["tag"] for row in rows]),
             people=self._people(rows),
             warnings=self._report_warnings(name, rows),
+            thresholds=Thresholds.of(gates or {}),
         )
 
     def people(self, target: str) -> "pd.DataFrame":
@@ -249,13 +256,31 @@ class Archive(Library):
         return known_answers(frame, [JUDGE])
 
 
-def report_file(path: str | Path) -> "Report":
+def report_file(path: str | Path, *, gates: Mapping[str, float] | None = None) -> "Report":
     """Tables and figures on the samples of a file, without a database."""
     import pandas as pd
 
     from judge_gym.analysis.report import build_report
+    from judge_gym.analysis.validity import Thresholds
 
-    return build_report(Path(path).name, read_samples(path), pd.DataFrame())
+    samples, thresholds = read_samples(path), Thresholds.of(gates or {})
+    return build_report(Path(path).name, samples, pd.DataFrame(), thresholds=thresholds)
+
+
+def save_report(report: "Report", out: Path) -> None:
+    """Write a page (.html), its text (.md), or a folder with both, every table and figure."""
+    if out.suffix in (".html", ".htm"):
+        out.write_text(report.html(), encoding="utf-8")
+    elif out.suffix == ".md":
+        out.write_text(report.markdown(), encoding="utf-8")
+    elif out.suffix:
+        choices = (".html", ".md")
+        raise DesignError(unknown("kind of file", out.suffix, choices), choices=choices)
+    else:
+        for name, content in report.files():
+            place = out / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
 
 
 def _progress(progress: Progress) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Page(HTMLParser):
         self.elements.append((tag, dict(attrs)))
         if tag not in VOID:
             self._open.append(tag)
-        if tag == "h2":
+        if tag == "h3":
             self._heading = ""
         if tag == "tr":
             self.tables.setdefault(self._heading, []).append([])
@@ -66,7 +66,7 @@ class Page(HTMLParser):
         here = self._open[-1] if self._open else ""
         if here != "style":
             self.words.append(data)
-        if here == "h2":
+        if here == "h3":
             self._heading += data
         if here in ("td", "th"):
             self.tables[self._heading][-1][-1] += data
@@ -107,7 +107,7 @@ def test_a_report_has_the_facts_of_the_run(lab: Lab, write_study: Write) -> None
     assert report.facts["tasks"] == "fascism (ecc, Valdoria), trust (ecc, Valdoria)"
     assert report.facts["varied"] == "rubric.scale"
     assert report.facts["evidence items"] == "3"
-    assert report.facts["samples"] == "96 (48 under a rival's rubric)"
+    assert report.facts["samples"] == "96 (48 under another's rubric)"
     scored = int((frame["status"] == "scored").sum())
     assert report.facts["scored"] == f"{scored / 96:.1%}"
     assert report.facts["probes"] == str(scored)
@@ -122,12 +122,12 @@ def test_its_tables_are_on_the_page(lab: Lab, write_study: Write) -> None:
     report = run(lab, write_study())
     page, frame = Page(report.html()), lab.samples("small")
     assert page.tables.keys() == {table.title for table in report.tables}
-    assert {"How answers ended", "Expected stage", "Raw polarization", "Cost"} <= page.tables.keys()
-    assert page.column("How answers ended", JUDGE) == ["sim:balanced", "sim:strict"]
-    assert page.column("How answers ended", "n") == ["6", "6"]
+    assert {"Statuses", "Expected stage", "Polarization", "Cost"} <= page.tables.keys()
+    assert page.column("Statuses", JUDGE) == ["sim:balanced", "sim:strict"]
+    assert page.column("Statuses", "n") == ["6", "6"]
     ended = frame.groupby(JUDGE)["status"].apply(lambda s: float((s == "scored").mean()))
-    assert page.column("How answers ended", "scored") == [f"{share:.1%}" for share in ended]
-    assert page.column("Raw polarization", "judges") == ["2"]
+    assert page.column("Statuses", "scored") == [f"{share:.1%}" for share in ended]
+    assert page.column("Polarization", "judges") == ["2"]
     calls = dict(zip(page.column("Cost", "stage"), page.column("Cost", "calls"), strict=False))
     assert calls["neutralizer"] == "3" and calls["critic"] == "2"
 
@@ -135,9 +135,9 @@ def test_its_tables_are_on_the_page(lab: Lab, write_study: Write) -> None:
 def test_every_chart_is_drawn(lab: Lab, write_study: Write) -> None:
     report = run(lab, write_study(swap="all"))
     html = report.html()
-    assert len(report.charts) == html.count("<svg ") == 5
-    words = Page(html).words
-    assert all(title in words for title, _ in report.charts)
+    drawn = [chart.title for chart in report.charts]
+    assert {"Distribution of verdicts", "Item by item", "Own and rivals' rubrics"} <= set(drawn)
+    assert len(drawn) == len(set(drawn)) == html.count("<svg ")
 
 
 def test_a_report_is_the_same_each_time(lab: Lab, write_study: Write) -> None:
@@ -231,12 +231,12 @@ def test_what_is_undefined_is_a_dash(
     pool = {"here": {"files": "one.jsonl", "window": {"country": "Valdoria"}}}
     report = run(lab, write_study(evidence=pool, judges=["sim:judge?abstain=0"]))
     page = Page(report.html())
-    assert page.column("Raw polarization", "p") == ["–"], "one judge cannot be polarized"
+    assert "Polarization" not in page.tables, "one judge cannot be polarized"
     assert page.column("Expected stage", "low") == page.column("Expected stage", "high") == ["–"]
     assert page.column("Expected stage", "items") == ["1"]
     assert "nan" not in " ".join(page.words).lower().split()
     tables = json.loads(text_of(lab, capsys, "--json"))["tables"]
-    assert tables["Raw polarization"][0]["p"] is None
+    assert tables["Expected stage"][0]["low"] is None
 
 
 def test_an_unknown_cost_is_not_shown_as_nothing(lab: Lab, write_study: Write) -> None:
@@ -265,9 +265,8 @@ def test_a_study_without_a_single_score_still_reports(
     assert set(lab.samples("small")["status"]) == {status}
     assert report.facts["scored"] == "0.0%" and report.facts["probes"] == "0"
     page = Page(report.html())
-    assert page.column("How answers ended", status) == ["100.0%", "100.0%"]
-    assert page.column("Raw polarization", "p") == ["–"]
-    assert "Expected stage" not in page.tables
+    assert page.column("Statuses", status) == ["100.0%", "100.0%"]
+    assert not {"Expected stage", "Polarization", "Effects of the axes"} & page.tables.keys()
     assert page.words.count("100.0% of verdicts carry no score") == 1
 
 
@@ -297,14 +296,14 @@ def test_options_without_order_have_no_expected_stage(
     report = run(lab, given_rubric(write_study, tmp_path, "nominal"))
     page = Page(report.html())
     assert "Expected stage" not in page.tables and "Item by item" not in page.words
-    assert page.column("Raw polarization", "items") == ["3"], "P needs no order"
+    assert page.column("Polarization", "items") == ["3"], "P needs no order"
 
 
 def test_polarization_says_that_each_judge_used_its_own_rubric_only_where_it_did(
     lab: Lab, write_study: Write, tmp_path: Path
 ) -> None:
     def note(report: Report) -> str:
-        return next(table.note for table in report.tables if table.title == "Raw polarization")
+        return next(table.note for table in report.tables if table.title == "Polarization")
 
     third = {"rubric.author": "sim:hasty", "evidence.view": "raw", "rubric.critic": "sim:critic"}
     assert "own rubric" in note(run(lab, write_study()))
@@ -320,7 +319,9 @@ def test_the_page_needs_nothing_else(lab: Lab, write_study: Write) -> None:
     page = Page(html)
     fetching = {"script", "link", "img", "iframe", "object", "embed", "image", "use", "base"}
     assert not fetching & {tag for tag, _ in page.elements}
-    assert not [a for _, a in page.elements if {"src", "href", "xlink:href", "srcset"} & a.keys()]
+    assert not [a for _, a in page.elements if {"src", "xlink:href", "srcset"} & a.keys()]
+    links = [str(a["href"]) for _, a in page.elements if "href" in a]
+    assert links and all(link.startswith("#") for link in links), "to places on the page"
     assert "@import" not in html
     assert all(target.startswith("#") for target in re.findall(r"url\(['\"]?([^)]*)", html))
     namespaces = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
@@ -426,7 +427,7 @@ def test_the_page_fits_a_phone_and_a_desk_and_its_figures_are_drawn(
     assert seen["window"] == width, "the page is laid out at the width that is tested"
     assert seen["page"] <= width, "nothing runs over the side"
     assert seen["banners"] == 2
-    assert len(seen["figures"]) == 5
+    assert len(seen["figures"]) >= 10
     for figure in seen["figures"]:
         assert figure["area"] > 10_000 and figure["marks"] >= 2
         assert figure["cut"] == [], "no word stands outside its figure"
@@ -436,15 +437,14 @@ def test_what_a_swap_changes_is_shown_beside_the_judges_own_rubric(
     lab: Lab, write_study: Write
 ) -> None:
     report = run(lab, write_study(swap="all", samples=4))
-    [shown] = [t.frame for t in report.tables if t.title == "Own and rivals' rubrics"]
+    [shown] = [t.frame for t in report.tables if t.title == "Expected stage by whose rubric"]
     frame = lab.samples("small")
     for row in shown.to_dict("records"):
         mine = frame[frame[JUDGE] == row[JUDGE]]
-        part = mine[mine["is_swap"] == (row["rubric used"] == "rival's")]
+        part = mine[mine["is_swap"] == (row["rubric used"] == "another's")]
         scored = part[part["status"] == "scored"]
         stage = (scored["stages"].astype(int) - 1) / (scored["n_stages"] - 1)
         assert row["mean"] == pytest.approx(stage.groupby(scored["evidence"]).mean().mean())
-        assert row["probe"] == pytest.approx(part.drop_duplicates("probe_call_id")["probe"].mean())
     assert len(shown) == 4
 
 
@@ -633,11 +633,11 @@ def test_a_page_of_pairs_shows_no_scale_and_no_second_accuracy(lab: Lab, pairs: 
     lab.engine = Engine(lab.store, Scripted(decide))
     report = run(lab, pairs())
     page = Page(report.html())
-    assert not {"Expected stage", "Known answers", "Views", "Own and rivals' rubrics"} & (
+    assert not {"Expected stage", "Known answers", "Views", "Swap sensitivity"} & (
         page.tables.keys()
     )
-    assert page.column("How answers ended", "n") == ["10"]
-    assert page.column("How answers ended", "parse_failed") == ["10.0%"]
+    assert page.column("Statuses", "n") == ["10"]
+    assert page.column("Statuses", "parse_failed") == ["10.0%"]
     assert report.facts["evidence items"] == "5" and report.facts["samples"].startswith("10 ")
     assert "nan" not in " ".join(page.words).lower().split()
 

@@ -91,7 +91,7 @@ def test_a_gate_can_be_moved() -> None:
 
 
 def test_an_unknown_gate_is_refused_with_the_choices() -> None:
-    with pytest.raises(DesignError, match="unknown gate 'bench'.*benchmark"):
+    with pytest.raises(DesignError, match=r"unknown gate 'bench'.*benchmark"):
         Thresholds.of({"bench": 1})
 
 

@@ -5,7 +5,7 @@ where it lies wholly on the wrong side, and lacks data in between. Thresholds ar
 before the data are in.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from itertools import combinations
 
@@ -43,12 +43,14 @@ class Thresholds:
     """Of singletons, the distance is half the squared Euclidean one, up to this."""
 
     @staticmethod
-    def of(given: dict[str, float]) -> "Thresholds":
+    def of(given: Mapping[str, float]) -> "Thresholds":
         """The defaults, with some replaced by name."""
         names = [field.name for field in fields(Thresholds)]
-        for name in given:
+        for name, value in given.items():
             if name not in names:
                 raise DesignError(unknown("gate", name, names), choices=names)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise DesignError(f"gate {name} is a number, not {value!r}")
         return Thresholds(**given)
 
 

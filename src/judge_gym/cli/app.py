@@ -45,6 +45,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 LISTED = 12
+PRINTED_ROWS = 20
 """So many finished experiments are listed one by one; `status` always lists them."""
 FINISHED = ("complete", "complete-with-failures")
 settings: dict[str, Any] = {"db": None}
@@ -241,8 +242,15 @@ def print_report(report: Any) -> None:
     if report.banner:
         display.out.print(report.banner, style="bold yellow")
     display.table(report.title, [{"": name, " ": value} for name, value in report.facts.items()])
-    for table in report.tables:
-        display.table(table.title, table.frame.to_dict("records"), note=table.note, compact=True)
+    for section in report.sections:
+        display.heading(section.title, section.lead)
+        for table in section.tables:
+            rows = table.frame.to_dict("records")
+            if len(rows) > PRINTED_ROWS:
+                rows, note = [], f"{len(rows):,} rows, on the page and in the folder (--out)"
+                display.out.print(f"{table.title}: {note}\n", style="dim", markup=False)
+            else:
+                display.table(table.title, rows, note=table.note, compact=True)
     notes(*report.warnings)
     if report.banner:
         display.out.print(report.banner, style="bold yellow")

@@ -49,6 +49,12 @@ def table(
         out.print(_table(title, rows, note=note, compact=compact))
 
 
+def heading(title: str, said: str) -> None:
+    """What follows, and what it comes to."""
+    out.print(f"\n{title}", style="bold", markup=False)
+    out.print(f"{said}\n", markup=False)
+
+
 @contextmanager
 def looking() -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
     """Shows a table that changes: live on a terminal, a line of statuses now and then elsewhere."""

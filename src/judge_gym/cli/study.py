@@ -247,23 +247,30 @@ def report(
         Path | None,
         typer.Option("--from", help="Report on samples in a .csv or .parquet file; no database."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the HTML page here.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write a page (.html), text (.md), or a folder with all of it."),
+    ] = None,
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(help="Where a validity check passes, as NAME=VALUE: benchmark=0.7."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """Report on a study or a file: text here, with --out a self-contained page with figures."""
+    """Report on a study or a file: text here, with --out a page, or a folder of all it rests on."""
+    from judge_gym.archive import report_file, save_report
     from judge_gym.cli import display
 
+    gates = given("--gate", gate or ())
     if file is not None and target is None:
-        from judge_gym.archive import report_file
-
-        made = report_file(file)
+        made = report_file(file, gates=gates)
     elif target is not None and file is None:
         with open_lab() as lab:
-            made = lab.report(target)
+            made = lab.report(target, gates=gates)
     else:
         raise DesignError("name a study or a tag, or give samples with --from FILE; not both")
     if out is not None:
-        out.write_text(made.html(), encoding="utf-8")
+        save_report(made, out)
     if json:
         tables = {
             table.title: table.frame.astype(object)

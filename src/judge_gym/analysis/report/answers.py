@@ -108,8 +108,8 @@ def what_it_rests_on(
             Table(
                 "Views",
                 "Summaries that judges read in place of the text. Flagged: longer than "
-                f"{MAX_WORDS} words, or with a number or a name that the source does not hold; look at them "
-                "with judge-gym evidence show.",
+                f"{MAX_WORDS} words, or with a number or name that the source does not hold; look "
+                "at them with judge-gym evidence show.",
                 views_table(views),
             ),
             Table(
