@@ -180,6 +180,8 @@ def _icc(rows: FloatArray) -> FloatArray:
     """The one-way intraclass correlation of a single replicate, from rows of moments."""
     n, mean, squares = (rows[..., column] for column in range(3))
     items, total = rows.shape[-2], n.sum(axis=-1)
+    if items < 2:
+        return np.full(rows.shape[:-2], np.nan)
     grand = (n * mean).sum(axis=-1, keepdims=True) / total[..., None]
     size = (total - (n**2).sum(axis=-1) / total) / (items - 1)
     between = (n * (mean - grand) ** 2).sum(axis=-1) / (items - 1)

@@ -19,9 +19,9 @@ Statistic = Callable[[FloatArray], FloatArray]
 """From distributions (..., items, judges, stages) to values (..., items, ...)."""
 MOST, FEWEST = 999, 99
 """Draws of a small panel and of a very large one."""
-WORK = 1 << 24
+WORK = 1 << 22
 """Verdicts that are given a new judge, over all draws; a larger panel has fewer draws."""
-CHUNK = 1 << 21
+CHUNK = 1 << 19
 """Of these, how many at once."""
 
 
