@@ -6,11 +6,12 @@ chance makes of it at this n, and the squared distance, which is unbiased.
 
 from collections.abc import Sequence
 from itertools import combinations
-from math import log2
+from math import log, log2
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import entr
 
 from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.intervals import student
@@ -26,14 +27,15 @@ def divergence(shares: FloatArray) -> FloatArray:
     >>> divergence(np.array([[1.0, 0.0], [0.0, 1.0]])).item()
     1.0
     """
-    found = _entropy(shares.mean(axis=-2)) - _entropy(shares).mean(axis=-1)
-    above: FloatArray = np.maximum(found, 0.0)
-    return above
+    judges = shares.shape[-2]
+    mixed = np.einsum("...js->...s", shares) / judges
+    found: FloatArray = _entropy(mixed) - np.einsum("...j->...", _entropy(shares)) / judges
+    return np.maximum(found, 0.0)
 
 
 def _entropy(shares: FloatArray) -> FloatArray:
-    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
-    bits: FloatArray = -(shares * logs).sum(axis=-1)
+    # A product sums an axis that is this short faster than a sum does.
+    bits: FloatArray = entr(shares) @ np.full(shares.shape[-1], 1 / log(2))
     return bits
 
 
@@ -45,7 +47,7 @@ def scaled_divergence(shares: FloatArray) -> FloatArray:
 def lone_divergence(shares: FloatArray) -> FloatArray:
     """The divergence of each judge from the mean of the others: a value per judge."""
     judges = shares.shape[-2]
-    others = (shares.sum(axis=-2, keepdims=True) - shares) / (judges - 1)
+    others = (np.einsum("...js->...s", shares)[..., None, :] - shares) / (judges - 1)
     return divergence(np.stack([shares, np.maximum(others, 0.0)], axis=-2))
 
 
@@ -106,17 +108,18 @@ def pairwise(frame: pd.DataFrame) -> pd.DataFrame:
     """Every two judges of each panel: their divergence in bits against chance, and distance."""
     rows = []
     for panel in panels(frame):
-        for place, (one, other) in enumerate(combinations(range(len(panel.judges)), 2)):
+        pairs = list(combinations(range(len(panel.judges)), 2))
+        for place, (one, other) in enumerate(pairs):
             pair = panel.of(one, other)
             items = int(pair.complete.sum())
-            measures = {"p": scaled_divergence}
+            found = chance(pair, {"p": scaled_divergence}, sharing=len(pairs))
             rows.append(
                 {
                     **panel.key,
                     "measures": "judge and rubric" if pair.own_rubrics else "judge",
                     "judge": panel.judges[one],
                     "other": panel.judges[other],
-                    **_against_chance(chance(pair, measures), "p"),
+                    **_against_chance(found, "p"),
                     **_distance(panel.distances[:, place]),
                     "items": items,
                     "dropped": len(panel.evidence) - items,
