@@ -192,7 +192,9 @@ def _csv_table(file: Path) -> Any:
     from judge_gym.analysis.frames import TEXTS
 
     with file.open(encoding="utf-8-sig", errors="replace") as lines:
-        header = lines.readline()
+        header, first = lines.readline(), lines.readline()
+    if not first:
+        raise DesignError(f"{file.name} has no samples")
     # What is text stays as it is written: a series 07, an item NA, a slot that is empty.
     kinds = dict.fromkeys(_text_knobs(), pa.dictionary(pa.int32(), pa.string()))
     kinds |= dict.fromkeys(TEXTS, pa.large_string())

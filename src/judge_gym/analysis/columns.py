@@ -108,7 +108,8 @@ class Columns:
         if not right.all():
             row = int(right.to_numpy(dtype=bool).argmin())
             value = self._column(name).iloc[row]
-            told = "" if pd.isna(value) or value == "" else f" {value!r}"
+            told = repr(value) if isinstance(value, str) else str(value)
+            told = "" if pd.isna(value) or value == "" else f" {told}"
             raise DesignError(f"{self._source}: {name}{told} of sample {row + 1} {fault}")
 
     def _column(self, name: str) -> pd.Series:

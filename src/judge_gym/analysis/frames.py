@@ -89,7 +89,7 @@ def _knobs(read: Columns, samples: pd.DataFrame) -> dict[str, pd.Series]:
         if path in samples and path != JUDGE
     }
     # Who wrote the rubric decides what a difference between judges means.
-    return {"rubric.author": read.levels("rubric.author", "provided"), **found}
+    return {**found, "rubric.author": read.levels("rubric.author", "provided")}
 
 
 def _masks(frame: pd.DataFrame, source: str) -> npt.NDArray[np.int64]:
