@@ -1,23 +1,26 @@
 """The four hypotheses on panels whose truth is known."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.hypotheses import HYPOTHESES, hypotheses
-from judged import judged
+from judged import Chances, judged
 
+Judges = Mapping[str, Chances]
 LEFT, RIGHT = [0.8, 0.2, 0, 0], [0, 0, 0.2, 0.8]
 ALIKE = [0.25, 0.5, 0.25, 0]
 
 
-def panel(contested: dict[str, object], plain: dict[str, object], seed: int = 0) -> pd.DataFrame:
+def panel(contested: Judges, plain: Judges, seed: int = 0) -> pd.DataFrame:
     return tidy(
         pd.concat(
             [
-                judged(contested, seed=seed, task_type="ecc", concept="a"),  # type: ignore[arg-type]
-                judged(plain, seed=seed + 1, first=100, task_type="control", concept="b"),  # type: ignore[arg-type]
+                judged(contested, seed=seed, task_type="ecc", concept="a"),
+                judged(plain, seed=seed + 1, first=100, task_type="control", concept="b"),
             ]
         )
     )
@@ -25,7 +28,7 @@ def panel(contested: dict[str, object], plain: dict[str, object], seed: int = 0)
 
 def row(frame: pd.DataFrame, name: str) -> pd.Series:
     found = hypotheses(frame)
-    return found.set_index(found["hypothesis"].str[:2]).loc[name]
+    return found[found["hypothesis"].str[:2] == name].iloc[0]
 
 
 def test_there_is_a_row_for_each_of_the_four() -> None:
@@ -63,10 +66,10 @@ def test_identical_judges_support_nothing_more_often_than_chance_allows() -> Non
     assert np.mean(found) <= 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / 100)  # 99 % of Monte Carlo
 
 
-def methods(single: dict[str, object], subset: dict[str, object]) -> pd.DataFrame:
+def methods(single: Judges, subset: Judges) -> pd.DataFrame:
     knobs = ({"verdict.method": "single"}, {"verdict.method": "subset"})
     parts = [
-        judged(chances, seed=number, items=40, replicates=8, **knob)  # type: ignore[arg-type]
+        judged(chances, seed=number, items=40, replicates=8, **knob)
         for number, (chances, knob) in enumerate(zip((single, subset), knobs, strict=True))
     ]
     return tidy(pd.concat(parts))

@@ -15,7 +15,7 @@ LEFT, RIGHT = [1, 0, 0, 0], [0, 0, 0, 1]
 
 def checked(frame: pd.DataFrame, name: str, **gates: float) -> pd.Series:
     found = validity(tidy(frame), Thresholds.of(gates))
-    return found.set_index("check").loc[name]
+    return found[found["check"] == name].iloc[0]
 
 
 def control(judges: dict[str, Chances], **columns: object) -> pd.DataFrame:

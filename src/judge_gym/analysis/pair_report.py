@@ -7,7 +7,7 @@ import pandas as pd
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import JUDGE
 from judge_gym.analysis.pairs import PAIR_RULE, Comparison, PairScores
-from judge_gym.analysis.report import PARTLY_SIMULATED, SIMULATED, Report, Table
+from judge_gym.analysis.report.page import PARTLY_SIMULATED, SIMULATED, Report, Table, section
 
 
 def build_pair_report(
@@ -37,6 +37,12 @@ def build_pair_report(
     told = f"{best} is right most often: {scores[best].accuracy:.1%} of {scores[best].n} pairs"
     if [score.accuracy for score in scores.values()].count(scores[best].accuracy) > 1:
         told = f"How often each is right; the best, {scores[best].accuracy:.1%} of the pairs"
+    part = section(
+        "How often each judge is right",
+        told,
+        tables=tables,
+        charts=[("Accuracy", figures.accuracy_figure(shares, told))],
+    )
     simulated = [name for name in scores if name.startswith("sim:")]
     every = len(simulated) == len(scores)
     partly = PARTLY_SIMULATED.format(models=", ".join(simulated))
@@ -45,6 +51,5 @@ def build_pair_report(
         banner=(SIMULATED if every else partly) if simulated else "",
         facts={"judges": ", ".join(scores), "pairs": str(max(s.n for s in scores.values()))},
         warnings=(),
-        tables=tuple(table for table in tables if not table.frame.empty),
-        charts=(("How often each judge is right", figures.accuracy_figure(shares, told)),),
+        sections=(part,) if part is not None else (),
     )

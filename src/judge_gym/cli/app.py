@@ -45,8 +45,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 LISTED = 12
-PRINTED_ROWS = 20
 """So many finished experiments are listed one by one; `status` always lists them."""
+PRINTED_ROWS = 20
+"""A longer table is for the page."""
 FINISHED = ("complete", "complete-with-failures")
 settings: dict[str, Any] = {"db": None}
 

@@ -164,7 +164,8 @@ def _rules(own: pd.DataFrame) -> pd.DataFrame:
 def _said_of_rules(rules: pd.DataFrame) -> str:
     if rules.empty or rules["leads elsewhere"].isna().all():
         return "Belief functions, from how often each set of stages was chosen."
-    worst: Any = rules.loc[rules["leads elsewhere"].astype(float).idxmax()]
+    known = rules.dropna(subset="leads elsewhere")
+    worst: Any = known.sort_values("leads elsewhere", kind="stable").iloc[-1]
     if worst["leads elsewhere"] == 0:
         return "The rule of combination changes the leading stage of no item."
     return (
