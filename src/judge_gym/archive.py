@@ -153,6 +153,23 @@ class Archive(Library):
             thresholds=Thresholds.of(gates or {}),
         )
 
+    def power(self, target: str, effect: float) -> "pd.DataFrame":
+        """How many items and replicates an effect needs, with what was judged as the pilot.
+
+        Args:
+            target: a study that has samples.
+            effect: a difference of expected stages, on the scale from 0 to 1.
+        """
+        from judge_gym.analysis.frames import tidy
+        from judge_gym.analysis.power import components, needed
+
+        frame = self.samples(target)
+        if frame.empty:
+            raise ConflictError(
+                f"{target} has no samples yet to plan by; run a small part of it first"
+            )
+        return needed(components(tidy(frame, source=target)), effect)
+
     def people(self, target: str) -> "pd.DataFrame":
         """Raters' stages of the items that experiments judge: tag, evidence, rater, stage."""
         return self._people(self._rows([target]))

@@ -31,6 +31,8 @@ from judge_gym.cli.steering import Budget, PauseAfter, stage
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from judge_gym.engine import StagePlan
     from judge_gym.studies import BudgetSpec
 
@@ -112,11 +114,22 @@ def plan(
     set: Set = NoSet,
     series: Series = None,
     samples: Samples = None,
+    power: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead: how many items and replicates find a difference of this size (0 to 1), "
+            "with what was judged so far as the pilot."
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Say what a study will ask, cost and take, before anything is paid."""
     from judge_gym.cli import display
 
+    if power is not None:
+        with open_lab() as lab:
+            _print_power(lab.power(target, power), power, as_json=json)
+        return
     with open_lab() as lab:
         plan, prepared = lab.plan(
             target, overrides=given("--set", set), series=series, samples=samples
@@ -176,6 +189,25 @@ def plan(
         *prepared.warnings,
         *over_budget(plan.total(), prepared.budget),
         f"the ledger is {lab.store.database.shown}",
+    )
+
+
+def _print_power(needed: "pd.DataFrame", effect: float, *, as_json: bool) -> None:
+    """What finds an effect: over all judges, the plans with the fewest calls."""
+    from judge_gym.cli import display
+
+    if as_json:
+        rows = needed.astype(object).where(needed.notna(), None).to_dict("records")
+        display.print_json({"effect": effect, "plans": rows})
+        return
+    together = needed[(needed["judge"] == "all") | ~(needed["judge"] == "all").any()]
+    told = together[together["cheapest"] | together["replicates"].isin([1, 3, 5])]
+    columns = ["task", "quantity", "knob", "level", "base", "at", "power", "replicates", "items"]
+    display.table(
+        f"to find {effect:g} on the scale from 0 to 1",
+        told[[*columns, "calls", "cheapest"]].to_dict("records"),
+        note="over all judges; 5 %, two-sided, over items. –: the pilot does not tell. Judge by "
+        "judge, and up to ten replicates: --json",
     )
 
 
