@@ -10,9 +10,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+from nbclient import NotebookClient
 from scipy.stats import entropy
 
 JUDGE, METHOD = "judge.model", "verdict.method"
@@ -203,3 +205,65 @@ def test_the_alarmist_places_evidence_higher_than_the_strict_judge_and_most_so_o
     means = scored.groupby(["concept", JUDGE])["stages"].mean().unstack()
     gap = (means["sim:alarmist"] - means["sim:strict"]).to_dict()
     assert gap["fascism"] > gap["democratic backsliding"] > abs(gap["democracy quality"])
+
+
+# --- what the analysis makes of it ---------------------------------------------------------------
+
+NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def tables(demo: Demo) -> Mapping[str, pd.DataFrame]:
+    """The tables of the demo's report as CSV files, by name."""
+    folder = demo.out.parent / "report"
+    subprocess.run(
+        [sys.executable, "-m", "judge_gym", "report", "demo", "--out", str(folder)],
+        capture_output=True,
+        env={**os.environ, "JUDGE_GYM_DATABASE_URL": f"sqlite:///{demo.out / 'lab.db'}"},
+        timeout=120,
+        check=True,
+    )
+    return {path.stem: pd.read_csv(path) for path in (folder / "tables").glob("*.csv")}
+
+
+def test_the_folder_holds_every_table_and_figure_of_the_page(
+    demo: Demo, tables: Mapping[str, pd.DataFrame]
+) -> None:
+    folder = demo.out.parent / "report"
+    assert (folder / "report.html").read_text(encoding="utf-8") == demo.pages[0]
+    drawn = {path.stem for path in (folder / "figures").glob("*.svg")}
+    assert drawn == {path.stem for path in (folder / "figures").glob("*.png")}
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    for name in drawn:
+        assert f'<figure id="{name}">' in demo.pages[0] and f"figures/{name}.svg)" in text
+    for name in tables:
+        assert f'<details id="{name}"' in demo.pages[0]
+    assert len(drawn) >= 12 and len(tables) >= 25
+
+
+def test_what_the_simulated_judges_do_is_found(tables: Mapping[str, pd.DataFrame]) -> None:
+    """Judges part by bias, the more contested the concept; two of three are too sure."""
+    verdicts = tables["hypotheses"].set_index(tables["hypotheses"]["hypothesis"].str[:2])
+    assert verdicts.loc["H1", "verdict"] == verdicts.loc["H2", "verdict"] == "supported"
+    checks = tables["validity-of-the-instrument"].set_index("check")["result"]
+    assert checks["dose-response"] == checks["belief functions"] == "pass"
+    stages = tables["expected-stage"].pivot(index=["task", "variant"], columns=JUDGE, values="mean")
+    contested = stages[stages.index.get_level_values("task").str.contains("fascism")]
+    assert (contested["sim:alarmist"] > contested["sim:balanced"]).all()
+    assert (contested["sim:balanced"] > contested["sim:strict"]).all()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_on_the_demo(demo: Demo, tmp_path: Path, path: Path) -> None:
+    (tmp_path / "demo-out").symlink_to(demo.out)
+    notebook = nbformat.read(path, as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells), "kept without outputs"
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": tmp_path}}).execute()
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert not [output for output in shown if output.get("name") == "stderr"]
+    assert sum("text/html" in output.get("data", {}) for output in shown) >= 2
+
+
+def test_there_is_a_notebook_for_each_question() -> None:
+    names = {path.stem for path in NOTEBOOKS}
+    assert names == {"polarization", "entrenchment", "swap", "regression"}

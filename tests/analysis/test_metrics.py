@@ -203,3 +203,18 @@ def test_series_are_pooled_for_consistency_alone() -> None:
     expected = [((2 - item) / 3) ** 2 / 2 / 2 for item in (1, 2, 3)]
     assert steady["value"].tolist() == pytest.approx([np.mean(expected)] * 2)
     assert found.loc[("series=x", "polarization"), "n"] == 3
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(verdicts(("a", 1, "1"), ("a", 1, "2"), ("a", 2, "4")), id="one judge"),
+        pytest.param(verdicts(("a", 1, ""), ("b", 1, "")), id="nothing scored"),
+        pytest.param(verdicts(("a", 1, "1"), ("b", 2, "1")), id="no common item"),
+        pytest.param(verdicts(("a", 1, "1"), rubric_kind="nominal"), id="one option"),
+    ],
+)
+def test_what_is_undefined_is_null_and_never_an_error(made: pd.DataFrame) -> None:
+    found = nine_metrics(made).set_index("metric")
+    assert found.loc[["polarization", "entrenchment", "conflict"], "value"].isna().all()
+    assert found.loc[["polarization", "entrenchment", "conflict"], "n"].tolist() == [0, 0, 0]

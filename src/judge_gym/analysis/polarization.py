@@ -60,7 +60,7 @@ def wasserstein(shares: FloatArray) -> FloatArray:
     judges, stages = shares.shape[-2:]
     ranked = np.sort(shares.cumsum(axis=-1), axis=-2)
     # In a sorted list the gaps between all pairs sum to the values, weighted by their ranks.
-    weights = (2 * np.arange(judges) - judges + 1) / max(judges * (judges - 1) / 2, 1)
+    weights = (2 * np.arange(judges) - judges + 1) / max(1, judges * (judges - 1) // 2)
     found: FloatArray = np.einsum("...js,j->...", ranked[..., :-1], weights) / (stages - 1)
     return found
 
