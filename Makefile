@@ -27,7 +27,7 @@ docs: .venv/run
 
 # Each measures side by side in one run, because machines differ.
 bench: .venv/test
-	for each in dedupe belief lane load limits memory workers durability; do echo "== $$each"; $(BIN)/python bench/$$each.py; done
+	for each in dedupe belief analysis frames lane load limits memory workers durability; do echo "== $$each"; $(BIN)/python bench/$$each.py; done
 
 # Runs killed at 20 random points, on SQLite and on Postgres; CHAOS_SEED=N chooses other points.
 chaos: .venv/test
