@@ -21,6 +21,7 @@ from judge_gym.errors import DesignError, NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
+from judged import judged
 
 Write = Callable[..., Path]
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -709,3 +710,49 @@ def test_views_of_one_editor_under_two_wordings_are_counted_each(
     page = Page(run(lab, write_study(vary=vary, judges=["sim:strict"])).html())
     assert page.column("Cost", "calls")[page.column("Cost", "stage").index("neutralizer")] == "6"
     assert page.column("Views", "views") == ["6"]
+
+
+# --- verdicts of any kind ------------------------------------------------------------------------
+
+EVEN, SHY = [0.25, 0.25, 0.25, 0.25], {"2": 0.5, "abstain": 0.5}
+PANEL = {"a": EVEN, "b": [0.7, 0.3, 0, 0], "c": {"1 2": 0.6, "3": 0.4}}
+ODD: dict[str, pd.DataFrame] = {
+    "one judge": judged({"a": EVEN}),
+    "one item": judged(PANEL, items=1),
+    "one replicate": judged(PANEL, replicates=1),
+    "one of everything": judged({"a": EVEN}, items=1, replicates=1),
+    "no common item": pd.concat([judged({"a": EVEN}), judged({"b": EVEN}, first=50)]),
+    "nobody scores": judged({"a": {"abstain": 1.0}, "b": {"abstain": 1.0}}),
+    "one judge never scores": judged({**PANEL, "d": {"abstain": 1.0}}),
+    "all alike and certain": judged({"a": [0, 1, 0, 0], "b": [0, 1, 0, 0]}),
+    "many abstain": judged({"a": SHY, "b": SHY}, probe=0.9),
+    "two stages": judged({"a": [0.5, 0.5], "b": [0.9, 0.1]}, n_stages=2),
+    "26 stages": judged({"a": [1 / 26] * 26, "b": {"1 26": 0.5, "13": 0.5}}, n_stages=26),
+    "two scales": pd.concat(
+        [
+            judged(PANEL, **{"rubric.scale": 4}),
+            judged({"a": [1.0, 0, 0], "b": [0.5, 0, 0.5]}, n_stages=3, **{"rubric.scale": 3}),
+        ]
+    ),
+    "options without order": judged(PANEL, rubric_kind="nominal", truth=2, probe=0.5),
+    "probes alone": judged({"a": EVEN}, probe=0.5),
+    "certain probes": judged(PANEL, probe=1.0),
+    "a truth that is a label": judged(PANEL, truth="mild"),
+    "a knob in one task only": pd.concat(
+        [judged(PANEL, concept="x", **{"verdict.output": level}) for level in ("suffix", "json")]
+        + [judged(PANEL, concept="y", **{"verdict.output": "suffix"})]
+    ),
+    "two series": pd.concat([judged(PANEL, series="1"), judged(PANEL, series="2", seed=3)]),
+    "swaps alone": judged(PANEL, is_swap=True, rubric_author="z", probe=0.4),
+    "a control alone": judged(PANEL, task_type="control", reference=0.4, dose=0),
+}
+
+
+@pytest.mark.parametrize("frame", [pytest.param(frame, id=name) for name, frame in ODD.items()])
+def test_a_report_is_made_of_whatever_was_judged(frame: pd.DataFrame) -> None:
+    report = build_report("odd", frame, NO_USAGE)
+    page = Page(report.html())
+    assert page.column("Statuses", "n"), "how answers ended is always there"
+    assert not {"nan", "inf", "nat"} & set(" ".join(page.words).lower().split())
+    assert all(section.lead for section in report.sections)
+    assert report.markdown().startswith("# odd\n")

@@ -296,6 +296,9 @@ class _Sides:
             if note or shared == 1:
                 yield {**row, "note": note or UNAFFECTED, "value": np.nan if note else 0.0}
                 continue
+            if not judges.any():
+                yield {**row, "note": "no judge has values on both sides"}
+                continue
             sides = (side[judges][:, both].mean(axis=0) for side in (ours, theirs))
             result = compare(*sides, key=[*contrast, judge, endpoint])
             silent = int((~judges).sum())

@@ -222,6 +222,8 @@ def nine_metrics(frame: pd.DataFrame) -> pd.DataFrame:
     Polarization is above chance at this n, with the raw value in the note. Consistency is the
     variance on identical inputs; series are pooled for it.
     """
+    if frame["is_swap"].all():  # there is no panel
+        return pd.DataFrame(columns=[*PANEL, "metric", "value", "low", "high", "n", "note"])
     swaps = _by_panel(swap_pairs(frame))
     truths = {measure: _by_panel(cells) for measure, cells in _truth_cells(frame).items()}
     steady = consistency(frame)
@@ -266,9 +268,12 @@ def _by_panel(frame: pd.DataFrame) -> dict[Any, pd.DataFrame]:
 
 def _polarization_note(row: dict[str, Any]) -> Noted:
     found = Estimate(row["above"], row["low"], row["high"], row["items"])
+    if not row["items"]:
+        return found, "needs an item with scored verdicts of two judges"
+    apart = _number(row["distance"])
     note = (
         f"above chance at {row['replicates']:.1f} samples a cell; raw P {row['p']:.3f}, "
-        f"p {row['p_value']:.3f} ({row['draws']} draws); squared distance {row['distance']:.3f}; "
+        f"p {row['p_value']:.3f} ({row['draws']} draws); squared distance {apart}; "
         f"measures {row['measures']}; {row['dropped']} items dropped"
     )
     return found, note
@@ -298,26 +303,35 @@ def _truth_note(cells: dict[str, pd.DataFrame]) -> Noted:
 
 def _abstention_note(panel: Panel) -> Noted:
     unreadable = share(row_means(_rate(panel, "unreadable")))
-    return share(row_means(_rate(panel, "abstained"))), f"unreadable {unreadable.value:.3f}"
+    found = share(row_means(_rate(panel, "abstained")))
+    return found, f"unreadable {_number(unreadable.value)}"
 
 
 def _conflict_note(row: dict[str, Any]) -> Noted:
+    found = Estimate(row["k"], row["low"], row["high"], row["items"])
+    if not row["items"]:
+        return found, "needs an item with scored verdicts of two judges"
     note = (
         f"mean over pairs; fan-in {row['fan_in']}, joint {row['joint']:.3f}, excess over "
-        f"self-conflict {row['excess']:.3f}; squared distance {row['distance']:.3f}"
+        f"self-conflict {row['excess']:.3f}; squared distance {_number(row['distance'])}"
     )
-    return Estimate(row["k"], row["low"], row["high"], row["items"]), note
+    return found, note
 
 
 def _consistency_note(rows: pd.DataFrame) -> Noted:
     row: Any = rows.iloc[0]
     note = (
-        f"variance on identical inputs; over replicates {row['jitter']:.4f}; alpha "
-        f"{row['alpha']:.3f}, ICC {row['icc']:.3f}, means over judges; "
+        f"variance on identical inputs; over replicates {_number(row['jitter'])}; alpha "
+        f"{_number(row['alpha'])}, ICC {_number(row['icc'])}, means over judges; "
         f"{row['flagged']} cells to review"
     )
     found = Estimate(row["sampling"], row["sampling_low"], row["sampling_high"], row["items"])
     return found, note
+
+
+def _number(value: float) -> str:
+    """A number in a sentence; undefined is a dash."""
+    return "–" if np.isnan(value) else f"{value:.3f}"
 
 
 def _named(found: Estimate) -> dict[str, float]:

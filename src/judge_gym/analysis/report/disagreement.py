@@ -31,6 +31,7 @@ def how_far_apart(frame: pd.DataFrame) -> Section | None:
     if scored.empty or scored.groupby("task")[JUDGE].nunique().max() < 2:
         return None
     p, pairs = polarization(own), pairwise(own)
+    drawn = figures.polarization_figure(p)
     note = NULL + (OWN_RUBRICS if (p["measures"] == "judge and rubric").any() else "")
     ordered = own[own["rubric_kind"] == "ordinal"]
     agreed = [nominal_agreement(own)]
@@ -38,7 +39,9 @@ def how_far_apart(frame: pd.DataFrame) -> Section | None:
         agreed.append(ordinal_agreement(ordinal(ordered)))
     return section(
         "How far judges lie apart",
-        figures.polarization_finding(p),
+        figures.polarization_finding(p)
+        if drawn is not None
+        else "No item was scored by two judges.",
         tables=[
             Table("Polarization", note, p),
             Table("Pairs of judges", "As above, for every two judges.", pairs),
@@ -61,7 +64,7 @@ def how_far_apart(frame: pd.DataFrame) -> Section | None:
             ),
         ],
         charts=[
-            ("Polarization by task", figures.polarization_figure(p)),
+            ("Polarization by task", drawn),
             ("Pairs of judges against chance", figures.pair_figure(pairs)),
             ("Single against subset", figures.method_figure(_methods(own))),
         ],

@@ -20,7 +20,11 @@ def what_each_axis_does(frame: pd.DataFrame) -> Section | None:
     headlines = knobs[(knobs["judge"] == ALL) & (knobs["endpoint"] == "stage")]
     if headlines.empty:
         headlines = knobs[knobs["endpoint"] == "stage"]
-    said = figures.forest_finding(headlines) if len(headlines) else "No knob was varied."
+    forest = figures.forest_figure(headlines)
+    known = headlines["value"].notna().any()
+    said = (
+        figures.forest_finding(headlines) if known else "No knob was varied, or none can be told."
+    )
     ranks = ranking(ordinal) if ordered else pd.DataFrame()
     note = (
         "Level minus base, paired by item, all other knobs and the displays equal; sign-flip test; "
@@ -51,7 +55,7 @@ def what_each_axis_does(frame: pd.DataFrame) -> Section | None:
             ),
         ],
         charts=[
-            ("Effects on the expected stage", figures.forest_figure(headlines)),
+            ("Effects on the expected stage", forest),
             ("Ranks of levels by axis", figures.rank_figure(ranks) if len(ranks) else None),
         ],
     )

@@ -19,9 +19,10 @@ def what_judges_say_of_experts(frame: pd.DataFrame) -> Section | None:
     drawn = curve.rename(
         columns={"y": "reference", "y_low": "low", "y_high": "high", "verdicts": "n"}
     )
+    curved = figures.reliability_figure(drawn)
     return section(
         "What judges say of experts",
-        figures.reliability_finding(drawn) if len(drawn) else "No verdict has a reference.",
+        figures.reliability_finding(drawn) if curved is not None else "No verdict has a reference.",
         tables=[
             Table(
                 "Calibration",
@@ -38,7 +39,7 @@ def what_judges_say_of_experts(frame: pd.DataFrame) -> Section | None:
             Table("Reliability", "By what was stated, in ten bins.", curve),
         ],
         charts=[
-            ("Reliability by judge", figures.reliability_figure(drawn)),
+            ("Reliability by judge", curved),
             ("Stated expert agreement", figures.probe_figure(_stated(frame))),
         ],
     )
