@@ -1,0 +1,121 @@
+"""Panels of simulated judges, asked and read by the real stages; a panel is a task of a frame."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.intervals import seeded
+from judge_gym.axes import Design
+from judge_gym.calibrate.worlds import CONCEPT, Condition, answers, conditions, population
+from judge_gym.records import Evidence, Sample
+from judge_gym.stages import Prober, ProbeTarget, Scorer, ScoreTarget
+
+CALLS = 10**9
+"""More than a condition has, so that no two conditions share a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How large a panel is, and which of the possible panels are drawn."""
+
+    items: int = 12
+    replicates: int = 5
+    seed: int = 0
+
+
+class Panels:
+    """Some panels, each on evidence of its own; a panel is the same in whichever company.
+
+    A condition is judged when something first asks for it.
+    """
+
+    def __init__(self, numbers: Sequence[int], shape: Shape) -> None:
+        self.numbers = numbers
+        self.shape = shape
+        self._judged: dict[str, pd.DataFrame] = {}
+        self._frames: dict[tuple[str, ...], pd.DataFrame] = {}
+
+    def of(self, *names: str) -> pd.DataFrame:
+        """The tidy samples of these conditions: a task per panel, and a column `condition`."""
+        if names not in self._frames:
+            parts = [self._condition(name) for name in names]
+            self._frames[names] = tidy(pd.concat(parts, ignore_index=True))
+        return self._frames[names]
+
+    @cached_property
+    def _evidence(self) -> list[Evidence]:
+        """Fresh copies of texts; a number in each gives it displays and answers of its own."""
+        texts = population()
+        drawn = []
+        for panel in self.numbers:
+            rng = seeded("calibrate", "evidence", self.shape.seed, panel)
+            for number, kind in enumerate(rng.integers(len(texts), size=self.shape.items)):
+                title = f"Report {panel}.{number}"
+                drawn.append(Evidence(title, f"{title}. {texts[kind]}", source=f"panel {panel}"))
+        return drawn
+
+    def _condition(self, name: str) -> pd.DataFrame:
+        if name not in self._judged:
+            self._judged[name] = _judged(conditions()[name], self._evidence, self.shape)
+        return self._judged[name]
+
+
+def _judged(condition: Condition, items: Sequence[Evidence], shape: Shape) -> pd.DataFrame:
+    """A row per verdict, by way of prompts and answers."""
+    scorer = Scorer(condition.design, shape.seed, str(shape.seed))
+    targets = [
+        ScoreTarget(condition.rubric, item, item.text, replicate, condition.is_swap)
+        for item in items
+        for replicate in range(shape.replicates)
+    ]
+    given = answers(scorer.requests(targets))
+    samples = [scorer.read(*pair) for pair in zip(targets, given, strict=True)]
+    first = list(conditions()).index(condition.name) * CALLS
+    return pd.DataFrame([_row(sample) for sample in samples]).assign(
+        probe=_probes(condition, samples, shape) if condition.probed else np.nan,
+        call_id=np.arange(first, first + len(samples)),
+        condition=condition.name,
+        concept=CONCEPT,
+        series=str(shape.seed),
+        n_stages=condition.rubric.scale,
+        rubric=condition.rubric.hash,
+        rubric_author=condition.rubric.author,
+        is_swap=condition.is_swap,
+        **{knob: condition.design.values()[knob] for knob in _knobs()},
+    )
+
+
+def _row(sample: Sample) -> dict[str, Any]:
+    shown = zip(sample.display.labels, sample.display.stages, strict=True)
+    return {
+        "evidence": sample.evidence.title,
+        "pool": sample.evidence.source,
+        "replicate": sample.replicate,
+        "status": sample.status,
+        "stages": " ".join(map(str, sample.stages)),
+        "display": " ".join(f"{label}={stage}" for label, stage in shown),
+    }
+
+
+def _probes(condition: Condition, samples: Sequence[Sample], shape: Shape) -> np.ndarray:
+    """What the judge states of each scored verdict; not a number where nothing is asked or read."""
+    prober = Prober(condition.design, shape.seed, str(shape.seed))
+    places = [place for place, sample in enumerate(samples) if sample.status == "scored"]
+    targets = [ProbeTarget(samples[place], samples[place].evidence.text) for place in places]
+    given = answers(prober.requests(targets))
+    stated = [prober.read(*pair).probability for pair in zip(targets, given, strict=True)]
+    found = np.full(len(samples), np.nan)
+    found[places] = np.array(stated, dtype=float)
+    return found
+
+
+@cache
+def _knobs() -> list[str]:
+    """The knobs in which conditions differ, the judge among them."""
+    designs = [one.design.values() for one in conditions().values()]
+    return [knob for knob in Design.knobs() if any(one[knob] != designs[0][knob] for one in designs)]
