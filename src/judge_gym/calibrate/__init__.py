@@ -22,7 +22,7 @@ from judge_gym.calibrate.quantities import QUANTITIES, TESTS
 from judge_gym.calibrate.truth import Known
 from judge_gym.errors import DesignError
 
-__all__ = ["Calibration", "Panels", "Quantity", "Shape", "Check", "calibrate"]
+__all__ = ["Calibration", "Check", "Panels", "Quantity", "Shape", "calibrate"]
 
 FAST, FULL = 100, 1000
 """How many panels are drawn for a look, and for the record."""

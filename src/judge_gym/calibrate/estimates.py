@@ -1,4 +1,5 @@
 """Stand-ins."""
+
 import numpy as np
 import pandas as pd
 from judge_gym.analysis.belief.disagreement import Verdicts, squared_distance
@@ -9,8 +10,11 @@ from judge_gym.calibrate.truth import _divergence, _dealt_anew as _permuted
 
 
 def over_items(values: pd.Series) -> pd.DataFrame:
-    rows = [{"task": task, **student(part)._asdict()} for task, part in values.groupby(level="task")]
+    rows = [
+        {"task": task, **student(part)._asdict()} for task, part in values.groupby(level="task")
+    ]
     return pd.DataFrame(rows)
+
 
 def cells(frame: pd.DataFrame) -> pd.DataFrame:
     """task, condition, evidence"""
@@ -21,26 +25,33 @@ def cells(frame: pd.DataFrame) -> pd.DataFrame:
     f["first"] = sp[f["mask"], first - 1] - 1 / 4
     return f.groupby(["task", "condition", "evidence"])[["stage", "first", "probe"]].mean()
 
+
 def diff(p, name, other, column="stage"):
     c = cells(p.of(name, other))[column].unstack("condition")
     return (c[name] - c[other]).dropna()
+
 
 def mean(p, name, column):
     c = cells(p.of(name))[column].unstack("condition")
     return over_items(c[name].dropna())
 
+
 def abstention(p, name):
     f = p.of(name)
     return over_items((f.status == "abstained").astype(float).groupby([f.task, f.evidence]).mean())
 
+
 def dist_items(p, a, b):
     f = p.of(a, b)
     key, idx = pd.factorize(pd.MultiIndex.from_frame(f[["task", "evidence"]]))
+
     def v(n):
         k = (f.condition == n).to_numpy()
         return Verdicts(key[k], f.replicate.to_numpy()[k], f["mask"].to_numpy()[k])
+
     d = squared_distance(v(a), v(b), items=len(idx))
     return pd.Series(d, index=pd.MultiIndex.from_tuples(idx, names=["task", "evidence"]))
+
 
 def signflip(values: pd.Series) -> pd.DataFrame:
     rows = []
@@ -50,6 +61,7 @@ def signflip(values: pd.Series) -> pd.DataFrame:
         t = np.abs(signs @ x)
         rows.append({"task": task, "p": float((t >= abs(x.sum()) - 1e-12).mean())})
     return pd.DataFrame(rows)
+
 
 def polar(p, *names, draws=199):
     f = p.of(*names)
@@ -66,6 +78,7 @@ def polar(p, *names, draws=199):
         rows.append({"task": task, **student((raw - null.mean(axis=0)) / b)._asdict(), "p": pv})
     return pd.DataFrame(rows)
 
+
 def over(p, name, *others):
     f = p.of(name, *others)
     rows = []
@@ -78,9 +91,11 @@ def over(p, name, *others):
             B = om[orp != r]
             a = np.bitwise_count(B & m) / np.bitwise_count(B)
             n = len(a)
-            if n < 3: continue
+            if n < 3:
+                continue
             p1, p2, p3 = a.sum(), (a**2).sum(), (a**3).sum()
-            e2 = (p1**2 - p2) / (n * (n - 1)); e3 = (p1**3 - 3 * p1 * p2 + 2 * p3) / (n * (n - 1) * (n - 2))
+            e2 = (p1**2 - p2) / (n * (n - 1))
+            e3 = (p1**3 - 3 * p1 * p2 + 2 * p3) / (n * (n - 1) * (n - 2))
             vals.append(pr - (3 * e2 - 2 * e3))
         rows.append((task, ev, np.mean(vals) if vals else np.nan))
     s = pd.DataFrame(rows, columns=["task", "evidence", "v"]).set_index(["task", "evidence"])["v"]

@@ -137,7 +137,7 @@ class Calibration:
     coverage: pd.DataFrame
     """A row per quantity: whether its intervals hold the truth as often as they say."""
     recovery: pd.DataFrame
-    """A row per quantity: truth, mean estimate, bias with its error, and how often 0 was ruled out."""
+    """A row per quantity: the truth, the mean estimate, its bias and the error of that."""
     tests: pd.DataFrame
     """A row per test: how often it rejects."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.intervals import seeded
 from judge_gym.axes import Design
-from judge_gym.calibrate.worlds import CONCEPT, Condition, answers, conditions, population
+from judge_gym.calibrate.worlds import CONCEPTS, Condition, answers, conditions, population
 from judge_gym.records import Evidence, Sample
 from judge_gym.stages import Prober, ProbeTarget, Scorer, ScoreTarget
 
@@ -47,22 +47,24 @@ class Panels:
             self._frames[names] = tidy(pd.concat(parts, ignore_index=True))
         return self._frames[names]
 
-    @cached_property
-    def _evidence(self) -> list[Evidence]:
-        """Fresh copies of texts; a number in each gives it displays and answers of its own."""
-        texts = population()
-        drawn = []
-        for panel in self.numbers:
-            rng = seeded("calibrate", "evidence", self.shape.seed, panel)
-            for number, kind in enumerate(rng.integers(len(texts), size=self.shape.items)):
-                title = f"Report {panel}.{number}"
-                drawn.append(Evidence(title, f"{title}. {texts[kind]}", source=f"panel {panel}"))
-        return drawn
-
     def _condition(self, name: str) -> pd.DataFrame:
         if name not in self._judged:
-            self._judged[name] = _judged(conditions()[name], self._evidence, self.shape)
+            condition = conditions()[name]
+            items = [item for panel in self.numbers for item in evidence(panel, condition, self.shape)]
+            self._judged[name] = _judged(condition, items, self.shape)
         return self._judged[name]
+
+
+def evidence(panel: int, condition: Condition, shape: Shape) -> list[Evidence]:
+    """Fresh copies of texts; a number in each gives it displays and answers of its own."""
+    texts = population()
+    rng = seeded("calibrate", "evidence", shape.seed, panel, condition.task)
+    kinds = rng.integers(len(texts), size=shape.items)
+    titles = [f"Report {panel}.{number} ({condition.task})" for number in range(shape.items)]
+    return [
+        Evidence(title, f"{title}. {texts[kind]}", source=f"panel {panel}")
+        for title, kind in zip(titles, kinds, strict=True)
+    ]
 
 
 def _judged(condition: Condition, items: Sequence[Evidence], shape: Shape) -> pd.DataFrame:
@@ -80,7 +82,8 @@ def _judged(condition: Condition, items: Sequence[Evidence], shape: Shape) -> pd
         probe=_probes(condition, samples, shape) if condition.probed else np.nan,
         call_id=np.arange(first, first + len(samples)),
         condition=condition.name,
-        concept=CONCEPT,
+        concept=CONCEPTS[condition.task],
+        task_type=condition.task,
         series=str(shape.seed),
         n_stages=condition.rubric.scale,
         rubric=condition.rubric.hash,
@@ -118,4 +121,6 @@ def _probes(condition: Condition, samples: Sequence[Sample], shape: Shape) -> np
 def _knobs() -> list[str]:
     """The knobs in which conditions differ, the judge among them."""
     designs = [one.design.values() for one in conditions().values()]
-    return [knob for knob in Design.knobs() if any(one[knob] != designs[0][knob] for one in designs)]
+    return [
+        knob for knob in Design.knobs() if any(one[knob] != designs[0][knob] for one in designs)
+    ]

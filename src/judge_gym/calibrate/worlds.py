@@ -15,11 +15,11 @@ from judge_gym.axes import Design
 from judge_gym.errors import ProviderError
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.models.simulated.lexicon import SOFTWARE, STRAIN
-from judge_gym.records import Completion, Request, Rubric
+from judge_gym.records import Completion, Request, Rubric, TaskType
 from judge_gym.stages import Rubricer, RubricTarget
 
-CONCEPT = "fascism"
-"""Wholly contested, so that a judge's bias shows in full."""
+CONCEPTS: dict[TaskType, str] = {"ecc": "fascism", "control": "democracy quality"}
+"""Wholly contested, so that a judge's bias shows in full, and hardly contested."""
 KINDS = 48
 """Texts in the population; an item of a panel is a fresh copy of any of them."""
 SPREAD = 0.2
@@ -37,6 +37,7 @@ class Condition:
     name: str
     design: Design
     rubric: Rubric
+    task: TaskType = "ecc"
     probed: bool = False
     is_swap: bool = False
 
@@ -44,7 +45,8 @@ class Condition:
 @cache
 def conditions() -> Mapping[str, Condition]:
     """Every condition by its name; what a name adds to `plain` is the one thing that differs."""
-    third, own, rival = (_rubric(author) for author in (THIRD, PLAIN, RIVAL))
+    third, own, rival = (_rubric(author, "ecc") for author in (THIRD, PLAIN, RIVAL))
+    tame = _rubric(THIRD, "control")
     biased = f"{PLAIN}?bias=0.5"
     leaning = f"{PLAIN}?position=1.5&label=0.5"
     listed = [
@@ -55,10 +57,14 @@ def conditions() -> Mapping[str, Condition]:
         Condition("cautious", _design(f"{PLAIN}?abstain=0.6"), third),
         Condition("plain, subset", _design(PLAIN, {"verdict.method": "subset"}), third),
         Condition("biased, subset", _design(biased, {"verdict.method": "subset"}), third),
-        Condition("plain, evidence first", _design(PLAIN, {"presentation.first": "evidence"}), third),
+        Condition(
+            "plain, evidence first", _design(PLAIN, {"presentation.first": "evidence"}), third
+        ),
         Condition("leaning, fixed order", _design(leaning, {"presentation.order": "fixed"}), third),
         Condition("plain, own rubric", _design(PLAIN), own, probed=True),
         Condition("plain, rival's rubric", _design(PLAIN), rival, probed=True, is_swap=True),
+        Condition("plain, control", _design(PLAIN), tame, "control"),
+        Condition("biased, control", _design(biased), tame, "control"),
     ]
     return {one.name: one for one in listed}
 
@@ -67,9 +73,9 @@ def _design(model: str, knobs: Mapping[str, Any] | None = None) -> Design:
     return Design.of({"judge.model": model, "evidence.view": "raw", **(knobs or {})})
 
 
-def _rubric(author: str) -> Rubric:
+def _rubric(author: str, task: TaskType) -> Rubric:
     """The rubric that an author writes when it is asked as in any study."""
-    rubricer, target = Rubricer(_design(author), seed=0), RubricTarget(author, CONCEPT, "")
+    rubricer, target = Rubricer(_design(author), seed=0), RubricTarget(author, CONCEPTS[task], "")
     [answer] = answers(rubricer.requests([target]))
     rubric = rubricer.read(target, answer)
     assert isinstance(rubric, Rubric)
