@@ -809,6 +809,15 @@ PANEL = ["sim:a", "sim:b", "sim:c"]
         ([["sim:a", "sim:b"], ["sim:a", "sim:third"]], (["sim:b", "sim:third"], [], [])),
         ([["*", "sim:third"]], (["sim:third"], ["sim:third"], ["sim:third"])),
         ([["*", "sim:a"], ["sim:c", "sim:a"]], ([], ["sim:a"], ["sim:a"])),
+        ([["sim:a", "*"]], (["sim:b", "sim:c"], [], [])),
+        (
+            [["*", "*"], ["*", "sim:third"]],
+            (
+                ["sim:b", "sim:c", "sim:third"],
+                ["sim:a", "sim:c", "sim:third"],
+                ["sim:a", "sim:b", "sim:third"],
+            ),
+        ),
     ],
 )
 def test_rivals_are_those_that_swap_names(swap: Any, rivals: tuple[list[str], ...]) -> None:

@@ -999,7 +999,7 @@ def test_table_reads_the_same_in_reversed_display_order(case: Case) -> None:
     assert (status, set(chosen)) == (case.status, set(case.chosen))
 
 
-LONG = 200_000
+LONG = 50_000
 
 LONG_TEXTS: dict[str, Callable[[int], str]] = {
     "prefixes": lambda n: "VERDICT:" * n,

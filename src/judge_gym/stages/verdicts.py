@@ -201,8 +201,9 @@ def _verdict_field(text: str) -> Any:
         else:
             fields = {str(name).strip().lower(): item for name, item in value.items()}
             if "verdict" in fields:
-                together = verdicts and not WORD.search(cleaned, end, start)
-                verdicts = [*(verdicts if together else []), fields["verdict"]]
+                if WORD.search(cleaned, end, start):  # what came before was thinking aloud
+                    verdicts.clear()
+                verdicts.append(fields["verdict"])
                 end = stop
         start = cleaned.find("{", stop)
     return (

@@ -109,10 +109,10 @@ class Study(Spec):
         judge = design.judge.model
         if self.swap == "none" or design.rubric.author != "own":
             return ()
-        if self.swap == "all":
-            return tuple(other for other in self.judges if other != judge)
-        pairs = (pair for pair in self.swap if pair[0] in (judge, "*"))
-        return tuple(dict.fromkeys(author for _, author in pairs if author != judge))
+        pairs = [["*", "*"]] if self.swap == "all" else self.swap
+        named = [author for user, author in pairs if user in (judge, "*")]
+        authors = [one for author in named for one in (self.judges if author == "*" else [author])]
+        return tuple(dict.fromkeys(author for author in authors if author != judge))
 
 
 def read_truth(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,11 +177,8 @@ def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
     swap = study.swap
     if not isinstance(swap, str):
         swap = [
-            [
-                judge if judge == "*" else _model(judge, ("swap", n), resolve),
-                _model(author, ("swap", n), resolve),
-            ]
-            for n, (judge, author) in enumerate(swap)
+            [name if name == "*" else _model(name, ("swap", n), resolve) for name in pair]
+            for n, pair in enumerate(swap)
         ]
         for number, (judge, _) in enumerate(swap):
             if judge not in (*judges, "*"):
