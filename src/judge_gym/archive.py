@@ -221,7 +221,7 @@ class Archive(Library):
 
     def suggest_swaps(self, target: str) -> "pd.DataFrame":
         """The pairs of judges that diverge most: where a swap of rubrics tells most."""
-        from judge_gym.analysis.endpoints import with_variant
+        from judge_gym.analysis.frames import with_variant
         from judge_gym.analysis.polarization import divergent_pairs, mean_divergence
 
         frame = self.samples(target)
@@ -254,7 +254,8 @@ class Archive(Library):
 
     def known_answers(self, target: str | Path | Prepared) -> "pd.DataFrame":
         """The share of verdicts on the right stage, by judge, with how many carry none."""
-        from judge_gym.analysis.endpoints import JUDGE, known_answers
+        from judge_gym.analysis.endpoints import known_answers
+        from judge_gym.analysis.frames import JUDGE
 
         prepared = target if isinstance(target, Prepared) else self.prepare(target)
         frame = self.samples(*(made.tag for made in prepared.sweep.experiments))

@@ -10,15 +10,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from judge_gym.analysis.endpoints import (
+    cell_endpoints,
     distributions,
     expected_stage,
-    once_per_call,
-    stage_weights,
+    judge_endpoints,
+    known_answers,
     status_rates,
-    varied_knobs,
-    with_variant,
 )
+from judge_gym.analysis.frames import once_per_call
+from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES
+from panel_frames import samples, simulated
 
 JUDGE = "judge.model"
 steady = settings(deadline=None, derandomize=True, max_examples=50)
@@ -104,13 +106,13 @@ def test_only_scored_samples_have_weight() -> None:
     made = frame(
         {"stages": "1"}, {"status": "abstained", "stages": ""}, {"status": "refused", "stages": ""}
     )
-    weights = stage_weights(made)
-    assert weights[["stage", "weight"]].to_numpy().tolist() == [[1, 1.0]]
+    assert distributions(made, [JUDGE])["stage"].tolist() == [1]
     assert cell(distributions(made, [JUDGE]), "share", stage=1) == 1
 
 
 def test_stages_of_two_digits_are_one_stage() -> None:
-    assert stage_weights(frame({"stages": "1 12", "n_stages": 26}))["stage"].tolist() == [1, 12]
+    found = distributions(frame({"stages": "1 12", "n_stages": 26}), [JUDGE])
+    assert found["stage"].tolist() == [1, 12]
 
 
 subsets = st.sets(st.integers(1, 6), min_size=1).map(lambda chosen: " ".join(map(str, chosen)))
@@ -178,7 +180,7 @@ def test_a_judge_that_scored_nothing_has_no_expected_stage() -> None:
 
 def test_a_nominal_rubric_is_refused() -> None:
     made = frame({}, {"rubric_kind": "nominal"})
-    with pytest.raises(ValueError, match="nominal"):
+    with pytest.raises(DesignError, match="nominal"):
         expected_stage(made, [JUDGE])
 
 
@@ -207,31 +209,107 @@ def test_the_expected_stage_agrees_with_a_plain_computation(rows: list[dict[str,
         assert cell(found, "low", judge="a") == pytest.approx(low)
 
 
-# --- variants ------------------------------------------------------------------------------------
+# --- every endpoint of a cell --------------------------------------------------------------------
 
 
-def test_a_variant_names_the_levels_of_what_varies_and_of_nothing_else() -> None:
-    made = frame(
-        {"verdict.method": "single", "verdict.abstain": True, "rubric.scale": 4},
-        {"verdict.method": "subset", "verdict.abstain": True, "rubric.scale": 4},
-        {"verdict.method": "single", "verdict.abstain": False, "rubric.scale": 4, JUDGE: "b"},
+def test_a_cell_by_hand() -> None:
+    # Stages 2, {2, 3} and 4 of 4, and one abstention.
+    made = samples({"stages": "2"}, {"stages": "2 3"}, {"stages": "4"}, {})
+    found = cell_endpoints(made).iloc[0].to_dict()
+    shares = [0, 1.5 / 3, 0.5 / 3, 1 / 3]
+    places = [1 / 3, 1.5 / 3, 1.0]
+    expected = {
+        "n": 4,
+        "effective_n": 3,
+        "share_scored": 0.75,
+        "share_abstained": 0.25,
+        "expected_stage": (2 + 2.5 + 4) / 3,
+        "normalised_stage": np.mean(places),
+        "subset_size": 4 / 3,
+        "singleton_rate": 2 / 3,
+        "entropy": stats.entropy(shares, base=2),
+        "entropy_all": stats.entropy([0.75 * share for share in shares] + [0.25], base=2),
+        "mid_mass": 2 / 3,
+        "mid_mass_all": 2 / 4,
+        "jitter": np.var(places, ddof=1),
+    }
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+
+
+def test_the_middle_is_one_stage_of_an_odd_scale_and_none_of_two() -> None:
+    odd = samples(
+        {"stages": "3"}, {"stages": "2"}, {"stages": "2 3 4"}, {"stages": "1"}, n_stages=5
     )
-    assert varied_knobs(made) == ["verdict.method", "verdict.abstain"]
-    assert with_variant(made)["variant"].tolist() == [
-        "verdict.method=single, verdict.abstain=true",
-        "verdict.method=subset, verdict.abstain=true",
-        "verdict.method=single, verdict.abstain=false",
-    ]
+    assert cell_endpoints(odd)["mid_mass"].item() == pytest.approx((1 + 1 / 3) / 4)
+    two = cell_endpoints(samples({"stages": "1"}, {"stages": "2"}, n_stages=2))
+    assert two[["mid_mass", "mid_mass_all"]].isna().all(axis=None)
 
 
-def test_nothing_varied_is_the_base() -> None:
-    made = frame({"verdict.method": "single"}, {"verdict.method": "single", JUDGE: "b"})
-    assert varied_knobs(made) == []
-    assert with_variant(made)["variant"].tolist() == ["base", "base"]
+def test_a_cell_without_a_score_is_undefined_but_for_what_no_score_means() -> None:
+    found = cell_endpoints(samples({}, {"status": "refused"})).iloc[0]
+    undefined = ["expected_stage", "normalised_stage", "subset_size", "singleton_rate"]
+    assert found[[*undefined, "entropy", "mid_mass", "jitter"]].isna().all()
+    assert (found["effective_n"], found["entropy_all"], found["mid_mass_all"]) == (0, 1 - 1, 0)
 
 
-def test_an_unset_knob_is_a_level_too() -> None:
-    made = frame({"judge.temperature": None}, {"judge.temperature": 0.5})
-    named = with_variant(made)
-    assert len(named) == 2, "no sample is lost"
-    assert named["variant"].nunique() == 2
+def test_one_verdict_has_no_jitter() -> None:
+    assert np.isnan(cell_endpoints(samples({"stages": "2"}))["jitter"].item())
+
+
+def test_options_without_order_have_no_place_but_an_entropy() -> None:
+    made = samples({"stages": "1"}, {"stages": "2"}, rubric_kind="nominal")
+    found = cell_endpoints(made).iloc[0]
+    ordered = ["expected_stage", "normalised_stage", "mid_mass", "mid_mass_all", "jitter"]
+    assert found[ordered].isna().all()
+    assert found["entropy"] == pytest.approx(1)
+
+
+def test_verdicts_under_a_rivals_rubric_are_left_out() -> None:
+    made = samples({"stages": "1"}, {"stages": "4", "is_swap": True})
+    assert cell_endpoints(made)["expected_stage"].tolist() == [1]
+
+
+def test_a_configured_judge_has_an_interval_over_items_and_its_rates() -> None:
+    made = samples(
+        {"evidence": 1, "stages": "1"},
+        {"evidence": 1, "stages": "2"},
+        {"evidence": 2, "stages": "4"},
+        {"evidence": 2},
+        {"evidence": 3, "stages": "2 3"},
+        {"evidence": 3, "status": "truncated"},
+    )
+    found = judge_endpoints(made).set_index("endpoint")
+    row = found.loc["normalised_stage"]
+    low, high = stats.t.interval(0.95, df=2, loc=np.mean(PER_ITEM), scale=stats.sem(PER_ITEM))
+    assert row[["mean", "low", "high"]].tolist() == pytest.approx([np.mean(PER_ITEM), low, high])
+    assert row[["items", "n", "effective_n"]].tolist() == [3, 6, 4]
+    assert row[["abstained", "unreadable"]].tolist() == pytest.approx([1 / 6, 1 / 6])
+    singletons = found.loc["singleton_rate"]
+    wilson = stats.binomtest(2, 3).proportion_ci(method="wilson")
+    assert singletons[["mean", "low", "high"]].tolist() == pytest.approx([2 / 3, *wilson])
+
+
+def test_coverage_of_the_expected_stage_at_twelve_items() -> None:
+    rng = np.random.default_rng(1)
+    panels, items, replicates = 600, 12, 5
+    chances = rng.dirichlet(np.ones(4), (panels, items, 1))
+    truth = 0.5  # the mean over the population of items that panels draw from
+    made = simulated(chances, replicates, rng)
+    found = expected_stage(made, ["task"])
+    covered = ((found["low"] <= truth) & (found["high"] >= truth)).mean()
+    assert 0.92 - 0.023 <= covered <= 0.97 + 0.023, "99 % of Monte-Carlo error at 600 panels"
+
+
+# --- known answers -------------------------------------------------------------------------------
+
+
+def test_a_judge_that_scored_nothing_has_a_row_among_known_answers() -> None:
+    made = samples(
+        {"stages": "2", "truth": 2},
+        {"stages": "2 3", "truth": 2, "evidence": 2},
+        {JUDGE: "b", "truth": 2},
+    )
+    found = known_answers(made, [JUDGE]).set_index(JUDGE)
+    assert found.loc["a", "mean"] == pytest.approx(0.75)
+    assert found["scored"].tolist() == [2, 0]
+    assert np.isnan(found.loc["b", "mean"])

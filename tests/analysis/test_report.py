@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from conftest import Scripted
-from judge_gym.analysis.endpoints import JUDGE
+from judge_gym.analysis.frames import JUDGE
 from judge_gym.analysis.report import Report, build_report
 from judge_gym.cli import main
 from judge_gym.engine import Engine

@@ -1,71 +1,40 @@
-"""Endpoints of a cell: status rates, the distribution over stages, the expected stage.
+"""Endpoints of a cell: how answers ended, the distribution over stages, and what is read off it.
 
-A frame has one row per sample and a column per knob (`Lab.samples`). Within an estimate a call
-counts once, however many experiments share it.
+A frame has one row per sample (`frames.tidy`). Within an estimate a call counts once, however many
+experiments share it; replicates are pooled within a cell, and intervals are over evidence items.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from judge_gym.axes import Design
+from judge_gym.analysis.belief.masses import FloatArray, IntArray
+from judge_gym.analysis.frames import CELL, once_per_call, ordinal_only
+from judge_gym.analysis.intervals import Estimate, share, student
+from judge_gym.analysis.panels import masked, ratio
 from judge_gym.records import STATUSES
 
-JUDGE = "judge.model"
-Interval = tuple[float, float]
-
-
-def varied_knobs(frame: pd.DataFrame) -> list[str]:
-    """The knobs, other than the judge, that take more than one value."""
-    knobs = [knob for knob in Design.knobs() if knob in frame.columns and knob != JUDGE]
-    return [knob for knob in knobs if frame[knob].nunique(dropna=False) > 1]
-
-
-def with_variant(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with a column `variant` that names the levels of what varies within its task.
-
-    What differs between tasks because a task forces it is no variation. Series are told apart too:
-    a retest is not more of the same.
-    """
-    tasks = frame["task"] if "task" in frame else pd.Series("", index=frame.index)
-    parts = [_named_variant(part) for _, part in frame.groupby(tasks, sort=False)]
-    return pd.concat(parts).loc[frame.index] if parts else frame.assign(variant="base")
-
-
-def _named_variant(part: pd.DataFrame) -> pd.DataFrame:
-    columns = [
-        *varied_knobs(part),
-        *(["series"] if part.get("series", pd.Series()).nunique() > 1 else []),
-    ]
-    if not columns:
-        return part.assign(variant="base")
-    names: dict[str, str] = {}
-    labels = []
-    for row in part[columns].itertuples(index=False, name=None):
-        key = repr(row)  # a level may be unset, and unset is not equal to itself
-        if key not in names:
-            pairs = zip(columns, row, strict=True)
-            names[key] = ", ".join(f"{name}={_level(level)}" for name, level in pairs)
-        labels.append(names[key])
-    return part.assign(variant=labels)
-
-
-def _level(level: object) -> str:
-    return str(level).lower() if isinstance(level, bool | np.bool_) else str(level)
-
-
-def once_per_call(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Each call once per group; rows that share a call are one observation."""
-    seen = frame.duplicated([*by, "evidence", "call_id"]) & frame["call_id"].notna()
-    return frame[~seen].reset_index(drop=True)
+ITEM = [*CELL, "evidence"]
+ENDPOINTS = (
+    "expected_stage",
+    "normalised_stage",
+    "subset_size",
+    "singleton_rate",
+    "entropy",
+    "entropy_all",
+    "mid_mass",
+    "mid_mass_all",
+    "jitter",
+)
+SHARES = ("singleton_rate", "mid_mass", "mid_mass_all")
 
 
 def status_rates(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """How many samples ended in each status, per group, and their shares."""
     counts = (
-        once_per_call(frame, by)
+        once_per_call(frame[[*dict.fromkeys([*by, "evidence", "call_id", "status"])]], by)
         .groupby([*by, "status"], observed=True)
         .size()
         .unstack(fill_value=0)
@@ -76,21 +45,86 @@ def status_rates(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return pd.concat([total.rename("n"), counts, shares], axis=1).reset_index()
 
 
-def stage_weights(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row per scored sample and chosen stage; a subset spreads its weight equally (pignistic)."""
-    scored = frame[frame["status"] == "scored"]
-    long = scored.assign(stage=scored["stages"].str.split()).explode("stage")
-    size = long.groupby(level=0)["stage"].transform("size")
-    return long.assign(stage=long["stage"].astype(int), weight=1.0 / size)
+# --- what scored samples say, group by group -----------------------------------------------------
+
+
+class Groups(NamedTuple):
+    """Samples by group: the group of each, and what names the groups."""
+
+    rows: pd.DataFrame
+    code: IntArray
+    names: pd.DataFrame
+
+    def total(self, values: FloatArray) -> FloatArray:
+        """The sum of the rows' values, per group."""
+        return np.bincount(self.code, values, len(self.names)).astype(float)
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """The mean of the rows' values that are numbers, per group; NaN without any."""
+        known = ~np.isnan(values)
+        n = self.total(known.astype(float))
+        sums = self.total(np.where(known, values, 0.0))
+        return ratio(sums, n)
+
+    def shares(self) -> FloatArray:
+        """The distribution over stages of each group: a subset spreads its weight equally."""
+        masks = self.rows["mask"].to_numpy()
+        n = self.total((masks != 0).astype(float))
+        each = np.where(masks != 0, 1.0 / np.maximum(np.bitwise_count(masks), 1), 0.0)
+        stages = range(int(self.rows["n_stages"].max()) if len(self.rows) else 0)
+        sums = [self.total(each * (masks >> stage & 1)) for stage in stages]
+        found = np.stack(sums, axis=1) if sums else np.empty((0, 0))
+        return ratio(found, n[:, None])
+
+
+def grouped(frame: pd.DataFrame, by: Sequence[str]) -> Groups:
+    """The samples of each group, a call once."""
+    given = masked(frame)
+    wanted = [*by, "evidence", "call_id", "mask", "n_stages", "status", "rubric_kind", "truth"]
+    columns = [name for name in dict.fromkeys(wanted) if name in given]
+    rows = once_per_call(given[columns], by)
+    return groups_of(rows, by)
+
+
+def groups_of(rows: pd.DataFrame, by: Sequence[str]) -> Groups:
+    """Samples as they are, by group."""
+    code = rows.groupby(list(by), observed=True).ngroup().to_numpy().astype(np.int64)
+    _, first = np.unique(code, return_index=True)
+    return Groups(rows, code, rows[list(by)].iloc[first].reset_index(drop=True))
+
+
+def scored_only(frame: pd.DataFrame) -> pd.DataFrame:
+    """The samples that carry a score."""
+    return frame[(frame["status"] == "scored").to_numpy()]
+
+
+def positions(rows: pd.DataFrame) -> FloatArray:
+    """Where each sample lies from 0 to 1: the mean of its stages; NaN where none was scored."""
+    masks, last = rows["mask"].to_numpy(), rows["n_stages"].to_numpy() - 1
+    sums = sum((masks >> stage & 1) * float(stage) for stage in range(int(last.max(initial=0)) + 1))
+    size = np.bitwise_count(masks).astype(float)
+    return ratio(np.asarray(sums, dtype=float), size * last)
+
+
+def over_items(
+    cells: pd.DataFrame, by: Sequence[str], value: str, estimate: Callable[[FloatArray], Estimate]
+) -> pd.DataFrame:
+    """A mean over items with its interval, per group: mean, low, high, items."""
+    rows = [
+        (*group, *estimate(part.to_numpy(dtype=float)))
+        for group, part in cells.groupby(list(by), observed=True)[value]
+    ]
+    return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "items"])
 
 
 def distributions(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The share of each stage among scored samples, per group."""
-    weights = stage_weights(once_per_call(frame, by))
-    mass = weights.groupby([*by, "stage"], observed=True)["weight"].sum()
-    share = mass / mass.groupby(level=list(range(len(by)))).transform("sum")
-    scored = weights.groupby(list(by), observed=True)["weight"].sum().rename("scored")
-    return share.rename("share").reset_index().merge(scored.reset_index(), on=list(by))
+    """The share of each stage among scored samples, per group; stages without a share are out."""
+    groups = grouped(scored_only(frame), by)
+    shares = groups.shares()
+    group, stage = np.nonzero(shares > 0)
+    found = groups.names.iloc[group].reset_index(drop=True)
+    n = groups.total(np.ones(len(groups.rows)))
+    return found.assign(stage=stage + 1, share=shares[group, stage], scored=n[group])
 
 
 def expected_stage(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -98,17 +132,11 @@ def expected_stage(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
     Ordinal rubrics only: for options without order there is no expected stage.
     """
-    if "rubric_kind" in frame and (frame["rubric_kind"] == "nominal").any():
-        raise ValueError("expected stage is undefined for a nominal rubric")
-    weights = stage_weights(once_per_call(frame, by))
-    scaled = (weights["stage"] - 1) / (weights["n_stages"] - 1)
-    cells = (
-        weights.assign(score=scaled * weights["weight"])
-        .groupby([*by, "evidence"], observed=True)
-        .agg(score=("score", "sum"), weight=("weight", "sum"))
-    )
-    per_item = cells["score"] / cells["weight"]
-    return per_item.groupby(level=list(range(len(by)))).apply(_t_interval).unstack().reset_index()
+    if "rubric_kind" in frame:
+        ordinal_only(frame, "expected stage")
+    groups = grouped(scored_only(frame), [*by, "evidence"])
+    cells = groups.names.assign(value=groups.mean(positions(groups.rows)))
+    return over_items(cells, by, "value", student)
 
 
 def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -116,19 +144,18 @@ def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
     A subset counts with the share that it gives the right stage; items without truth are left out.
     """
+    return over_items(right_by_item(frame, by), by, "value", share)
+
+
+def right_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The share of scored verdicts on the known answer, item by item, as `value`."""
     # A truth that is no stage (a label without a given rubric) tells nothing.
-    numbers = frame.assign(truth=pd.to_numeric(frame["truth"], errors="coerce"))
-    known = stage_weights(once_per_call(numbers[numbers["truth"].notna()], by))
-    if known.empty:
-        return pd.DataFrame(columns=[*by, "mean", "low", "high", "items"])
-    right = known["weight"] * (known["stage"] == known["truth"].astype(float))
-    cells = (
-        known.assign(right=right)
-        .groupby([*by, "evidence"], observed=True)[["right", "weight"]]
-        .sum()
-    )
-    per_item = cells["right"] / cells["weight"]
-    return per_item.groupby(level=list(range(len(by)))).apply(_share).unstack().reset_index()
+    truth = pd.to_numeric(frame["truth"], errors="coerce")
+    known = scored_only(frame.assign(truth=truth)[truth.notna().to_numpy()])
+    groups = grouped(known, [*by, "evidence"])
+    masks = groups.rows["mask"].to_numpy()
+    right = masks >> (groups.rows["truth"].to_numpy(dtype=np.int64) - 1) & 1
+    return groups.names.assign(value=groups.mean(right / np.bitwise_count(masks)))
 
 
 def known_answers(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -140,33 +167,82 @@ def known_answers(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return rates.merge(accuracy(frame[known], by), on=list(by), how="left")
 
 
-def _t_interval(values: pd.Series) -> pd.Series:
-    """Mean, 95 % interval and number of items; the interval is null below two items."""
-    return _row(values, student_interval(values.to_numpy()) if len(values) > 1 else None)
+# --- all endpoints -------------------------------------------------------------------------------
 
 
-def _share(values: pd.Series) -> pd.Series:
-    return _row(values, share_interval(values.tolist()))
+def cell_endpoints(frame: pd.DataFrame) -> pd.DataFrame:
+    """Every endpoint of each cell (task, variant, judge, evidence) under own rubrics, pooled.
+
+    `entropy` (bits) and `mid_mass` are of scored samples; with `_all`, no score is an outcome too.
+    What needs an order is not a number on a nominal rubric, nor a middle on a scale of two.
+    """
+    groups = grouped(frame[~frame["is_swap"].to_numpy(dtype=bool)], ITEM)
+    rows, n = groups.rows, groups.total(np.ones(len(groups.rows)))
+    masks = rows["mask"].to_numpy()
+    scored = groups.total((masks != 0).astype(float))
+    size = np.where(masks != 0, np.bitwise_count(masks).astype(float), np.nan)
+    ordered = (rows["rubric_kind"] != "nominal").to_numpy()
+    place = np.where(ordered, positions(rows), np.nan)
+    last = rows["n_stages"].to_numpy() - 1
+    shares, read = groups.shares(), scored / n
+    means = groups.mean(place)
+    middle = np.where(ordered & (last > 1), _middle(rows), np.nan)
+    twice = scored > 1
+    spread = groups.total(np.nan_to_num((place - means[groups.code]) ** 2))
+    counts = {status: (rows["status"] == status).to_numpy().astype(float) for status in STATUSES}
+    return groups.names.assign(
+        n=n.astype(int),
+        effective_n=scored.astype(int),
+        **{f"share_{status}": groups.total(of) / n for status, of in counts.items()},
+        expected_stage=groups.mean(1 + place * last),
+        normalised_stage=means,
+        subset_size=groups.mean(size),
+        singleton_rate=groups.mean(np.where(np.isnan(size), np.nan, size == 1)),
+        entropy=_entropy(shares),
+        entropy_all=_entropy(np.column_stack([np.nan_to_num(shares) * read[:, None], 1 - read])),
+        mid_mass=groups.mean(np.where(masks != 0, middle, np.nan)),
+        mid_mass_all=groups.mean(middle),
+        jitter=np.where(twice & ~np.isnan(means), spread / np.maximum(scored - 1, 1), np.nan),
+    )
 
 
-def _row(values: pd.Series, interval: Interval | None) -> pd.Series:
-    low, high = interval or (np.nan, np.nan)
-    return pd.Series({"mean": float(values.mean()), "low": low, "high": high, "items": len(values)})
+def judge_endpoints(frame: pd.DataFrame, cells: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Every endpoint of each configured judge (task, variant, judge), over evidence items.
+
+    Args:
+        frame: the samples.
+        cells: their `cell_endpoints`, where they are at hand.
+
+    Returns:
+        A row per judge and endpoint, with mean, low, high, items, the samples, those that carry a
+        score (`effective_n`), and the shares of abstentions and of unreadable verdicts.
+    """
+    cells = cell_endpoints(frame) if cells is None else cells
+    counts = cells[[f"share_{status}" for status in STATUSES]].mul(cells["n"], axis=0)
+    totals = pd.concat([cells[[*CELL, "n", "effective_n"]], counts], axis=1)
+    totals = totals.groupby(CELL, observed=True).sum().reset_index()
+    lost = totals[[f"share_{status}" for status in STATUSES[2:]]].sum(axis=1)
+    rates = totals[[*CELL, "n", "effective_n"]].assign(
+        abstained=totals["share_abstained"] / totals["n"], unreadable=lost / totals["n"]
+    )
+    parts = [
+        over_items(cells, CELL, name, share if name in SHARES else student).assign(endpoint=name)
+        for name in ENDPOINTS
+    ]
+    found = pd.concat(parts).merge(rates, on=CELL, how="left")
+    return found[[*CELL, "endpoint", "mean", "low", "high", "items", *rates.columns[len(CELL) :]]]
 
 
-def share_interval(means: Sequence[float]) -> Interval | None:
-    """95 % of a mean share over items: Wilson's where every item is right or wrong, else t's."""
-    if set(means) <= {0.0, 1.0}:
-        found = stats.binomtest(int(sum(means)), len(means)).proportion_ci(method="wilson")
-        return float(found.low), float(found.high)
-    if len(set(means)) < 2:  # one item, or no variance to tell how sure it is
-        return None
-    low, high = student_interval(np.array(means))
-    return max(0.0, low), min(1.0, high)
+def _middle(rows: pd.DataFrame) -> FloatArray:
+    """The weight that each sample gives to the middle stage, or the two in the middle."""
+    masks, n = rows["mask"].to_numpy(), rows["n_stages"].to_numpy()
+    centre = (np.int64(1) << (n - 1) // 2) | (np.int64(1) << n // 2)
+    held: FloatArray = np.bitwise_count(masks & centre) / np.maximum(np.bitwise_count(masks), 1)
+    return held
 
 
-def student_interval(values: np.ndarray) -> Interval:
-    """95 % of a mean over items, by Student's t."""
-    n, mean = len(values), float(values.mean())
-    half = float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
-    return mean - half, mean + half
+def _entropy(shares: FloatArray) -> FloatArray:
+    """The entropy of each row in bits; NaN where there is no distribution."""
+    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
+    bits: FloatArray = 0.0 - (shares * logs).sum(axis=1)
+    return bits

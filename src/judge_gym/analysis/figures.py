@@ -6,7 +6,7 @@ from typing import Any, Final
 import altair as alt
 import pandas as pd
 
-from judge_gym.analysis.endpoints import JUDGE
+from judge_gym.analysis.frames import JUDGE
 from judge_gym.records import STATUSES, content_hash
 
 # A sequential scheme for stages (they have an order), Okabe and Ito's colours for categories.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.endpoints import JUDGE
+from judge_gym.analysis.frames import JUDGE
 from judge_gym.analysis.pairs import PAIR_RULE, Comparison, PairScores
 from judge_gym.analysis.report import PARTLY_SIMULATED, SIMULATED, Report, Table
 

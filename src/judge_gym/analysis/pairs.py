@@ -14,10 +14,11 @@ import krippendorff
 import numpy as np
 from scipy import stats
 
-from judge_gym.analysis.endpoints import Interval, share_interval, student_interval
+from judge_gym.analysis.intervals import Estimate, share, student
 from judge_gym.errors import DesignError
 from judge_gym.records import digest
 
+Interval = tuple[float, float]
 Order = Literal["given", "reversed"]
 ORDERS: tuple[Order, ...] = ("given", "reversed")
 CATEGORIES = ("knowledge", "reasoning", "math", "coding")
@@ -164,7 +165,7 @@ def score_fields(pairs: Sequence[JudgedPair]) -> dict[str, Any]:
         "inconsistent": fmean(_item_means(pairs, lambda p: p.inconsistent)) if both else None,
         "nulls": sum(pair.decisions.count(None) for pair in pairs),
         "position_bias": fmean(leanings) if both and leanings else None,
-        "interval": share_interval(right),
+        "interval": _interval(share(right)),
     }
 
 
@@ -305,15 +306,17 @@ def _difference_interval(judge: str, other: str, wins: int, losses: int, n: int)
         return None  # nothing tells them apart, and nothing tells how alike they are
     ties = n - wins - losses
     if n < FEW:
-        if n < 2:
-            return None
-        low, high = student_interval(np.repeat([1.0, -1.0, 0.0], [wins, losses, ties]))
-        return max(-1.0, low), min(1.0, high)
+        found = _interval(student(np.repeat([1.0, -1.0, 0.0], [wins, losses, ties])))
+        return found and (max(-1.0, found[0]), min(1.0, found[1]))
     # To draw items with replacement is to draw how many wins, losses and ties there are.
     generator = np.random.default_rng(int(digest(["pairs", judge, other]), 16))
     drawn = generator.multinomial(n, np.array([wins, losses, ties]) / n, size=RESAMPLES)
     low, high = np.percentile((drawn[:, 0] - drawn[:, 1]) / n, [2.5, 97.5])
     return float(low), float(high)
+
+
+def _interval(found: Estimate) -> Interval | None:
+    return (found.low, found.high) if found.known else None
 
 
 def _decisions(pairs: Sequence[JudgedPair]) -> np.ndarray:
@@ -330,8 +333,8 @@ def _alpha(decisions: np.ndarray) -> float | None:
     return float(krippendorff.alpha(reliability_data=paired, level_of_measurement="nominal"))
 
 
-def _percent(share: float | None) -> float | None:
-    return None if share is None else round(100 * share, 2)
+def _percent(value: float | None) -> float | None:
+    return None if value is None else round(100 * value, 2)
 
 
 def _percents(interval: Interval | None) -> list[float | None] | None:

@@ -1,98 +1,203 @@
-"""Raw polarization: how far judges' distributions on the same item lie apart."""
+"""Polarization: how far judges' distributions on the same item lie apart.
+
+Raw P is biased upward at few samples: identical judges do not come out at 0. Beside it stand what
+chance makes of it at this n, and the squared distance, which is unbiased.
+"""
 
 from collections.abc import Sequence
 from itertools import combinations
+from math import log, log2
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import entr
 
-from judge_gym.analysis.endpoints import JUDGE, once_per_call, stage_weights
+from judge_gym.analysis.belief.masses import FloatArray
+from judge_gym.analysis.intervals import student
+from judge_gym.analysis.panels import PANEL, Panel, panels
+from judge_gym.analysis.permutation import Chance, chance
+
+# --- measures of distributions (..., judges, stages) ---------------------------------------------
 
 
-def jensen_shannon(distributions: np.ndarray) -> float:
-    """The Jensen-Shannon divergence of the rows, in bits.
+def divergence(shares: FloatArray) -> FloatArray:
+    """The Jensen-Shannon divergence of the judges, in bits.
 
-    >>> round(jensen_shannon(np.array([[1.0, 0.0], [0.0, 1.0]])), 6)
+    >>> divergence(np.array([[1.0, 0.0], [0.0, 1.0]])).item()
     1.0
     """
-    mixed = _entropy(distributions.mean(axis=0))
-    return max(0.0, mixed - float(np.mean([_entropy(p) for p in distributions])))
+    judges = shares.shape[-2]
+    mixed = np.einsum("...js->...s", shares) / judges
+    found: FloatArray = _entropy(mixed) - np.einsum("...j->...", _entropy(shares)) / judges
+    return np.maximum(found, 0.0)
 
 
-def _entropy(p: np.ndarray) -> float:
-    positive = p[p > 0]
-    return float(-(positive * np.log2(positive)).sum())
+def _entropy(shares: FloatArray) -> FloatArray:
+    # A product sums an axis that is this short faster than a sum does.
+    bits: FloatArray = entr(shares) @ np.full(shares.shape[-1], 1 / log(2))
+    return bits
 
 
-def item_distributions(frame: pd.DataFrame, n_stages: int) -> pd.DataFrame:
-    """Each judge's distribution on each item: index (evidence, judge), a column per stage."""
-    weights = stage_weights(once_per_call(frame, [JUDGE]))
-    mass = weights.pivot_table(
-        index=["evidence", JUDGE], columns="stage", values="weight", aggfunc="sum"
-    )
-    mass = mass.reindex(columns=range(1, n_stages + 1)).fillna(0.0)
-    return mass.div(mass.sum(axis=1), axis=0)
+def scaled_divergence(shares: FloatArray) -> FloatArray:
+    """The divergence over log2 of judges or stages, whichever are fewer; not always attainable."""
+    return divergence(shares) / log2(min(shares.shape[-2:]))
 
 
-def raw_polarization(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Raw P per group: mean over items of the divergence, over log2 min(judges, stages).
+def lone_divergence(shares: FloatArray) -> FloatArray:
+    """The divergence of each judge from the mean of the others: a value per judge."""
+    judges = shares.shape[-2]
+    others = (np.einsum("...js->...s", shares)[..., None, :] - shares) / (judges - 1)
+    return divergence(np.stack([shares, np.maximum(others, 0.0)], axis=-2))
 
-    It is biased upward at few replicates: identical judges do not come out at 0. Items on which a
-    judge has no scored sample are dropped and counted.
+
+def wasserstein(shares: FloatArray) -> FloatArray:
+    """The Wasserstein-1 distance on the scale from 0 to 1, mean over pairs of judges.
+
+    >>> wasserstein(np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])).item()
+    0.5
     """
+    judges, stages = shares.shape[-2:]
+    ranked = np.sort(shares.cumsum(axis=-1), axis=-2)
+    # In a sorted list the gaps between all pairs sum to the values, weighted by their ranks.
+    weights = (2 * np.arange(judges) - judges + 1) / (judges * (judges - 1) / 2)
+    found: FloatArray = np.einsum("...js,j->...", ranked[..., :-1], weights) / (stages - 1)
+    return found
+
+
+# --- the metric ----------------------------------------------------------------------------------
+
+
+def panel_chance(panel: Panel) -> Chance:
+    """P, each judge against the others and, on an ordered scale, Wasserstein-1, beside chance."""
+    measures = {"p": scaled_divergence, "lone": lone_divergence}
+    if panel.ordinal:
+        measures["wasserstein"] = wasserstein
+    return chance(panel, measures)
+
+
+def polarization(frame: pd.DataFrame) -> pd.DataFrame:
+    """P of each panel: raw, against chance and as the unbiased squared distance.
+
+    `above` is raw P minus its mean under chance, item by item, with its interval over items; it is
+    for this number of samples. `distance` is comparable across numbers of samples. `measures` says
+    whether judges differ in their rubrics too.
+    """
+    return pd.DataFrame([polarization_row(panel, panel_chance(panel)) for panel in panels(frame)])
+
+
+def polarization_row(panel: Panel, found: Chance) -> dict[str, Any]:
+    """The row of one panel."""
+    items = int(panel.complete.sum())
+    return {
+        **panel.key,
+        "measures": "judge and rubric" if panel.own_rubrics else "judge",
+        "judges": len(panel.judges),
+        **_against_chance(found, "p"),
+        "wasserstein": _mean(found.seen.get("wasserstein")),
+        "wasserstein_null": _mean(found.mean.get("wasserstein")),
+        **distance_columns(panel),
+        "items": items,
+        "dropped": len(panel.evidence) - items,
+        "replicates": _replicates(panel),
+        **panel.rates,
+    }
+
+
+def pairwise(frame: pd.DataFrame) -> pd.DataFrame:
+    """Every two judges of each panel: their divergence in bits against chance, and distance."""
     rows = []
-    for group, part in frame.groupby(list(by), observed=True):
-        judges = sorted(part[JUDGE].unique())
-        n_stages = int(part["n_stages"].max())
-        values, dropped = _per_item(part, judges, n_stages)
-        bound = np.log2(min(len(judges), n_stages)) if len(judges) > 1 else np.nan
-        cells = (
-            once_per_call(part, [JUDGE])
-            .query("status == 'scored'")
-            .groupby([JUDGE, "evidence"])
-            .size()
-        )
-        rows.append(
-            {
-                **dict(zip(by, group, strict=True)),
-                "judges": len(judges),
-                "p": float(np.mean(values)) / bound if values else None,
-                "items": len(values),
-                "dropped": dropped,
-                "replicates": float(cells.mean()) if len(cells) else 0.0,
-            }
-        )
+    for panel in panels(frame):
+        for place, (one, other) in enumerate(combinations(range(len(panel.judges)), 2)):
+            pair = panel.of(one, other)
+            items = int(pair.complete.sum())
+            measures = {"p": scaled_divergence}
+            rows.append(
+                {
+                    **panel.key,
+                    "measures": "judge and rubric" if pair.own_rubrics else "judge",
+                    "judge": panel.judges[one],
+                    "other": panel.judges[other],
+                    **_against_chance(chance(pair, measures), "p"),
+                    **_distance(panel.distances[:, place]),
+                    "items": items,
+                    "dropped": len(panel.evidence) - items,
+                    **pair.rates,
+                }
+            )
     return pd.DataFrame(rows)
 
 
-def divergent_pairs(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Pairs of judges per group, the farthest apart first."""
+def distance_columns(panel: Panel) -> dict[str, float]:
+    """The mean squared distance over pairs of judges, with its interval over items."""
+    known = panel.distances.shape[1] > 0
+    return _distance(panel.distances.mean(axis=1) if known else np.empty(0))
+
+
+def _distance(values: FloatArray) -> dict[str, float]:
+    found = student(values)
+    names = ("distance", "distance_low", "distance_high", "distance_items")
+    return dict(zip(names, found, strict=True))
+
+
+def _against_chance(found: Chance, name: str) -> dict[str, float]:
+    above = student(found.above(name))
+    return {
+        "p": _mean(found.seen[name]),
+        "null": _mean(found.mean[name]),
+        "above": above.value,
+        "low": above.low,
+        "high": above.high,
+        "p_value": found.p_value[name],
+        "draws": found.draws,
+    }
+
+
+def _mean(values: FloatArray | None) -> float:
+    return float(values.mean()) if values is not None and values.size else np.nan
+
+
+def _replicates(panel: Panel) -> float:
+    """How many scored verdicts a cell has that has any."""
+    held = panel.scored[panel.scored > 0]
+    return float(held.mean()) if held.size else 0.0
+
+
+# --- raw, for a first look -----------------------------------------------------------------------
+
+
+def raw_polarization(frame: pd.DataFrame, by: Sequence[str] = PANEL) -> pd.DataFrame:
+    """Raw P alone, per group; items on which a judge has no scored sample are dropped."""
     rows = []
-    for group, part in frame.groupby(list(by), observed=True):
-        n_stages = int(part["n_stages"].max())
-        for pair in combinations(sorted(part[JUDGE].unique()), 2):
-            values, _ = _per_item(part[part[JUDGE].isin(pair)], list(pair), n_stages)
-            if values:
-                named = {"judge": pair[0], "other": pair[1], "p": float(np.mean(values))}
-                rows.append({**dict(zip(by, group, strict=True)), **named, "items": len(values)})
+    for panel in panels(frame, by):
+        values = scaled_divergence(panel.shares[panel.complete])
+        rows.append(
+            {
+                **panel.key,
+                "judges": len(panel.judges),
+                "p": _mean(values),
+                "items": len(values),
+                "dropped": len(panel.evidence) - len(values),
+                "replicates": _replicates(panel),
+            }
+        )
+    return pd.DataFrame(rows, columns=[*by, "judges", "p", "items", "dropped", "replicates"])
+
+
+def divergent_pairs(frame: pd.DataFrame, by: Sequence[str] = PANEL) -> pd.DataFrame:
+    """Pairs of judges per group by raw divergence, the farthest apart first."""
+    rows = []
+    for panel in panels(frame, by):
+        for one, other in combinations(range(len(panel.judges)), 2):
+            both = (panel.scored[:, [one, other]] > 0).all(axis=1)
+            values = divergence(panel.shares[both][:, [one, other]])
+            named = {"judge": panel.judges[one], "other": panel.judges[other]}
+            rows.append({**panel.key, **named, "p": _mean(values), "items": len(values)})
     found = pd.DataFrame(rows, columns=[*by, "judge", "other", "p", "items"])
-    return found.sort_values("p", ascending=False, ignore_index=True)
+    return found[found["items"] > 0].sort_values("p", ascending=False, ignore_index=True)
 
 
 def mean_divergence(pairs: pd.DataFrame) -> pd.DataFrame:
     """Pairs of judges per task, averaged over variants: opposite differences must not cancel."""
     mean = pairs.groupby(["concept", "pool", "judge", "other"])[["p"]].mean().reset_index()
     return mean.sort_values("p", ascending=False, ignore_index=True)
-
-
-def _per_item(frame: pd.DataFrame, judges: Sequence[str], n_stages: int) -> tuple[list[float], int]:
-    """The divergence on every item that all judges scored, and how many items were dropped."""
-    if not (frame["status"] == "scored").any() or len(judges) < 2:
-        return [], frame["evidence"].nunique()
-    cells = item_distributions(frame, n_stages)
-    values = [
-        jensen_shannon(part.to_numpy())
-        for _, part in cells.groupby(level=0)
-        if len(part) == len(judges)
-    ]
-    return values, frame["evidence"].nunique() - len(values)

@@ -9,16 +9,13 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import (
-    JUDGE,
     accuracy,
     distributions,
     expected_stage,
     known_answers,
-    once_per_call,
     status_rates,
-    varied_knobs,
-    with_variant,
 )
+from judge_gym.analysis.frames import JUDGE, once_per_call, varied_knobs, with_variant
 from judge_gym.analysis.pair_frames import pair_table
 from judge_gym.analysis.pairs import PAIR_RULE
 from judge_gym.analysis.polarization import raw_polarization

@@ -1,0 +1,324 @@
+"""The nine metrics of a panel, each with its interval, items and effective n.
+
+Polarization, swap sensitivity and consistency have modules of their own; the others, and the
+summary of all nine, are here.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis.belief import panel_conflict
+from judge_gym.analysis.belief.masses import FloatArray
+from judge_gym.analysis.consistency import ALL, bare_variant, consistency
+from judge_gym.analysis.endpoints import (
+    ITEM,
+    grouped,
+    over_items,
+    positions,
+    right_by_item,
+    scored_only,
+)
+from judge_gym.analysis.frames import CELL, JUDGE
+from judge_gym.analysis.intervals import Estimate, share, student, undefined
+from judge_gym.analysis.panels import PANEL, Panel, panels, row_means
+from judge_gym.analysis.permutation import Chance
+from judge_gym.analysis.polarization import distance_columns, panel_chance, polarization_row
+from judge_gym.analysis.swapping import ROLES, panel_swap, swap_pairs
+
+ESTIMATES = {"right": share, "absolute_error": student, "within_half_stage": share}
+METRICS = (
+    "polarization",
+    "entrenchment",
+    "swap_sensitivity",
+    "accuracy",
+    "abstention",
+    "conflict",
+    "uncertainty_gap",
+    "subset_size",
+    "consistency",
+)
+
+
+# --- entrenchment --------------------------------------------------------------------------------
+
+
+def entrenchment(frame: pd.DataFrame) -> pd.DataFrame:
+    """E of each judge: how far it lies from the others above chance, times how sure it is.
+
+    The row of judge `all` is the mean over judges. Items count on which every judge has a scored
+    verdict and a stated probability; the others are `dropped`.
+    """
+    rows = []
+    for panel in panels(frame):
+        values = _entrenched(panel, panel_chance(panel))
+        estimates = {ALL: student(row_means(values))} | {
+            judge: student(values[:, place]) for place, judge in enumerate(panel.judges)
+        }
+        rows += [
+            {
+                **panel.key,
+                JUDGE: judge,
+                **_named(found),
+                "dropped": len(panel.evidence) - len(values),
+                **panel.rates,
+            }
+            for judge, found in estimates.items()
+        ]
+    return pd.DataFrame(rows)
+
+
+def _entrenched(panel: Panel, found: Chance) -> FloatArray:
+    """By item and judge, divergence from the others above chance times the mean probability."""
+    sure = panel.per_cell(panel.rows["probe"].to_numpy(dtype=float))[panel.complete]
+    values = found.above("lone") * sure
+    return values[~np.isnan(values).any(axis=1)]
+
+
+# --- ground truth --------------------------------------------------------------------------------
+
+
+def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
+    """How right each configured judge is, where something is known.
+
+    Columns: task, variant, judge, `measure`, mean, low, high, items. `right` is the share of
+    verdicts on the known stage; against a reference value from 0 to 1, `absolute_error` is of the
+    normalised expected stage, and `within_half_stage` the share of items that close to it.
+    """
+    parts = [
+        over_items(cells, CELL, "value", ESTIMATES[measure]).assign(measure=measure)
+        for measure, cells in _truth_cells(frame).items()
+    ]
+    columns = [*CELL, "measure", "mean", "low", "high", "items"]
+    found = pd.concat([part for part in parts if len(part)] or parts[:1])
+    return found[columns].sort_values(CELL, kind="stable", ignore_index=True)
+
+
+def _truth_cells(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """By measure, the value of each cell; pairs of responses have rules of their own."""
+    own = frame[~(frame["is_swap"] | frame["pair"]).to_numpy(dtype=bool)]
+    known = own["reference"].between(0, 1) & (own["rubric_kind"] != "nominal")
+    groups = grouped(scored_only(own[known.to_numpy()]), [*ITEM, "reference"])
+    error = np.abs(groups.mean(positions(groups.rows)) - groups.names["reference"].to_numpy())
+    half = groups.mean(0.5 / (groups.rows["n_stages"].to_numpy() - 1))
+    # A stage whose edge is the reference agrees, whatever rounding makes of the edge.
+    near = (error <= half + 1e-12).astype(float)
+    return {
+        "right": right_by_item(own, CELL),
+        "absolute_error": groups.names.assign(value=error),
+        "within_half_stage": groups.names.assign(value=near),
+    }
+
+
+# --- belief --------------------------------------------------------------------------------------
+
+
+def conflict(frame: pd.DataFrame) -> pd.DataFrame:
+    """Conflict k of each panel, beside the distance; on items that every judge scored.
+
+    `k` is the mean over pairs of judges, `own` of each judge with itself, `excess` the difference;
+    `joint` is of all judges at once and grows with `fan_in`, their number.
+    """
+    return pd.DataFrame([_conflict_row(panel) for panel in panels(frame)])
+
+
+def _conflict_row(panel: Panel) -> dict[str, Any]:
+    items, judges = panel.size
+    group = np.repeat(np.arange(items), judges)
+    found = panel_conflict(panel.masses, group, groups=items)
+    kept = panel.complete
+    k, excess = student(found.pairwise[kept]), student(found.excess[kept])
+    return {
+        **panel.key,
+        "k": k.value,
+        "low": k.low,
+        "high": k.high,
+        "own": student(found.own[kept]).value,
+        "excess": excess.value,
+        "excess_low": excess.low,
+        "excess_high": excess.high,
+        "joint": student(found.joint[kept]).value,
+        "fan_in": judges,
+        **distance_columns(panel),
+        "items": k.n,
+        "dropped": items - k.n,
+        **panel.rates,
+    }
+
+
+def uncertainty(frame: pd.DataFrame) -> pd.DataFrame:
+    """The uncertainty gap and the mean subset size of each judge, and of `all` together.
+
+    Columns: task, variant, judge, `gap`, `gap_low`, `gap_high`, `size`, `size_low`, `size_high`,
+    items, dropped (no scored verdict), effective_n and rates.
+    """
+    rows = []
+    for panel in panels(frame):
+        gap, size = _gap(panel), _size(panel)
+        for place, judge in enumerate((ALL, *panel.judges)):
+            one = panel.of(place - 1) if place else panel
+            gaps, sizes = (
+                student(row_means(of) if place == 0 else of[:, place - 1]) for of in (gap, size)
+            )
+            rows.append(
+                {
+                    **panel.key,
+                    JUDGE: judge,
+                    **dict(zip(("gap", "gap_low", "gap_high"), gaps[:3], strict=True)),
+                    **dict(zip(("size", "size_low", "size_high"), sizes[:3], strict=True)),
+                    "items": gaps.n,
+                    "dropped": len(panel.evidence) - gaps.n,
+                    **one.rates,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _gap(panel: Panel) -> FloatArray:
+    return panel.masses.uncertainty_gap().reshape(panel.size)
+
+
+def _size(panel: Panel) -> FloatArray:
+    return panel.masses.subset_size().reshape(panel.size)
+
+
+# --- no score ------------------------------------------------------------------------------------
+
+
+def abstention(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rates of abstentions and, apart, of verdicts that could not be read, per judge.
+
+    Columns: task, variant, judge (`all` too), abstained, abstained_low, abstained_high, unreadable,
+    unreadable_low, unreadable_high, items, n, effective_n.
+    """
+    rows = []
+    for panel in panels(frame):
+        cells = {name: _rate(panel, name) for name in ("abstained", "unreadable")}
+        for place, judge in enumerate((ALL, *panel.judges)):
+            row: dict[str, Any] = {**panel.key, JUDGE: judge}
+            for name, values in cells.items():
+                found = share(values[:, place - 1] if place else row_means(values))
+                row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+                row["items"] = found.n
+            mine = panel.judge == place - 1 if place else np.full(len(panel.judge), True)
+            row |= {"n": int(mine.sum()), "effective_n": int((panel.mask[mine] != 0).sum())}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _rate(panel: Panel, name: str) -> FloatArray:
+    status = panel.rows["status"]
+    found = status == "abstained" if name == "abstained" else ~status.isin(["scored", "abstained"])
+    return panel.per_cell(found.to_numpy().astype(float))
+
+
+# --- all nine ------------------------------------------------------------------------------------
+
+
+def nine_metrics(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row per task, variant and metric: value, low, high, n (items) and a note.
+
+    Polarization is above chance at this n, with the raw value in the note. Consistency is the
+    variance on identical inputs; series are pooled for it.
+    """
+    swaps = _by_panel(swap_pairs(frame))
+    truths = {measure: _by_panel(cells) for measure, cells in _truth_cells(frame).items()}
+    steady = consistency(frame)
+    all_judges = _by_panel(steady[steady[JUDGE] == ALL])
+    bare = pd.Series(bare_variant(frame).to_numpy(), frame["variant"])
+    bare = bare[~bare.index.duplicated()]
+    rows = []
+    for panel in panels(frame):
+        found = panel_chance(panel)
+        task, variant = panel.key["task"], panel.key["variant"]
+        summary = {
+            "polarization": _polarization_note(polarization_row(panel, found)),
+            "entrenchment": (student(row_means(_entrenched(panel, found))), "mean over judges"),
+            "swap_sensitivity": _swap_note(swaps.get((task, variant))),
+            "accuracy": _truth_note(
+                {name: of[task, variant] for name, of in truths.items() if (task, variant) in of}
+            ),
+            "abstention": _abstention_note(panel),
+            "conflict": _conflict_note(_conflict_row(panel)),
+            "uncertainty_gap": (student(row_means(_gap(panel))), "Pl - Bel, mean over stages"),
+            "subset_size": (student(row_means(_size(panel))), f"of {panel.n_stages} stages"),
+            "consistency": _consistency_note(all_judges[task, bare[variant]]),
+        }
+        rows += [
+            {
+                **panel.key,
+                "metric": metric,
+                **dict(zip(("value", "low", "high", "n"), summary[metric][0], strict=True)),
+                "note": summary[metric][1],
+            }
+            for metric in METRICS
+        ]
+    return pd.DataFrame(rows)
+
+
+Noted = tuple[Estimate, str]
+
+
+def _by_panel(frame: pd.DataFrame) -> dict[Any, pd.DataFrame]:
+    return dict(list(frame.groupby(list(PANEL), observed=True)))
+
+
+def _polarization_note(row: dict[str, Any]) -> Noted:
+    found = Estimate(row["above"], row["low"], row["high"], row["items"])
+    note = (
+        f"above chance at {row['replicates']:.1f} samples a cell; raw P {row['p']:.3f}, "
+        f"p {row['p_value']:.3f} ({row['draws']} draws); squared distance {row['distance']:.3f}; "
+        f"measures {row['measures']}; {row['dropped']} items dropped"
+    )
+    return found, note
+
+
+def _swap_note(pairs: pd.DataFrame | None) -> Noted:
+    if pairs is None:
+        return undefined(), "no probed verdict under another's rubric"
+    rival, control = (panel_swap(pairs, role) for role in ROLES)
+    third = f"; own minus a third party's {control.value:.3f}" if control.n else ""
+    return rival, f"own minus rival rubric, {len(pairs)} pairs{third}"
+
+
+def _truth_note(cells: dict[str, pd.DataFrame]) -> Noted:
+    """The first measure that there is, judges with equal weight on an item; others beside it."""
+    found = {
+        measure: ESTIMATES[measure](part.groupby("evidence")["value"].mean().to_numpy())
+        for measure, part in cells.items()
+        if len(part)
+    }
+    if not found:
+        return undefined(), "nothing is known of these items"
+    first, *others = found
+    note = "; ".join(f"{name.replace('_', ' ')} {found[name].value:.3f}" for name in others)
+    return found[first], first.replace("_", " ") + (f"; {note}" if note else "")
+
+
+def _abstention_note(panel: Panel) -> Noted:
+    unreadable = share(row_means(_rate(panel, "unreadable")))
+    return share(row_means(_rate(panel, "abstained"))), f"unreadable {unreadable.value:.3f}"
+
+
+def _conflict_note(row: dict[str, Any]) -> Noted:
+    note = (
+        f"mean over pairs; fan-in {row['fan_in']}, joint {row['joint']:.3f}, excess over "
+        f"self-conflict {row['excess']:.3f}; squared distance {row['distance']:.3f}"
+    )
+    return Estimate(row["k"], row["low"], row["high"], row["items"]), note
+
+
+def _consistency_note(rows: pd.DataFrame) -> Noted:
+    row: Any = rows.iloc[0]
+    note = (
+        f"variance on identical inputs; over replicates {row['jitter']:.4f}; alpha "
+        f"{row['alpha']:.3f}, ICC {row['icc']:.3f}, means over judges; "
+        f"{row['flagged']} cells to review"
+    )
+    found = Estimate(row["sampling"], row["sampling_low"], row["sampling_high"], row["items"])
+    return found, note
+
+
+def _named(found: Estimate) -> dict[str, float]:
+    return dict(zip(("mean", "low", "high", "items"), found, strict=True))

@@ -1,0 +1,190 @@
+"""The judges of one task and variant, as arrays: what measures of disagreement are computed on."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis.belief import Masses, Verdicts, sources, squared_distance, stage_masks
+from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray
+from judge_gym.analysis.frames import JUDGE, once_per_call
+
+PANEL = ("task", "variant")
+DRAWS_FOR_BLOCKS = 5
+"""Draws of judges' own rubrics from which what is found holds beyond these rubrics."""
+_OPTIONAL: dict[str, Any] = {
+    "rubric": 0,
+    "rubric_kind": "ordinal",
+    "rubric_draw": 0,
+    "flipped": False,
+    "series": "",
+    "display": "",
+    "probe": np.nan,
+}
+_COLUMNS = (JUDGE, "evidence", "replicate", "status", "mask", "n_stages", "call_id")
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """The verdicts of one task and variant under the judges' own rubrics, each call once."""
+
+    key: dict[str, Any]
+    """What names the panel, such as task and variant."""
+    judges: tuple[str, ...]
+    evidence: tuple[Any, ...]
+    n_stages: int
+    ordinal: bool
+    rows: pd.DataFrame
+    judge: IntArray
+    """The place of each row's judge, and so on."""
+    item: IntArray
+    mask: IntArray
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many items and judges."""
+        return len(self.evidence), len(self.judges)
+
+    @property
+    def cell(self) -> IntArray:
+        """The cell of each row: its item, and within it its judge."""
+        return self.item * len(self.judges) + self.judge
+
+    def per_cell(self, values: FloatArray) -> FloatArray:
+        """The mean of what rows say, items by judges; rows and cells that say nothing are NaN."""
+        known = ~np.isnan(values)
+        count = int(np.prod(self.size))
+        sums = np.bincount(self.cell[known], values[known], count)
+        n = np.bincount(self.cell[known], minlength=count)
+        return ratio(sums, n).reshape(self.size)
+
+    @cached_property
+    def scored(self) -> IntArray:
+        """How many verdicts carry a score, items by judges."""
+        count = int(np.prod(self.size))
+        return np.bincount(self.cell[self.mask != 0], minlength=count).reshape(self.size)
+
+    @cached_property
+    def masses(self) -> Masses:
+        """The mass function of each cell, item by item."""
+        count = int(np.prod(self.size))
+        return sources(self.cell, self.mask, frame=self.n_stages, cells=count).masses
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Each judge's distribution on each item: items by judges by stages."""
+        return self.masses.pignistic().reshape(*self.size, self.n_stages)
+
+    @cached_property
+    def complete(self) -> BoolArray:
+        """The items on which every judge has a scored verdict; none with fewer than two judges."""
+        return np.asarray((self.scored > 0).all(axis=1) & (len(self.judges) > 1))
+
+    @cached_property
+    def distances(self) -> FloatArray:
+        """The squared Jousselme distance on each item of each pair of judges, unbiased."""
+        replicate = pd.factorize(self.rows["replicate"])[0].astype(np.int64)
+        sides = [
+            Verdicts(self.item[mine], replicate[mine], self.mask[mine])
+            for mine in (self.judge == judge for judge in range(len(self.judges)))
+        ]
+        items = len(self.evidence)
+        found = [squared_distance(a, b, items=items) for a, b in combinations(sides, 2)]
+        return np.stack(found, axis=1) if found else np.empty((items, 0))
+
+    @cached_property
+    def own_rubrics(self) -> bool:
+        """Whether judges used rubrics of their own, so that they differ in more than judgement."""
+        used = self.rows[[JUDGE, "rubric"]].drop_duplicates().groupby(JUDGE)["rubric"].agg(set)
+        return any(rubrics != used.iloc[0] for rubrics in used)
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether there are enough draws of own rubrics to treat each as a block."""
+        return self.own_rubrics and self.rows["rubric_draw"].nunique() >= DRAWS_FOR_BLOCKS
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """The verdicts that carry a score, and the shares of those that do not."""
+        status = self.rows["status"]
+        scored, abstained = (status == "scored").to_numpy(), (status == "abstained").to_numpy()
+        return {
+            "effective_n": int(scored.sum()),
+            "abstained": float(abstained.mean()),
+            "unreadable": float((~scored & ~abstained).mean()),
+        }
+
+    def of(self, *places: int) -> "Panel":
+        """Some of the judges, on the same items."""
+        kept = np.isin(self.judge, places)
+        renumbered = np.full(len(self.judges), -1)
+        renumbered[list(places)] = np.arange(len(places))
+        return Panel(
+            key={**self.key, "judges": [self.judges[place] for place in places]},
+            judges=tuple(self.judges[place] for place in places),
+            evidence=self.evidence,
+            n_stages=self.n_stages,
+            ordinal=self.ordinal,
+            rows=self.rows[kept],
+            judge=renumbered[self.judge[kept]],
+            item=self.item[kept],
+            mask=self.mask[kept],
+        )
+
+
+def panels(frame: pd.DataFrame, by: Sequence[str] = PANEL) -> Iterator[Panel]:
+    """The panels of a frame, in the order of their names; samples under rivals' rubrics are out."""
+    own = frame[~frame["is_swap"].to_numpy(dtype=bool)] if "is_swap" in frame else frame
+    given = masked(own)
+    missing = {name: value for name, value in _OPTIONAL.items() if name not in given}
+    given = given.assign(**missing)
+    columns = dict.fromkeys([*by, *_COLUMNS, *_OPTIONAL])
+    for group, part in given[[name for name in columns if name in given]].groupby(
+        list(by), observed=True
+    ):
+        rows = once_per_call(part, [JUDGE])
+        judge, judges = pd.factorize(rows[JUDGE], sort=True)
+        item, evidence = pd.factorize(rows["evidence"], sort=True)
+        yield Panel(
+            key=dict(zip(by, group, strict=True)),
+            judges=tuple(map(str, judges)),
+            evidence=tuple(evidence.tolist()),
+            n_stages=int(rows["n_stages"].max()),
+            ordinal=bool((rows["rubric_kind"] != "nominal").all()),
+            rows=rows,
+            judge=judge.astype(np.int64),
+            item=item.astype(np.int64),
+            mask=rows["mask"].to_numpy(dtype=np.int64),
+        )
+
+
+def ratio(sums: FloatArray | IntArray, n: FloatArray | IntArray) -> FloatArray:
+    """A quotient; not a number where there is nothing to divide by.
+
+    >>> ratio(np.array([1.0, 0.0]), np.array([2, 0])).tolist()
+    [0.5, nan]
+    """
+    found: FloatArray = np.divide(sums, n, out=np.full(np.shape(sums), np.nan), where=n > 0)
+    return found
+
+
+def row_means(values: FloatArray) -> FloatArray:
+    """The mean of each row over what is a number."""
+    known = ~np.isnan(values)
+    return ratio(np.where(known, values, 0.0).sum(axis=1), known.sum(axis=1))
+
+
+def masked(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with what each sample chose as bits; a tidy frame has them already."""
+    if "mask" in frame:
+        return frame
+    texts = frame["stages"].astype("string").fillna("").where(frame["status"] == "scored", "")
+    masks = pd.Series(0, index=frame.index, dtype=np.int64)
+    for scale, part in texts.groupby(frame["n_stages"].astype(int)):
+        codes, distinct = pd.factorize(part)
+        masks.loc[part.index] = stage_masks(list(distinct), frame=int(str(scale)))[codes]
+    return frame.assign(mask=masks)

@@ -1,0 +1,149 @@
+"""What chance alone makes of a measure of disagreement: judges' labels, permuted.
+
+Among the scored verdicts on one item in one replicate labels are exchanged: all saw one display.
+Where judges used many rubrics of their own, a judge's verdicts under one rubric are a block that
+keeps together.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis.belief.masses import FloatArray, IntArray
+from judge_gym.analysis.intervals import seeded
+from judge_gym.analysis.panels import Panel
+
+Statistic = Callable[[FloatArray], FloatArray]
+"""From distributions (..., items, judges, stages) to values (..., items, ...)."""
+MOST, FEWEST = 999, 99
+"""Draws of a small panel and of a very large one."""
+WORK = 1 << 22
+"""Verdicts that are given a new judge, over all draws; a larger panel has fewer draws."""
+CHUNK = 1 << 19
+"""Of these, how many at once."""
+
+
+class Chance(NamedTuple):
+    """Measures of a panel over the items that every judge scored, and what chance makes of them."""
+
+    seen: dict[str, FloatArray]
+    """The values by item."""
+    mean: dict[str, FloatArray]
+    """The mean of the values over draws."""
+    p_value: dict[str, float]
+    """The share of draws in which the mean over items is at least what was seen."""
+    draws: int
+
+    def above(self, name: str) -> FloatArray:
+        """By item, how far a measure lies above chance at this number of samples."""
+        return self.seen[name] - self.mean[name]
+
+
+def chance(panel: Panel, statistics: Mapping[str, Statistic]) -> Chance:
+    """Permute the judges of a panel; without a complete item there is nothing to permute."""
+    seen = {name: of(panel.shares[panel.complete]) for name, of in statistics.items()}
+    if not panel.complete.any():
+        return Chance(seen, seen, dict.fromkeys(statistics, np.nan), 0)
+    draws = int(np.clip(WORK // max(int(panel.scored[panel.complete].sum()), 1), FEWEST, MOST))
+    sums = {name: np.zeros_like(values) for name, values in seen.items()}
+    above = dict.fromkeys(statistics, 0)
+    for shares in (_blocks if panel.in_blocks else _verdicts)(panel, draws):
+        for name, of in statistics.items():
+            values = of(shares)
+            sums[name] += values.sum(axis=0)
+            means = values.reshape(len(values), -1).mean(axis=1)
+            # Sums in another order must not make a draw that equals the data fall below it.
+            above[name] += int((means >= seen[name].mean() - 1e-12).sum())
+    return Chance(
+        seen,
+        {name: total / draws for name, total in sums.items()},
+        {name: (1 + count) / (1 + draws) for name, count in above.items()},
+        draws,
+    )
+
+
+class _Scored(NamedTuple):
+    """The scored verdicts on complete items, which are numbered anew."""
+
+    rows: pd.DataFrame
+    item: IntArray
+    judge: IntArray
+    code: IntArray
+    spread: FloatArray
+    """For each code, the weight of each stage."""
+
+
+def _scored(panel: Panel) -> _Scored:
+    kept = panel.complete[panel.item] & (panel.mask != 0)
+    number = np.cumsum(panel.complete) - 1
+    masks, code = np.unique(panel.mask[kept], return_inverse=True)
+    bits = (masks[:, None] >> np.arange(panel.n_stages) & 1).astype(float)
+    return _Scored(
+        panel.rows[kept],
+        number[panel.item[kept]],
+        panel.judge[kept],
+        code.astype(np.int64),
+        bits / bits.sum(axis=1, keepdims=True),
+    )
+
+
+def _verdicts(panel: Panel, draws: int) -> Iterator[FloatArray]:
+    """Distributions with labels exchanged within an item and replicate, some draws at a time."""
+    scored = _scored(panel)
+    shown = scored.rows.groupby(["replicate", "flipped", "rubric_draw"]).ngroup().to_numpy()
+    block = scored.item * (int(shown.max()) + 1) + shown
+    order = np.argsort(block, kind="stable")
+    _, starts, sizes = np.unique(block[order], return_index=True, return_counts=True)
+    items, judges, codes = int(panel.complete.sum()), len(panel.judges), len(scored.spread)
+    # Where a verdict counts, but for its judge: codes vary fastest, then judges, then items.
+    base = (scored.item * judges * codes + scored.code)[order]
+    label = (scored.judge * codes)[order]
+    places = [starts[sizes == size, None] + np.arange(size) for size in np.unique(sizes)]
+    cells = items * judges * codes
+    n = np.bincount(scored.item * judges + scored.judge, minlength=items * judges)
+    rng = seeded("permutation", *map(str, panel.key.values()), len(order), draws)
+    step = max(1, min(CHUNK // len(order), CHUNK // cells))
+    for low in range(0, draws, step):
+        size = min(step, draws - low)
+        offset = np.arange(size)[:, None, None] * cells
+        counts = np.zeros(size * cells)
+        for place in places:
+            given = np.broadcast_to(label[place], (size, *place.shape))
+            drawn = rng.permuted(given, axis=-1) if place.shape[1] > 1 else given
+            counts += np.bincount((drawn + base[place] + offset).ravel(), minlength=size * cells)
+        shares = counts.reshape(size, items * judges, codes) @ scored.spread / n[:, None]
+        yield shares.reshape(size, items, judges, panel.n_stages)
+
+
+def _blocks(panel: Panel, draws: int) -> Iterator[FloatArray]:
+    """Distributions with the judges of whole rubrics exchanged, some draws at a time."""
+    scored = _scored(panel)
+    draw = pd.factorize(scored.rows["rubric_draw"])[0]
+    _, first, unit = np.unique(
+        scored.judge * (int(draw.max()) + 1) + draw, return_index=True, return_inverse=True
+    )
+    judge_of = scored.judge[first]
+    items, judges = int(panel.complete.sum()), len(panel.judges)
+    place = unit * items + scored.item
+    held = np.stack(
+        [
+            np.bincount(place, scored.spread[scored.code, stage], len(first) * items)
+            for stage in range(panel.n_stages)
+        ],
+        axis=-1,
+    )
+    held = held.reshape(len(first), -1)
+    rng = seeded("permutation", *map(str, panel.key.values()), len(unit), draws)
+    step = max(1, CHUNK // (held.shape[1] * judges))
+    for low in range(0, draws, step):
+        size = min(step, draws - low)
+        drawn = rng.permuted(np.broadcast_to(judge_of, (size, len(first))), axis=-1)
+        given = (drawn[:, None, :] == np.arange(judges)[:, None]).astype(float)
+        counts = (given @ held).reshape(size, judges, items, panel.n_stages)
+        total = counts.sum(axis=-1, keepdims=True)
+        # A judge that was dealt no verdict on an item is there as the panel is: no divergence.
+        pooled = counts.sum(axis=1, keepdims=True) / total.sum(axis=1, keepdims=True)
+        shares = np.where(total > 0, counts / np.where(total > 0, total, 1.0), pooled)
+        yield np.moveaxis(shares, 1, 2)

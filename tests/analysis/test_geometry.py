@@ -1,0 +1,125 @@
+"""The shape of verdicts and where they stood on the display, against plain readings."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from judge_gym.analysis.geometry import display_bias, geometry, kinds
+from judge_gym.analysis.intervals import share, student
+from panel_frames import JUDGE, samples
+
+
+def plain_kind(chosen: tuple[int, ...], n: int) -> str:
+    if len(chosen) == 1:
+        return "singleton"
+    if len(chosen) == n or (len(chosen) > 2 and len(chosen) > n / 2):
+        return "broad"
+    gap = max(chosen) - min(chosen) + 1 > len(chosen)
+    return "non_adjacent" if gap else "adjacent"
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 7])
+def test_every_set_has_the_kind_of_a_plain_reading(n: int) -> None:
+    sets = [one for size in range(1, n + 1) for one in combinations(range(1, n + 1), size)]
+    made = samples(*({"stages": " ".join(map(str, one))} for one in sets), n_stages=n)
+    assert kinds(made).tolist() == [plain_kind(one, n) for one in sets]
+
+
+def test_options_have_no_neighbours_and_no_answer_no_kind() -> None:
+    made = samples(
+        {"stages": "1 2"}, {"stages": "1 2 3 4"}, {}, {"status": "refused"}, rubric_kind="nominal"
+    )
+    assert kinds(made).tolist() == ["several", "broad", "abstain", ""]
+
+
+def test_shares_are_of_what_was_read_and_confidence_is_the_probe() -> None:
+    made = samples(
+        {"evidence": 1, "stages": "1", "probe": 0.9},
+        {"evidence": 1, "stages": "1 2", "probe": 0.5},
+        {"evidence": 1, "status": "truncated"},
+        {"evidence": 2, "stages": "1 2", "probe": 0.3},
+        {"evidence": 2, "stages": "2 3", "probe": 0.5},
+        {"evidence": 2},
+        {"evidence": 3, "stages": "4"},
+    )
+    found = geometry(made).set_index("geometry")
+    row = found.loc["adjacent"]
+    assert row[["mean", "low", "high", "items"]].tolist() == pytest.approx(share([0.5, 2 / 3, 0]))
+    assert row[["n", "probed"]].tolist() == [3, 3]
+    assert row["confidence"] == pytest.approx((0.5 + 0.4) / 2)
+    assert found.loc["singleton", ["n", "probed"]].tolist() == [2, 1]
+    assert np.isnan(found.loc["abstain", "confidence"]), "abstentions are not probed"
+
+
+# --- position and label --------------------------------------------------------------------------
+
+
+def test_bias_by_hand() -> None:
+    made = samples(
+        {"evidence": 1, "stages": "2", "display": "B=2 A=1"},
+        {"evidence": 1, "stages": "1", "display": "A=1 B=2"},
+        {"evidence": 2, "stages": "1 2", "display": "A=2 B=1"},
+        {"evidence": 2, "stages": "1", "display": "A=2 B=1"},
+        n_stages=2,
+    )
+    found = display_bias(made).set_index(["kind", "place"])
+    # Item 1 is always decided for the first; item 2 gives it a quarter.
+    first = student([0.5, -0.25])
+    row = found.loc[("position", "1")]
+    assert row[["mean", "low", "high", "items"]].tolist() == pytest.approx(list(first))
+    assert found.loc[("position", "2"), "mean"] == pytest.approx(-first.value)
+    # Labels: item 1 takes A once and B once; of item 2, A has a quarter.
+    assert found.loc[("label", "A"), "mean"] == pytest.approx((0 - 0.25) / 2)
+    assert found["shuffled"].all()
+
+
+def test_a_fixed_display_says_nothing_of_bias() -> None:
+    fixed = [{"evidence": item, "stages": "1", "display": "A=1 B=2"} for item in (1, 2)]
+    assert not display_bias(samples(*fixed, n_stages=2))["shuffled"].any()
+    moved = [{"stages": "1", "display": text} for text in ("A=1 B=2", "B=2 A=1")]
+    found = display_bias(samples(*moved, n_stages=2)).groupby("kind")["shuffled"].all()
+    assert found.to_dict() == {"label": False, "position": True}
+
+
+def test_samples_without_a_display_or_a_score_are_left_out() -> None:
+    assert display_bias(samples({"stages": "1"}, {"display": "A=1 B=2"})).empty
+
+
+def shuffled(n: int, rng: np.random.Generator, leaning: float) -> pd.DataFrame:
+    """A judge that takes the first position that often, and otherwise any stage."""
+    rows = []
+    for item in range(n):
+        for _ in range(4):
+            stages, labels = rng.permutation(4) + 1, rng.permutation(list("ABCD"))
+            chosen = stages[0] if rng.random() < leaning else rng.integers(1, 5)
+            display = " ".join(f"{a}={b}" for a, b in zip(labels, stages, strict=True))
+            rows.append({"evidence": item, "stages": str(chosen), "display": display})
+    return samples(*rows)
+
+
+def test_an_injected_bias_is_found_where_it_is_and_nowhere_else() -> None:
+    found = display_bias(shuffled(300, np.random.default_rng(1), 0.3))
+    found = found.set_index(["kind", "place"])
+    # 0.3 of verdicts go to the first; each position has a quarter of the rest.
+    expected = {("position", "1"): 0.3 * 0.75} | {
+        ("position", str(place)): -0.3 * 0.25 for place in (2, 3, 4)
+    }
+    for place, bias in expected.items():
+        assert found.loc[place, "low"] <= bias <= found.loc[place, "high"]
+    labels = found.loc["label"]
+    assert ((labels["low"] <= 0) & (labels["high"] >= 0)).sum() >= 3
+    assert found.groupby("kind")["mean"].sum().tolist() == pytest.approx([0, 0], abs=1e-9)
+
+
+def test_judges_and_rivals_rubrics_are_kept_apart() -> None:
+    made = samples(
+        {"stages": "1", "display": "A=1 B=2"},
+        {"stages": "2", "display": "A=1 B=2", "is_swap": True},
+        {"stages": "2", "display": "A=1 B=2", JUDGE: "b"},
+        n_stages=2,
+    )
+    found = display_bias(made).set_index([JUDGE, "kind", "place"])["mean"]
+    assert found[("a", "position", "1")] == 0.5
+    assert found[("b", "position", "1")] == -0.5

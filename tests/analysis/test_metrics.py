@@ -1,0 +1,205 @@
+"""The nine metrics on small panels that can be worked out by hand."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.spatial.distance import jensenshannon
+
+from judge_gym.analysis.belief import Verdicts, squared_distance
+from judge_gym.analysis.intervals import student
+from judge_gym.analysis.metrics import (
+    METRICS,
+    abstention,
+    conflict,
+    entrenchment,
+    ground_truth,
+    nine_metrics,
+    uncertainty,
+)
+from panel_frames import JUDGE, samples, simulated, verdicts
+
+
+def judge(found: pd.DataFrame, name: str) -> pd.Series:
+    return found[found[JUDGE] == name].iloc[0]
+
+
+# --- entrenchment --------------------------------------------------------------------------------
+
+
+def exchanged(ours: str, theirs: str) -> float:
+    """The mean divergence over every exchange of labels within a replicate."""
+    values = []
+    for swaps in np.ndindex(*[2] * len(ours)):
+        sides = [(b, a) if s else (a, b) for a, b, s in zip(ours, theirs, swaps, strict=True)]
+        shares = [
+            np.bincount([int(one) for one in side], minlength=5) / len(ours)
+            for side in zip(*sides, strict=True)
+        ]
+        values.append(jensenshannon(*shares, base=2) ** 2)
+    return float(np.mean(values))
+
+
+def test_entrenchment_is_distance_above_chance_times_sureness() -> None:
+    items = {1: ("1112", "3334"), 2: ("1111", "4444"), 3: ("1234", "1234")}
+    sure = {1: (0.9, 0.5), 2: (0.8, 0.6), 3: (0.2, 0.4)}
+    rows = [
+        {JUDGE: name, "evidence": item, "stages": stage, "probe": sure[item][side]}
+        for item, sides in items.items()
+        for side, name in enumerate("ab")
+        for stage in sides[side]
+    ]
+    found = entrenchment(samples(*rows))
+    above = []
+    for ours, theirs in items.values():
+        shares = [np.bincount([int(s) for s in side], minlength=5) / 4 for side in (ours, theirs)]
+        above.append(jensenshannon(*shares, base=2) ** 2 - exchanged(ours, theirs))
+    for side, name in enumerate("ab"):
+        expected = student(
+            [over * sure[item][side] for item, over in zip(items, above, strict=True)]
+        )
+        row = judge(found, name)
+        assert row["mean"] == pytest.approx(expected.value, abs=0.01), "but for the draws"
+        assert row["low"] == pytest.approx(expected.low, abs=0.05)
+    both = found[found[JUDGE] != "all"]["mean"].mean()
+    assert judge(found, "all")["mean"] == pytest.approx(both)
+    assert found["dropped"].tolist() == [0, 0, 0]
+
+
+def test_an_item_without_a_probability_is_dropped_from_entrenchment() -> None:
+    made = verdicts(*[(name, item, "1") for name in "ab" for item in (1, 2)])
+    made["probe"] = [0.5, 0.5, 0.5, np.nan]
+    assert entrenchment(made)[["items", "dropped"]].to_numpy().tolist() == [[1, 1]] * 3
+
+
+# --- ground truth --------------------------------------------------------------------------------
+
+
+def test_known_stages_have_wilsons_interval() -> None:
+    rows = [
+        {"evidence": item, "truth": 2, "stages": "2" if item < 7 else "1"} for item in range(10)
+    ]
+    row = ground_truth(samples(*rows)).iloc[0]
+    wilson = stats.binomtest(7, 10).proportion_ci(method="wilson")
+    assert row["measure"] == "right"
+    assert row[["mean", "low", "high"]].tolist() == pytest.approx([0.7, *wilson])
+
+
+def test_a_reference_is_compared_to_the_normalised_expected_stage() -> None:
+    made = samples(
+        {"evidence": 1, "stages": "1"},  # 0: off by a half
+        {"evidence": 2, "stages": "2"},  # 1/3: off by a sixth, which is half a stage
+        {"evidence": 2, "stages": "3"},
+        {"evidence": 3, "stages": "3"},  # 2/3
+        {"evidence": 4},
+        reference=0.5,
+    )
+    found = ground_truth(made).set_index("measure")
+    error = student([0.5, 0.0, 1 / 6])
+    columns = ["mean", "low", "high", "items"]
+    assert found.loc["absolute_error", columns].tolist() == pytest.approx(list(error))
+    wilson = stats.binomtest(2, 3).proportion_ci(method="wilson")
+    near = found.loc["within_half_stage", columns]
+    assert near.tolist() == pytest.approx([2 / 3, *wilson, 3])
+
+
+def test_nothing_known_is_an_empty_table() -> None:
+    assert ground_truth(samples({"stages": "1"})).empty
+    outside = samples({"stages": "1"}, reference=7.0)
+    assert ground_truth(outside).empty, "a reference lies from 0 to 1"
+    assert ground_truth(samples({"stages": "1"}, reference=0.5, rubric_kind="nominal")).empty
+
+
+# --- belief --------------------------------------------------------------------------------------
+
+
+def test_conflict_of_two_torn_judges_is_their_own() -> None:
+    rows = [(name, item, stage) for name in "ab" for item in (1, 2) for stage in "12"]
+    row = conflict(verdicts(*rows)).iloc[0]
+    assert row[["k", "own", "joint"]].tolist() == pytest.approx([0.5] * 3)
+    assert row["excess"] == pytest.approx(0)
+    assert row[["fan_in", "items", "dropped"]].tolist() == [2, 2, 0]
+
+
+def test_conflict_grows_with_the_number_of_masses() -> None:
+    # methods: one judge with support 0.8 on one stage, fused with itself.
+    def joint(judges: int) -> float:
+        rows = [(f"j{j}", 1, stage) for j in range(judges) for stage in "11112"]
+        return float(conflict(verdicts(*rows, n_stages=2))["joint"].item())
+
+    for judges in (2, 4):
+        agreed = 0.8**judges + 0.2**judges
+        assert joint(judges) == pytest.approx(1 - agreed)
+
+
+def test_conflict_stands_beside_the_distance_and_drops_incomplete_items() -> None:
+    rng = np.random.default_rng(2)
+    made = simulated(rng.dirichlet(np.ones(4), (1, 5, 3)), 4, rng)
+    made.loc[(made["evidence"] == 4) & (made[JUDGE] == "judge 0"), ["mask", "status"]] = [
+        0,
+        "refused",
+    ]
+    row = conflict(made).iloc[0]
+    assert row[["items", "dropped", "fan_in"]].tolist() == [4, 1, 3]
+    sides = [
+        Verdicts(*(part[name].to_numpy() for name in ("evidence", "replicate", "mask")))
+        for _, part in made.groupby(JUDGE)
+    ]
+    per_item = np.mean([squared_distance(a, b, items=5) for a, b in combinations(sides, 2)], axis=0)
+    assert row["distance"] == pytest.approx(np.nanmean(per_item))
+    assert row["unreadable"] == pytest.approx(4 / 60)
+
+
+def test_the_gap_is_plausibility_minus_belief_over_stages() -> None:
+    # {1, 2}: both are plausible and neither believed, so 2 of 4 stages are open; {3}: none is.
+    made = verdicts(("a", 1, "1 2"), ("a", 1, "3"), ("a", 2, "1 2 3 4"), ("b", 1, "4"))
+    found = uncertainty(made)
+    assert judge(found, "a")["gap"] == pytest.approx((0.25 + 1) / 2)
+    assert judge(found, "a")["size"] == pytest.approx((1.5 + 4) / 2)
+    assert judge(found, "b")[["gap", "size", "items", "dropped"]].tolist() == [0, 1, 1, 1]
+    assert judge(found, "all")["gap"] == pytest.approx(((0.25 + 0) / 2 + 1) / 2)
+
+
+def test_unreadable_is_apart_from_abstained() -> None:
+    made = samples(
+        {"evidence": 1}, {"evidence": 1, "stages": "1"},
+        {"evidence": 2, "status": "parse_failed"}, {"evidence": 2, "status": "truncated"},
+    )  # fmt: skip
+    row = judge(abstention(made), "a")
+    assert row[["abstained", "unreadable"]].tolist() == [0.25, 0.5]
+    assert row[["items", "n", "effective_n"]].tolist() == [2, 4, 1]
+
+
+# --- all nine ------------------------------------------------------------------------------------
+
+
+def test_every_panel_has_nine_rows() -> None:
+    rng = np.random.default_rng(3)
+    made = simulated(rng.dirichlet(np.ones(4), (2, 4, 3)), 3, rng)
+    more = {"truth": 2.0, "reference": np.nan, "pair": False, "rubric_author": "provided"}
+    found = nine_metrics(made.assign(**more))
+    assert list(found.columns) == ["task", "variant", "metric", "value", "low", "high", "n", "note"]
+    assert found["metric"].tolist() == list(METRICS) * 2
+    values = found[found["task"] == 0].set_index("metric")["value"]
+    assert np.isnan(values["swap_sensitivity"]), "no rubric was swapped"
+    assert values["subset_size"] == 1 and values["uncertainty_gap"] == 0
+    assert values["abstention"] == 0
+    assert (found["note"] != "").all()
+
+
+def test_series_are_pooled_for_consistency_alone() -> None:
+    rows = [
+        {JUDGE: name, "evidence": item, "stages": stage, "series": series, "replicate": replicate,
+         "display": f"A={replicate + 1}"}
+        for name in "ab" for item in (1, 2, 3) for series in ("x", "y")
+        for replicate, stage in enumerate("12" if series == "x" else f"1{item}")
+    ]  # fmt: skip
+    found = nine_metrics(samples(*rows)).set_index(["variant", "metric"])
+    steady = found.xs("consistency", level="metric")
+    assert steady.index.tolist() == ["series=x", "series=y"]
+    # By item, the second display was read as 2 and as the item's number; the first never varies.
+    expected = [((2 - item) / 3) ** 2 / 2 / 2 for item in (1, 2, 3)]
+    assert steady["value"].tolist() == pytest.approx([np.mean(expected)] * 2)
+    assert found.loc[("series=x", "polarization"), "n"] == 3
