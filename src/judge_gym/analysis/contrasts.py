@@ -1,0 +1,377 @@
+"""What one knob does: two designs that differ in it alone, compared item by item.
+
+The unit is the evidence item: a cell's replicates are averaged first, each call once. Swapped
+rubrics have no part in a contrast; they are a comparison of their own.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis.frames import CELL, JUDGE, level_name, varied_knobs
+from judge_gym.analysis.intervals import Floats
+from judge_gym.analysis.permutations import ENDPOINTS, benjamini_hochberg, cells, compare, holm
+from judge_gym.axes import Design
+from judge_gym.axes.presentation import LETTERS, OPAQUE
+from judge_gym.errors import DesignError, unknown
+
+ALL = "all"
+UNAFFECTED = "unaffected by construction"
+COLUMNS = [
+    "task", "judge", "knob", "level", "base", "at", "endpoint", "value", "low", "high", "items",
+    "p", "test", "d_z", "cliffs_delta", "shared", "q", "holm", "note",
+]  # fmt: skip
+IDLE = {
+    ("evidence.view", "raw"): ("evidence.editor", "prompt.slots.neutralizer."),
+    ("probe.context", "same"): ("prompt.slots.prober.persona",),
+}
+"""Knobs that have nothing to act on under a level: a study returns them to their defaults."""
+_LETTERS = dict(zip(OPAQUE, LETTERS, strict=True))
+"""Opaque labels and the letters that they stand in for: both are dealt by one shuffle."""
+
+
+# --- which designs may be compared ---------------------------------------------------------------
+
+
+class Contrast(NamedTuple):
+    """Two variants of a task that differ in one knob."""
+
+    task: str
+    knob: str
+    level: str
+    base: str
+    at: str
+    """The levels of what else varies."""
+    variant: str
+    against: str
+    """The variant of the base level."""
+
+
+Levels = Mapping[str, Any]
+"""Levels by knob, such as `Design.values()`; `series` is told apart like a knob."""
+
+
+def diff(design: Design | Levels, other: Design | Levels) -> tuple[str, ...]:
+    """The knobs in which two designs differ, without those that a level leaves nothing to act on.
+
+    >>> diff({"verdict.method": "single"}, {"verdict.method": "subset"})
+    ('verdict.method',)
+    """
+    ours, theirs = (one.values() if isinstance(one, Design) else one for one in (design, other))
+    idle = tuple(
+        prefix
+        for (knob, level), prefixes in IDLE.items()
+        if level in (ours.get(knob), theirs.get(knob))
+        for prefix in prefixes
+    )
+    names = dict.fromkeys([*ours, *theirs])
+    return tuple(
+        name
+        for name in names
+        if not _same(ours.get(name), theirs.get(name)) and not (idle and name.startswith(idle))
+    )
+
+
+def _same(level: Any, other: Any) -> bool:
+    """Whether two levels are one; what is unset, in a frame not a number, equals itself."""
+    return bool(level == other) or bool(pd.isna(level) and pd.isna(other))
+
+
+def _designs(frame: pd.DataFrame) -> dict[str, dict[str, dict[str, Any]]]:
+    """By task and variant, the levels of the knobs that vary within the task, and the series."""
+    rows = frame.drop_duplicates(["task", "variant"])
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for task, part in rows.groupby("task", sort=False):
+        columns = [*varied_knobs(part), "series"]
+        levels = part[columns].itertuples(index=False, name=None)
+        found[str(task)] = {
+            variant: dict(zip(columns, row, strict=True))
+            for variant, row in zip(part["variant"], levels, strict=True)
+        }
+    return found
+
+
+def register(frame: pd.DataFrame, design: Levels, base: Levels, *, task: str) -> Contrast:
+    """The contrast of two designs, refused unless they differ in one knob and were shown alike.
+
+    Args:
+        frame: tidy samples.
+        design: levels that pick out one variant of the task.
+        base: levels that pick out the variant that it is compared with.
+        task: the task that both judge.
+    """
+    frame = frame[~frame["is_swap"].astype(bool)]
+    designs = _designs(frame)
+    if task not in designs:
+        raise DesignError(unknown("task", task, designs), choices=designs)
+    left, right = (_picked(designs[task], levels) for levels in (design, base))
+    knobs = diff(designs[task][left], designs[task][right])
+    if len(knobs) != 1 or knobs == ("series",):
+        raise DesignError(
+            f"a contrast varies one knob; {left!r} and {right!r} differ in"
+            f" {', '.join(knobs) or 'none'}",
+            choices=knobs,
+        )
+    made = _contrast(task, knobs[0], left, right, designs[task])
+    shown = _shown(frame)
+    if differing := _displays(shown.get((task, left)), shown.get((task, right)), made):
+        raise DesignError(f"{left!r} and {right!r} of {task!r} are no contrast: {differing}")
+    return made
+
+
+def _picked(designs: Mapping[str, Levels], levels: Levels) -> str:
+    """The one variant that has these levels."""
+    found = [
+        variant
+        for variant, own in designs.items()
+        if all(_same(own[name], level) for name, level in levels.items() if name in own)
+    ]
+    if len(found) != 1:
+        named = ", ".join(f"{name}={level_name(level)}" for name, level in levels.items())
+        raise DesignError(
+            f"{named or 'an empty design'} picks out {len(found)} variants;"
+            f" choose one of {', '.join(map(repr, designs))}",
+            choices=designs,
+        )
+    return found[0]
+
+
+def find(frame: pd.DataFrame) -> list[Contrast]:
+    """Every pair of variants of a task and series that differ in one knob.
+
+    A level is compared with the knob's default, or where that is missing with the first level.
+    """
+    found = []
+    for task, designs in _designs(frame).items():
+        for one, other in combinations(designs, 2):
+            knobs = diff(designs[one], designs[other])
+            if len(knobs) != 1 or knobs == ("series",):
+                continue
+            base = _base(knobs[0], [levels[knobs[0]] for levels in designs.values()])
+            for level, against in ((one, other), (other, one)):
+                if _same(designs[against][knobs[0]], base):
+                    found.append(_contrast(task, knobs[0], level, against, designs))
+    return sorted(found)
+
+
+def _base(knob: str, levels: Sequence[Any]) -> Any:
+    default = Design.knobs()[knob].default
+    known = sorted({level for level in levels if not pd.isna(level)}, key=_in_order)
+    return default if any(_same(default, level) for level in levels) else known[0]
+
+
+def _in_order(level: Any) -> tuple[float, str]:
+    number = isinstance(level, int | float | np.number)
+    return (float(level) if number else 0.0, level_name(level))
+
+
+def _contrast(
+    task: str, knob: str, variant: str, against: str, designs: Mapping[str, Levels]
+) -> Contrast:
+    several = len({levels["series"] for levels in designs.values()}) > 1
+    others = [
+        f"{name}={level_name(level)}"
+        for name, level in designs[against].items()
+        if name != knob and (name != "series" or several)
+    ]
+    level, base = (level_name(designs[one][knob]) for one in (variant, against))
+    return Contrast(task, knob, level, base, ", ".join(others) or "base", variant, against)
+
+
+# --- what the judges were shown ------------------------------------------------------------------
+
+
+def _shown(frame: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
+    """By task and variant: each judge's display of an item and replicate, its order and labels."""
+    keys = ["task", "variant", JUDGE, "evidence", "replicate", "flipped", "n_stages"]
+    known = frame["display"].notna() & (frame["display"] != "")
+    rows = frame.loc[known, [*keys, "display"]].drop_duplicates()
+    read = {text: _read(text) for text in rows["display"].unique()}
+    for part, name in enumerate(("order", "labels")):
+        rows[name] = rows["display"].map({text: parts[part] for text, parts in read.items()})
+    return {(str(k[0]), str(k[1])): part for k, part in rows.groupby(["task", "variant"])}
+
+
+def _read(display: str) -> tuple[str, str]:
+    """The stages in the order shown, and the labels in the order of their stages."""
+    pairs = [entry.split("=") for entry in display.split()]
+    by_stage = sorted(pairs, key=lambda pair: int(pair[1]))
+    labels = " ".join(_LETTERS.get(label, label) for label, _ in by_stage)
+    return " ".join(stage for _, stage in pairs), labels
+
+
+def _displays(left: pd.DataFrame | None, right: pd.DataFrame | None, contrast: Contrast) -> str:
+    """What stands against comparing two sides: displays that differ for no reason of the knob.
+
+    Another scale has its own shuffle, so only displays of as many stages are compared. Displays
+    that a frame does not tell stand against nothing.
+    """
+    if left is None or right is None:
+        return ""
+    parts = {"order", "labels"}
+    if contrast.knob == "presentation.order":
+        parts = {"labels"}
+    elif contrast.knob == "presentation.labels" and "fixed" in (contrast.level, contrast.base):
+        parts = {"order"}
+    keys = ["evidence", "replicate", "flipped", "n_stages"]
+    keys += [] if contrast.knob == JUDGE else [JUDGE]
+    both = left.merge(right, on=keys, suffixes=("", "_base"))
+    differ = np.logical_or.reduce([both[part] != both[f"{part}_base"] for part in sorted(parts)])
+    return f"displays differ in {int(differ.sum())} of {len(both)}" if differ.any() else ""
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+Side = tuple[str, str, str]
+"""Task, variant and judge."""
+
+
+class _Sides:
+    """What contrasts read of a frame: the values, calls and displays of each side."""
+
+    def __init__(self, frame: pd.DataFrame, endpoints: Sequence[str]) -> None:
+        for endpoint in endpoints:
+            if endpoint not in ENDPOINTS:
+                raise DesignError(unknown("endpoint", endpoint, ENDPOINTS), choices=ENDPOINTS)
+        self.frame = frame[~frame["is_swap"].astype(bool)]
+        self.endpoints = endpoints
+        self.shown = _shown(self.frame)
+        self.values: dict[Side, Floats] = {}
+        self.judges: dict[tuple[str, str], list[str]] = {}
+        for task, part in cells(self.frame).groupby("task"):
+            item, items = pd.factorize(part["evidence"])
+            groups = part.groupby(["variant", JUDGE], sort=False)
+            side = groups.ngroup().to_numpy()
+            table = np.full((groups.ngroups, len(items), len(endpoints)), np.nan)
+            table[side, item] = part[list(endpoints)].to_numpy(dtype=float)
+            names = part[["variant", JUDGE]].iloc[np.unique(side, return_index=True)[1]]
+            for values, (variant, judge) in zip(table, names.to_numpy(), strict=True):
+                self.values[str(task), variant, judge] = values
+                self.judges.setdefault((str(task), variant), []).append(judge)
+        self._calls = {
+            column: self._distinct(column).groupby([self.frame[name] for name in CELL]).unique()
+            for column in ("call_id", "probe_call_id")
+        }
+
+    def _distinct(self, column: str) -> pd.Series:
+        """A number per call; as everywhere, a call belongs to an item."""
+        return self.frame.groupby(["evidence", column]).ngroup().where(self.frame[column].notna())
+
+    def shared(self, pairs: Sequence[tuple[Side, Side]], column: str) -> float:
+        """The share of all calls that both sides have; unknown where calls have no identity."""
+        both = total = 0
+        for side, other in pairs:
+            ours, theirs = (set(self._calls[column][one]) for one in (side, other))
+            both += sum(call in theirs for call in ours if call == call)
+            total += sum(call == call for call in ours | theirs)
+        return both / total if total else np.nan
+
+    def rows(
+        self, contrast: Contrast, judge: str | None, pairs: Sequence[tuple[Side, Side]], note: str
+    ) -> Iterator[dict[str, Any]]:
+        """A row per endpoint that either side has; over several pairs an item's values are means.
+
+        Args:
+            contrast: what is compared.
+            judge: the judge's name in the table.
+            pairs: the side of the level and the side of the base, per judge.
+            note: what stands against the comparison, if anything does.
+        """
+        shares = {name: self.shared(pairs, name) for name in self._calls}
+        left, right = (np.stack([self.values[pair[end]] for pair in pairs]) for end in (0, 1))
+        for place, endpoint in enumerate(self.endpoints):
+            ours, theirs = left[:, :, place], right[:, :, place]
+            found, other = ~np.isnan(ours), ~np.isnan(theirs)
+            if not (found | other).any():
+                continue
+            judges = found.any(axis=1) & other.any(axis=1)  # one that never answers is no gap
+            both = (found & other)[judges].all(axis=0) & judges.any()
+            dropped = int((found | other)[judges].any(axis=0).sum() - both.sum())
+            shared = shares["probe_call_id" if endpoint == "probability" else "call_id"]
+            row = {**contrast._asdict(), "judge": judge, "endpoint": endpoint, "shared": shared}
+            row["items"] = int(both.sum())
+            if note or shared == 1:
+                yield {**row, "note": note or UNAFFECTED, "value": np.nan if note else 0.0}
+                continue
+            sides = (side[judges][:, both].mean(axis=0) for side in (ours, theirs))
+            result = compare(*sides, key=[*contrast, judge, endpoint])
+            silent = int((~judges).sum())
+            notes = [
+                f"{silent} judges without values" if silent else "",
+                f"{dropped} items dropped" if dropped else "",
+            ]
+            row |= result._asdict() | result.difference._asdict()
+            yield {**row, "note": "; ".join(filter(None, notes))}
+
+
+def contrasts(
+    frame: pd.DataFrame,
+    registered: Iterable[Contrast] | None = None,
+    *,
+    endpoints: Sequence[str] = ENDPOINTS,
+) -> pd.DataFrame:
+    """The paired difference of each contrast, per judge and over all judges.
+
+    Over all judges an item's difference is averaged over the judges that have both designs, so
+    items stay the units. `q` is Benjamini-Hochberg's within task and endpoint; `holm` stands at
+    headlines, which are the rows over all judges, or over the only one.
+
+    Args:
+        frame: tidy samples.
+        registered: what to compare; left out, all that `find` sees.
+        endpoints: which of `ENDPOINTS` to compare.
+    """
+    sides = _Sides(frame, endpoints)
+    rows = []
+    for contrast in find(sides.frame) if registered is None else registered:
+        task, left, right = contrast.task, contrast.variant, contrast.against
+        note = _displays(sides.shown.get((task, left)), sides.shown.get((task, right)), contrast)
+        both = set(sides.judges[task, right])
+        judges = [judge for judge in sides.judges[task, left] if judge in both]
+        pairs = {judge: [((task, left, judge), (task, right, judge))] for judge in judges}
+        if len(judges) > 1:
+            pairs = {ALL: [pair for (pair,) in pairs.values()], **pairs}
+        for place, (judge, ends) in enumerate(pairs.items()):
+            for row in sides.rows(contrast, judge, ends, note):
+                rows.append({**row, "headline": place == 0})
+    return _corrected(rows)
+
+
+def judge_contrasts(frame: pd.DataFrame, *, endpoints: Sequence[str] = ENDPOINTS) -> pd.DataFrame:
+    """The paired difference of every two judges under one design; the same columns.
+
+    `level` and `base` are the judges. Where they used rubrics of different authors, the note says
+    that judge and rubric differ together.
+    """
+    sides = _Sides(frame, endpoints)
+    authors = sides.frame.groupby(CELL)["rubric_author"].unique()
+    rows = []
+    for (task, variant), judges in sides.judges.items():
+        shown = sides.shown.get((task, variant))
+        by_judge = {} if shown is None else dict(list(shown.groupby(JUDGE)))
+        for base, level in combinations(sorted(judges), 2):
+            contrast = Contrast(task, JUDGE, level, base, variant, variant, variant)
+            note = _displays(by_judge.get(level), by_judge.get(base), contrast)
+            ends = ((task, variant, level), (task, variant, base))
+            apart = "" if set(authors[ends[0]]) == set(authors[ends[1]]) else "judge and rubric"
+            for row in sides.rows(contrast, None, [ends], note):
+                noted = "; ".join(filter(None, [row["note"], apart]))
+                rows.append({**row, "note": noted, "headline": True})
+    return _corrected(rows)
+
+
+def _corrected(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The table, with what each p-value is worth among those of its family."""
+    table = pd.DataFrame(rows, columns=[*COLUMNS, "headline"])
+    tested = table[table["p"].notna()]
+    for name, correct, rows_of in (
+        ("q", benjamini_hochberg, tested),
+        ("holm", holm, tested[tested["headline"].astype(bool)]),
+    ):
+        for _, family in rows_of.groupby(["task", "endpoint"]):
+            table.loc[family.index, name] = correct(family["p"])
+    order = ["task", "knob", "at", "level", "base", "endpoint"]
+    return table[COLUMNS].sort_values(order, ignore_index=True, kind="stable")

@@ -1,0 +1,201 @@
+"""What comparisons share: a value per cell and endpoint, and tests by exchange of paired values.
+
+A p-value counts the observed arrangement among the drawn ones, so it is never 0.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar as mcnemar_table
+from statsmodels.stats.multitest import fdrcorrection
+
+from judge_gym.analysis.frames import CELL, once_per_call
+from judge_gym.analysis.intervals import Estimate, Floats, seeded, student
+
+GAP = "uncertainty_gap"
+AVERAGED = ("stage", "abstention", "probability", "subset_size", "agreement", GAP)
+"""Endpoints that each sample has a value of: normalised expected stage; share of abstentions;
+stated probability that experts agree; stages per verdict; share given to the known answer; mean
+over stages of Pl - Bel."""
+ENDPOINTS = ("stage", "abstention", "probability", "subset_size", "entropy", "agreement")
+"""What contrasts compare; the entropy is of a cell's distribution over stages, in bits."""
+DRAWS = 5000
+EXACT_DISCORDANT = 25
+"""Discordant pairs below which McNemar's test is exact."""
+_BLOCK = 1 << 22  # signs that are held at once
+
+
+# --- cells ---------------------------------------------------------------------------------------
+
+
+def sample_values(frame: pd.DataFrame) -> pd.DataFrame:
+    """Each sample's value on every endpoint that a cell averages; unknown where it has none."""
+    codes, masks = pd.factorize(frame["mask"])
+    chosen = np.asarray(masks, dtype=np.int64)[:, None] >> np.arange(26) & 1
+    size = np.where(chosen.any(axis=1), chosen.sum(axis=1), np.nan)[codes]
+    middle = (chosen @ np.arange(26.0))[codes] / size
+    n_stages = frame["n_stages"].to_numpy(dtype=float)
+    truth = pd.to_numeric(frame["truth"], errors="coerce").to_numpy(dtype=float)
+    place = np.where(truth >= 1, truth, 1).astype(np.int64) - 1
+    right = (frame["mask"].to_numpy(dtype=np.int64) >> place & 1) / size
+    return pd.DataFrame(
+        {
+            "stage": np.where(frame["rubric_kind"] == "nominal", np.nan, middle / (n_stages - 1)),
+            "abstention": (frame["status"] == "abstained").to_numpy(dtype=float),
+            "probability": frame["probe"].to_numpy(dtype=float),
+            "subset_size": size,
+            "agreement": np.where(truth >= 1, right, np.nan),
+            GAP: np.where(size > 1, size, 0 * size) / n_stages,
+        },
+        index=frame.index,
+    )
+
+
+def cells(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
+    """A row per group and evidence item: every endpoint, averaged over what was sampled.
+
+    Args:
+        frame: tidy samples.
+        by: what makes a group; without the rubric, swapped samples are best left out before.
+    """
+    keys = [*by, "evidence"]
+    kept = once_per_call(frame, by)
+    values = sample_values(kept)
+    repeated = kept.duplicated([*keys, "probe_call_id"]) & kept["probe_call_id"].notna()
+    values["probability"] = values["probability"].mask(repeated)  # one probe call, one answer
+    number = kept.groupby(keys, observed=True, dropna=False).ngroup().to_numpy()
+    found = values.groupby(number).mean()
+    found["entropy"] = _entropy(kept, number, len(found))
+    first = np.unique(number, return_index=True)[1]
+    return pd.concat([kept[keys].iloc[first].reset_index(drop=True), found], axis=1)
+
+
+def _entropy(frame: pd.DataFrame, number: np.ndarray, count: int) -> Floats:
+    """The entropy in bits of each cell's distribution over stages, among scored samples."""
+    mask = frame["mask"].to_numpy(dtype=np.int64)
+    size = np.maximum(np.bitwise_count(mask), 1)
+    scored = np.bincount(number, mask != 0, minlength=count)
+    bits = np.where(scored > 0, 0.0, np.nan)
+    for stage in range(int(frame["n_stages"].max())):
+        share = np.bincount(number, (mask >> stage & 1) / size, minlength=count)
+        share = np.divide(share, scored, out=np.ones(count), where=(scored > 0) & (share > 0))
+        bits -= share * np.log2(share)
+    return bits
+
+
+# --- tests ---------------------------------------------------------------------------------------
+
+
+class Paired(NamedTuple):
+    """How two conditions differ on the items that both have."""
+
+    difference: Estimate
+    p: float
+    test: str
+    d_z: float
+    cliffs_delta: float
+
+
+def compare(left: npt.ArrayLike, right: npt.ArrayLike, *, key: Any) -> Paired:
+    """Left minus right, a value per item on each side; items without both are left out.
+
+    Values that are all 0 or 1 are tested by McNemar, others by flipping signs.
+
+    Args:
+        left: the values under a level.
+        right: the values of the same items under its base.
+        key: what the random draws are seeded from.
+    """
+    # Means of the same numbers may part in their last digit; ranks and signs must not.
+    ours, theirs = (np.round(np.asarray(side, dtype=float), 12) for side in (left, right))
+    both = np.isfinite(ours) & np.isfinite(theirs)
+    ours, theirs = ours[both], theirs[both]
+    differences = ours - theirs
+    difference = student(differences)
+    spread = differences.std(ddof=1) if difference.known else np.nan
+    binary = np.isin(ours, (0.0, 1.0)).all() and np.isin(theirs, (0.0, 1.0)).all()
+    return Paired(
+        difference,
+        mcnemar(ours, theirs) if binary else sign_flip(differences, key=key),
+        "McNemar" if binary else "sign flip",
+        difference.value / float(spread),
+        cliffs_delta(ours, theirs),
+    )
+
+
+def sign_flip(differences: npt.ArrayLike, *, key: Any) -> float:
+    """The two-sided p-value of paired differences that are symmetric about 0 under the null.
+
+    All arrangements are listed where they are fewer than 5,000; else 5,000 are drawn.
+
+    >>> sign_flip([0.1, 0.2, 0.3, 0.4, 0.5], key="worked")  # two of 32 arrangements
+    0.0625
+    """
+    known = np.asarray(differences, dtype=float)
+    known = known[~np.isnan(known)]
+    if not len(known):
+        return np.nan
+    # A difference of 0 has no sign; rounding must not part arrangements that tie.
+    moved = known[known != 0]
+    least = abs(moved.sum()) - 1e-9 * np.abs(moved).sum()
+    n = len(moved)
+    if n < np.log2(DRAWS):
+        signs = 1.0 - 2.0 * (np.arange(1 << n)[:, None] >> np.arange(n) & 1)
+        return float((np.abs(signs @ moved) >= least).mean())
+    rng = seeded("sign flip", key, n)
+    size = max(1, _BLOCK // n)
+    hits = 0
+    for start in range(0, DRAWS, size):
+        flips = rng.integers(0, 2, (min(size, DRAWS - start), n), dtype=np.int8)
+        sums = moved.sum() - 2.0 * (flips @ moved)
+        hits += int((np.abs(sums) >= least).sum())
+    return (1 + hits) / (1 + DRAWS)
+
+
+def mcnemar(left: npt.ArrayLike, right: npt.ArrayLike) -> float:
+    """The p-value of paired values of 0 or 1; exact below 25 discordant pairs."""
+    ours, theirs = np.asarray(left, dtype=float) > 0, np.asarray(right, dtype=float) > 0
+    if not len(ours):
+        return np.nan
+    more, less = int((ours & ~theirs).sum()), int((~ours & theirs).sum())
+    exact = more + less < EXACT_DISCORDANT
+    return float(mcnemar_table([[0, more], [less, 0]], exact=exact, correction=True).pvalue)
+
+
+def cliffs_delta(left: npt.ArrayLike, right: npt.ArrayLike) -> float:
+    """How often a value on the left exceeds one on the right, minus how often it falls below.
+
+    >>> cliffs_delta([1, 2], [1, 1])
+    0.5
+    """
+    ours, theirs = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
+    if not len(ours) or not len(theirs):
+        return np.nan
+    rank_sum = stats.rankdata(np.concatenate([ours, theirs]))[: len(ours)].sum()
+    wins = rank_sum - len(ours) * (len(ours) + 1) / 2
+    return float(2 * wins / (len(ours) * len(theirs)) - 1)
+
+
+def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
+    """P-values corrected so that the share of false discoveries is held."""
+    return np.asarray(fdrcorrection(np.asarray(p, dtype=float))[1], dtype=np.float64)
+
+
+def holm(p: npt.ArrayLike) -> Floats:
+    """P-values corrected so that the chance of any false discovery is held.
+
+    By hand, because `multipletests` collects garbage at every call, which takes longer than a test.
+
+    >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    known = np.asarray(p, dtype=float)
+    order = np.argsort(known, kind="stable")
+    steps = known[order] * np.arange(len(known), 0, -1)
+    found = np.empty(len(known))
+    found[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return found

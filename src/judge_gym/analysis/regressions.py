@@ -1,0 +1,297 @@
+"""The three regressions: the score by judge and concept, by every knob, and the uncertainty gap.
+
+Samples are reduced to cells first (a judge's mean under a design and a rubric on an item), so rows
+are few and no item counts by its replicates. Errors are clustered on evidence. An ordered logit and
+a random intercept show what the choice of model does.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from statsmodels.miscmodels.ordinal_model import OrderedModel
+from statsmodels.regression.linear_model import OLS
+from statsmodels.regression.mixed_linear_model import MixedLM
+
+from judge_gym.analysis.frames import CELL, JUDGE, level_name, varied_knobs
+from judge_gym.analysis.intervals import LEVEL, Floats, seeded
+from judge_gym.analysis.permutations import GAP, cells
+from judge_gym.axes import Design
+
+COLUMNS = ["model", "term", "estimate", "se", "low", "high", "p", "n", "clusters", "note"]
+QUALITY = "rubric quality"
+"""The mean of the critic's observability and discriminability."""
+MIN_CLUSTERS = 10
+SENSITIVITY_CELLS = 20_000
+"""Cells beyond which the sensitivity models, which iterate, see a draw of the items."""
+SEPARATED = 15.0
+"""Log odds that no sample could show: the search for an estimate has run off."""
+BLUEPRINT_KNOBS = ("verdict.method", "rubric.scale", "evidence.view")
+OTHERS = " under others' rubrics"
+ONE_LEVEL = "left out: one level"
+COLLINEAR = "left out: collinear with the terms before it"
+OWN = "left out: collinear with the judge, who wrote the rubric"
+UNCRITICISED = "left out: no critic's score"
+
+
+class Equation(NamedTuple):
+    """A regression: what is explained, by which columns, in which cells."""
+
+    model: str
+    outcome: str
+    terms: tuple[str, ...]
+    cells: pd.DataFrame
+
+
+def regressions(frame: pd.DataFrame, *, sensitivity: bool = True) -> pd.DataFrame:
+    """All three regressions, with their sensitivity models, in one table.
+
+    - `score`: contested concepts (all tasks where types are unknown) by task and judge;
+    - `ablation`: all tasks, by task, judge and every knob that varies within a task;
+    - `uncertainty gap`: subset verdicts by task and judge.
+
+    Rubric quality would be the judge's own work under its own rubric, so it enters only the model
+    `... under others' rubrics`, over cells whose rubric someone else wrote, swaps among them.
+
+    Args:
+        frame: tidy samples.
+        sensitivity: whether to fit ordered logit and random intercept too.
+    """
+    rows: list[dict[str, Any]] = []
+    for equation in equations(frame):
+        terms, left_out = _design(equation)
+        rows += [{"model": equation.model, **row} for row in left_out]
+        fits: dict[str, _Fit] = {"": _clustered}
+        if sensitivity:
+            fits |= {", random intercept": _random_intercept}
+            fits |= {", ordered logit": _ordered_logit} if equation.outcome == "stage" else {}
+        for name, fit in fits.items():
+            rows += [{"model": equation.model + name, **row} for row in fit(equation, terms)]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def equations(frame: pd.DataFrame) -> list[Equation]:
+    """The regressions that the frame has cells for."""
+    designs = frame.drop_duplicates(["task", "variant"])
+    varied = {knob for _, part in designs.groupby("task") for knob in varied_knobs(part)}
+    knobs = [
+        knob
+        for knob in Design.knobs()
+        if knob in frame and (knob in varied or knob in BLUEPRINT_KNOBS)
+    ]
+    by = [*CELL, "is_swap", "rubric"]
+    rubrics = frame.drop_duplicates(by)
+    quality = rubrics[["observability", "discriminability"]].mean(axis=1, skipna=False)
+    about = [*by, "task_type", "rubric_author", "n_stages", QUALITY, *knobs]
+    table = cells(frame, by).merge(rubrics.assign(**{QUALITY: quality})[about], on=by)
+    swapped = table["is_swap"].astype(bool)
+    typed = (table["task_type"] == "ecc").any()
+    contested = (table["task_type"] == "ecc") | (not typed)
+    subset = table[GAP].notna() & (
+        table.get("verdict.method", pd.Series(index=table.index)) == "subset"
+    )
+    terms = ("task", JUDGE, QUALITY)
+    made = [
+        Equation("score", "stage", terms, table[contested & ~swapped]),
+        Equation("score" + OTHERS, "stage", terms, table[contested & ~_own(table)]),
+        Equation("ablation", "stage", ("task", JUDGE, *knobs), table[~swapped]),
+        Equation("uncertainty gap", GAP, terms, table[subset & ~swapped]),
+        Equation("uncertainty gap" + OTHERS, GAP, terms, table[subset & ~_own(table)]),
+    ]
+    known = [one._replace(cells=one.cells.dropna(subset=one.outcome)) for one in made]
+    # Where no judge used a rubric of its own, the model over others' rubrics is the first one.
+    return [
+        one
+        for one in known
+        if len(one.cells) and (not one.model.endswith(OTHERS) or _own(table).any())
+    ]
+
+
+def _own(rows: pd.DataFrame) -> pd.Series:
+    """Whether the judge wrote the rubric itself."""
+    return (rows["rubric_author"] == rows[JUDGE]) | (rows["rubric_author"] == "own")
+
+
+# --- terms ---------------------------------------------------------------------------------------
+
+
+class _Terms(NamedTuple):
+    """The columns that are estimated, and the cells that have them all."""
+
+    names: list[str]
+    matrix: Floats
+    rows: pd.DataFrame
+
+
+_Fit = Callable[[Equation, _Terms], list[dict[str, Any]]]
+
+
+def _design(equation: Equation) -> tuple[_Terms, list[dict[str, Any]]]:
+    """The design matrix, and a row for each term that had to be left out."""
+    rows = equation.cells
+    left_out: dict[str, str] = {}
+    use = list(equation.terms)
+    if QUALITY in use:
+        if reason := _no_quality(rows):
+            use.remove(QUALITY)
+            left_out[QUALITY] = reason
+        else:
+            rows = rows.dropna(subset=QUALITY)
+    names, columns = ["intercept"], [np.ones(len(rows))]
+    basis = [columns[0] / np.sqrt(len(rows))]
+    for term in use:
+        if rows[term].nunique(dropna=False) < 2:
+            left_out[term] = ONE_LEVEL
+            continue
+        for name, column in _columns(term, rows[term]):
+            apart = column
+            for known in basis:  # what the terms before it do not say already
+                apart = apart - known * (known @ apart)
+            if np.linalg.norm(apart) <= 1e-8 * np.linalg.norm(column):
+                left_out[name] = COLLINEAR
+                continue
+            names.append(name)
+            columns.append(column)
+            basis.append(apart / np.linalg.norm(apart))
+    size = {"n": len(rows), "clusters": rows["evidence"].nunique()}
+    noted = [{"term": name, "note": reason, **size} for name, reason in left_out.items()]
+    return _Terms(names, np.column_stack(columns), rows), noted
+
+
+def _no_quality(rows: pd.DataFrame) -> str:
+    """Why rubric quality cannot be a covariate, if it cannot."""
+    if _own(rows).any():
+        return OWN
+    return UNCRITICISED if rows[QUALITY].isna().all() else ""
+
+
+def _columns(term: str, values: pd.Series) -> list[tuple[str, Floats]]:
+    """A term as columns: the quality as it is, else one per level other than the base."""
+    if term == QUALITY:
+        return [(QUALITY, values.to_numpy(dtype=float))]
+    named = values.map(level_name)
+    knob = Design.knobs().get(term)
+    default = level_name(knob.default) if knob else ""
+    levels = sorted(named.unique(), key=lambda level: (level != default, level))
+    return [(f"{term}={level}", (named == level).to_numpy(dtype=float)) for level in levels[1:]]
+
+
+# --- models --------------------------------------------------------------------------------------
+
+
+def cluster_robust(y: Floats, matrix: Floats, groups: np.ndarray) -> Any:
+    """Least squares with errors clustered on numbered groups (CR1), by t with clusters - 1."""
+    return OLS(y, matrix).fit(
+        cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True}, use_t=True
+    )
+
+
+def _few(clusters: int) -> str:
+    short = f"insufficient: {clusters} evidence items; clustered errors need {MIN_CLUSTERS}"
+    return short if clusters < MIN_CLUSTERS else ""
+
+
+def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
+    """The main model; without errors where they could not be trusted."""
+    y = terms.rows[equation.outcome].to_numpy(dtype=float)
+    groups = pd.factorize(terms.rows["evidence"])[0]
+    size = {"n": len(y), "clusters": int(groups.max()) + 1}
+    estimates = OLS(y, terms.matrix).fit().params
+    note = _few(size["clusters"])
+    if np.allclose(y, terms.matrix @ estimates, atol=1e-9):
+        note = note or "insufficient: the fit leaves no variance"
+    if note:
+        return [
+            {"term": term, "estimate": float(value), **size, "note": note}
+            for term, value in zip(terms.names, estimates, strict=True)
+        ]
+    return _rows(cluster_robust(y, terms.matrix, groups), terms.names, size, "")
+
+
+def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
+    """A random intercept per evidence item."""
+    matrix, rows, note = _drawn(equation, terms)
+    y = rows[equation.outcome].to_numpy(dtype=float)
+    groups = pd.factorize(rows["evidence"])[0]
+    return _tried(lambda: MixedLM(y, matrix, groups=groups).fit(), terms.names, groups, note)
+
+
+def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
+    """Proportional odds of a cell's mean, rounded to a stage; errors clustered on evidence."""
+    matrix, rows, note = _drawn(equation, terms)
+    size = {"n": len(rows), "clusters": rows["evidence"].nunique()}
+    scales = rows["n_stages"].unique()
+    stage = np.round(rows["stage"].to_numpy(dtype=float) * (scales[0] - 1)).astype(int)
+    reason = _few(size["clusters"])
+    if len(scales) > 1:
+        reason = "not fitted: stages of several scales"
+    elif len(np.unique(stage)) < 3 or matrix.shape[1] < 2:
+        reason = "not fitted: fewer than three stages, or no term"
+    if reason:
+        return [{"term": "all", **size, "note": reason}]
+    groups, steps = pd.factorize(rows["evidence"])[0], matrix[:, 1:]
+    found = _tried(
+        lambda: OrderedModel(stage, steps, distr="logit").fit(
+            method="bfgs", disp=False, cov_type="cluster", cov_kwds={"groups": groups}
+        ),
+        terms.names[1:],
+        groups,
+        note,
+    )
+    # A term that tells stages apart without error has no finite estimate, and spoils the others.
+    for row, span in zip(found, np.ptp(steps, axis=0), strict=False):
+        if abs(row.get("estimate", 0.0)) * span > SEPARATED:
+            return [{"term": "all", **size, "note": f"not fitted: {row['term']} separates stages"}]
+    return found
+
+
+def _drawn(equation: Equation, terms: _Terms) -> tuple[Floats, pd.DataFrame, str]:
+    """The cells, or those of so many items, drawn at random, as the models can take."""
+    rows = terms.rows
+    if len(rows) <= SENSITIVITY_CELLS:
+        return terms.matrix, rows, ""
+    items = rows["evidence"].unique()
+    count = max(MIN_CLUSTERS, len(items) * SENSITIVITY_CELLS // len(rows))
+    drawn = seeded("sensitivity", equation.model, len(rows)).permutation(len(items))[:count]
+    kept = rows["evidence"].isin(items[drawn]).to_numpy()
+    return terms.matrix[kept], rows[kept], f"{count} of {len(items)} items"
+
+
+def _tried(
+    fit: Callable[[], Any], names: Sequence[str], groups: np.ndarray, note: str
+) -> list[dict[str, Any]]:
+    """The rows of a model that iterates; where it fails, one row that says why."""
+    size = {"n": len(groups), "clusters": int(groups.max()) + 1}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            found = fit()
+        except (np.linalg.LinAlgError, ValueError, ZeroDivisionError) as fault:
+            return [{"term": "all", **size, "note": f"not fitted: {fault}"}]
+        rows = _rows(found, names, size, "")
+    converged = getattr(found, "converged", None)
+    if converged is None:
+        converged = found.mle_retvals["converged"]
+    remarks = [note, "" if converged else "did not converge"]
+    remarks += sorted({" ".join(str(one.message).split()) for one in said})
+    return [{**row, "note": "; ".join(filter(None, remarks))} for row in rows]
+
+
+def _rows(fit: Any, names: Sequence[str], size: dict[str, int], note: str) -> list[dict[str, Any]]:
+    """A row per term; thresholds and variances that a model adds behind the terms are left off."""
+    limits = np.asarray(fit.conf_int(alpha=1 - LEVEL))
+    return [
+        {
+            "term": name,
+            "estimate": float(fit.params[place]),
+            "se": float(fit.bse[place]),
+            "low": float(limits[place, 0]),
+            "high": float(limits[place, 1]),
+            "p": float(fit.pvalues[place]),
+            **size,
+            "note": note,
+        }
+        for place, name in enumerate(names)
+    ]

@@ -1,0 +1,193 @@
+"""Values per cell, and tests by exchange, against brute force and scipy."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from judge_gym.analysis.belief import sources
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.intervals import seeded
+from judge_gym.analysis.permutations import (
+    DRAWS,
+    GAP,
+    benjamini_hochberg,
+    cells,
+    cliffs_delta,
+    compare,
+    holm,
+    mcnemar,
+    sample_values,
+    sign_flip,
+)
+
+
+def samples(stages: list[str], **columns: Any) -> pd.DataFrame:
+    """One judge's replicates on one item; no stage is an abstention."""
+    given: dict[str, Any] = {"judge.model": "sim:one", "evidence": "e", "n_stages": 4, **columns}
+    frame = pd.DataFrame({"stages": stages, "replicate": range(len(stages))}).assign(**given)
+    return tidy(frame.assign(status=np.where(frame["stages"] == "", "abstained", "scored")))
+
+
+def brute_force(differences: np.ndarray) -> float:
+    sums = [abs(np.dot(signs, differences)) for signs in product((-1, 1), repeat=len(differences))]
+    return float(np.mean(np.array(sums) >= abs(differences.sum()) - 1e-12))
+
+
+# --- cells ---------------------------------------------------------------------------------------
+
+
+def test_a_cell_averages_what_was_scored_and_counts_abstentions_apart() -> None:
+    found = cells(samples(["1", "4", "2 3", ""])).iloc[0]
+    assert found["stage"] == pytest.approx((0 + 1 + 0.5) / 3)
+    assert found["abstention"] == 0.25
+    assert found["subset_size"] == pytest.approx(4 / 3)
+    assert found["entropy"] == pytest.approx(stats.entropy([1 / 3, 1 / 6, 1 / 6, 1 / 3], base=2))
+    assert np.isnan(found["agreement"]) and np.isnan(found["probability"])
+
+
+def test_a_subset_agrees_with_the_truth_by_the_share_that_it_gives_it() -> None:
+    values = sample_values(samples(["2", "2 3", "1", ""], truth=2))["agreement"]
+    assert values.tolist()[:3] == [1.0, 0.5, 0.0] and np.isnan(values[3])
+    assert sample_values(samples(["2"], truth="unclear"))["agreement"].isna().all()
+
+
+def test_the_uncertainty_gap_is_that_of_the_belief_functions() -> None:
+    rng = seeded("gap")
+    masks = rng.integers(0, 16, 200)
+    texts = [" ".join(str(s + 1) for s in range(4) if mask >> s & 1) for mask in masks]
+    items = np.arange(200) % 10
+    expected = sources(items, masks, frame=4, cells=10).masses.uncertainty_gap()
+    found = cells(samples(texts, evidence=items, verdict="subset"))
+    np.testing.assert_allclose(found[GAP], expected)
+
+
+def test_a_cell_of_abstentions_has_no_stage() -> None:
+    found = cells(samples(["", ""])).iloc[0]
+    assert found["abstention"] == 1
+    assert found[["stage", "subset_size", "entropy", GAP]].isna().all()
+
+
+def test_options_without_order_have_no_expected_stage() -> None:
+    found = cells(samples(["1", "2"], rubric_kind="nominal")).iloc[0]
+    assert np.isnan(found["stage"]) and found["entropy"] == 1
+
+
+def test_a_call_and_a_probe_count_once() -> None:
+    frame = samples(["1", "1", "4"], call_id=[5, 5, 6], probe=[0.2, 0.2, 0.8])
+    found = cells(frame).iloc[0]
+    assert found["stage"] == 0.5 and found["probability"] == 0.5
+    shared_probe = samples(
+        ["1", "1", "1"], call_id=[1, 2, 3], probe=[0.2, 0.2, 0.8], probe_call_id=[7, 7, 8]
+    )
+    assert cells(shared_probe).iloc[0]["probability"] == 0.5
+
+
+# --- sign flips ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 4, 9, 12])
+def test_few_items_are_enumerated(n: int) -> None:
+    differences = seeded("few", n).normal(0.4, 1, n)
+    assert sign_flip(differences, key="any") == pytest.approx(brute_force(differences))
+
+
+def test_enumeration_agrees_with_scipy() -> None:
+    differences = seeded("scipy").normal(0.5, 1, 10)
+    theirs = stats.permutation_test(
+        (differences, np.zeros(10)),
+        lambda x, y, axis: np.mean(x - y, axis=axis),
+        permutation_type="samples",
+        n_resamples=np.inf,
+        vectorized=True,
+    )
+    assert sign_flip(differences, key=0) == pytest.approx(theirs.pvalue)
+
+
+def test_many_items_are_drawn_and_come_close_to_enumeration() -> None:
+    differences = seeded("many").normal(0.45, 1, 15)
+    exact = brute_force(differences)
+    drawn = sign_flip(differences, key="drawn")
+    assert abs(drawn - exact) < 4 * np.sqrt(exact * (1 - exact) / DRAWS)
+    assert drawn == sign_flip(differences, key="drawn")
+
+
+def test_a_drawn_p_value_counts_the_observed_arrangement() -> None:
+    assert sign_flip(np.full(60, 1.0), key=0) == 1 / (1 + DRAWS)
+
+
+def test_differences_of_nothing_are_no_evidence() -> None:
+    assert sign_flip([0.0] * 30, key=0) == 1.0
+    assert np.isnan(sign_flip([], key=0))
+    assert sign_flip([0.3, 0.2, 0.0, 0.0, 0.0], key=0) == sign_flip([0.3, 0.2], key=0) == 0.5
+
+
+@pytest.mark.parametrize("items", [12, 30])
+def test_signs_are_found_to_differ_at_most_as_often_as_they_should_under_the_null(
+    items: int,
+) -> None:
+    panels = seeded("null", items).standard_t(3, (600, items))
+    hits = sum(sign_flip(panel, key=place) <= 0.05 for place, panel in enumerate(panels))
+    assert stats.binomtest(hits, 600).proportion_ci(0.99).low <= 0.06
+    assert hits / 600 > 0.02  # and not because it never rejects
+
+
+# --- paired comparisons --------------------------------------------------------------------------
+
+
+def test_mcnemar_is_exact_below_25_discordant_pairs_and_equals_flipping_signs() -> None:
+    left = np.array([1.0] * 9 + [0.0] * 3 + [1.0] * 5)
+    right = np.array([0.0] * 9 + [1.0] * 3 + [1.0] * 5)
+    assert mcnemar(left, right) == pytest.approx(stats.binomtest(9, 12).pvalue)
+    assert mcnemar(left, right) == pytest.approx(brute_force((left - right)[:12]))
+
+
+def test_mcnemar_with_many_discordant_pairs_is_chi_squared_with_correction() -> None:
+    left, right = np.repeat([1.0, 0.0], [30, 15]), np.repeat([0.0, 1.0], [30, 15])
+    assert mcnemar(left, right) == pytest.approx(stats.chi2.sf((15 - 1) ** 2 / 45, 1))
+
+
+def test_a_comparison_is_the_paired_t_interval() -> None:
+    rng = seeded("t")
+    left, right = rng.random(20), rng.random(20)
+    found, theirs = compare(left, right, key=0), stats.ttest_rel(left, right)
+    interval = theirs.confidence_interval()
+    assert found.difference.value == pytest.approx((left - right).mean())
+    assert found.difference.low == pytest.approx(interval.low)
+    assert found.difference.high == pytest.approx(interval.high)
+    assert found.d_z == pytest.approx(theirs.statistic / np.sqrt(20))
+    assert found.test == "sign flip"
+
+
+def test_items_without_both_sides_are_left_out() -> None:
+    found = compare([0.1, np.nan, 0.5, 0.2], [0.0, 0.3, np.nan, 0.3], key=0)
+    assert found.difference.n == 2 and found.difference.value == pytest.approx(0.0)
+
+
+def test_answers_right_or_wrong_are_compared_by_mcnemar() -> None:
+    found = compare([1, 1, 1, 0, 1, 1], [0, 0, 0, 0, 0, 1], key=0)
+    assert found.test == "McNemar" and found.p == pytest.approx(0.125)
+
+
+def test_without_variance_there_is_no_effect_size() -> None:
+    found = compare([0.4, 0.5], [0.4, 0.5], key=0)
+    assert np.isnan(found.d_z) and np.isnan(found.difference.low)
+    assert found.p == 1 and found.cliffs_delta == 0
+
+
+def test_cliffs_delta_counts_wins_minus_losses() -> None:
+    rng = seeded("cliff")
+    left, right = rng.integers(0, 5, 30), rng.integers(1, 6, 21)
+    brute = np.sign(left[:, None] - right[None, :]).mean()
+    assert cliffs_delta(left, right) == pytest.approx(brute)
+    assert np.isnan(cliffs_delta([], []))
+
+
+def test_corrections_are_those_of_statsmodels() -> None:
+    p = seeded("p").random(40) ** 3
+    np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1])
+    np.testing.assert_allclose(benjamini_hochberg(p), multipletests(p, method="fdr_bh")[1])

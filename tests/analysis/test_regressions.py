@@ -1,0 +1,254 @@
+"""Regressions against a sandwich written out, group means, and simulated clusters."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.regression.linear_model import OLS
+
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.intervals import seeded
+from judge_gym.analysis.regressions import (
+    COLLINEAR,
+    COLUMNS,
+    ONE_LEVEL,
+    OWN,
+    QUALITY,
+    UNCRITICISED,
+    cluster_robust,
+    regressions,
+)
+
+JUDGES = ("sim:a", "sim:b", "sim:c")
+
+
+def panel(key: str, items: int = 14, **columns: Any) -> pd.DataFrame:
+    """Raw samples: two concepts, three judges, two methods, three replicates."""
+    shape = (2, 3, 2, items, 3)
+    concept, judge, method, item, replicate = (axis.ravel() for axis in np.indices(shape))
+    rng = seeded(key)
+    chance = 0.3 + 0.1 * judge + 0.1 * concept + rng.uniform(0, 0.3, items)[item]
+    stage = 1 + rng.binomial(3, chance)
+    wide = (method == 1) & (rng.random(len(stage)) < 0.4) & (stage < 4)
+    return pd.DataFrame(
+        {
+            "concept": np.array(["fascism", "backsliding"])[concept],
+            "task_type": "ecc",
+            "judge.model": np.array(JUDGES)[judge],
+            "verdict.method": np.array(["single", "subset"])[method],
+            "evidence": item,
+            "replicate": replicate,
+            "status": "scored",
+            "stages": np.where(wide, [f"{s} {s + 1}" for s in stage], stage.astype(str)),
+            "n_stages": 4,
+        }
+    ).assign(**columns)
+
+
+def row(table: pd.DataFrame, model: str, term: str) -> pd.Series:
+    found = table[(table["model"] == model) & (table["term"] == term)]
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def note(table: pd.DataFrame, model: str, term: str) -> str:
+    return str(row(table, model, term)["note"])
+
+
+# --- the main model ------------------------------------------------------------------------------
+
+
+def test_errors_are_the_cr1_sandwich_with_t_of_clusters_less_one() -> None:
+    rng = seeded("sandwich")
+    groups = np.repeat(np.arange(12), 5)
+    x = np.column_stack([np.ones(60), rng.random(60), rng.integers(0, 2, 60)])
+    y = x @ [0.2, 0.5, -0.1] + rng.normal(size=12)[groups] + rng.normal(size=60)
+    bread = np.linalg.inv(x.T @ x)
+    estimates = bread @ x.T @ y
+    scores = np.array([x[groups == g].T @ (y - x @ estimates)[groups == g] for g in range(12)])
+    factor = 12 / 11 * 59 / 57
+    errors = np.sqrt(np.diag(factor * bread @ scores.T @ scores @ bread))
+    fit = cluster_robust(y, x, groups)
+    np.testing.assert_allclose(fit.params, estimates)
+    np.testing.assert_allclose(fit.bse, errors)
+    np.testing.assert_allclose(fit.pvalues, 2 * stats.t.sf(np.abs(estimates / errors), 11))
+    half = stats.t.ppf(0.975, 11) * errors
+    np.testing.assert_allclose(fit.conf_int()[:, 0], estimates - half)
+
+
+def test_on_a_balanced_panel_estimates_are_differences_of_means() -> None:
+    frame = tidy(panel("balanced"))
+    table = regressions(frame, sensitivity=False)
+    assert list(table.columns) == COLUMNS
+    score = frame["stages"].str.split().map(lambda s: (np.mean([int(i) for i in s]) - 1) / 3)
+    by_judge = score.groupby(frame["judge.model"]).mean()
+    by_method = score.groupby(frame["verdict.method"]).mean()
+    found = row(table, "score", "judge.model=sim:c")
+    assert found["estimate"] == pytest.approx(by_judge["sim:c"] - by_judge["sim:a"])
+    assert (found["n"], found["clusters"]) == (2 * 3 * 2 * 14, 14)
+    found = row(table, "ablation", "verdict.method=subset")
+    assert found["estimate"] == pytest.approx(by_method["subset"] - by_method["single"])
+    assert found["low"] < found["estimate"] < found["high"]
+
+
+def test_the_gap_is_regressed_over_subset_verdicts() -> None:
+    frame = tidy(panel("gap"))
+    table = regressions(frame, sensitivity=False)
+    subset = frame[frame["verdict.method"] == "subset"]
+    gap = subset["stages"].str.contains(" ") * 2 / 4
+    means = gap.groupby(subset["judge.model"]).mean()
+    found = row(table, "uncertainty gap", "judge.model=sim:b")
+    assert found["estimate"] == pytest.approx(means["sim:b"] - means["sim:a"])
+    only_single = tidy(panel("gap").query("`verdict.method` == 'single'"))
+    assert "uncertainty gap" not in set(regressions(only_single, sensitivity=False)["model"])
+
+
+def test_the_score_is_of_contested_concepts_and_the_ablation_of_all() -> None:
+    frame = panel("types")
+    frame["task_type"] = np.where(frame["concept"] == "fascism", "ecc", "control")
+    table = regressions(tidy(frame), sensitivity=False)
+    assert note(table, "score", "task") == ONE_LEVEL
+    assert row(table, "score", "intercept")["n"] == 3 * 2 * 14
+    assert row(table, "ablation", "intercept")["n"] == 2 * 3 * 2 * 14
+    untyped = regressions(tidy(panel("types", task_type="")), sensitivity=False)
+    assert row(untyped, "score", "intercept")["n"] == 2 * 3 * 2 * 14
+
+
+def test_intervals_cover_where_items_are_alike_and_plain_ones_do_not() -> None:
+    """A slope on what varies between items: replicates and judges are no more items."""
+    rng = seeded("coverage")
+    groups = np.repeat(np.arange(40), 6)
+    covered = plain = 0
+    for _ in range(400):
+        x = np.column_stack([np.ones(240), rng.normal(size=40)[groups]])
+        y = 0.3 * x[:, 1] + rng.normal(size=40)[groups] + rng.normal(size=240)
+        low, high = cluster_robust(y, x, groups).conf_int()[1]
+        covered += low <= 0.3 <= high
+        low, high = OLS(y, x).fit().conf_int()[1]
+        plain += low <= 0.3 <= high
+    interval = stats.binomtest(covered, 400).proportion_ci(0.99)
+    assert interval.high >= 0.93 and interval.low <= 0.97
+    assert plain / 400 < 0.8
+
+
+# --- what cannot be estimated --------------------------------------------------------------------
+
+
+def test_under_ten_items_there_are_estimates_without_errors() -> None:
+    table = regressions(tidy(panel("few", items=9)))
+    main = table[table["model"] == "score"].dropna(subset="estimate")
+    assert len(main) == 4 and main[["se", "low", "high", "p"]].isna().all(axis=None)
+    assert main["note"].str.startswith("insufficient: 9 evidence items").all()
+    logit = table[table["model"] == "score, ordered logit"]
+    assert logit["note"].str.startswith("insufficient").all()
+
+
+def test_without_residual_variance_there_are_no_errors() -> None:
+    table = regressions(tidy(panel("flat", stages="2")))
+    assert row(table, "score", "intercept")["estimate"] == pytest.approx(1 / 3)
+    assert table.loc[table["model"] == "score", "se"].isna().all()
+
+
+def test_terms_of_one_level_or_collinear_are_left_out_by_name() -> None:
+    frame = panel("collinear")
+    frame["evidence.view"] = "neutralized"
+    subset = frame["verdict.method"] == "subset"
+    frame["presentation.first"] = np.where(subset, "evidence", "rubric")
+    table = regressions(tidy(frame), sensitivity=False)
+    assert note(table, "ablation", "evidence.view") == ONE_LEVEL
+    assert note(table, "ablation", "verdict.method=subset") == COLLINEAR
+    assert np.isfinite(row(table, "ablation", "presentation.first=evidence")["se"])
+
+
+def test_what_a_task_forces_is_not_mistaken_for_a_knob() -> None:
+    frame = panel("forced")
+    frame["evidence.view"] = np.where(frame["concept"] == "fascism", "neutralized", "raw")
+    table = regressions(tidy(frame), sensitivity=False)
+    assert note(table, "ablation", "evidence.view=raw") == COLLINEAR
+
+
+# --- rubric quality ------------------------------------------------------------------------------
+
+
+def test_the_quality_of_a_judges_own_rubric_is_flagged() -> None:
+    frame = panel("own", observability=0.5, discriminability=0.7)
+    frame["rubric_author"] = frame["judge.model"]
+    table = regressions(tidy(frame), sensitivity=False)
+    assert note(table, "score", QUALITY) == OWN
+    assert note(table, "uncertainty gap", QUALITY) == OWN
+    assert not table["model"].str.contains("others").any()
+
+
+def test_a_rubric_that_no_critic_saw_has_no_quality() -> None:
+    table = regressions(tidy(panel("provided")), sensitivity=False)
+    assert note(table, "score", QUALITY) == UNCRITICISED
+
+
+def test_the_quality_of_others_rubrics_is_recovered_from_swaps() -> None:
+    quality = {"sim:a": 0.2, "sim:b": 0.5, "sim:c": 0.9}
+    parts = []
+    for author in JUDGES:
+        part = panel("swapped", items=30, rubric_author=author, rubric=JUDGES.index(author))
+        part["is_swap"] = part["judge.model"] != author
+        part["observability"] = part["discriminability"] = quality[author]
+        judge, item = part["judge.model"].map(JUDGES.index), part["evidence"]
+        chance = 0.1 + 0.4 * quality[author] + 0.1 * judge + 0.01 * item
+        part["stages"] = (1 + seeded("quality", author).binomial(3, chance)).astype(str)
+        parts.append(part)
+    table = regressions(tidy(pd.concat(parts, ignore_index=True)), sensitivity=False)
+    assert note(table, "score", QUALITY) == OWN
+    found = row(table, "score under others' rubrics", QUALITY)
+    assert found["low"] < 0.4 < found["high"] and found["se"] < 0.06
+    assert found["n"] == 2 * 3 * 2 * 30 * 2
+    judge = row(table, "score under others' rubrics", "judge.model=sim:c")
+    assert judge["low"] < 0.2 < judge["high"]
+
+
+# --- sensitivity ---------------------------------------------------------------------------------
+
+
+def test_sensitivity_models_point_the_same_way() -> None:
+    table = regressions(tidy(panel("sensitive", items=20)))
+    for model in ("score", "score, random intercept", "score, ordered logit"):
+        found = row(table, model, "judge.model=sim:c")
+        assert found["estimate"] > 0 and found["p"] < 0.01 and found["clusters"] == 20
+    least = row(table, "score", "judge.model=sim:b")["estimate"]
+    mixed = row(table, "score, random intercept", "judge.model=sim:b")["estimate"]
+    assert mixed == pytest.approx(least, abs=1e-6)  # every item has every judge
+
+
+def test_a_random_intercept_that_vanishes_is_a_note_and_no_warning() -> None:
+    frame = panel("boundary", items=12)
+    frame["stages"] = (1 + seeded("boundary").integers(0, 4, len(frame))).astype(str)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = regressions(tidy(frame))
+    mixed = table[table["model"].str.endswith("random intercept")]
+    assert len(mixed) and mixed["note"].str.contains("boundary|converge").any()
+
+
+@pytest.mark.parametrize("stages", [{"sim:a": "1", "sim:b": "2", "sim:c": "4"}, {"sim:c": "4"}])
+def test_a_judge_that_separates_stages_has_no_odds(stages: dict[str, str]) -> None:
+    frame = panel("separated", items=12)
+    frame["stages"] = frame["judge.model"].map(stages).fillna(frame["stages"])
+    logit = regressions(tidy(frame)).query("model == 'score, ordered logit'")
+    assert logit["note"].str.fullmatch("not fitted: judge.model=sim:[bc] separates stages").all()
+    assert len(logit) == 1 and logit["estimate"].isna().all()
+
+
+def test_scales_that_differ_have_no_common_stages() -> None:
+    frame = panel("scales", items=12)
+    frame["n_stages"] = frame["rubric.scale"] = np.where(frame["concept"] == "fascism", 4, 5)
+    table = regressions(tidy(frame))
+    assert note(table, "score, ordered logit", "all") == "not fitted: stages of several scales"
+
+
+def test_many_cells_are_drawn_by_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge_gym.analysis.regressions.SENSITIVITY_CELLS", 120)
+    table = regressions(tidy(panel("large", items=20)))
+    found = row(table, "score, random intercept", "intercept")
+    assert (found["n"], found["clusters"]) == (120, 10) and "10 of 20 items" in found["note"]
+    assert row(table, "score", "intercept")["n"] == 240
