@@ -1,0 +1,243 @@
+"""Calibration of what judges say of experts: would most of them agree with this verdict?
+
+Judges state a probability p that experts would choose a stage in their set. The reference y is the
+chance that of three other judges' verdicts on the item most fall into it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from judge_gym.analysis.frames import CELL, JUDGE, once_per_call
+from judge_gym.analysis.intervals import Estimate, Floats, bootstrap, share, student
+
+CONFIDENT = 0.8
+CONTRADICTED = 0.5
+BINS = 10
+OUTCOMES = ("probed", "abstained", "unread", "probe_unread", "unprobed")
+"""What became of a sample: the last three are a verdict or a probe without a reading, and a scored
+verdict that was never probed."""
+_Ints = npt.NDArray[np.int64]
+
+
+def probed_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Every verdict with what its judge says of experts and what the other judges say.
+
+    The pool of a verdict is the other judges' scored verdicts on the same item under the same
+    rubric, without those of its own replicate, on which they saw the same display. A rubric that
+    one judge alone used has no such verdicts: then each judge's own rubric stands for it.
+
+    Returns:
+        A row per sample, with CELL, evidence, replicate, outcome (`OUTCOMES`), size (of the set; 0
+        where there is none), p, y (not a number with fewer than three in the pool), pool (how many
+        there are), shared_rubric.
+    """
+    frame = once_per_call(frame, CELL)
+    mask = frame["mask"].to_numpy(np.int64)
+    users = frame.groupby(["task", "variant", "rubric"], observed=True)[JUDGE].transform("nunique")
+    shared = users > 1
+    item = _numbered(
+        frame.assign(common=frame["rubric"].where(shared, -1)),
+        ["task", "variant", "evidence", "common"],
+    )
+    sums = _pool_sums(item, _numbered(frame, [JUDGE]), _numbered(frame, ["replicate"]), mask)
+    kept = frame[[*CELL, "evidence", "replicate"]]
+    outcome = _outcome(frame)
+    probed = (outcome == "probed").to_numpy()
+    return kept.assign(
+        outcome=outcome,
+        size=np.bitwise_count(mask).astype(np.int64),
+        p=frame["probe"].where(probed).astype(float),
+        y=np.where(probed, majority_of_three(sums), np.nan).round(12),
+        pool=sums[:, 0].round().astype(np.int64),
+        shared_rubric=shared,
+    )
+
+
+def majority_of_three(sums: Floats) -> Floats:
+    """The mean over distinct triples of the chance that most of the three agree.
+
+    Three distinct verdicts that agree by a, b and c do so with ab + ac + bc - 2abc; its mean over
+    triples is 3 mean(ab) - 2 mean(abc), and power sums give both means without listing any.
+
+    Args:
+        sums: a row per verdict: how many are in its pool, and the sums of a, of a^2 and of a^3.
+
+    >>> majority_of_three(np.array([[4.0, 3.0, 3.0, 3.0]])).round(6).tolist()
+    [1.0]
+    >>> majority_of_three(np.array([[2.0, 2.0, 2.0, 2.0]])).tolist()
+    [nan]
+    """
+    n, first, second, third = np.moveaxis(sums, -1, 0)
+    pairs = first**2 - second
+    triples = first**3 - 3 * first * second + 2 * third
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = 3 * pairs / (n * (n - 1)) - 2 * triples / (n * (n - 1) * (n - 2))
+    known: Floats = np.where(n > 2.5, y, np.nan)
+    return known
+
+
+def _pool_sums(item: _Ints, judge: _Ints, replicate: _Ints, mask: _Ints) -> Floats:
+    """How many are in each verdict's pool, and the sums of their agreement's powers.
+
+    All on the item, without those of the judge and those of the replicate; what is then taken off
+    twice is put back.
+    """
+    judges, replicates = (int(number.max(initial=0)) + 1 for number in (judge, replicate))
+    by_judge = item * judges + judge
+    by_replicate = item * replicates + replicate
+    both = by_judge * replicates + replicate
+    return (
+        _agreement_sums(item, mask)
+        - _agreement_sums(by_judge, mask)
+        - _agreement_sums(by_replicate, mask)
+        + _agreement_sums(both, mask)
+    )
+
+
+def _agreement_sums(group: _Ints, mask: _Ints) -> Floats:
+    """Of all scored verdicts of a verdict's group: their number, and sums of a, a^2 and a^3.
+
+    Agreement depends on the chosen sets alone, so only distinct pairs of sets are met.
+    """
+    verdicts = pd.DataFrame({"group": group, "mask": mask})
+    distinct = verdicts.groupby(["group", "mask"], as_index=False).size()
+    distinct["of"] = np.arange(len(distinct))
+    pairs = distinct.merge(distinct[distinct["mask"] != 0], on="group", suffixes=("", "_other"))
+    other = pairs["mask_other"].to_numpy(np.int64)
+    common = np.bitwise_count(pairs["mask"].to_numpy(np.int64) & other)
+    a = common / np.bitwise_count(other)
+    powers = a[:, None] ** np.arange(4) * pairs["size_other"].to_numpy(float)[:, None]
+    of = pairs["of"].to_numpy(np.int64)
+    sums = np.stack([np.bincount(of, column, len(distinct)) for column in powers.T], axis=1)
+    place = verdicts.merge(distinct, on=["group", "mask"], how="left")["of"].to_numpy(np.int64)
+    found: Floats = sums[place]
+    return found
+
+
+def _outcome(frame: pd.DataFrame) -> pd.Series:
+    scored = frame["status"] == "scored"
+    unread = scored & frame["probe"].isna() & frame["probe_status"].notna()
+    cases = [~scored & (frame["status"] == "abstained"), ~scored, unread, frame["probe"].isna()]
+    names = ["abstained", "unread", "probe_unread", "unprobed"]
+    return pd.Series(np.select(cases, names, "probed"), index=frame.index)
+
+
+def _numbered(frame: pd.DataFrame, columns: Sequence[str]) -> _Ints:
+    numbers = frame.groupby(list(columns), observed=True, dropna=False).ngroup()
+    return numbers.to_numpy().astype(np.int64)
+
+
+# --- how well calibrated -------------------------------------------------------------------------
+
+
+def calibration(verdicts: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """How far stated probabilities lie from the reference, per group; without `by`, overall.
+
+    Compare judges at equal set size: `by=[*CELL, "size"]`. Replicates are averaged per item, and
+    items are the sample.
+
+    Args:
+        verdicts: from `probed_verdicts`.
+        by: the columns that groups share.
+
+    Returns:
+        Columns `by`; `OUTCOMES` (how many samples of each); without_reference (probed, but the
+        pool has fewer than three); items; and the estimates bias (mean p - y), brier (mean of
+        p^2 - 2py + y), error (expected calibration error) and hallucination (the share of verdicts
+        with p above .8 that the others contradict, y below .5), each with _low and _high.
+    """
+    rows = []
+    for key, part in _groups(verdicts, by):
+        known = _known(part)
+        confident = known[known["p"] > CONFIDENT]
+        contradicted = (confident["y"] < CONTRADICTED).astype(float)
+        estimates = {
+            "bias": student(_per_item(known["p"] - known["y"], known)),
+            "brier": student(
+                _per_item(known["p"] ** 2 - 2 * known["p"] * known["y"] + known["y"], known)
+            ),
+            "error": _calibration_error(known, key),
+            "hallucination": share(_per_item(contradicted, confident)),
+        }
+        counts = part["outcome"].value_counts().reindex(list(OUTCOMES), fill_value=0)
+        rows.append(
+            key
+            | {str(name): int(count) for name, count in counts.items()}
+            | {"without_reference": int(counts["probed"]) - len(known)}
+            | {"items": known["evidence"].nunique()}
+            | {column: value for name, e in estimates.items() for column, value in _flat(name, e)}
+        )
+    return pd.DataFrame(rows)
+
+
+def reliability(verdicts: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """The reliability curve: the reference against the stated probability, in ten equal bins.
+
+    Returns:
+        Columns `by`, bin (its lower edge), verdicts, items, stated (mean p), and y with y_low and
+        y_high over items. Bins that nobody used have no row.
+    """
+    rows = []
+    for key, part in _groups(verdicts, by):
+        known = _known(part)
+        for number, group in known.groupby(_bin(known)):
+            found = share(_per_item(group["y"], group))
+            rows.append(
+                key
+                | {"bin": int(str(number)) / BINS, "verdicts": len(group), "items": found.n}
+                | {"stated": float(_per_item(group["p"], group).mean())}
+                | dict(_flat("y", found))
+            )
+    columns = [*by, "bin", "verdicts", "items", "stated", "y", "y_low", "y_high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _groups(verdicts: pd.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, Any], pd.DataFrame]]:
+    if not by:
+        return [({}, verdicts)]
+    groups = verdicts.groupby(list(by), observed=True)
+    return [(dict(zip(by, key, strict=True)), part) for key, part in groups]
+
+
+def _known(part: pd.DataFrame) -> pd.DataFrame:
+    return part[part["p"].notna() & part["y"].notna()]
+
+
+def _per_item(values: pd.Series, of: pd.DataFrame) -> Floats:
+    return values.groupby(of["evidence"]).mean().to_numpy(float)
+
+
+def _bin(known: pd.DataFrame) -> pd.Series:
+    """The bin of each stated probability; 1 is in the last."""
+    return (known["p"] * BINS + 1e-9).astype(int).clip(upper=BINS - 1)
+
+
+def _calibration_error(known: pd.DataFrame, key: dict[str, Any]) -> Estimate:
+    """The mean distance of p from y over bins, by how many verdicts each holds.
+
+    Chance alone makes it larger than 0: compare it at equal n.
+    """
+    parts = known.assign(bin=_bin(known), gap=known["p"] - known["y"], n=1.0)
+    table = parts.pivot_table(
+        index="evidence", columns="bin", values=["gap", "n"], aggfunc="sum", fill_value=0.0
+    )
+    if table.empty:
+        return student([])
+    gaps, counts = table["gap"].to_numpy(float), table["n"].to_numpy(float)
+    bins = len(table["gap"].columns)
+
+    def error(rows: Floats) -> Floats:
+        total = rows.sum(axis=-2)
+        value: Floats = np.abs(total[..., :bins]).sum(axis=-1) / total[..., bins:].sum(axis=-1)
+        return value
+
+    found = bootstrap(np.hstack([gaps, counts]), error, key=["calibration error", key])
+    return found._replace(low=max(found.low, 0.0)) if found.known else found
+
+
+def _flat(name: str, found: Estimate) -> list[tuple[str, float]]:
+    return [(name, found.value), (f"{name}_low", found.low), (f"{name}_high", found.high)]

@@ -1,0 +1,330 @@
+"""Judges against people: may a judge stand in for a rater, and what do few labels make of many?
+
+Labels have columns tag, evidence, rater and stage. A judge's rating of an item is what its
+replicates say together; verdicts under a rival's rubric are left out.
+"""
+
+from collections.abc import Collection
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from judge_gym.analysis.agreement import OrdinalFrame, ratings, stage_shares
+from judge_gym.analysis.frames import CELL
+from judge_gym.analysis.intervals import LEVEL, Estimate, Floats, share, student, undefined
+from judge_gym.errors import DesignError, unknown
+
+COLUMNS = ("tag", "evidence", "rater", "stage")
+ITEM = [*CELL, "evidence"]
+Annotators = Literal["experts", "skilled", "crowd"]
+EPSILON: dict[Annotators, float] = {"experts": 0.2, "skilled": 0.15, "crowd": 0.1}
+"""By how much a rater may be better than a judge that replaces it: the dearer, the more."""
+FALSE_DISCOVERIES = 0.05
+WINNING_RATE = 0.5
+MIN_ITEMS = 30
+MIN_RATERS = 3
+
+
+def labelled(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """People's stages beside the cells that judged the same items: CELL, evidence, rater, stage.
+
+    Args:
+        frame: a tidy frame.
+        labels: raters' stages; one that is not on the scale of its experiment is refused.
+    """
+    for column in COLUMNS:
+        if column not in labels:
+            raise DesignError(
+                f"labels have no column {column!r}; they need {', '.join(COLUMNS)}", choices=COLUMNS
+            )
+    cells = frame.groupby(["tag", *CELL], observed=True)["n_stages"].max().reset_index()
+    found = labels.merge(cells, on="tag")
+    outside = found[(found["stage"] < 1) | (found["stage"] > found["n_stages"])]
+    if len(outside):
+        row = outside.iloc[0]
+        raise DesignError(
+            f"stage {row['stage']} by rater {row['rater']!r}; choose 1 to {row['n_stages']}"
+        )
+    return found.drop_duplicates([*ITEM, "rater"])[[*ITEM, "rater", "stage", "n_stages"]]
+
+
+def majority_agreement(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """How much of a judge's weight lies on the stage that most raters gave.
+
+    Returns:
+        Columns CELL, value, low, high, items, tied (items on which raters tie, left out), raters.
+    """
+    people = labelled(frame, labels)
+    votes = people.groupby([*ITEM, "stage"], observed=True).size().rename("votes").reset_index()
+    top = votes[votes["votes"] == votes.groupby(ITEM, observed=True)["votes"].transform("max")]
+    judged = stage_shares(frame).melt(ignore_index=False, var_name="stage", value_name="share")
+    judged = judged.reset_index().astype({"stage": int})
+    items = top.merge(judged, on=[*ITEM, "stage"])
+    items = items.assign(tied=items.duplicated(ITEM, keep=False))
+    rows = []
+    for key, part in items.groupby(CELL, observed=True):
+        found = share(part.loc[~part["tied"], "share"])
+        raters = people.loc[(people[CELL] == list(key)).all(axis=1), "rater"].nunique()
+        tied = part.loc[part["tied"], "evidence"].nunique()
+        rows.append([*key, *found, tied, raters])
+    return pd.DataFrame(rows, columns=[*CELL, "value", "low", "high", "items", "tied", "raters"])
+
+
+# --- the alternative annotator test (Calderon, Reichart and Dror 2025) ---------------------------
+
+
+def alt_test(
+    frame: pd.DataFrame, labels: pd.DataFrame, annotators: Annotators = "experts"
+) -> pd.DataFrame:
+    """Whether a judge represents the raters as well as most of them do each other.
+
+    Returns:
+        Columns CELL, epsilon, raters (with enough items), omega (the share of them that the judge
+        beats), advantage (how often it is at least as close to the others as a rater), passed, and
+        missing: what the test lacks, in words. Then the three before it are null.
+    """
+    each = alt_test_raters(frame, labels, annotators)
+    rows = []
+    for key, part in each.groupby(CELL, observed=True):
+        tested = part[part["p"].notna()]
+        row = {**dict(zip(CELL, key, strict=True)), "epsilon": EPSILON[annotators]}
+        row |= {"raters": len(tested), "omega": np.nan, "advantage": np.nan, "passed": None}
+        if len(tested) < MIN_RATERS:
+            row["missing"] = (
+                f"{len(tested)} raters share at least {MIN_ITEMS} judged items with another; "
+                f"{MIN_RATERS} are needed"
+            )
+        else:
+            omega = float(tested["beaten"].astype(bool).mean())
+            advantage = float(tested["advantage"].mean())
+            row |= {"omega": omega, "advantage": advantage, "passed": omega >= WINNING_RATE}
+            row["missing"] = ""
+        rows.append(row)
+    columns = ["epsilon", "raters", "omega", "advantage", "passed", "missing"]
+    return pd.DataFrame(rows, columns=[*CELL, *columns])
+
+
+def alt_test_raters(
+    frame: pd.DataFrame, labels: pd.DataFrame, annotators: Annotators = "experts"
+) -> pd.DataFrame:
+    """The alternative annotator test, rater by rater: each is left out in turn.
+
+    Who of judge and rater is closer to the remaining raters wins an item, and both win where they
+    tie. On ordinal rubrics closeness is the root mean squared distance, on nominal the share of
+    equal stages; the judge's rating is its median or its most frequent stage.
+
+    Returns:
+        Columns CELL, rater, items, advantage (the judge's mean win), difference (the rater's mean
+        win less the judge's), p (one-sided, difference below epsilon), adjusted (Benjamini and
+        Yekutieli), beaten. The last three are null with fewer than 30 items.
+    """
+    if annotators not in EPSILON:
+        choices = get_args(Annotators)
+        raise DesignError(unknown("annotators", annotators, choices), choices=choices)
+    judged = ratings(frame)
+    kinds = frame.groupby(CELL, observed=True)["rubric_kind"].first().to_dict()
+    rows = []
+    for key, people in labelled(frame, labels).groupby(CELL, observed=True):
+        ordered = kinds[key] != "nominal"
+        here = judged[(judged[CELL] == list(key)).all(axis=1)].set_index("evidence")
+        stage = here["median" if ordered else "most"].dropna()
+        given = people.pivot(index="evidence", columns="rater", values="stage")
+        both = given.index.intersection(stage.index)
+        wins = _wins(
+            given.loc[both].to_numpy(float), stage.loc[both].to_numpy(float)[:, None], ordered
+        )
+        tests = [_test(one, EPSILON[annotators]) for one in np.moveaxis(wins, 1, 0)]
+        p = np.array([test.p for test in tests])
+        adjusted = np.full(len(p), np.nan)
+        if (known := ~np.isnan(p)).any():
+            adjusted[known] = stats.false_discovery_control(p[known], method="by")
+        for rater, test, value in zip(given.columns, tests, adjusted, strict=True):
+            beaten = None if np.isnan(value) else bool(value <= FALSE_DISCOVERIES)
+            rows.append([*key, rater, *test, value, beaten])
+    columns = ["rater", "items", "advantage", "difference", "p", "adjusted", "beaten"]
+    return pd.DataFrame(rows, columns=[*CELL, *columns])
+
+
+class _Test(NamedTuple):
+    items: int
+    advantage: float
+    difference: float
+    p: float
+
+
+def _wins(given: Floats, judge: Floats, ordered: bool) -> Floats:
+    """Who wins each item against each rater: (items, raters, 2), the rater's win, then the judge's.
+
+    Not a number where the rater gave no stage, or nobody else did.
+    """
+    other = given[:, None, :]  # items, the rater left out, those who remain
+    remain = ~np.isnan(other) & ~np.eye(given.shape[1], dtype=bool)
+
+    def loss(stage: Floats) -> Floats:
+        apart = stage[:, :, None] - other
+        each = apart**2 if ordered else (apart != 0).astype(float)
+        lost: Floats = np.where(remain, each, 0.0).sum(axis=-1)
+        return lost
+
+    rater, judged = loss(given), loss(np.broadcast_to(judge, given.shape))
+    won = np.stack([rater <= judged, judged <= rater], axis=-1).astype(float)
+    defined = ~np.isnan(given) & remain.any(axis=-1)
+    return np.where(defined[..., None], won, np.nan)
+
+
+def _test(wins: Floats, epsilon: float) -> _Test:
+    rater, judge = wins[~np.isnan(wins[:, 0])].T
+    gap = rater - judge
+    if not len(gap):
+        return _Test(0, np.nan, np.nan, np.nan)
+    if len(gap) < MIN_ITEMS:
+        p = np.nan
+    elif np.ptp(gap) == 0:  # without spread the t statistic is infinite, and p its limit
+        p = 0.0 if gap[0] < epsilon else 1.0
+    else:
+        p = float(stats.ttest_1samp(gap, epsilon, alternative="less").pvalue)
+    return _Test(len(gap), float(judge.mean()), float(gap.mean()), p)
+
+
+# --- few labels, many verdicts -------------------------------------------------------------------
+
+
+def prediction_powered(frame: OrdinalFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """What people's mean stage would be on all items, from few labels and a judge's verdicts.
+
+    Stages are normalised: 0 is the first, 1 the last. It holds where the labelled items were picked
+    at random among all.
+
+    Returns:
+        Columns CELL, value, low, high, weight (how much the judge counts, 0 to 1), labelled,
+        unlabelled (items), people, people_low, people_high (the mean of the labels alone), judge
+        (the judge's own mean over all items).
+    """
+    people = labelled(frame, labels)
+    people = people.assign(y=(people["stage"] - 1) / (people["n_stages"] - 1))
+    y = people.groupby(ITEM, observed=True)["y"].mean().rename("y").reset_index()
+    scales = frame.groupby(CELL, observed=True)["n_stages"].max().rename("n_stages").reset_index()
+    judged = ratings(frame).merge(scales, on=CELL).merge(y, on=ITEM, how="left")
+    judged = judged.assign(f=(judged["expected"] - 1) / (judged["n_stages"] - 1))
+    rows = []
+    for key, part in judged.groupby(CELL, observed=True):
+        known = part["y"].notna().to_numpy()
+        if known.any():
+            f, truth = part["f"].to_numpy(float), part["y"].to_numpy(float)[known]
+            found, weight = prediction_powered_mean(truth, f[known], f[~known])
+            on_scale = np.clip([*found[:3], *student(truth)[:3]], 0, 1)
+            counts = [found.n, int((~known).sum())]
+            rows.append([*key, *on_scale[:3], weight, *counts, *on_scale[3:], f.mean()])
+    columns = ["value", "low", "high", "weight", "labelled", "unlabelled"]
+    columns += ["people", "people_low", "people_high", "judge"]
+    return pd.DataFrame(rows, columns=[*CELL, *columns])
+
+
+def prediction_powered_mean(
+    truth: Floats, predicted: Floats, elsewhere: Floats
+) -> tuple[Estimate, float]:
+    """The prediction-powered mean, and how much the predictions count in it.
+
+    Their weight is the one that makes the interval narrowest, so that useless predictions cost
+    nothing (Angelopoulos, Duchi and Zrnic 2023). It is estimated too: two degrees of freedom are
+    gone instead of one.
+
+    Args:
+        truth: labels.
+        predicted: the predictions beside them.
+        elsewhere: predictions without labels.
+    """
+    n, others = len(truth), len(elsewhere)
+    spread = float(np.concatenate([predicted, elsewhere]).var(ddof=1)) if n + others > 1 else 0.0
+    if n < 4 or others < 2 or spread <= 1e-12:
+        return student(truth), 0.0
+    covariance = float(np.cov(truth, predicted)[0, 1])
+    weight = float(np.clip(covariance / ((1 + n / others) * spread), 0.0, 1.0))
+    rest = truth - weight * predicted
+    value = weight * float(elsewhere.mean()) + float(rest.mean())
+    error = weight**2 * elsewhere.var(ddof=1) / others + rest.var(ddof=2) / n
+    if not error > 0:
+        return undefined(n, value), weight
+    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 2) * np.sqrt(error))
+    return Estimate(value, value - half, value + half, n), weight
+
+
+def corrected_prevalence(
+    frame: pd.DataFrame, labels: pd.DataFrame, stages: Collection[int]
+) -> pd.DataFrame:
+    """How common some stages are on items without labels, corrected for the judge's errors.
+
+    Its errors are estimated on the items with labels.
+
+    Args:
+        frame: a tidy frame.
+        labels: raters' stages; most raters decide, and items on which they tie are left out.
+        stages: what is counted, such as `range(3, 6)` for stage 3 and above of five.
+
+    Returns:
+        Columns CELL, value, low, high (Rogan and Gladen's, with Lang and Reiczigel's interval),
+        apparent (the judge's own share), sensitivity, specificity, positive, negative (labelled
+        items that are and are not), unlabelled, tied. Null where the judge is no better than
+        chance, or where a kind of item is missing.
+    """
+    if not stages or min(stages) < 1 or max(stages) > frame["n_stages"].max():
+        raise DesignError(
+            f"stages {sorted(stages)} to count; choose from 1 to {frame['n_stages'].max()}"
+        )
+    people = labelled(frame, labels)
+    people = people.assign(inside=people["stage"].isin(list(stages)))
+    truth = people.groupby(ITEM, observed=True)["inside"].mean().rename("truth")
+    called = stage_shares(frame)[list(stages)].sum(axis=1).rename("called").reset_index()
+    items = called.merge(truth.reset_index(), on=ITEM, how="left")
+    rows = []
+    for key, part in items.groupby(CELL, observed=True):
+        shares, known = part["called"].to_numpy(float), part["truth"].to_numpy(float)
+        yes, no, rest = shares[known > 0.5], 1 - shares[known < 0.5], shares[np.isnan(known)]
+        found = rogan_gladen(rest, yes, no)
+        means = [float(values.mean()) if len(values) else np.nan for values in (rest, yes, no)]
+        counts = [len(yes), len(no), len(rest), int((known == 0.5).sum())]
+        rows.append([*key, *found[:3], *means, *counts])
+    columns = ["value", "low", "high", "apparent", "sensitivity", "specificity"]
+    columns += ["positive", "negative", "unlabelled", "tied"]
+    return pd.DataFrame(rows, columns=[*CELL, *columns])
+
+
+def rogan_gladen(called: Floats, right_yes: Floats, right_no: Floats) -> Estimate:
+    """A prevalence corrected for errors that were estimated on other items.
+
+    The point is Rogan and Gladen's; the interval is Lang and Reiczigel's (2014), for shares per
+    item as well as for plain decisions: pseudo-items are added, so that no variance is 0.
+
+    Args:
+        called: per item of unknown truth, how much of it is called positive (0 to 1).
+        right_yes: per item that is positive, how much of it is called so.
+        right_no: per item that is not, how much of it is called negative.
+    """
+    if not (len(called) and len(right_yes) and len(right_no)):
+        return undefined(len(called))
+    sharpness = float(right_yes.mean() + right_no.mean()) - 1
+    if sharpness <= 0:
+        return undefined(len(called))
+    value = float(np.clip((called.mean() + right_no.mean() - 1) / sharpness, 0, 1))
+    z = float(stats.norm.ppf((1 + LEVEL) / 2))
+    p, p_error = _padded(called, z**2)
+    yes, yes_error = _padded(right_yes, 2)
+    no, no_error = _padded(right_no, 2)
+    if yes + no <= 1:  # too few items to tell it from chance
+        return undefined(len(called), value)
+    middle = (p + no - 1) / (yes + no - 1)
+    error = np.sqrt(p_error + yes_error * middle**2 + no_error * (1 - middle) ** 2)
+    error = error / (yes + no - 1)
+    middle += 2 * z**2 * (middle * yes_error - (1 - middle) * no_error)
+    low, high = np.clip([middle - z * error, middle + z * error], 0, 1)
+    return Estimate(value, float(low), float(high), len(called))
+
+
+def _padded(values: Floats, items: float) -> tuple[float, float]:
+    """The mean with pseudo-items, half of them 0 and half 1, and its squared error."""
+    n = len(values) + items
+    mean = (values.sum() + items / 2) / n
+    variance = ((values**2).sum() + items / 2) / n - mean**2
+    return float(mean), float(variance / n)

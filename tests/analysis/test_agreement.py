@@ -1,0 +1,320 @@
+"""Agreement against published tables, against statsmodels and krippendorff, and in simulation."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import krippendorff
+import numpy as np
+import pandas as pd
+import pytest
+from mypy import api
+from scipy import stats
+from statsmodels.stats.inter_rater import cohens_kappa
+from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
+
+from judge_gym.analysis.agreement import (
+    Level,
+    cohen_kappa,
+    fleiss_kappa,
+    intraclass_correlation,
+    krippendorff_alpha,
+    nominal_agreement,
+    ordinal,
+    ordinal_agreement,
+    pairwise_kappa,
+    ratings,
+)
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.intervals import Floats, bootstrap
+from judge_gym.errors import DesignError
+
+ROOT = Path(__file__).parents[2]
+NONE = np.nan
+# Krippendorff's 12 units (columns) and 4 coders.
+TEXTBOOK = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, NONE, NONE, NONE],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NONE, 3],
+        [NONE, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NONE],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NONE],
+    ]
+)
+# Fleiss (1971): 10 subjects, 14 raters, 5 categories.
+FLEISS = np.array(
+    [
+        [0, 0, 0, 0, 14],
+        [0, 2, 6, 4, 2],
+        [0, 0, 3, 5, 6],
+        [0, 3, 9, 2, 0],
+        [2, 2, 8, 1, 1],
+        [7, 7, 0, 0, 0],
+        [3, 2, 6, 3, 0],
+        [2, 5, 3, 2, 2],
+        [6, 5, 2, 1, 0],
+        [0, 2, 2, 3, 7],
+    ],
+    dtype=float,
+)
+# Shrout and Fleiss (1979): 6 targets, 4 judges.
+SHROUT = np.array(
+    [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]],
+    dtype=float,
+)
+
+
+def counted(rated: Floats, stages: int) -> Floats:
+    """How many raters gave each stage to each item that at least two rated."""
+    counts = (rated[:, :, None] == np.arange(1, stages + 1)).sum(axis=1).astype(float)
+    kept: Floats = counts[counts.sum(axis=1) > 1]
+    return kept
+
+
+def sample(judge: str, item: int, stages: str, **more: Any) -> dict[str, Any]:
+    """A verdict; no stage is an abstention."""
+    status = "scored" if stages else "abstained"
+    row = {"judge.model": judge, "evidence": item, "replicate": 0, "n_stages": 4}
+    return {**row, "status": status, "stages": stages, **more}
+
+
+def panel(rated: Floats, **more: Any) -> pd.DataFrame:
+    """A tidy frame in which every rating is one verdict; a column per judge."""
+    rows = [
+        sample(f"judge {j}", i, "" if np.isnan(stage) else str(int(stage)), **more)
+        for i, row in enumerate(rated)
+        for j, stage in enumerate(row)
+    ]
+    return tidy(pd.DataFrame(rows))
+
+
+def value(found: pd.DataFrame, measure: str) -> float:
+    return float(found.set_index("measure")["value"][measure])
+
+
+# --- the measures --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815)])
+def test_alpha_of_the_textbook_table(level: Level, alpha: float) -> None:
+    assert float(krippendorff_alpha(counted(TEXTBOOK.T, 5), level)) == pytest.approx(
+        alpha, abs=5e-4
+    )
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal"])
+def test_alpha_is_that_of_the_package_on_any_table_with_gaps(level: Level) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        rated = rng.integers(1, 6, (rng.integers(4, 30), rng.integers(2, 6))).astype(float)
+        rated[rng.random(rated.shape) < 0.2] = np.nan
+        expected = krippendorff.alpha(rated.T, level_of_measurement=level)
+        assert float(krippendorff_alpha(counted(rated, 5), level)) == pytest.approx(expected)
+
+
+def test_fleiss_kappa_of_his_own_table() -> None:
+    assert float(fleiss_kappa(FLEISS)) == pytest.approx(0.210, abs=5e-4)
+    assert float(fleiss_kappa(FLEISS)) == pytest.approx(statsmodels_fleiss(FLEISS))
+
+
+@pytest.mark.parametrize(("power", "weights"), [(0, None), (1, "linear"), (2, "quadratic")])
+def test_kappa_of_two_raters_is_that_of_statsmodels(power: int, weights: str | None) -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        first = rng.integers(1, 5, 40)
+        second = np.where(rng.random(40) < 0.5, first, rng.integers(1, 5, 40))
+        table = np.histogram2d(first, second, bins=[np.arange(0.5, 5)] * 2)[0]
+        expected = cohens_kappa(table, wt=weights, return_results=False)
+        rated = np.stack([first, second], axis=1).astype(float)
+        assert float(cohen_kappa(rated, power)) == pytest.approx(expected)
+
+
+def test_kappa_of_three_raters_is_the_mean_over_pairs() -> None:
+    rated = np.random.default_rng(3).integers(1, 5, (30, 3)).astype(float)
+    pairs = [float(cohen_kappa(rated[:, pair], 2)) for pair in ([0, 1], [0, 2], [1, 2])]
+    assert float(cohen_kappa(rated, 2)) == pytest.approx(np.mean(pairs))
+
+
+def test_intraclass_correlation_of_shrout_and_fleiss() -> None:
+    assert float(intraclass_correlation(SHROUT)) == pytest.approx(0.29, abs=5e-3)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        partial(krippendorff_alpha, level="nominal"),
+        partial(krippendorff_alpha, level="ordinal"),
+        fleiss_kappa,
+        partial(cohen_kappa, power=1),
+        intraclass_correlation,
+    ],
+)
+def test_many_tables_at_once_give_what_each_gives_alone(
+    measure: Callable[[Floats], Floats],
+) -> None:
+    tables = np.random.default_rng(4).multinomial(5, [0.5, 0.3, 0.2], (6, 12)).astype(float)
+    np.testing.assert_allclose(measure(tables), [measure(table) for table in tables])
+
+
+def test_where_chance_leaves_nothing_to_expect_agreement_is_undefined() -> None:
+    same = np.full((5, 3), 2.0)
+    assert np.isnan(float(cohen_kappa(same, 2)))
+    assert np.isnan(float(intraclass_correlation(same)))
+    assert np.isnan(float(krippendorff_alpha(counted(same, 4), "ordinal")))
+    assert np.isnan(float(fleiss_kappa(counted(same, 4))))
+
+
+# --- ratings -------------------------------------------------------------------------------------
+
+
+def rating(*stages: str) -> dict[str, float]:
+    rows = [sample("j", 1, chosen, replicate=r) for r, chosen in enumerate(stages)]
+    [found] = ratings(tidy(pd.DataFrame(rows))).to_dict("records")
+    return {str(name): found[name] for name in ("most", "median", "expected")}
+
+
+def test_a_rating_is_what_replicates_say_together() -> None:
+    assert rating("1", "4", "4", "2", "2 4") == {
+        "most": 4,  # 2.5 of 5
+        "median": 2,  # 1 of 5 on 1, and 1.5 on 2
+        "expected": pytest.approx((1 + 4 + 4 + 2 + 3) / 5),
+    }
+
+
+def test_stages_that_tie_are_no_most_frequent_stage() -> None:
+    found = rating("1", "2", "1 2")
+    assert np.isnan(found["most"])
+    assert [found["median"], found["expected"]] == pytest.approx([1, 1.5])
+
+
+def test_rivals_rubrics_abstentions_and_repeated_calls_count_for_nothing() -> None:
+    rows = [
+        sample("j", 1, "2", call_id=1),
+        sample("j", 1, "3", call_id=2, is_swap=True),
+        sample("j", 1, "4", call_id=3, replicate=1),
+        sample("j", 1, "4", call_id=3, replicate=1),
+        sample("j", 1, "", call_id=4, replicate=2),
+        sample("j", 2, "", call_id=5),
+    ]
+    frame = tidy(pd.DataFrame(rows).fillna({"is_swap": False}).astype({"is_swap": bool}))
+    assert ratings(frame)["expected"].tolist() == [3.0]
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def test_the_textbook_coders_as_judges() -> None:
+    frame = panel(TEXTBOOK.T, n_stages=5)
+    nominal, ordered = nominal_agreement(frame), ordinal_agreement(ordinal(frame))
+    assert value(nominal, "alpha_nominal") == pytest.approx(0.743, abs=5e-4)
+    assert value(ordered, "alpha_ordinal") == pytest.approx(0.815, abs=5e-4)
+    complete = TEXTBOOK.T[~np.isnan(TEXTBOOK.T).any(axis=1)]
+    assert value(nominal, "fleiss_kappa") == pytest.approx(
+        statsmodels_fleiss(counted(complete, 5)[:, :4])
+    )
+    assert value(ordered, "icc") == pytest.approx(float(intraclass_correlation(complete)))
+    items = nominal.set_index("measure")[["items", "dropped"]]
+    assert list(items.loc["alpha_nominal"]) == [11, 1]
+    assert list(items.loc["fleiss_kappa"]) == [8, 4]
+
+
+def test_every_estimate_has_an_interval_and_none_ends_above_1() -> None:
+    rng = np.random.default_rng(5)
+    stage = rng.integers(1, 5, (20, 1))
+    frame = panel(np.where(rng.random((20, 3)) < 0.8, stage, rng.integers(1, 5, (20, 3))) * 1.0)
+    found = pd.concat([nominal_agreement(frame), ordinal_agreement(ordinal(frame))])
+    assert (found["low"] < found["value"]).all()
+    assert (found["value"] < found["high"]).all()
+    assert found["high"].max() <= 1
+    again = pd.concat([nominal_agreement(frame), ordinal_agreement(ordinal(frame))])
+    pd.testing.assert_frame_equal(found, again)
+
+
+def test_pairs_of_judges_are_named() -> None:
+    rated = np.random.default_rng(6).integers(1, 5, (15, 3)).astype(float)
+    found = pairwise_kappa(ordinal(panel(rated)))
+    assert found["judge"].unique().tolist() == ["judge 0", "judge 1"]
+    one = found.set_index(["judge", "other", "measure"])["value"]
+    assert one[("judge 0", "judge 2", "kappa_quadratic")] == pytest.approx(
+        float(cohen_kappa(rated[:, [0, 2]], 2))
+    )
+
+
+def test_a_judge_alone_agrees_with_nobody() -> None:
+    found = nominal_agreement(panel(np.array([[1.0], [2.0], [3.0]])))
+    assert found["value"].isna().all()
+    assert found["judges"].tolist() == [1, 1, 1]
+
+
+def test_a_frame_without_judges_is_a_table_without_rows() -> None:
+    none = panel(np.array([[1.0, 2.0]]), is_swap=True)
+    assert nominal_agreement(none).empty
+    assert {"judge", "other", "value"} <= set(pairwise_kappa(ordinal(none)).columns)
+
+
+def test_who_abstains_throughout_leaves_nothing_to_compare() -> None:
+    found = ordinal_agreement(ordinal(panel(np.array([[1.0, NONE], [2.0, NONE], [3.0, NONE]]))))
+    assert found["value"].isna().all()
+    assert found["dropped"].tolist() == [3] * 4
+
+
+def test_judges_under_rubrics_of_their_own_are_marked() -> None:
+    rows = [sample(j, i, "1", rubric=r) for j, r in (("a", 1), ("b", 2)) for i in range(3)]
+    own = nominal_agreement(tidy(pd.DataFrame(rows)))
+    common = nominal_agreement(tidy(pd.DataFrame(rows).assign(rubric=1)))
+    assert not own["shared_rubric"].any()
+    assert common["shared_rubric"].all()
+
+
+# --- order ---------------------------------------------------------------------------------------
+
+
+def test_order_is_refused_on_a_nominal_rubric() -> None:
+    frame = panel(np.array([[1.0, 2.0], [2.0, 2.0]]), rubric_kind="nominal")
+    assert not nominal_agreement(frame).empty
+    with pytest.raises(DesignError, match="nominal rubric"):
+        ordinal(frame)
+
+
+def test_order_does_not_type_check_on_a_frame_that_may_be_nominal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snippet = tmp_path / "snippet.py"
+    snippet.write_text("""
+import pandas as pd
+from judge_gym.analysis.agreement import nominal_agreement, ordinal, ordinal_agreement
+def measure(frame: pd.DataFrame) -> None:
+    nominal_agreement(frame)
+    ordinal_agreement(ordinal(frame))
+    nominal_agreement(ordinal(frame))
+    ordinal_agreement(frame)
+""")
+    monkeypatch.chdir(ROOT)  # where the cache is
+    monkeypatch.setenv("MYPYPATH", "src")
+    told, wrong, code = api.run(["--strict", "--no-error-summary", str(snippet)])
+    assert code == 1, wrong
+    [fault] = told.strip().splitlines()
+    assert "snippet.py:8:" in fault
+    assert '"ordinal_agreement" has incompatible type "DataFrame"; expected "OrdinalFrame"' in fault
+
+
+# --- coverage ------------------------------------------------------------------------------------
+
+
+def draw(rng: np.random.Generator, items: int) -> Floats:
+    """Three judges who place a latent position with a bias of their own and noise."""
+    seen = rng.normal(size=(items, 1)) + [-0.3, 0.0, 0.3] + 0.8 * rng.normal(size=(items, 3))
+    return np.digitize(seen, [-0.7, 0.0, 0.7]).astype(float) + 1
+
+
+def test_intervals_of_alpha_cover_at_12_items() -> None:
+    rng = np.random.default_rng(7)
+    measure = partial(krippendorff_alpha, level="ordinal")
+    truth = float(measure(counted(draw(rng, 200_000), 4)))
+    hits = 0
+    for number in range(panels := 100):
+        found = bootstrap(counted(draw(rng, 12), 4), measure, key=number)
+        hits += found.low <= truth <= found.high
+    reach = stats.binomtest(hits, panels).proportion_ci(0.99, "wilson")
+    assert reach.low <= 0.97
+    assert reach.high >= 0.92
