@@ -20,7 +20,7 @@ analysis
 triage
 models store sources suites
 engine
-gathering
+gathering samples
 preparing
 library
 archive

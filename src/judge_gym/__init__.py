@@ -11,6 +11,7 @@ The map, in the order of the data:
 - `sources`: where evidence and benchmarks come from.
 - `engine`: carries runs out over the ledger.
 - `gathering`: fills windows from sources; `preparing`: from a study file or a tag to experiments.
+- `samples`: frames out of stores and files, and into files.
 - `library`, `archive`, `lab`: the verbs that every face calls, over evidence, over what was judged,
   and to judge; `Lab` has them all, and `cli` is one of the faces.
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from judge_gym.lab import Lab
     from judge_gym.models.simulated import verdict_distribution
     from judge_gym.records import Verdict
+    from judge_gym.samples import pull_experiment, pull_study, read_samples
     from judge_gym.stages.verdicts import parse_json_verdict, parse_verdict
     from judge_gym.studies import Study, read_study
 
@@ -39,6 +41,9 @@ _HOMES = {
     "Verdict": "records",
     "parse_json_verdict": "stages.verdicts",
     "parse_verdict": "stages.verdicts",
+    "pull_experiment": "samples",
+    "pull_study": "samples",
+    "read_samples": "samples",
     "read_study": "studies",
     "verdict_distribution": "models.simulated",
 }
@@ -51,6 +56,9 @@ __all__ = [
     "Verdict",
     "parse_json_verdict",
     "parse_verdict",
+    "pull_experiment",
+    "pull_study",
+    "read_samples",
     "read_study",
     "verdict_distribution",
 ]

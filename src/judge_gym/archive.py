@@ -10,6 +10,7 @@ from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.library import Library
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags, read_file
 from judge_gym.records import TaskType
+from judge_gym.samples import read_samples, stored_samples, write_samples
 from judge_gym.store import USAGE_BY, Exported, Progress, export_ledger
 
 if TYPE_CHECKING:
@@ -90,17 +91,7 @@ class Archive(Library):
 
     def samples(self, *targets: str) -> "pd.DataFrame":
         """One tidy row per sample and a column per knob, of tags, studies, or everything."""
-        return self._samples(self._rows(targets))
-
-    def _samples(self, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
-        import pandas as pd
-
-        found = self.store.queries.samples([row["tag"] for row in rows])
-        frame = pd.DataFrame(found, columns=self.store.queries.sample_columns)
-        designs = [{"tag": row["tag"], **Design.of(row["design"]).values()} for row in rows]
-        knobs = pd.DataFrame(designs, columns=["tag", *Design.knobs()])
-        # Two tags may name one experiment: a sample stands once, under the first of them.
-        return frame.drop_duplicates("sample").merge(knobs, on="tag", how="left")
+        return stored_samples(self.store, self._rows(targets))
 
     def _rows(self, targets: Sequence[str]) -> list[dict[str, Any]]:
         """Experiments by tag, study, or study file as it stands now; all where none is named."""
@@ -129,11 +120,7 @@ class Archive(Library):
         frame = self.samples(*targets)
         if frame.empty:
             raise ConflictError("there are no samples to export yet; run a study first")
-        if format == "parquet":
-            frame = frame.assign(truth=frame["truth"].astype("string"))  # numbers and labels
-            frame.to_parquet(out, index=False)
-        else:
-            frame.to_csv(out, index=False)
+        write_samples(frame, out, format)
         return len(frame)
 
     def export_ledger(self, path: str | Path, target: str | None = None) -> Exported:
@@ -152,7 +139,7 @@ class Archive(Library):
         name, rows = self.study_name(target), self._rows([target])
         return build_report(
             name,
-            self._samples(rows),
+            stored_samples(self.store, rows),
             pd.DataFrame(self.usage(name)),
             views=self.store.queries.views([row["tag"] for row in rows]),
             people=self._people(rows),
@@ -260,6 +247,15 @@ class Archive(Library):
         prepared = target if isinstance(target, Prepared) else self.prepare(target)
         frame = self.samples(*(made.tag for made in prepared.sweep.experiments))
         return known_answers(frame, [JUDGE])
+
+
+def report_file(path: str | Path) -> "Report":
+    """Tables and figures on the samples of a file, without a database."""
+    import pandas as pd
+
+    from judge_gym.analysis.report import build_report
+
+    return build_report(Path(path).name, read_samples(path), pd.DataFrame())
 
 
 def _progress(progress: Progress) -> dict[str, Any]:

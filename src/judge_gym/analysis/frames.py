@@ -1,59 +1,49 @@
 """The tidy frame that every analysis reads: a row per sample, a column per knob.
 
 It comes from a lab (`Lab.samples`), from an exported file, or from verdicts that someone already
-has: six columns are needed, the others have a plain meaning where they are missing.
+has: six columns are needed, the others have a plain meaning where they are missing. Wherever it
+comes from, a column has one type. Texts are `str`; knobs other than the judge are `category`, since
+nobody computes with their words and a million of them take a megabyte.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from judge_gym.analysis.belief import stage_masks
+from judge_gym.analysis.columns import Columns
 from judge_gym.axes import Design
-from judge_gym.errors import DesignError, unknown
+from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES
 
 JUDGE = "judge.model"
 CELL = ["task", "variant", JUDGE]
 """One configured judge on one task; with `evidence`, a cell of the design."""
 NEEDED = (JUDGE, "evidence", "replicate", "status", "stages", "n_stages")
-_MISSING: dict[str, Any] = {
-    "tag": "",
-    "study": "",
-    "task_type": "",
-    "concept": "",
-    "country": "",
-    "pool": "",
-    "dose": np.nan,
-    "series": "",
-    "pair": False,
-    "truth": None,
-    "reference": np.nan,
-    "flipped": False,
-    "is_swap": False,
-    "display": "",
-    "probe": np.nan,
-    "probe_status": None,
-    "probe_call_id": np.nan,
-    "rubric": 0,
-    "rubric_kind": "ordinal",
-    "rubric_author": "provided",
-    "rubric_draw": 0,
-    "observability": np.nan,
-    "discriminability": np.nan,
-    "call_id": np.nan,
-    "usd": np.nan,
+KINDS = ("ordinal", "nominal")
+"""Of rubrics."""
+_TASK = ["concept", "task_type", "country", "pool"]
+_TEXTS = {
+    **dict.fromkeys(("stages", "tag", "study", *_TASK, "series", "display"), ""),
+    **{"rubric_author": "provided", "probe_status": None},
 }
-"""What a column says where a frame does not have it."""
+"""With what an empty cell says."""
+TEXTS = (
+    *_TEXTS,
+    *(JUDGE, "evidence", "evidence_title", "status", "rubric_kind", "reported_model"),
+)
+"""Columns, beside knobs, of which a file's reader makes no numbers; evidence may be numbered."""
+_NUMBERS = ("dose", "probe_call_id", "observability", "discriminability", "call_id", "usd")
 
 
 def tidy(samples: pd.DataFrame, *, source: str = "the frame") -> pd.DataFrame:
     """The samples checked, with every column, and with what analyses share.
 
     Added are `mask` (a bit per chosen stage; 0 where none was scored), `task` (a name for concept,
-    type, country and pool) and `variant` (the levels of what varies within the task).
+    type, country and pool) and `variant` (the levels of what varies within the task). Columns that
+    are not judge-gym's stay as they are.
 
     Args:
         samples: at least the columns of `NEEDED`.
@@ -67,46 +57,67 @@ def tidy(samples: pd.DataFrame, *, source: str = "the frame") -> pd.DataFrame:
             )
     if samples.empty:
         raise DesignError(f"{source} has no samples")
-    for status in samples["status"].unique():
-        if status not in STATUSES:
-            raise DesignError(unknown("status", status, STATUSES, source), choices=STATUSES)
-    missing = {name: value for name, value in _MISSING.items() if name not in samples}
-    frame = samples.assign(**missing).reset_index(drop=True)
-    if "evidence_title" not in frame:
-        frame["evidence_title"] = frame["evidence"].astype(str)
-    if "reported_model" not in frame:
-        frame["reported_model"] = frame[JUDGE]
-    frame["mask"] = _masks(frame, source)
-    frame["task"] = _task(frame)
-    return with_variant(frame)
+    read = Columns(samples, source)
+    columns = {
+        JUDGE: read.names(JUDGE),
+        "evidence": read.ids("evidence"),
+        "rubric": read.ids("rubric", 0),
+        "status": read.one_of("status", STATUSES),
+        "rubric_kind": read.one_of("rubric_kind", KINDS, "ordinal"),
+        **{name: read.text(name, empty) for name, empty in _TEXTS.items()},
+        **{name: read.flags(name) for name in ("pair", "flipped", "is_swap")},
+        **{name: read.whole(name) for name in ("replicate", "n_stages")},
+        "rubric_draw": read.whole("rubric_draw", 0),
+        **{name: read.numbers(name) for name in _NUMBERS},
+        **{name: read.numbers(name, 0, 1) for name in ("probe", "reference")},
+        "truth": read.numbers_or_text("truth"),
+        **_knobs(read, samples),
+    }
+    titles = "evidence_title" if "evidence_title" in samples else "evidence"
+    models = "reported_model" if "reported_model" in samples else JUDGE
+    columns |= {"evidence_title": read.text(titles), "reported_model": read.text(models, None)}
+    frame = samples.reset_index(drop=True).assign(**columns)
+    return with_variant(frame.assign(mask=_masks(frame, source), task=_tasks(frame)))
 
 
-def _masks(frame: pd.DataFrame, source: str) -> np.ndarray:
-    """What each sample chose, as bits; each distinct text is read once."""
-    stages = frame["stages"]
-    if pd.api.types.is_numeric_dtype(stages):  # a file in which every verdict names one stage
-        stages = stages.astype("Int64").astype("string")
-    texts = stages.astype("string").fillna("").where(frame["status"] == "scored", "")
+def _knobs(read: Columns, samples: pd.DataFrame) -> dict[str, pd.Series]:
+    """The knobs that the samples have; of all others it is not known at which level they were."""
+    kinds = {"text": read.levels, "true or false": read.flags}
+    found = {
+        path: kinds.get(knob.type, read.numbers)(path)
+        for path, knob in Design.knobs().items()
+        if path in samples and path != JUDGE
+    }
+    # Who wrote the rubric decides what a difference between judges means.
+    return {**found, "rubric.author": read.levels("rubric.author", "provided")}
+
+
+def _masks(frame: pd.DataFrame, source: str) -> npt.NDArray[np.int64]:
+    """What each sample chose, as bits; each distinct text is read once per scale."""
+    codes, texts = pd.factorize(frame["stages"])
+    scored = (frame["status"] == "scored").to_numpy(dtype=bool)
+    scales = frame["n_stages"].to_numpy()
     masks = np.zeros(len(frame), dtype=np.int64)
-    for scale, part in texts.groupby(frame["n_stages"].astype(int)):
-        codes, distinct = pd.factorize(part)
+    for scale in np.unique(scales):
+        rows = scored & (scales == scale)
+        used = np.flatnonzero(np.bincount(codes[rows], minlength=len(texts)))
+        known = np.zeros(len(texts), dtype=np.int64)
         try:
-            known = stage_masks(list(distinct), frame=int(str(scale)))
-        except ValueError as fault:
+            known[used] = stage_masks([str(text) for text in texts[used]], frame=int(scale))
+        except (DesignError, ValueError) as fault:
             raise DesignError(f"{source}: {fault}; stages read '2' or '2 3'") from fault
-        masks[part.index] = known[codes]
-    empty = (frame["status"] == "scored") & (masks == 0)
+        masks[rows] = known[codes[rows]]
+    empty = scored & (masks == 0)
     if empty.any():
-        row = int(empty.to_numpy().argmax()) + 1
+        row = int(empty.argmax()) + 1
         raise DesignError(f"{source}: sample {row} is scored, but names no stage")
     return masks
 
 
-def _task(frame: pd.DataFrame) -> pd.Series:
+def _tasks(frame: pd.DataFrame) -> pd.Series:
     """The name of a row's task: concept, type, country, and the pool where there are several."""
-    columns = ["concept", "task_type", "country", "pool"]
-    tasks = frame[columns].drop_duplicates()
-    pools = tasks.groupby(columns[:3])["pool"].transform("nunique")
+    cells, tasks = _distinct(frame, _TASK)
+    pools = tasks.groupby(_TASK[:3])["pool"].transform("nunique")
     names = []
     for several, (concept, kind, country, pool) in zip(
         pools > 1, tasks.itertuples(index=False, name=None), strict=True
@@ -114,7 +125,7 @@ def _task(frame: pd.DataFrame) -> pd.Series:
         place = f"{country}, {pool}" if country and several else country or pool
         about = ", ".join(part for part in (kind, place) if part)
         names.append((concept or "all") + (f" ({about})" if about else ""))
-    return frame[columns].merge(tasks.assign(task=names), on=columns, how="left")["task"]
+    return _spread(names, cells, frame)
 
 
 def varied_knobs(frame: pd.DataFrame) -> list[str]:
@@ -129,29 +140,40 @@ def with_variant(frame: pd.DataFrame) -> pd.DataFrame:
     What differs between tasks because a task forces it is no variation. Series are told apart too:
     a retest is not more of the same.
     """
-    tasks = frame["task"] if "task" in frame else pd.Series("", index=frame.index)
-    named = pd.Series("base", index=frame.index)
-    for _, part in frame.groupby(tasks, sort=False):
+    told = [name for name in ("task", *varied_knobs(frame), "series") if name in frame]
+    if not told:
+        return frame.assign(variant="base")
+    cells, levels = _distinct(frame, told)
+    names = pd.Series("base", index=levels.index)
+    for _, part in levels.groupby(levels["task"] if "task" in told else np.zeros(len(levels))):
         columns = varied_knobs(part)
         if "series" in part and part["series"].nunique() > 1:
             columns.append("series")
-        if columns:
-            levels = part[columns].drop_duplicates()
-            names = [
-                ", ".join(
-                    f"{name}={level_name(level)}" for name, level in zip(columns, row, strict=True)
-                )
-                for row in levels.itertuples(index=False, name=None)
-            ]
-            group = part.groupby(columns, sort=False, dropna=False).ngroup()
-            named.loc[part.index] = group.map(
-                dict(zip(group.loc[levels.index], names, strict=True))
-            )
-    return frame.assign(variant=named)
+        for row, values in zip(part.index, part[columns].itertuples(index=False), strict=True):
+            pairs = zip(columns, values, strict=True)
+            named = ", ".join(f"{name}={level_name(level)}" for name, level in pairs)
+            names[row] = named or "base"
+    return frame.assign(variant=_spread(names.tolist(), cells, frame))
+
+
+def _distinct(frame: pd.DataFrame, columns: list[str]) -> tuple[npt.NDArray[np.intp], pd.DataFrame]:
+    """Which of the distinct rows each row is, and those rows."""
+    groups = frame.groupby(columns, sort=False, dropna=False, observed=True)
+    cells = np.asarray(groups.ngroup(), dtype=np.intp)
+    first = np.flatnonzero(~pd.Series(cells).duplicated())
+    first = first[np.argsort(cells[first])]
+    return cells, frame[columns].iloc[first].reset_index(drop=True)
+
+
+def _spread(names: Sequence[str], cells: npt.NDArray[np.intp], frame: pd.DataFrame) -> pd.Series:
+    """A name for each row."""
+    return pd.Series(pd.array(names, dtype="str").take(cells), index=frame.index)
 
 
 def level_name(level: object) -> str:
     """A level as it is written."""
+    if level == "" or pd.isna(level):  # type: ignore[call-overload]
+        return "unset"
     return str(level).lower() if isinstance(level, bool | np.bool_) else str(level)
 
 

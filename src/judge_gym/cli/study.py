@@ -240,15 +240,28 @@ def run(
 
 @app.command()
 def report(
-    target: Target,
+    target: Annotated[
+        str | None, typer.Argument(help="A study file, a study's name, or an experiment's tag.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--from", help="Report on samples in a .csv or .parquet file; no database."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the HTML page here.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Report on a study: text here, and with --out a self-contained HTML page with figures."""
+    """Report on a study or a file: text here, with --out a self-contained page with figures."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
-        made = lab.report(target)
+    if file is not None and target is None:
+        from judge_gym.archive import report_file
+
+        made = report_file(file)
+    elif target is not None and file is None:
+        with open_lab() as lab:
+            made = lab.report(target)
+    else:
+        raise DesignError("name a study or a tag, or give samples with --from FILE; not both")
     if out is not None:
         out.write_text(made.html(), encoding="utf-8")
     if json:
@@ -294,7 +307,7 @@ def export(
         raise DesignError("parquet needs --out FILE")
     with open_lab() as lab:
         if out is None:
-            sys.stdout.write(str(lab.samples(*(tags or [])).to_csv(index=False)))
+            lab.samples(*(tags or [])).to_csv(sys.stdout, index=False)
             return
         rows = lab.export(tags or [], out, format=format)
     typer.echo(f"wrote {rows:,} rows to {out}", err=True)

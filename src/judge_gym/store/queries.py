@@ -1,7 +1,8 @@
 """Reading for faces and analysis: counts, statuses, tidy rows, spend; all derived from rows."""
 
+import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -10,6 +11,11 @@ from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import latest_attempt
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CHUNK = 50_000
+"""Samples that are fetched at once."""
 USAGE_BY = ("study", "tag", "stage", "model", "day")
 
 
@@ -49,18 +55,33 @@ class Queries:
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "see judge-gym status"
         return NotFoundError(f"there is no experiment {tag!r}; {hint}", choices=near)
 
-    @property
-    def sample_columns(self) -> list[str]:
-        """The names of what `samples` gives."""
-        return [str(column.key) for column in self._samples().selected_columns]
-
     def samples(self, tags: Sequence[str]) -> Iterator[dict[str, Any]]:
         """One tidy row per sample of the active runs, without the knobs."""
         query = self._samples()
         with self._database.read() as connection:
             for tag in tags:
                 for row in connection.execute(query, {"tag": tag}).mappings():
-                    yield dict(row)
+                    truth = None if row["truth"] is None else json.loads(row["truth"])
+                    yield {**row, "truth": truth}
+
+    def sample_table(self, tags: Sequence[str]) -> "pa.Table":
+        """The same as typed columns, truths as JSON: a million dictionaries are too many."""
+        import pyarrow as pa
+
+        query = self._samples()
+        kinds = {sa.Integer: pa.int64(), sa.Float: pa.float64(), sa.Boolean: pa.bool_()}
+        schema = pa.schema(
+            [(c.key, kinds.get(type(c.type), pa.large_string())) for c in query.selected_columns]
+        )
+        parts = [schema.empty_table()]
+        with self._database.read() as connection:
+            reading = connection.execution_options(yield_per=CHUNK)
+            for tag in tags:
+                for rows in reading.execute(query, {"tag": tag}).partitions():
+                    columns = zip(zip(*rows, strict=True), schema, strict=True)
+                    arrays = [pa.array(values, type=field.type) for values, field in columns]
+                    parts.append(pa.Table.from_arrays(arrays, schema=schema))
+        return pa.concat_tables(parts)
 
     def _samples(self) -> sa.Select[Any]:
         s = t.samples.c
@@ -79,7 +100,7 @@ class Queries:
                 s.evidence_id.label("evidence"),
                 t.evidence.c.title.label("evidence_title"),
                 t.evidence.c.pair,
-                t.pool_items.c.truth,
+                sa.cast(t.pool_items.c.truth, sa.Text).label("truth"),
                 s.replicate,
                 s.flipped,
                 s.is_swap,

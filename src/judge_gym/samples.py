@@ -1,0 +1,239 @@
+"""Samples as frames: out of a store, out of a file, into a file.
+
+Heavy libraries load when a frame is made.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from judge_gym.axes import Design
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
+from judge_gym.store import Store
+from judge_gym.store.database import HEAD, open_database
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMATS = ("csv", "parquet")
+PART = 1 << 17
+"""Rows of a parquet file that are written at once."""
+KEY = ["judge.model", "evidence", "replicate"]
+APART = ["tag", "task", "variant", "series", "rubric", "is_swap", "flipped"]
+"""What else tells samples of one judge on one item apart."""
+
+
+# --- out of a store ------------------------------------------------------------------------------
+
+
+def stored_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
+    """One row per sample of experiments, with the task's reference and a column per knob.
+
+    Args:
+        store: where they are.
+        rows: the experiments, as `queries.tags` gives them.
+    """
+    import pandas as pd
+
+    # Two tags may name one experiment: a sample stands once, under the first of them.
+    named: dict[str, Mapping[str, Any]] = {}
+    for row in rows:
+        named.setdefault(row["digest"], row)
+    table = store.queries.sample_table([row["tag"] for row in named.values()])
+    frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
+    del table  # the frame has taken its memory over
+    frame["truth"] = _decoded(frame["truth"])
+    about = _annotations(list(named.values()))
+    spread = about.take(about.index.get_indexer(pd.Index(frame["tag"]))).reset_index(drop=True)
+    frame.insert(list(frame).index("truth") + 1, "reference", spread.pop("reference"))
+    return pd.concat([frame, spread], axis=1)
+
+
+def _annotations(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
+    """Reference and knobs of experiments, by tag; texts repeat for every sample."""
+    import pandas as pd
+
+    knobs, tags = Design.knobs(), [row["tag"] for row in rows]
+    designs = [Design.of(row["design"]).values() for row in rows]
+    kinds: dict[str, Any] = {"text": "category", "a number": float}
+    frame = pd.DataFrame(designs, index=tags, columns=list(knobs)).astype(
+        {path: kinds[knob.type] for path, knob in knobs.items() if knob.type in kinds}
+        | {"judge.model": "str"}  # it is joined and written everywhere
+    )
+    return frame.assign(reference=pd.Series([_reference(row["truth"]) for row in rows], tags))
+
+
+def _reference(truth: Mapping[str, Any] | None) -> float:
+    """A task's reference value from 0 to 1, turned so that more is a higher stage."""
+    value = (truth or {}).get("value")
+    if truth is None or value is None or not 0 <= value <= 1:
+        return float("nan")
+    return float(1 - value if truth.get("direction") == "down" else value)
+
+
+def _decoded(texts: "pd.Series") -> "pd.Series":
+    """Truths out of their JSON; they repeat, so each is read once."""
+    import pandas as pd
+
+    codes, distinct = pd.factorize(texts)
+    missing = [None] if (codes < 0).any() else []
+    return pd.Series([*map(json.loads, distinct), *missing]).take(codes).reset_index(drop=True)
+
+
+def pull_experiment(tag: str, *, url: str | None = None) -> "pd.DataFrame":
+    """The tidy frame of one experiment; the lab is read and left as it is.
+
+    Args:
+        tag: the experiment's tag.
+        url: the database; else `JUDGE_GYM_DATABASE_URL`, else the working folder's.
+    """
+    from judge_gym.analysis.frames import tidy
+
+    with _reading(url) as store:
+        return tidy(stored_samples(store, store.queries.tags(tags=[tag])), source=tag)
+
+
+def pull_study(name: str, *, url: str | None = None) -> "pd.DataFrame":
+    """The tidy frame of a study; the lab is read and left as it is.
+
+    Args:
+        name: the study's name.
+        url: the database; else `JUDGE_GYM_DATABASE_URL`, else the working folder's.
+    """
+    from judge_gym.analysis.frames import tidy
+
+    with _reading(url) as store:
+        rows = store.queries.tags(study=name)
+        if not rows:
+            studies = sorted({row["study"] for row in store.queries.tags()} - {""})
+            known = f"choose {', '.join(studies)}" if studies else "there is none yet"
+            raise NotFoundError(f"there is no study {name!r}; {known}", choices=studies)
+        return tidy(stored_samples(store, rows), source=name)
+
+
+@contextmanager
+def _reading(url: str | None) -> Iterator[Store]:
+    """The store of a database that is there and needs no upgrade."""
+    database = open_database(url, prepare=False)
+    if database.file is not None and not database.file.exists():
+        raise NotFoundError(f"there is no lab at {database.shown}")
+    store = Store(database)
+    try:
+        if (revision := database.revision()) != HEAD:
+            raise ConflictError(
+                f"the database {database.shown} is at schema {revision or 'none'}, this version "
+                f"reads {HEAD}; open it with Lab.open, or run 'judge-gym db upgrade'"
+            )
+        yield store
+    finally:
+        store.close()
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def write_samples(frame: "pd.DataFrame", out: Path, format: str) -> None:
+    """Write samples as CSV or parquet; the same samples are the same bytes."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    if format == "csv":
+        frame.to_csv(out, index=False)
+        return
+    # Part by part, because texts that repeat are far larger than their categories.
+    texts = {name: "str" for name in frame if frame[name].dtype == "category"}
+    texts["truth"] = "string"  # numbers and labels
+    schema = pa.Schema.from_pandas(frame.iloc[:0].astype(texts), preserve_index=False)
+    with parquet.ParquetWriter(out, schema) as writer:
+        for start in range(0, len(frame), PART):
+            part = frame.iloc[start : start + PART].astype(texts)
+            writer.write_table(pa.Table.from_pandas(part, schema, preserve_index=False))
+
+
+def read_samples(path: str | Path) -> "pd.DataFrame":
+    """The tidy frame of a file: an export, or verdicts that someone already has.
+
+    Args:
+        path: a .csv or .parquet file with at least the columns judge.model, evidence, replicate,
+            status, stages and n_stages. Other columns are kept.
+    """
+    from judge_gym.analysis.frames import tidy
+
+    file = Path(path)
+    format = file.suffix.lower().removeprefix(".")
+    if format not in FORMATS:
+        raise DesignError(unknown("format", file.suffix, FORMATS, str(file)), choices=FORMATS)
+    if not file.is_file():
+        raise NotFoundError(f"there is no file {file}")
+    import pyarrow as pa
+
+    try:
+        table = _csv_table(file) if format == "csv" else _parquet_table(file)
+    except (pa.ArrowInvalid, UnicodeDecodeError) as fault:
+        said = " ".join(str(fault).split())
+        raise DesignError(f"{file} cannot be read as {format}: {said}") from fault
+    for name in table.column_names:
+        if table.column_names.count(name) > 1:
+            raise DesignError(f"{file} names the column {name!r} twice")
+    samples = table.to_pandas(split_blocks=True, self_destruct=True)
+    del table  # the frame has taken its memory over
+    frame = tidy(_with_ids(samples) if format == "csv" else samples, source=file.name)
+    _refuse_twice(frame, file.name)
+    return frame
+
+
+def _csv_table(file: Path) -> Any:
+    """The columns of a text file, separated by commas, semicolons or tabs."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    from judge_gym.analysis.frames import TEXTS
+
+    with file.open(encoding="utf-8-sig", errors="replace") as lines:
+        header, first = lines.readline(), lines.readline()
+    if not first:
+        raise DesignError(f"{file.name} has no samples")
+    # What is text stays as it is written: a series 07, an item NA, a slot that is empty.
+    kinds = dict.fromkeys(_text_knobs(), pa.dictionary(pa.int32(), pa.string()))
+    kinds |= dict.fromkeys(TEXTS, pa.large_string())
+    return csv.read_csv(
+        file,
+        parse_options=csv.ParseOptions(
+            delimiter=max(",;\t", key=header.count), newlines_in_values=True
+        ),
+        convert_options=csv.ConvertOptions(column_types=kinds),
+    )
+
+
+def _parquet_table(file: Path) -> Any:
+    """The columns of a parquet file, knobs as categories."""
+    from pyarrow import parquet
+
+    known = set(parquet.read_schema(file).names) - {"judge.model"}
+    return parquet.read_table(file, read_dictionary=[n for n in _text_knobs() if n in known])
+
+
+def _text_knobs() -> list[str]:
+    return [path for path, knob in Design.knobs().items() if knob.type == "text"]
+
+
+def _with_ids(samples: "pd.DataFrame") -> "pd.DataFrame":
+    """Evidence by number where every item is written as one; 07 is a name."""
+    items = list(samples["evidence"].unique()) if "evidence" in samples else []
+    numbers = all(str(item).isdecimal() and str(int(item)) == item for item in items)
+    return samples.astype({"evidence": "int64"}) if items and numbers else samples
+
+
+def _refuse_twice(frame: "pd.DataFrame", source: str) -> None:
+    """A second sample of a cell and replicate is a mistake, or needs a name that tells it apart."""
+    twice = frame.duplicated([*KEY, *APART]).to_numpy()
+    if twice.any():
+        row = frame.iloc[int(twice.argmax())]
+        told = [*KEY, *(name for name in APART if frame[name].nunique() > 1)]
+        key = ", ".join(f"{name} {row[name]}" for name in told)
+        raise DesignError(
+            f"{source} has two samples of {key}; number replicates, or tell them apart by "
+            "tag, series or a knob"
+        )

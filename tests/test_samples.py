@@ -1,0 +1,286 @@
+"""Samples out of a lab, out of a file and into a file are the same samples."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from conftest import TEXTS, Call
+from judge_gym import pull_experiment, pull_study, read_samples
+from judge_gym import samples as rooms
+from judge_gym.errors import ConflictError, DesignError, NotFoundError
+from judge_gym.lab import Lab
+from judge_gym.store import queries
+
+HEADER = "judge.model,evidence,replicate,status,stages,n_stages"
+ROWS = ["a,x,0,scored,1,4", "a,x,1,scored,2 3,4", "b,x,0,abstained,,4", "b,y,0,scored,4,4"]
+
+
+TRUTHS: dict[str, tuple[dict[str, Any] | None, float | None]] = {
+    "down": ({"value": 0.8, "direction": "down"}, 0.2),
+    "up": ({"value": 0.8, "direction": "up"}, 0.8),
+    "most": ({"value": 1.0}, 1.0),
+    "outside": ({"value": 1.3}, None),
+    "label": ({"label": "high"}, None),
+    "none": (None, None),
+}
+"""Of a task, and the reference that it gives."""
+
+
+def run_study(lab: Lab, folder: Path, **changes: Any) -> None:
+    texts = [{"title": name, "text": text} for name, text in TEXTS.items()]
+    (folder / "texts.jsonl").write_text("\n".join(map(json.dumps, texts)))
+    study = {
+        "study": "small",
+        "samples": 1,
+        "evidence": {"here": {"files": "texts.jsonl", "window": {"country": "Valdoria"}}},
+        "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
+        "judges": ["sim:balanced", "sim:strict"],
+        "design": {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"},
+    }
+    (folder / "study.yaml").write_text(json.dumps({**study, **changes}))  # JSON is YAML
+    lab.run(folder / "study.yaml")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of a varied study with swaps and probes."""
+    folder = tmp_path_factory.mktemp("made")
+    with Lab.open(f"sqlite:///{folder / 'lab.db'}") as lab:
+        run_study(lab, folder, vary={"verdict.method": ["single", "subset"]}, swap="all")
+    return folder / "lab.db"
+
+
+@pytest.fixture
+def filled(made: Path, tmp_path: Path) -> Iterator[Lab]:
+    """A lab of one's own with that study."""
+    shutil.copy(made, tmp_path / "lab.db")
+    with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as lab:
+        yield lab
+
+
+def written(folder: Path, *rows: str, header: str = HEADER, name: str = "mine.csv") -> Path:
+    path = folder / name
+    path.write_text("\n".join([header, *rows]), encoding="utf-8")
+    return path
+
+
+# --- out of a lab --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_a_file_and_the_lab_give_the_same_tidy_frame(
+    filled: Lab, tmp_path: Path, format: str
+) -> None:
+    frame = pull_study("small", url=str(filled.store.database.url))
+    out = tmp_path / f"samples.{format}"
+    assert filled.export(["small"], out, format=format) == len(frame)
+    pd.testing.assert_frame_equal(read_samples(out), frame)
+    assert frame["variant"].nunique() == 2 and frame["is_swap"].any() and frame["probe"].any()
+
+
+def test_samples_are_fetched_and_written_in_parts(
+    filled: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = filled.samples("small")
+    filled.export(["small"], tmp_path / "whole.parquet", format="parquet")
+    monkeypatch.setattr(queries, "CHUNK", 7)
+    monkeypatch.setattr(rooms, "PART", 5)
+    pd.testing.assert_frame_equal(filled.samples("small"), whole)
+    filled.export(["small"], tmp_path / "parts.parquet", format="parquet")
+    one, other = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("whole", "parts"))
+    pd.testing.assert_frame_equal(one, other)
+    assert not any(one[name].dtype == "category" for name in one)
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_an_export_is_the_same_bytes_every_time(filled: Lab, tmp_path: Path, format: str) -> None:
+    paths = [tmp_path / name for name in ("one", "two")]
+    for path in paths:
+        filled.export(["small"], path, format=format)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_rows_and_the_frame_say_the_same(filled: Lab) -> None:
+    frame = filled.samples("small")
+    tag = frame["tag"].iloc[0]
+    rows = pd.DataFrame(filled.list_experiment_samples(tag))
+    same = frame[frame["tag"] == tag].reset_index(drop=True)
+    unset = same[list(rows)].isna()
+    pd.testing.assert_frame_equal(unset, rows.isna())
+    found = same[list(rows)].astype(object).where(~unset, None)
+    assert found.to_dict("records") == rows.astype(object).where(~unset, None).to_dict("records")
+
+
+def test_one_experiment_is_pulled_alone(filled: Lab) -> None:
+    url = str(filled.store.database.url)
+    whole = pull_study("small", url=url)
+    tag = whole["tag"].iloc[0]
+    one = pull_experiment(tag, url=url)
+    assert set(one["tag"]) == {tag} and len(one) == (whole["tag"] == tag).sum()
+
+
+def test_a_reference_points_to_higher_stages(lab: Lab, tmp_path: Path) -> None:
+    tasks = [
+        {"type": "control", "concept": concept, "evidence": "here"}
+        | ({"truth": {"source": "a table", **truth}} if truth else {})
+        for concept, (truth, _) in TRUTHS.items()
+    ]
+    run_study(lab, tmp_path, tasks=tasks, judges=["sim:strict"], probe=False)
+    frame = lab.samples("small")
+    found = frame.groupby("concept")["reference"].first()
+    for concept, (_, reference) in TRUTHS.items():
+        known = np.nan if reference is None else reference
+        assert found[concept] == pytest.approx(known, nan_ok=True), concept
+    assert frame["truth"].isna().all(), "items have truths of their own"
+
+
+def test_what_is_not_in_the_lab_is_named_with_what_is(filled: Lab) -> None:
+    url = str(filled.store.database.url)
+    with pytest.raises(NotFoundError, match="there is no study 'smal'; choose small"):
+        pull_study("smal", url=url)
+    with pytest.raises(NotFoundError, match="there is no experiment 'small/none'"):
+        pull_experiment("small/none", url=url)
+
+
+def test_pulling_leaves_the_database_as_it_is(filled: Lab, tmp_path: Path) -> None:
+    filled.close()
+    before = (tmp_path / "lab.db").read_bytes()
+    pull_study("small", url=f"sqlite:///{tmp_path / 'lab.db'}")
+    assert (tmp_path / "lab.db").read_bytes() == before
+
+
+def test_pulling_makes_no_database_and_upgrades_none(lab: Lab, tmp_path: Path) -> None:
+    missing = tmp_path / "none.db"
+    with pytest.raises(NotFoundError, match=r"there is no lab at sqlite:///.*none\.db"):
+        pull_study("small", url=f"sqlite:///{missing}")
+    assert not missing.exists()
+    lab.close()
+    old = tmp_path / "old.db"
+    shutil.copy(tmp_path / "lab.db", old)
+    with sqlite3.connect(old) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0003'")
+    connection.close()
+    with pytest.raises(ConflictError, match="is at schema 0003"):
+        pull_study("small", url=f"sqlite:///{old}")
+
+
+# --- out of a file -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_verdicts_of_others_need_six_columns(tmp_path: Path, mark: str) -> None:
+    text = "\n".join([HEADER, *ROWS]).replace(",", mark)
+    path = tmp_path / "mine.csv"
+    path.write_text("\ufeff" + text, encoding="utf-8")
+    frame = read_samples(path)
+    assert frame["mask"].tolist() == [1, 6, 0, 8]
+    assert frame["evidence"].tolist() == ["x", "x", "x", "y"]
+
+
+def test_texts_stay_as_they_are_written(tmp_path: Path) -> None:
+    header = f"{HEADER},series,country,prompt.slots.scorer.language,evidence_title,mine"
+    path = written(
+        tmp_path, 'NA,07,0,scored,1,4,01,NA,,"two\nlines, one cell",5',
+        "null,7,0,scored,2,4,1,,plain,,6", header=header,
+    )  # fmt: skip
+    frame = read_samples(path)
+    assert frame["judge.model"].tolist() == ["NA", "null"]
+    assert frame["evidence"].tolist() == ["07", "7"]
+    assert frame["series"].tolist() == ["01", "1"]
+    assert frame["country"].tolist() == ["NA", ""]
+    assert frame["prompt.slots.scorer.language"].tolist() == ["", "plain"]
+    assert frame["evidence_title"].tolist() == ["two\nlines, one cell", ""]
+    assert frame["mine"].tolist() == [5, 6], "other columns are kept"
+
+
+def test_numbered_evidence_is_numbers(tmp_path: Path) -> None:
+    rows = [row.replace(",x,", ",3,").replace(",y,", ",12,") for row in ROWS]
+    assert read_samples(written(tmp_path, *rows))["evidence"].tolist() == [3, 3, 3, 12]
+
+
+def test_a_parquet_file_of_others_is_read(tmp_path: Path) -> None:
+    plain = read_samples(written(tmp_path, *ROWS))
+    plain[HEADER.split(",")].to_parquet(tmp_path / "mine.parquet", index=False)
+    pd.testing.assert_frame_equal(read_samples(tmp_path / "mine.parquet"), plain)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "mine.csv has no samples"),
+        (HEADER, "mine.csv has no samples"),
+        ("a,b\n1,2", "mine.csv has no column 'judge.model'; samples need judge.model, evidence"),
+        (f"{HEADER}\n{ROWS[0]},9\n", "cannot be read as csv: CSV parse error"),
+        (f"{HEADER},status\n{ROWS[0]},9", "names the column 'status' twice"),
+        (f"{HEADER}\na,x,0,done,1,4", "unknown status 'done' for mine.csv; choose 'scored', "),
+        (f"{HEADER}\na,x,0,scored,5,4", "mine.csv: stage 5 of [5]; choose 1 to 4"),
+        (f"{HEADER}\na,x,one,scored,1,4", "mine.csv: replicate 'one' of sample 1 is no number"),
+        (
+            f"{HEADER}\n{ROWS[0]}\n{ROWS[1]}\n{ROWS[0]}",
+            "mine.csv has two samples of judge.model a, evidence x, replicate 0; number replicates",
+        ),
+        (
+            f"{HEADER},series\n{ROWS[0]},s\n{ROWS[0]},t\n{ROWS[0]},t",
+            "judge.model a, evidence x, replicate 0, variant series=t, series t;",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_analysed_says_why(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(text)
+    with pytest.raises(DesignError) as fault:
+        read_samples(path)
+    assert says in fault.value.message
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.parquet"])
+def test_bytes_that_are_no_table_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(bytes(range(256)) * 4)
+    with pytest.raises(DesignError, match="mine"):
+        read_samples(tmp_path / name)
+
+
+def test_a_missing_file_or_another_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"there is no file .*none\.csv"):
+        read_samples(tmp_path / "none.csv")
+    with pytest.raises(DesignError, match=r"unknown format '\.xlsx'") as fault:
+        read_samples(tmp_path / "mine.xlsx")
+    assert fault.value.choices == ("csv", "parquet")
+
+
+# --- reports -------------------------------------------------------------------------------------
+
+
+def test_a_report_of_a_file_needs_no_database(call: Call, tmp_path: Path) -> None:
+    written(tmp_path, *ROWS)
+    said = call("report", "--from", "mine.csv", "--out", "mine.html")
+    assert said.code == 0, said.err
+    assert "mine.csv" in said.out and "Expected stage" in said.out
+    assert "<html" in (tmp_path / "mine.html").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv", "mine.html"]
+    assert call("report", "--from", "mine.csv", "--json").json["title"] == "mine.csv"
+
+
+def test_a_report_of_an_export_has_the_tables_of_the_lab(
+    filled: Lab, call: Call, tmp_path: Path
+) -> None:
+    filled.export(["small"], tmp_path / "samples.csv")
+    made = {table.title: table.frame for table in filled.report("small").tables}
+    read = call("report", "--from", "samples.csv", "--json").json["tables"]
+    assert made.keys() - read.keys() <= {"Views", "Cost"}, "a file knows nothing of these"
+    means = pd.DataFrame(read["Expected stage"])
+    pd.testing.assert_frame_equal(means, made["Expected stage"], check_dtype=False)
+
+
+@pytest.mark.parametrize("words", [[], ["small", "--from", "mine.csv"]])
+def test_a_report_is_of_one_thing(call: Call, words: list[str]) -> None:
+    said = call("report", *words)
+    assert said.code == 2
+    assert "--from FILE" in said.err
