@@ -1,17 +1,23 @@
 """The check on the instrument itself: judges with known faults, through real stages and analysis.
 
-`worlds` says who judges what, `panels` asks and reads, `truth` knows what should come out,
-`quantities` lists what is calibrated, and `gates` decides.
+`worlds` says who judges what, `panels` asks and reads, `laws` and `truth` know what should come
+out, `quantities` lists what is calibrated, and `gates` decides.
 """
 
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
 
 import pandas as pd
 
 from judge_gym.calibrate.gates import (
     Calibration,
-    Quantity,
     Check,
+    Estimator,
+    Quantity,
     coverage,
     coverage_band,
     errors,
@@ -26,16 +32,21 @@ __all__ = ["Calibration", "Check", "Panels", "Quantity", "Shape", "calibrate"]
 
 FAST, FULL = 100, 1000
 """How many panels are drawn for a look, and for the record."""
+TWELVE = Shape()
 BATCH = 10
 """Panels that are analysed at once."""
+
+Found = dict[str, pd.DataFrame]
+"""By the name of a quantity or test, a row per panel."""
 
 
 def calibrate(
     panels: int = FAST,
-    shape: Shape = Shape(),
+    shape: Shape = TWELVE,
     *,
     quantities: Sequence[Quantity] = QUANTITIES,
     tests: Sequence[Check] = TESTS,
+    workers: int = 1,
     watch: Callable[[int, int], None] = lambda done, wanted: None,
 ) -> Calibration:
     """Judge panels on fresh evidence, and compare all that is estimated with what is true.
@@ -45,6 +56,7 @@ def calibrate(
         shape: items and replicates of each, and the seed.
         quantities: what is estimated.
         tests: what is tested.
+        workers: processes that share the work; with more than one, estimators must be picklable.
         watch: is told how many panels are done, and of how many.
     """
     for what, value, least in (
@@ -54,16 +66,17 @@ def calibrate(
     ):
         if value < least:
             raise DesignError(f"{value} {what}; choose {least} or more")
-    found: dict[str, list[pd.DataFrame]] = {one.name: [] for one in (*quantities, *tests)}
+    batches = [range(low, min(low + BATCH, panels)) for low in range(0, panels, BATCH)]
+    parts: list[Found] = []
     watch(0, panels)
-    for first in range(0, panels, BATCH):
-        drawn = Panels(range(first, min(first + BATCH, panels)), shape)
-        for quantity in quantities:
-            found[quantity.name].append(quantity.estimate(drawn))
-        for test in tests:
-            found[test.name].append(test.p(drawn))
-        watch(min(first + BATCH, panels), panels)
-    whole = {name: pd.concat(parts, ignore_index=True) for name, parts in found.items()}
+    estimators = {one.name: one.estimate for one in quantities} | {one.name: one.p for one in tests}
+    with _shared_out(partial(_found, estimators, shape), batches, workers) as founds:
+        for batch, found in zip(batches, founds, strict=True):
+            parts.append(found)
+            watch(batch.stop, panels)
+    whole = {
+        name: pd.concat([part[name] for part in parts], ignore_index=True) for name in estimators
+    }
     known, band = Known(shape), coverage_band(shape.items)
     truths = {one.name: one.truth(known) for one in quantities}
     return Calibration(
@@ -77,3 +90,35 @@ def calibrate(
             {"name": one.name, **errors(whole[one.name], null=one.null)} for one in tests
         ),
     )
+
+
+def _found(estimators: Mapping[str, Estimator], shape: Shape, numbers: range) -> Found:
+    """What every estimator says of these panels."""
+    panels = Panels(numbers, shape)
+    found = {name: estimate(panels) for name, estimate in estimators.items()}
+    for name, table in found.items():
+        if len(table) != len(numbers):
+            raise DesignError(f"{name} has {len(table)} rows; it needs one for each panel")
+    return found
+
+
+@contextmanager
+def _shared_out(
+    work: Callable[[range], Found], batches: Sequence[range], workers: int
+) -> Iterator[Iterator[Found]]:
+    """The results of batches in their order; when the reader leaves, no further batch begins."""
+    workers = min(workers, len(batches))
+    if workers < 2:
+        yield map(work, batches)
+        return
+    # Fresh processes: a fork would copy the threads' locks of whoever shows progress.
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_undisturbed)
+    try:
+        yield pool.map(work, batches)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _undisturbed() -> None:
+    """Leave Ctrl-C to the parent, who ends the work."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

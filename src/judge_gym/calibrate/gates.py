@@ -15,6 +15,7 @@ from scipy import stats
 from judge_gym.calibrate.panels import Panels
 from judge_gym.calibrate.truth import Known
 
+Estimator = Callable[[Panels], pd.DataFrame]
 Outcome = Literal["passes", "conservative", "fails", "no data"]
 MONTE_CARLO = 0.99
 HIGHEST_COVERAGE, LOWEST_COVERAGE, LOWEST_WITH_FEW = 0.97, 0.93, 0.92
@@ -29,8 +30,8 @@ class Quantity:
     """Something that is estimated with an interval."""
 
     name: str
-    estimate: Callable[[Panels], pd.DataFrame]
-    """A row per panel: task, value, low, high."""
+    estimate: Estimator
+    """A row per panel: value, low, high."""
     truth: Callable[[Known], float]
 
 
@@ -39,8 +40,8 @@ class Check:
     """Something that is tested."""
 
     name: str
-    p: Callable[[Panels], pd.DataFrame]
-    """A row per panel: task, p."""
+    p: Estimator
+    """A row per panel: p."""
     null: bool = True
     """Whether there is nothing to find."""
 

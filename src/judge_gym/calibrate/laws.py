@@ -8,7 +8,7 @@ from scipy import stats
 
 from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.belief.sets import bits
-from judge_gym.calibrate.worlds import conditions, population
+from judge_gym.calibrate.worlds import answer, conditions, population
 from judge_gym.models.simulated import Temper, temper, verdict_distribution
 from judge_gym.models.simulated.judging import stage_weights
 from judge_gym.models.simulated.prompts import understand
@@ -31,6 +31,8 @@ class Law:
     """The chance of each chosen mask (0: nothing is scored): texts by displays by masks."""
     first: FloatArray
     """The weight that each mask gives to the stage shown first: displays by masks."""
+    named: FloatArray
+    """Likewise to the stage named first."""
     stated_of: FloatArray
     """The mean probability stated of each mask: texts by displays by masks."""
     abstained: FloatArray
@@ -39,40 +41,73 @@ class Law:
     @property
     def frame(self) -> int:
         """The number of stages."""
-        return self.mass.shape[2].bit_length() - 1
+        return int(self.mass.shape[2]).bit_length() - 1
 
     @cached_property
     def scored(self) -> FloatArray:
         """The chance of a scored verdict."""
-        return 1 - self.mass[..., 0].mean(axis=1)
+        chances: FloatArray = 1 - self.mass[..., 0].mean(axis=1)
+        return chances
 
     @cached_property
     def share(self) -> FloatArray:
         """The distribution of scored verdicts: texts by masks."""
-        chosen = self.mass.mean(axis=1)
+        chosen: FloatArray = self.mass.mean(axis=1)
         chosen[:, 0] = 0.0
-        return chosen / self.scored[:, None]
+        chosen /= self.scored[:, None]
+        return chosen
 
     @property
     def stage(self) -> FloatArray:
         """The mean normalised stage."""
-        return self.share @ (spread(self.frame) @ np.linspace(0, 1, self.frame))
+        return self.share @ places(self.frame)
+
+    @property
+    def jitter(self) -> FloatArray:
+        """The variance of the normalised stage."""
+        return self.share @ places(self.frame) ** 2 - self.stage**2
 
     @property
     def size(self) -> FloatArray:
         """The mean number of stages in a verdict."""
-        return self.share @ np.bitwise_count(np.arange(1 << self.frame)).astype(float)
+        return self.share @ _sizes(self.frame)
+
+    @property
+    def singleton(self) -> FloatArray:
+        """The share of verdicts of one stage."""
+        return self.share @ np.where(_sizes(self.frame) == 1, 1.0, 0.0)
+
+    @property
+    def gap(self) -> FloatArray:
+        """The mean over stages of Pl - Bel: a set of several adds 1 on each of its stages."""
+        sizes = _sizes(self.frame)
+        return self.share @ np.where(sizes > 1, sizes, 0.0) / self.frame
+
+    @property
+    def right(self) -> FloatArray:
+        """The weight of the stage that is the known answer."""
+        stages = [answer(kind, self.frame) - 1 for kind in range(len(self.share))]
+        held: FloatArray = (self.share * spread(self.frame)[:, stages].T).sum(axis=1)
+        return held
 
     @property
     def position(self) -> FloatArray:
         """The weight of the stage shown first, beyond an even share."""
-        held = (self.mass * self.first).sum(axis=2).mean(axis=1)
-        return held / self.scored - 1 / self.frame
+        return self._held(self.first) - 1 / self.frame
+
+    @property
+    def label(self) -> FloatArray:
+        """The weight of the stage named first, beyond an even share."""
+        return self._held(self.named) - 1 / self.frame
 
     @property
     def stated(self) -> FloatArray:
         """The mean probability that is stated."""
-        held = (self.mass * self.stated_of)[..., 1:].sum(axis=2).mean(axis=1)
+        return self._held(self.stated_of)
+
+    def _held(self, values: FloatArray) -> FloatArray:
+        """The mean over scored verdicts of what a mask has on a display."""
+        held: FloatArray = (self.mass * values)[..., 1:].sum(axis=2).mean(axis=1)
         return held / self.scored
 
 
@@ -89,7 +124,7 @@ def law(name: str) -> Law:
     shape = (len(population()), len(shown), 1 << frame)
     mass, stated, abstained = np.zeros(shape), np.full(shape, np.nan), np.zeros(shape[0])
     for kind, text in enumerate(population()):
-        targets = [ScoreTarget(condition.rubric, item, text, number) for number in shown]
+        targets = [ScoreTarget(condition.rubric, item, text, number) for number in shown.values()]
         for place, request in enumerate(scorer.requests(targets)):
             display = scorer.display(targets[place])
             for verdict, chance in verdict_distribution(request).items():
@@ -99,12 +134,12 @@ def law(name: str) -> Law:
             by_stage = sorted(zip(display.stages, display.labels, strict=True))
             held = masks @ np.array([weights[label] for _, label in by_stage])
             stated[kind, place] = stated_probability(held, character)
-    firsts = [scorer.display(target).stages[0] for target in targets]
-    return Law(mass, spreads[:, np.array(firsts) - 1].T, stated, abstained)
+    first, named = np.array(list(shown)).T - 1
+    return Law(mass, spreads[:, first].T, spreads[:, named].T, stated, abstained)
 
 
-def _displays(scorer: Scorer, item: Evidence, rubric: Rubric) -> list[int]:
-    """Replicates whose displays a judge can tell apart, each as likely as the others.
+def _displays(scorer: Scorer, item: Evidence, rubric: Rubric) -> dict[tuple[int, int], int]:
+    """Displays that a judge can tell apart, each as likely as the others, and a replicate of each.
 
     A simulated judge minds what is shown first and what is named first, and nothing else.
     """
@@ -113,7 +148,7 @@ def _displays(scorer: Scorer, item: Evidence, rubric: Rubric) -> list[int]:
         display = scorer.display(ScoreTarget(rubric, item, "", number))
         named_first = display.stages[display.labels.index(min(display.labels))]
         found.setdefault((display.stages[0], named_first), number)
-    return list(found.values())
+    return found
 
 
 def stated_probability(share: FloatArray, character: Temper) -> FloatArray:
@@ -133,3 +168,12 @@ def spread(frame: int) -> FloatArray:
     held = (np.arange(1 << frame)[:, None] >> np.arange(frame) & 1).astype(float)
     shares: FloatArray = held / np.maximum(1, held.sum(axis=1, keepdims=True))
     return shares
+
+
+def places(frame: int) -> FloatArray:
+    """Where each mask lies from 0 to 1: the mean of its stages."""
+    return spread(frame) @ np.linspace(0, 1, frame)
+
+
+def _sizes(frame: int) -> FloatArray:
+    return np.bitwise_count(np.arange(1 << frame)).astype(float)

@@ -1,6 +1,6 @@
 """Panels of simulated judges, asked and read by the real stages; a panel is a task of a frame."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,10 +11,12 @@ import pandas as pd
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.intervals import seeded
 from judge_gym.axes import Design
-from judge_gym.calibrate.worlds import CONCEPTS, Condition, answers, conditions, population
+from judge_gym.calibrate.worlds import CONCEPTS, Condition, answer, answers, conditions, population
 from judge_gym.records import Evidence, Sample
 from judge_gym.stages import Prober, ProbeTarget, Scorer, ScoreTarget
 
+Analysis = Callable[[pd.DataFrame], pd.DataFrame]
+"""From a tidy frame to a table."""
 CALLS = 10**9
 """More than a condition has, so that no two conditions share a call."""
 
@@ -39,6 +41,7 @@ class Panels:
         self.shape = shape
         self._judged: dict[str, pd.DataFrame] = {}
         self._frames: dict[tuple[str, ...], pd.DataFrame] = {}
+        self._tables: dict[tuple[Analysis, tuple[str, ...]], pd.DataFrame] = {}
 
     def of(self, *names: str) -> pd.DataFrame:
         """The tidy samples of these conditions: a task per panel, and a column `condition`."""
@@ -47,10 +50,18 @@ class Panels:
             self._frames[names] = tidy(pd.concat(parts, ignore_index=True))
         return self._frames[names]
 
+    def analysed(self, analysis: Analysis, *names: str) -> pd.DataFrame:
+        """What an analysis says of these conditions; it is asked once."""
+        if (analysis, names) not in self._tables:
+            self._tables[analysis, names] = analysis(self.of(*names))
+        return self._tables[analysis, names]
+
     def _condition(self, name: str) -> pd.DataFrame:
         if name not in self._judged:
             condition = conditions()[name]
-            items = [item for panel in self.numbers for item in evidence(panel, condition, self.shape)]
+            items = [
+                item for panel in self.numbers for item in evidence(panel, condition, self.shape)
+            ]
             self._judged[name] = _judged(condition, items, self.shape)
         return self._judged[name]
 
@@ -60,9 +71,12 @@ def evidence(panel: int, condition: Condition, shape: Shape) -> list[Evidence]:
     texts = population()
     rng = seeded("calibrate", "evidence", shape.seed, panel, condition.task)
     kinds = rng.integers(len(texts), size=shape.items)
+    scale = condition.rubric.scale
     titles = [f"Report {panel}.{number} ({condition.task})" for number in range(shape.items)]
     return [
-        Evidence(title, f"{title}. {texts[kind]}", source=f"panel {panel}")
+        Evidence(
+            title, f"{title}. {texts[kind]}", source=f"panel {panel}", truth=answer(kind, scale)
+        )
         for title, kind in zip(titles, kinds, strict=True)
     ]
 
@@ -86,7 +100,7 @@ def _judged(condition: Condition, items: Sequence[Evidence], shape: Shape) -> pd
         task_type=condition.task,
         series=str(shape.seed),
         n_stages=condition.rubric.scale,
-        rubric=condition.rubric.hash,
+        rubric=condition.rubric.id,
         rubric_author=condition.rubric.author,
         is_swap=condition.is_swap,
         **{knob: condition.design.values()[knob] for knob in _knobs()},
@@ -100,6 +114,7 @@ def _row(sample: Sample) -> dict[str, Any]:
         "pool": sample.evidence.source,
         "replicate": sample.replicate,
         "status": sample.status,
+        "truth": sample.evidence.truth,
         "stages": " ".join(map(str, sample.stages)),
         "display": " ".join(f"{label}={stage}" for label, stage in shown),
     }

@@ -17,7 +17,10 @@ from judge_gym.analysis.intervals import seeded
 from judge_gym.calibrate.laws import law, spread
 from judge_gym.calibrate.panels import Shape
 
-Endpoint = Literal["stage", "size", "position", "stated"]
+Endpoint = Literal[
+    "stage", "jitter", "size", "singleton", "gap", "right", "position", "label", "stated"
+]
+"""What a law says of each text."""
 DRAWS = 2000
 """Items drawn per text for what has no closed form."""
 
@@ -39,12 +42,24 @@ class Known:
         """The mean of an endpoint, or by how much it exceeds that of another condition."""
         values: FloatArray = getattr(law(name), endpoint)
         if minus is None:
-            return self._mean(values, [name], 1)
+            return self._mean(values, [name], 2 if endpoint == "jitter" else 1)
         return self._mean(values - getattr(law(minus), endpoint), [name, minus], 1)
 
     def abstention(self, name: str) -> float:
         """The share of abstentions among all verdicts."""
         return float(law(name).abstained.mean())
+
+    def consistency(self, name: str) -> float:
+        """The intraclass correlation: how much of the variance lies between texts."""
+        between = float(law(name).stage.var())
+        return between / (between + float(law(name).jitter.mean()))
+
+    def conflict(self, ours: str, theirs: str) -> float:
+        """The chance that verdicts of two conditions share no stage."""
+        masks = np.arange(law(ours).share.shape[1])
+        apart = (masks[:, None] & masks) == 0
+        values = np.einsum("ka,ab,kb->k", law(ours).share, apart, law(theirs).share)
+        return self._mean(values, [ours, theirs], 1)
 
     def distance(self, ours: str, theirs: str) -> float:
         """The squared Jousselme distance of two conditions."""
@@ -74,7 +89,7 @@ class Known:
         values, weights = np.zeros(len(masses[0])), np.zeros(len(masses[0]))
         for kind in range(len(values)):
             chosen = _items([mass[kind] for mass in masses], self.shape.replicates, rng)
-            whole = (chosen > 0).any(axis=1).all(axis=1)
+            whole = ((chosen > 0).sum(axis=1) > 0).all(axis=1)
             above = _divergence(chosen[whole]) - _divergence(_dealt_anew(chosen[whole], rng))
             values[kind] = above.mean() if whole.any() else 0.0
             weights[kind] = whole.mean()
@@ -86,7 +101,8 @@ def _distance(ours: str, theirs: str) -> FloatArray:
     apart = law(ours).share - law(theirs).share
     masks = np.arange(apart.shape[1])
     alike = jaccard(masks[:, None], masks)
-    return np.einsum("ka,ab,kb->k", apart, alike, apart) / 2
+    distance: FloatArray = np.einsum("ka,ab,kb->k", apart, alike, apart) / 2
+    return distance
 
 
 def _items(masses: Sequence[FloatArray], replicates: int, rng: np.random.Generator) -> IntArray:

@@ -6,7 +6,7 @@ items, so that whatever an analysis compares can be compared.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -26,6 +26,9 @@ SPREAD = 0.2
 """How far the cues of a text lie from what it is about."""
 
 PLAIN = "sim:balanced"
+BIASED = f"{PLAIN}?bias=0.5"
+LEANING = f"{PLAIN}?position=1.5&label=0.5"
+"""Judges: as good as they get, one who sees more, one who likes what is shown or named first."""
 THIRD, RIVAL = "sim:judge", "sim:alarmist"
 """Authors of rubrics: one without a stake, and one who sees the concept sooner."""
 
@@ -45,26 +48,24 @@ class Condition:
 @cache
 def conditions() -> Mapping[str, Condition]:
     """Every condition by its name; what a name adds to `plain` is the one thing that differs."""
-    third, own, rival = (_rubric(author, "ecc") for author in (THIRD, PLAIN, RIVAL))
-    tame = _rubric(THIRD, "control")
-    biased = f"{PLAIN}?bias=0.5"
-    leaning = f"{PLAIN}?position=1.5&label=0.5"
+    third, own, rival = (_rubric(n, author) for n, author in enumerate((THIRD, PLAIN, RIVAL), 1))
+    tame = _rubric(4, THIRD, "control")
     listed = [
         Condition("plain", _design(PLAIN), third, probed=True),
         Condition("twin", _design(f"{PLAIN}?family=sim-twin"), third),
-        Condition("biased", _design(biased), third, probed=True),
-        Condition("leaning", _design(leaning), third),
+        Condition("biased", _design(BIASED), third, probed=True),
+        Condition("leaning", _design(LEANING), third),
         Condition("cautious", _design(f"{PLAIN}?abstain=0.6"), third),
         Condition("plain, subset", _design(PLAIN, {"verdict.method": "subset"}), third),
-        Condition("biased, subset", _design(biased, {"verdict.method": "subset"}), third),
+        Condition("biased, subset", _design(BIASED, {"verdict.method": "subset"}), third),
         Condition(
             "plain, evidence first", _design(PLAIN, {"presentation.first": "evidence"}), third
         ),
-        Condition("leaning, fixed order", _design(leaning, {"presentation.order": "fixed"}), third),
+        Condition("leaning, fixed order", _design(LEANING, {"presentation.order": "fixed"}), third),
         Condition("plain, own rubric", _design(PLAIN), own, probed=True),
         Condition("plain, rival's rubric", _design(PLAIN), rival, probed=True, is_swap=True),
         Condition("plain, control", _design(PLAIN), tame, "control"),
-        Condition("biased, control", _design(biased), tame, "control"),
+        Condition("biased, control", _design(BIASED), tame, "control"),
     ]
     return {one.name: one for one in listed}
 
@@ -73,13 +74,13 @@ def _design(model: str, knobs: Mapping[str, Any] | None = None) -> Design:
     return Design.of({"judge.model": model, "evidence.view": "raw", **(knobs or {})})
 
 
-def _rubric(author: str, task: TaskType) -> Rubric:
+def _rubric(number: int, author: str, task: TaskType = "ecc") -> Rubric:
     """The rubric that an author writes when it is asked as in any study."""
     rubricer, target = Rubricer(_design(author), seed=0), RubricTarget(author, CONCEPTS[task], "")
     [answer] = answers(rubricer.requests([target]))
     rubric = rubricer.read(target, answer)
     assert isinstance(rubric, Rubric)
-    return rubric
+    return replace(rubric, id=number)
 
 
 @cache
@@ -94,6 +95,11 @@ def population() -> tuple[str, ...]:
         cues = rng.choice(near, size=2 + kind % 4, replace=False)
         texts.append("The report speaks of matters " + ", then ".join(map(str, cues)) + ".")
     return tuple(texts)
+
+
+def answer(kind: int, scale: int) -> int:
+    """The stage that a text of the population is said to be at, as a known answer."""
+    return kind * scale // KINDS + 1
 
 
 def answers(requests: Sequence[Request]) -> list[Completion | None]:

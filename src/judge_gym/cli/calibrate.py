@@ -1,5 +1,6 @@
 """The verb that checks the instrument itself."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,7 +50,7 @@ def calibrate(
     shape = Shape(items=items, replicates=replicates, seed=seed)
     wanted = panels if panels is not None else FULL if full else FAST
     with display.counting("panels", quiet=json) as watch:
-        found = work(wanted, shape, watch=watch)
+        found = work(wanted, shape, workers=os.cpu_count() or 1, watch=watch)
     for name, table in found.tables.items():
         if out is not None:
             table.to_csv(out / f"{name}.csv", index=False)
@@ -78,6 +79,6 @@ def calibrate(
 def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:
     """The rows as JSON knows them: undefined is null."""
     return [
-        {name: None if value != value else value for name, value in row.items()}
+        {str(name): None if value != value else value for name, value in row.items()}
         for row in table.to_dict("records")
     ]
