@@ -6,7 +6,6 @@ out, `quantities` lists what is calibrated, and `gates` decides.
 
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
@@ -32,9 +31,9 @@ __all__ = ["Calibration", "Check", "Panels", "Quantity", "Shape", "calibrate"]
 
 FAST, FULL = 100, 1000
 """How many panels are drawn for a look, and for the record."""
-TWELVE = Shape()
 BATCH = 10
 """Panels that are analysed at once."""
+USUAL = Shape()
 
 Found = dict[str, pd.DataFrame]
 """By the name of a quantity or test, a row per panel."""
@@ -42,7 +41,7 @@ Found = dict[str, pd.DataFrame]
 
 def calibrate(
     panels: int = FAST,
-    shape: Shape = TWELVE,
+    shape: Shape = USUAL,
     *,
     quantities: Sequence[Quantity] = QUANTITIES,
     tests: Sequence[Check] = TESTS,
@@ -56,7 +55,8 @@ def calibrate(
         shape: items and replicates of each, and the seed.
         quantities: what is estimated.
         tests: what is tested.
-        workers: processes that share the work; with more than one, estimators must be picklable.
+        workers: processes that share the work; with more than one, estimators must be picklable
+            and the caller the main thread.
         watch: is told how many panels are done, and of how many.
     """
     for what, value, least in (
@@ -106,19 +106,17 @@ def _found(estimators: Mapping[str, Estimator], shape: Shape, numbers: range) ->
 def _shared_out(
     work: Callable[[range], Found], batches: Sequence[range], workers: int
 ) -> Iterator[Iterator[Found]]:
-    """The results of batches in their order; when the reader leaves, no further batch begins."""
+    """The results of batches in their order; the work ends when the reader leaves."""
     workers = min(workers, len(batches))
     if workers < 2:
         yield map(work, batches)
         return
-    # Fresh processes: a fork would copy the threads' locks of whoever shows progress.
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_undisturbed)
+    # Fresh processes, because a fork would copy the locks of whoever shows progress; they inherit
+    # that Ctrl-C is ignored, and end when this one, who minds it, leaves the pool.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        yield pool.map(work, batches)
+        pool = get_context("spawn").Pool(workers)
     finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _undisturbed() -> None:
-    """Leave Ctrl-C to the parent, who ends the work."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, before)
+    with pool:
+        yield pool.imap(work, batches)

@@ -43,6 +43,7 @@ class _Read:
         at: the rows that are meant, by values of columns.
     """
 
+    # No closure: other processes are sent it.
     def __init__(
         self,
         analysis: Analysis,
@@ -50,12 +51,8 @@ class _Read:
         columns: str = "mean low high",
         at: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.analysis, self.names, self.columns, self.at = (
-            analysis,
-            names,
-            columns.split(),
-            dict(at),
-        )
+        self.analysis, self.names = analysis, names
+        self.columns, self.at = columns.split(), dict(at)
 
     def __call__(self, drawn: Panels) -> pd.DataFrame:
         table = drawn.analysed(self.analysis, *self.names)
