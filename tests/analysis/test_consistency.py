@@ -1,5 +1,7 @@
 """How steady judges are: against krippendorff, analysis of variance and simulated components."""
 
+from typing import Any
+
 import krippendorff
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ from judge_gym.analysis.consistency import conflicting_cells, consistency
 from panel_frames import JUDGE, samples, simulated
 
 
-def judge(found: pd.DataFrame, name: str = "a") -> pd.Series:
+def judge(found: pd.DataFrame, name: str = "a") -> Any:
     return found[found[JUDGE] == name].iloc[0]
 
 

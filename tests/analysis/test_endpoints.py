@@ -278,7 +278,7 @@ def test_a_configured_judge_has_an_interval_over_items_and_its_rates() -> None:
         {"evidence": 3, "stages": "2 3"},
         {"evidence": 3, "status": "truncated"},
     )
-    found = judge_endpoints(made).set_index("endpoint")
+    found: Any = judge_endpoints(made).set_index("endpoint")
     row = found.loc["normalised_stage"]
     low, high = stats.t.interval(0.95, df=2, loc=np.mean(PER_ITEM), scale=stats.sem(PER_ITEM))
     assert row[["mean", "low", "high"]].tolist() == pytest.approx([np.mean(PER_ITEM), low, high])
@@ -309,7 +309,7 @@ def test_a_judge_that_scored_nothing_has_a_row_among_known_answers() -> None:
         {"stages": "2 3", "truth": 2, "evidence": 2},
         {JUDGE: "b", "truth": 2},
     )
-    found = known_answers(made, [JUDGE]).set_index(JUDGE)
+    found: Any = known_answers(made, [JUDGE]).set_index(JUDGE)
     assert found.loc["a", "mean"] == pytest.approx(0.75)
     assert found["scored"].tolist() == [2, 0]
     assert np.isnan(found.loc["b", "mean"])

@@ -1,6 +1,7 @@
 """The shape of verdicts and where they stood on the display, against plain readings."""
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,7 +45,7 @@ def test_shares_are_of_what_was_read_and_confidence_is_the_probe() -> None:
         {"evidence": 2},
         {"evidence": 3, "stages": "4"},
     )
-    found = geometry(made).set_index("geometry")
+    found: Any = geometry(made).set_index("geometry")
     row = found.loc["adjacent"]
     assert row[["mean", "low", "high", "items"]].tolist() == pytest.approx(share([0.5, 2 / 3, 0]))
     assert row[["n", "probed"]].tolist() == [3, 3]
@@ -64,7 +65,7 @@ def test_bias_by_hand() -> None:
         {"evidence": 2, "stages": "1", "display": "A=2 B=1"},
         n_stages=2,
     )
-    found = display_bias(made).set_index(["kind", "place"])
+    found: Any = display_bias(made).set_index(["kind", "place"])
     # Item 1 is always decided for the first; item 2 gives it a quarter.
     first = student([0.5, -0.25])
     row = found.loc[("position", "1")]
@@ -100,8 +101,8 @@ def shuffled(n: int, rng: np.random.Generator, leaning: float) -> pd.DataFrame:
 
 
 def test_an_injected_bias_is_found_where_it_is_and_nowhere_else() -> None:
-    found = display_bias(shuffled(300, np.random.default_rng(1), 0.3))
-    found = found.set_index(["kind", "place"])
+    biases = display_bias(shuffled(300, np.random.default_rng(1), 0.3))
+    found: Any = biases.set_index(["kind", "place"])
     # 0.3 of verdicts go to the first; each position has a quarter of the rest.
     expected = {("position", "1"): 0.3 * 0.75} | {
         ("position", str(place)): -0.3 * 0.25 for place in (2, 3, 4)
@@ -120,6 +121,6 @@ def test_judges_and_rivals_rubrics_are_kept_apart() -> None:
         {"stages": "2", "display": "A=1 B=2", JUDGE: "b"},
         n_stages=2,
     )
-    found = display_bias(made).set_index([JUDGE, "kind", "place"])["mean"]
+    found: Any = display_bias(made).set_index([JUDGE, "kind", "place"])["mean"]
     assert found[("a", "position", "1")] == 0.5
     assert found[("b", "position", "1")] == -0.5

@@ -1,6 +1,7 @@
 """The nine metrics on small panels that can be worked out by hand."""
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from judge_gym.analysis.metrics import (
 from panel_frames import JUDGE, samples, simulated, verdicts
 
 
-def judge(found: pd.DataFrame, name: str) -> pd.Series:
+def judge(found: pd.DataFrame, name: str) -> Any:
     return found[found[JUDGE] == name].iloc[0]
 
 
@@ -61,7 +62,7 @@ def test_entrenchment_is_distance_above_chance_times_sureness() -> None:
             [over * sure[item][side] for item, over in zip(items, above, strict=True)]
         )
         row = judge(found, name)
-        assert row["mean"] == pytest.approx(expected.value, abs=0.01), "but for the draws"
+        assert row["mean"] == pytest.approx(expected.value, abs=0.02), "but for the draws"
         assert row["low"] == pytest.approx(expected.low, abs=0.05)
     both = found[found[JUDGE] != "all"]["mean"].mean()
     assert judge(found, "all")["mean"] == pytest.approx(both)
@@ -81,7 +82,7 @@ def test_known_stages_have_wilsons_interval() -> None:
     rows = [
         {"evidence": item, "truth": 2, "stages": "2" if item < 7 else "1"} for item in range(10)
     ]
-    row = ground_truth(samples(*rows)).iloc[0]
+    row: Any = ground_truth(samples(*rows)).iloc[0]
     wilson = stats.binomtest(7, 10).proportion_ci(method="wilson")
     assert row["measure"] == "right"
     assert row[["mean", "low", "high"]].tolist() == pytest.approx([0.7, *wilson])
@@ -96,13 +97,13 @@ def test_a_reference_is_compared_to_the_normalised_expected_stage() -> None:
         {"evidence": 4},
         reference=0.5,
     )
-    found = ground_truth(made).set_index("measure")
+    found: Any = ground_truth(made).set_index("measure")
     error = student([0.5, 0.0, 1 / 6])
     columns = ["mean", "low", "high", "items"]
     assert found.loc["absolute_error", columns].tolist() == pytest.approx(list(error))
     wilson = stats.binomtest(2, 3).proportion_ci(method="wilson")
     near = found.loc["within_half_stage", columns]
-    assert near.tolist() == pytest.approx([2 / 3, *wilson, 3])
+    assert near.tolist() == pytest.approx([2 / 3, wilson.low, wilson.high, 3])
 
 
 def test_nothing_known_is_an_empty_table() -> None:
@@ -137,10 +138,9 @@ def test_conflict_grows_with_the_number_of_masses() -> None:
 def test_conflict_stands_beside_the_distance_and_drops_incomplete_items() -> None:
     rng = np.random.default_rng(2)
     made = simulated(rng.dirichlet(np.ones(4), (1, 5, 3)), 4, rng)
-    made.loc[(made["evidence"] == 4) & (made[JUDGE] == "judge 0"), ["mask", "status"]] = [
-        0,
-        "refused",
-    ]
+    lost = ((made["evidence"] == 4) & (made[JUDGE] == "judge 0")).to_numpy()
+    made["mask"] = np.where(lost, 0, made["mask"])
+    made["status"] = np.where(lost, "refused", "scored")
     row = conflict(made).iloc[0]
     assert row[["items", "dropped", "fan_in"]].tolist() == [4, 1, 3]
     sides = [
@@ -178,8 +178,8 @@ def test_unreadable_is_apart_from_abstained() -> None:
 def test_every_panel_has_nine_rows() -> None:
     rng = np.random.default_rng(3)
     made = simulated(rng.dirichlet(np.ones(4), (2, 4, 3)), 3, rng)
-    more = {"truth": 2.0, "reference": np.nan, "pair": False, "rubric_author": "provided"}
-    found = nine_metrics(made.assign(**more))
+    more: dict[str, Any] = {"truth": 2.0, "reference": np.nan, "pair": False}
+    found = nine_metrics(made.assign(rubric_author="provided", **more))
     assert list(found.columns) == ["task", "variant", "metric", "value", "low", "high", "n", "note"]
     assert found["metric"].tolist() == list(METRICS) * 2
     values = found[found["task"] == 0].set_index("metric")["value"]
@@ -203,3 +203,18 @@ def test_series_are_pooled_for_consistency_alone() -> None:
     expected = [((2 - item) / 3) ** 2 / 2 / 2 for item in (1, 2, 3)]
     assert steady["value"].tolist() == pytest.approx([np.mean(expected)] * 2)
     assert found.loc[("series=x", "polarization"), "n"] == 3
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(verdicts(("a", 1, "1"), ("a", 1, "2"), ("a", 2, "4")), id="one judge"),
+        pytest.param(verdicts(("a", 1, ""), ("b", 1, "")), id="nothing scored"),
+        pytest.param(verdicts(("a", 1, "1"), ("b", 2, "1")), id="no common item"),
+        pytest.param(verdicts(("a", 1, "1"), rubric_kind="nominal"), id="one option"),
+    ],
+)
+def test_what_is_undefined_is_null_and_never_an_error(made: pd.DataFrame) -> None:
+    found = nine_metrics(made).set_index("metric")
+    assert found.loc[["polarization", "entrenchment", "conflict"], "value"].isna().all()
+    assert found.loc[["polarization", "entrenchment", "conflict"], "n"].tolist() == [0, 0, 0]

@@ -440,7 +440,11 @@ def drawn_rubrics(draws: int, rng: np.random.Generator, panels: int = 1) -> pd.D
         for draw in range(draws):
             leaning = rng.dirichlet(np.full(4, 0.5), (panels, 1, 1)).repeat(4, axis=1)
             part = simulated(leaning, 3, rng)
-            named = {JUDGE: f"judge {judge}", "rubric": judge * draws + draw, "rubric_draw": draw}
+            named: dict[str, Any] = {
+                JUDGE: f"judge {judge}",
+                "rubric": judge * draws + draw,
+                "rubric_draw": draw,
+            }
             parts.append(part.assign(**named))
     return pd.concat(parts, ignore_index=True).assign(call_id=lambda made: np.arange(len(made)))
 

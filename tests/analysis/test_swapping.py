@@ -35,7 +35,7 @@ PANEL = [
 
 
 def test_the_difference_is_paired_by_evidence_and_replicate() -> None:
-    found = swap_sensitivity(samples(*PANEL)).set_index("rubric_author")
+    found: Any = swap_sensitivity(samples(*PANEL)).set_index("rubric_author")
     row = found.loc["b"]
     expected = student([(0.4 + 0.2) / 2, 0.1])
     assert row[["mean", "low", "high", "items"]].tolist() == pytest.approx(list(expected))
@@ -44,7 +44,7 @@ def test_the_difference_is_paired_by_evidence_and_replicate() -> None:
 
 
 def test_a_third_party_is_the_control() -> None:
-    found = swap_sensitivity(samples(*PANEL)).set_index("rubric_author")
+    found: Any = swap_sensitivity(samples(*PANEL)).set_index("rubric_author")
     assert found["role"].to_dict() == {"b": "rival", "third": "third party"}
     assert found.loc["third", "mean"] == pytest.approx((0.05 + 0) / 2)
     pairs = swap_pairs(samples(*PANEL))

@@ -91,8 +91,8 @@ def conflicting_cells(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _conflict(panel: Panel) -> FloatArray:
     """Items by judges, the share of pairs of replicates that share no stage."""
-    # Each verdict is a replicate of its own: what matters is only that it was drawn apart.
-    apart = np.arange(len(panel.mask))
+    # Each verdict of a cell is a replicate of its own: what matters is that it was drawn apart.
+    apart = pd.Series(panel.cell).groupby(panel.cell).cumcount().to_numpy().astype(np.int64)
     cells = int(np.prod(panel.size))
     found = replicate_conflict(Verdicts(panel.cell, apart, panel.mask), items=cells)
     return found.reshape(panel.size)

@@ -41,12 +41,19 @@ class Chance(NamedTuple):
         return self.seen[name] - self.mean[name]
 
 
-def chance(panel: Panel, statistics: Mapping[str, Statistic]) -> Chance:
-    """Permute the judges of a panel; without a complete item there is nothing to permute."""
+def chance(panel: Panel, statistics: Mapping[str, Statistic], *, sharing: int = 1) -> Chance:
+    """Permute the judges of a panel; without a complete item there is nothing to permute.
+
+    Args:
+        panel: the judges, two or more.
+        statistics: what is measured, by name.
+        sharing: how many such panels share the bound on the work.
+    """
     seen = {name: of(panel.shares[panel.complete]) for name, of in statistics.items()}
     if not panel.complete.any():
         return Chance(seen, seen, dict.fromkeys(statistics, np.nan), 0)
-    draws = int(np.clip(WORK // max(int(panel.scored[panel.complete].sum()), 1), FEWEST, MOST))
+    verdicts = int(panel.scored[panel.complete].sum())
+    draws = int(np.clip(WORK // (verdicts * sharing), FEWEST, MOST))
     sums = {name: np.zeros_like(values) for name, values in seen.items()}
     above = dict.fromkeys(statistics, 0)
     for shares in (_blocks if panel.in_blocks else _verdicts)(panel, draws):

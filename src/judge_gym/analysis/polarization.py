@@ -60,7 +60,7 @@ def wasserstein(shares: FloatArray) -> FloatArray:
     judges, stages = shares.shape[-2:]
     ranked = np.sort(shares.cumsum(axis=-1), axis=-2)
     # In a sorted list the gaps between all pairs sum to the values, weighted by their ranks.
-    weights = (2 * np.arange(judges) - judges + 1) / (judges * (judges - 1) / 2)
+    weights = (2 * np.arange(judges) - judges + 1) / max(1, judges * (judges - 1) // 2)
     found: FloatArray = np.einsum("...js,j->...", ranked[..., :-1], weights) / (stages - 1)
     return found
 
@@ -108,17 +108,18 @@ def pairwise(frame: pd.DataFrame) -> pd.DataFrame:
     """Every two judges of each panel: their divergence in bits against chance, and distance."""
     rows = []
     for panel in panels(frame):
-        for place, (one, other) in enumerate(combinations(range(len(panel.judges)), 2)):
+        pairs = list(combinations(range(len(panel.judges)), 2))
+        for place, (one, other) in enumerate(pairs):
             pair = panel.of(one, other)
             items = int(pair.complete.sum())
-            measures = {"p": scaled_divergence}
+            found = chance(pair, {"p": scaled_divergence}, sharing=len(pairs))
             rows.append(
                 {
                     **panel.key,
                     "measures": "judge and rubric" if pair.own_rubrics else "judge",
                     "judge": panel.judges[one],
                     "other": panel.judges[other],
-                    **_against_chance(chance(pair, measures), "p"),
+                    **_against_chance(found, "p"),
                     **_distance(panel.distances[:, place]),
                     "items": items,
                     "dropped": len(panel.evidence) - items,
