@@ -199,6 +199,14 @@ def test_another_shuffle_is_refused_and_not_tested(knob: str, levels: list[str])
     assert table["note"].str.startswith("displays differ").all()
 
 
+def test_other_labels_in_the_same_order_are_refused_too() -> None:
+    frame = shown("verdict.method", ["single", "subset"])
+    exchanged = frame["display"].str.translate(str.maketrans("AB", "BA"))
+    frame["display"] = frame["display"].where(frame["verdict.method"] == "single", exchanged)
+    with pytest.raises(DesignError, match="displays differ in 36 of 36"):
+        register(frame, {"verdict.method": "subset"}, {"verdict.method": "single"}, task=TASK)
+
+
 # --- numbers -------------------------------------------------------------------------------------
 
 

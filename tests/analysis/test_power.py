@@ -88,6 +88,16 @@ def test_unbalanced_components_are_unbiased() -> None:
     assert (np.abs(mean - expected) < 3.5 * error).all()
 
 
+def test_unbalanced_components_worked_by_hand() -> None:
+    stages = np.zeros((1, 1, 2, 8), dtype=int)
+    stages[0, 0, 0, :2] = [1, 2]  # mean 1/6, sum of squares 1/18
+    stages[0, 0, 1] = 4  # mean 1, no spread in eight replicates
+    row = components(pilot(stages)).iloc[0]
+    within = (1 / 18) / 8
+    assert row["within"] == pytest.approx(within)
+    assert row["between"] == pytest.approx((5 / 6) ** 2 / 2 - within * (1 / 2 + 1 / 8) / 2)
+
+
 def test_one_replicate_tells_nothing_about_replicates() -> None:
     row = components(pilot(np.array([[[[1], [2], [4]]]]))).iloc[0]
     assert np.isnan(row["within"]) and np.isnan(row["between"])

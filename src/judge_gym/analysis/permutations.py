@@ -150,7 +150,8 @@ def sign_flip(differences: npt.ArrayLike, *, key: Any) -> float:
     size = max(1, _BLOCK // n)
     hits = 0
     for start in range(0, DRAWS, size):
-        flips = rng.integers(0, 2, (min(size, DRAWS - start), n), dtype=np.int8)
+        drawn = rng.integers(0, 256, (min(size, DRAWS - start), -(-n // 8)), dtype=np.uint8)
+        flips = np.unpackbits(drawn, axis=1, count=n)  # a bit per sign: eight to a random byte
         sums = moved.sum() - 2.0 * (flips @ moved)
         hits += int((np.abs(sums) >= least).sum())
     return (1 + hits) / (1 + DRAWS)

@@ -64,7 +64,7 @@ def regressions(frame: pd.DataFrame, *, sensitivity: bool = True) -> pd.DataFram
         terms, left_out = _design(equation)
         rows += [{"model": equation.model, **row} for row in left_out]
         fits: dict[str, _Fit] = {"": _clustered}
-        if sensitivity:
+        if sensitivity and not _exact(equation, terms):
             fits |= {", random intercept": _random_intercept}
             fits |= {", ordered logit": _ordered_logit} if equation.outcome == "stage" else {}
         for name, fit in fits.items():
@@ -193,6 +193,12 @@ def _few(clusters: int) -> str:
     return short if clusters < MIN_CLUSTERS else ""
 
 
+def _exact(equation: Equation, terms: _Terms) -> bool:
+    """Whether the terms explain everything, so that there is nothing to tell errors by."""
+    y = terms.rows[equation.outcome].to_numpy(dtype=float)
+    return bool(np.allclose(OLS(y, terms.matrix).fit().resid, 0, atol=1e-9))
+
+
 def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
     """The main model; without errors where they could not be trusted."""
     y = terms.rows[equation.outcome].to_numpy(dtype=float)
@@ -200,14 +206,14 @@ def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
     size = {"n": len(y), "clusters": int(groups.max()) + 1}
     estimates = OLS(y, terms.matrix).fit().params
     note = _few(size["clusters"])
-    if np.allclose(y, terms.matrix @ estimates, atol=1e-9):
+    if _exact(equation, terms):
         note = note or "insufficient: the fit leaves no variance"
     if note:
         return [
             {"term": term, "estimate": float(value), **size, "note": note}
             for term, value in zip(terms.names, estimates, strict=True)
         ]
-    return _rows(cluster_robust(y, terms.matrix, groups), terms.names, size, "")
+    return _rows(cluster_robust(y, terms.matrix, groups), terms.names, size)
 
 
 def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
@@ -270,28 +276,32 @@ def _tried(
             found = fit()
         except (np.linalg.LinAlgError, ValueError, ZeroDivisionError) as fault:
             return [{"term": "all", **size, "note": f"not fitted: {fault}"}]
-        rows = _rows(found, names, size, "")
+        rows = _rows(found, names, size)
     converged = getattr(found, "converged", None)
     if converged is None:
         converged = found.mle_retvals["converged"]
-    remarks = [note, "" if converged else "did not converge"]
-    remarks += sorted({" ".join(str(one.message).split()) for one in said})
-    return [{**row, "note": "; ".join(filter(None, remarks))} for row in rows]
+    if not converged:
+        return [{"term": "all", **size, "note": "not fitted: did not converge"}]
+    remarks = [note, *sorted({" ".join(str(one.message).split()) for one in said})]
+    return [{**row, "note": "; ".join(filter(None, [row["note"], *remarks]))} for row in rows]
 
 
-def _rows(fit: Any, names: Sequence[str], size: dict[str, int], note: str) -> list[dict[str, Any]]:
-    """A row per term; thresholds and variances that a model adds behind the terms are left off."""
-    limits = np.asarray(fit.conf_int(alpha=1 - LEVEL))
+def _rows(fit: Any, names: Sequence[str], size: dict[str, int]) -> list[dict[str, Any]]:
+    """A row per term; thresholds and variances that a model adds behind the terms are left off.
+
+    A term whose estimate is the same whatever items are left out has no error to decide by.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):  # a variance of 0 may round below it
+        errors, limits = np.asarray(fit.bse), np.asarray(fit.conf_int(alpha=1 - LEVEL))
+        found = np.column_stack([errors, limits, np.asarray(fit.pvalues)])
+    found = np.where(errors[:, None] > 1e-9, found, np.nan)
     return [
         {
             "term": name,
             "estimate": float(fit.params[place]),
-            "se": float(fit.bse[place]),
-            "low": float(limits[place, 0]),
-            "high": float(limits[place, 1]),
-            "p": float(fit.pvalues[place]),
+            **dict(zip(("se", "low", "high", "p"), map(float, found[place]), strict=True)),
             **size,
-            "note": note,
+            "note": "" if errors[place] > 1e-9 else "insufficient: no variance between items",
         }
         for place, name in enumerate(names)
     ]
