@@ -18,7 +18,16 @@ FAILED, BAD_INPUT, STOPPED, INTERRUPTED = 1, 2, 3, 130
 
 def whole_app() -> "Typer":
     """The application with all its verbs, in the order of the help."""
-    from judge_gym.cli import benchmark, evidence, models, steering, study, upkeep, workflows  # noqa: F401
+    from judge_gym.cli import (  # noqa: F401
+        benchmark,
+        calibrate,
+        evidence,
+        models,
+        steering,
+        study,
+        upkeep,
+        workflows,
+    )
     from judge_gym.cli.app import app
 
     app.registered_groups.sort(key=lambda group: GROUPS.index(str(group.name)))

@@ -1,0 +1,163 @@
+"""What panels say of estimates and tests: coverage, recovery, error rates, each with its gate.
+
+Every rate comes with the 99 % interval of its Monte-Carlo error, and a gate fails only where that
+interval lies wholly outside its band.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from judge_gym.calibrate.panels import Panels
+from judge_gym.calibrate.truth import Known
+
+Estimator = Callable[[Panels], pd.DataFrame]
+Outcome = Literal["passes", "conservative", "fails", "no data"]
+MONTE_CARLO = 0.99
+HIGHEST_COVERAGE, LOWEST_COVERAGE, LOWEST_WITH_FEW = 0.97, 0.93, 0.92
+FEW_ITEMS = 12
+ALPHA, HIGHEST_ERROR = 0.05, 0.06
+BIAS = 0.1
+"""A bias of so many standard deviations of an estimate costs no coverage worth naming."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Something that is estimated with an interval."""
+
+    name: str
+    estimate: Estimator
+    """A row per panel: value, low, high."""
+    truth: Callable[[Known], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Something that is tested."""
+
+    name: str
+    p: Estimator
+    """A row per panel: p."""
+    null: bool = True
+    """Whether there is nothing to find."""
+
+
+class Band(NamedTuple):
+    """Where a rate should lie."""
+
+    low: float
+    high: float
+
+
+def coverage_band(items: int) -> Band:
+    """Where the coverage of a 95 % interval should lie; few items excuse a little."""
+    lowest = LOWEST_WITH_FEW if items <= FEW_ITEMS else LOWEST_COVERAGE
+    return Band(lowest, HIGHEST_COVERAGE)
+
+
+def coverage(found: pd.DataFrame, truth: float, band: Band) -> dict[str, object]:
+    """How often intervals hold the truth; panels without an interval are counted apart."""
+    known = found.dropna(subset=["low", "high"])
+    held = known["low"].le(truth) & known["high"].ge(truth)
+    rate, low, high = _rate(int(held.sum()), len(known))
+    outcome: Outcome = "passes"
+    if high < band.low:
+        outcome = "fails"
+    elif low > band.high:
+        outcome = "conservative"
+    return {
+        "panels": len(known),
+        "undefined": len(found) - len(known),
+        "coverage": rate,
+        "low": low,
+        "high": high,
+        "from": band.low,
+        "to": band.high,
+        "outcome": outcome if len(known) else "no data",
+    }
+
+
+def recovery(found: pd.DataFrame, truth: float) -> dict[str, object]:
+    """How far estimates lie from the truth on average, beside how much they scatter."""
+    values = found["value"].dropna().to_numpy(dtype=float)
+    n = len(values)
+    if n < 2:
+        return {"panels": n, "truth": truth, "outcome": "no data"}
+    spread = float(values.std(ddof=1))
+    bias, error = float(values.mean() - truth), spread / np.sqrt(n)
+    half = float(stats.t.ppf((1 + MONTE_CARLO) / 2, n - 1)) * error
+    return {
+        "panels": n,
+        "truth": truth,
+        "mean": float(values.mean()),
+        "bias": bias,
+        "error": error,
+        "spread": spread,
+        "found": float((found["low"].gt(0) | found["high"].lt(0)).mean()),
+        "outcome": "fails" if abs(bias) - half > BIAS * spread else "passes",
+    }
+
+
+def errors(found: pd.DataFrame, *, null: bool) -> dict[str, object]:
+    """How often a test rejects: wrongly where there is nothing to find, else its power."""
+    known = found["p"].dropna()
+    rate, low, high = _rate(int(known.le(ALPHA).sum()), len(known))
+    outcome: Outcome = "passes"
+    if null and low > HIGHEST_ERROR:
+        outcome = "fails"
+    elif null and high < ALPHA:
+        outcome = "conservative"
+    return {
+        "effect": "none" if null else "injected",
+        "panels": len(known),
+        "undefined": len(found) - len(known),
+        "rejected": rate,
+        "low": low,
+        "high": high,
+        "to": HIGHEST_ERROR if null else 1.0,
+        "outcome": outcome if len(known) else "no data",
+    }
+
+
+def _rate(count: int, n: int) -> tuple[float, float, float]:
+    """A share with its 99 % interval."""
+    if n == 0:
+        return np.nan, np.nan, np.nan
+    found = stats.binomtest(count, n).proportion_ci(MONTE_CARLO, method="wilson")
+    return count / n, float(found.low), float(found.high)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How the instrument did."""
+
+    coverage: pd.DataFrame
+    """A row per quantity: whether its intervals hold the truth as often as they say."""
+    recovery: pd.DataFrame
+    """A row per quantity: the truth, the mean estimate, its bias and the error of that."""
+    tests: pd.DataFrame
+    """A row per test: how often it rejects."""
+
+    @property
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """Every table by its name."""
+        return {"coverage": self.coverage, "recovery": self.recovery, "tests": self.tests}
+
+    @property
+    def failed(self) -> list[str]:
+        """The gates that do not pass; where there is no data, nothing can be vouched for."""
+        return [
+            f"{name}: {row['name']}"
+            for name, table in self.tables.items()
+            for row in table.to_dict("records")
+            if row["outcome"] not in ("passes", "conservative")
+        ]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no gate fails."""
+        return not self.failed

@@ -1,0 +1,179 @@
+"""The exact behaviour of each condition, from what its simulated judge publishes."""
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from scipy import stats
+
+from judge_gym.analysis.belief.masses import FloatArray
+from judge_gym.analysis.belief.sets import bits
+from judge_gym.calibrate.worlds import answer, conditions, population
+from judge_gym.models.simulated import Temper, temper, verdict_distribution
+from judge_gym.models.simulated.judging import stage_weights
+from judge_gym.models.simulated.prompts import understand
+from judge_gym.records import Evidence, Rubric
+from judge_gym.stages import Scorer, ScoreTarget
+
+STATED_SHARES = (0.05, 0.85)
+"""The least and the greatest share that a simulated probe goes by."""
+STATED_NOISE = 0.25
+"""The spread of a simulated probe, in log-odds."""
+DISPLAYS = 400
+"""So many displays are looked through for those that a judge can tell apart."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """What a judge does with each text of the population; per text unless it says otherwise."""
+
+    mass: FloatArray
+    """The chance of each chosen mask (0: nothing is scored): texts by displays by masks."""
+    first: FloatArray
+    """The weight that each mask gives to the stage shown first: displays by masks."""
+    named: FloatArray
+    """Likewise to the stage named first."""
+    stated_of: FloatArray
+    """The mean probability stated of each mask: texts by displays by masks."""
+    abstained: FloatArray
+    """The chance of an abstention."""
+
+    @property
+    def frame(self) -> int:
+        """The number of stages."""
+        return int(self.mass.shape[2]).bit_length() - 1
+
+    @cached_property
+    def scored(self) -> FloatArray:
+        """The chance of a scored verdict."""
+        chances: FloatArray = 1 - self.mass[..., 0].mean(axis=1)
+        return chances
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """The distribution of scored verdicts: texts by masks."""
+        chosen: FloatArray = self.mass.mean(axis=1)
+        chosen[:, 0] = 0.0
+        chosen /= self.scored[:, None]
+        return chosen
+
+    @property
+    def stage(self) -> FloatArray:
+        """The mean normalised stage."""
+        return self.share @ places(self.frame)
+
+    @property
+    def jitter(self) -> FloatArray:
+        """The variance of the normalised stage."""
+        return self.share @ places(self.frame) ** 2 - self.stage**2
+
+    @property
+    def size(self) -> FloatArray:
+        """The mean number of stages in a verdict."""
+        return self.share @ _sizes(self.frame)
+
+    @property
+    def singleton(self) -> FloatArray:
+        """The share of verdicts of one stage."""
+        return self.share @ np.where(_sizes(self.frame) == 1, 1.0, 0.0)
+
+    @property
+    def gap(self) -> FloatArray:
+        """The mean over stages of Pl - Bel: a set of several adds 1 on each of its stages."""
+        sizes = _sizes(self.frame)
+        return self.share @ np.where(sizes > 1, sizes, 0.0) / self.frame
+
+    @property
+    def right(self) -> FloatArray:
+        """The weight of the stage that is the known answer."""
+        stages = [answer(kind, self.frame) - 1 for kind in range(len(self.share))]
+        held: FloatArray = (self.share * spread(self.frame)[:, stages].T).sum(axis=1)
+        return held
+
+    @property
+    def position(self) -> FloatArray:
+        """The weight of the stage shown first, beyond an even share."""
+        return self._held(self.first) - 1 / self.frame
+
+    @property
+    def label(self) -> FloatArray:
+        """The weight of the stage named first, beyond an even share."""
+        return self._held(self.named) - 1 / self.frame
+
+    @property
+    def stated(self) -> FloatArray:
+        """The mean probability that is stated."""
+        return self._held(self.stated_of)
+
+    def _held(self, values: FloatArray) -> FloatArray:
+        """The mean over scored verdicts of what a mask has on a display."""
+        held: FloatArray = (self.mass * values)[..., 1:].sum(axis=2).mean(axis=1)
+        return held / self.scored
+
+
+@cache
+def law(name: str) -> Law:
+    """The law of a condition."""
+    condition = conditions()[name]
+    scorer, item = Scorer(condition.design, seed=0, series="0"), Evidence("any", "any")
+    character = temper(condition.design.judge.model.partition(":")[2])
+    frame = condition.rubric.scale
+    spreads = spread(frame)
+    masks = spreads > 0
+    shown = _displays(scorer, item, condition.rubric)
+    shape = (len(population()), len(shown), 1 << frame)
+    mass, stated, abstained = np.zeros(shape), np.full(shape, np.nan), np.zeros(shape[0])
+    for kind, text in enumerate(population()):
+        targets = [ScoreTarget(condition.rubric, item, text, number) for number in shown.values()]
+        for place, request in enumerate(scorer.requests(targets)):
+            display = scorer.display(targets[place])
+            for verdict, chance in verdict_distribution(request).items():
+                mass[kind, place, bits(display.decode(verdict.labels))] += chance
+                abstained[kind] += chance * (verdict.status == "abstained") / len(shown)
+            weights = stage_weights(character, understand(request.messages))
+            by_stage = sorted(zip(display.stages, display.labels, strict=True))
+            held = masks @ np.array([weights[label] for _, label in by_stage])
+            stated[kind, place] = stated_probability(held, character)
+    first, named = np.array(list(shown)).T - 1
+    return Law(mass, spreads[:, first].T, spreads[:, named].T, stated, abstained)
+
+
+def _displays(scorer: Scorer, item: Evidence, rubric: Rubric) -> dict[tuple[int, int], int]:
+    """Displays that a judge can tell apart, each as likely as the others, and a replicate of each.
+
+    A simulated judge minds what is shown first and what is named first, and nothing else.
+    """
+    found: dict[tuple[int, int], int] = {}
+    for number in range(DISPLAYS):
+        display = scorer.display(ScoreTarget(rubric, item, "", number))
+        named_first = display.stages[display.labels.index(min(display.labels))]
+        found.setdefault((display.stages[0], named_first), number)
+    return found
+
+
+def stated_probability(share: FloatArray, character: Temper) -> FloatArray:
+    """The mean of what a simulated judge states of a verdict to which it gives this share."""
+    q = np.clip(share, *STATED_SHARES)
+    majority = 3 * q**2 - 2 * q**3
+    centre = np.log(majority / (1 - majority)) + character.overconfidence
+    # It states hundredths: the mean of k/100 is a sum over the chances to reach each k.
+    steps = (np.arange(1, 101) - 0.5) / 100
+    reached = stats.norm.sf((np.log(steps / (1 - steps)) - centre[..., None]) / STATED_NOISE)
+    mean: FloatArray = reached.sum(axis=-1) / 100
+    return mean
+
+
+def spread(frame: int) -> FloatArray:
+    """How each mask spreads its weight over the stages: masks by stages."""
+    held = (np.arange(1 << frame)[:, None] >> np.arange(frame) & 1).astype(float)
+    shares: FloatArray = held / np.maximum(1, held.sum(axis=1, keepdims=True))
+    return shares
+
+
+def places(frame: int) -> FloatArray:
+    """Where each mask lies from 0 to 1: the mean of its stages."""
+    return spread(frame) @ np.linspace(0, 1, frame)
+
+
+def _sizes(frame: int) -> FloatArray:
+    return np.bitwise_count(np.arange(1 << frame)).astype(float)

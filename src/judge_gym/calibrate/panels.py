@@ -1,0 +1,141 @@
+"""Panels of simulated judges, asked and read by the real stages; a panel is a task of a frame."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.intervals import seeded
+from judge_gym.axes import Design
+from judge_gym.calibrate.worlds import CONCEPTS, Condition, answer, answers, conditions, population
+from judge_gym.records import Evidence, Sample
+from judge_gym.stages import Prober, ProbeTarget, Scorer, ScoreTarget
+
+Analysis = Callable[[pd.DataFrame], pd.DataFrame]
+"""From a tidy frame to a table."""
+CALLS = 10**9
+"""More than a condition has, so that no two conditions share a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How large a panel is, and which of the possible panels are drawn."""
+
+    items: int = 12
+    replicates: int = 5
+    seed: int = 0
+
+
+class Panels:
+    """Some panels, each on evidence of its own; a panel is the same in whichever company.
+
+    A condition is judged when something first asks for it.
+    """
+
+    def __init__(self, numbers: Sequence[int], shape: Shape) -> None:
+        self.numbers = numbers
+        self.shape = shape
+        self._judged: dict[str, pd.DataFrame] = {}
+        self._frames: dict[tuple[str, ...], pd.DataFrame] = {}
+        self._tables: dict[tuple[Analysis, tuple[str, ...]], pd.DataFrame] = {}
+
+    def of(self, *names: str) -> pd.DataFrame:
+        """The tidy samples of these conditions: a task per panel, and a column `condition`."""
+        if names not in self._frames:
+            parts = [self._condition(name) for name in names]
+            self._frames[names] = tidy(pd.concat(parts, ignore_index=True))
+        return self._frames[names]
+
+    def analysed(self, analysis: Analysis, *names: str) -> pd.DataFrame:
+        """What an analysis says of these conditions; it is asked once."""
+        if (analysis, names) not in self._tables:
+            self._tables[analysis, names] = analysis(self.of(*names))
+        return self._tables[analysis, names]
+
+    def _condition(self, name: str) -> pd.DataFrame:
+        if name not in self._judged:
+            condition = conditions()[name]
+            items = [
+                item for panel in self.numbers for item in evidence(panel, condition, self.shape)
+            ]
+            self._judged[name] = _judged(condition, items, self.shape)
+        return self._judged[name]
+
+
+def evidence(panel: int, condition: Condition, shape: Shape) -> list[Evidence]:
+    """Fresh copies of texts; a number in each gives it displays and answers of its own."""
+    texts = population()
+    rng = seeded("calibrate", "evidence", shape.seed, panel, condition.task)
+    kinds = rng.integers(len(texts), size=shape.items)
+    scale = condition.rubric.scale
+    titles = [f"Report {panel}.{number} ({condition.task})" for number in range(shape.items)]
+    return [
+        Evidence(
+            title, f"{title}. {texts[kind]}", source=f"panel {panel}", truth=answer(kind, scale)
+        )
+        for title, kind in zip(titles, kinds, strict=True)
+    ]
+
+
+def _judged(condition: Condition, items: Sequence[Evidence], shape: Shape) -> pd.DataFrame:
+    """A row per verdict, by way of prompts and answers."""
+    scorer = Scorer(condition.design, shape.seed, str(shape.seed))
+    targets = [
+        ScoreTarget(condition.rubric, item, item.text, replicate, condition.is_swap)
+        for item in items
+        for replicate in range(shape.replicates)
+    ]
+    given = answers(scorer.requests(targets))
+    samples = [scorer.read(*pair) for pair in zip(targets, given, strict=True)]
+    first = list(conditions()).index(condition.name) * CALLS
+    return pd.DataFrame([_row(sample) for sample in samples]).assign(
+        probe=_probes(condition, samples, shape) if condition.probed else np.nan,
+        call_id=np.arange(first, first + len(samples)),
+        condition=condition.name,
+        concept=CONCEPTS[condition.task],
+        task_type=condition.task,
+        series=str(shape.seed),
+        n_stages=condition.rubric.scale,
+        rubric=condition.rubric.id,
+        rubric_author=condition.rubric.author,
+        is_swap=condition.is_swap,
+        **{knob: condition.design.values()[knob] for knob in _knobs()},
+    )
+
+
+def _row(sample: Sample) -> dict[str, Any]:
+    shown = zip(sample.display.labels, sample.display.stages, strict=True)
+    return {
+        "evidence": sample.evidence.title,
+        "pool": sample.evidence.source,
+        "replicate": sample.replicate,
+        "status": sample.status,
+        "truth": sample.evidence.truth,
+        "stages": " ".join(map(str, sample.stages)),
+        "display": " ".join(f"{label}={stage}" for label, stage in shown),
+    }
+
+
+def _probes(condition: Condition, samples: Sequence[Sample], shape: Shape) -> np.ndarray:
+    """What the judge states of each scored verdict; not a number where nothing is asked or read."""
+    prober = Prober(condition.design, shape.seed, str(shape.seed))
+    places = [place for place, sample in enumerate(samples) if sample.status == "scored"]
+    targets = [ProbeTarget(samples[place], samples[place].evidence.text) for place in places]
+    given = answers(prober.requests(targets))
+    stated = [prober.read(*pair).probability for pair in zip(targets, given, strict=True)]
+    found = np.full(len(samples), np.nan)
+    found[places] = np.array(stated, dtype=float)
+    return found
+
+
+@cache
+def _knobs() -> list[str]:
+    """The knobs in which conditions differ, the judge among them."""
+    designs = [one.design.values() for one in conditions().values()]
+    return [
+        knob for knob in Design.knobs() if any(one[knob] != designs[0][knob] for one in designs)
+    ]

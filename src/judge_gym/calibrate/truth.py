@@ -1,0 +1,135 @@
+"""What every estimate should come to: means over the population of texts.
+
+An item enters an estimate only where enough of its verdicts are scored, so each text weighs as
+often as it does so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import special, stats
+
+from judge_gym.analysis.belief.disagreement import jaccard
+from judge_gym.analysis.belief.masses import FloatArray, IntArray
+from judge_gym.analysis.intervals import seeded
+from judge_gym.calibrate.laws import law, spread
+from judge_gym.calibrate.panels import Shape
+
+Endpoint = Literal[
+    "stage", "jitter", "size", "singleton", "gap", "right", "position", "label", "stated"
+]
+"""What a law says of each text."""
+DRAWS = 2000
+"""Items drawn per text for what has no closed form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The truth of whatever is estimated on panels of one shape; conditions go by name."""
+
+    shape: Shape
+
+    def _mean(self, values: FloatArray, names: Sequence[str], needed: int) -> float:
+        """The mean over texts, weighted with the chance of enough scored verdicts on each side."""
+        weights = np.ones(len(values))
+        for name in set(names):
+            weights *= stats.binom.sf(needed - 1, self.shape.replicates, law(name).scored)
+        return float(np.average(values, weights=weights))
+
+    def endpoint(self, endpoint: Endpoint, name: str, minus: str | None = None) -> float:
+        """The mean of an endpoint, or by how much it exceeds that of another condition."""
+        values: FloatArray = getattr(law(name), endpoint)
+        if minus is None:
+            return self._mean(values, [name], 2 if endpoint == "jitter" else 1)
+        return self._mean(values - getattr(law(minus), endpoint), [name, minus], 1)
+
+    def abstention(self, name: str) -> float:
+        """The share of abstentions among all verdicts."""
+        return float(law(name).abstained.mean())
+
+    def consistency(self, name: str) -> float:
+        """The intraclass correlation: how much of the variance lies between texts."""
+        between = float(law(name).stage.var())
+        return between / (between + float(law(name).jitter.mean()))
+
+    def conflict(self, ours: str, theirs: str) -> float:
+        """The chance that verdicts of two conditions share no stage."""
+        masks = np.arange(law(ours).share.shape[1])
+        apart = (masks[:, None] & masks) == 0
+        values = np.einsum("ka,ab,kb->k", law(ours).share, apart, law(theirs).share)
+        return self._mean(values, [ours, theirs], 1)
+
+    def distance(self, ours: str, theirs: str) -> float:
+        """The squared Jousselme distance of two conditions."""
+        return self._mean(_distance(ours, theirs), [ours, theirs], 2)
+
+    def distance_gap(self, pair: tuple[str, str], other: tuple[str, str]) -> float:
+        """By how much the distance of one pair of conditions exceeds that of another."""
+        return self._mean(_distance(*pair) - _distance(*other), [*pair, *other], 2)
+
+    def overconfidence(self, name: str, others: Sequence[str]) -> float:
+        """Stated probability minus that of a majority of three among the other judges' verdicts."""
+        pooled = np.sum([law(other).share * law(other).scored[:, None] for other in others], axis=0)
+        pooled /= pooled.sum(axis=1, keepdims=True)
+        masks = np.arange(pooled.shape[1])
+        size = np.maximum(1, np.bitwise_count(masks))
+        agreed = pooled @ (np.bitwise_count(masks[:, None] & masks) / size).T
+        reference = (law(name).share * (3 * agreed**2 - 2 * agreed**3)).sum(axis=1)
+        return self._mean(law(name).stated - reference, [name], 1)
+
+    def polarization(self, *names: str) -> float:
+        """Raw P minus that of judges whose verdicts are dealt anew, at this number of replicates.
+
+        It has no closed form: items are drawn from the exact distributions.
+        """
+        rng = seeded("calibrate", "polarization", *names, self.shape.replicates)
+        masses = [law(name).mass for name in names]
+        values, weights = np.zeros(len(masses[0])), np.zeros(len(masses[0]))
+        for kind in range(len(values)):
+            chosen = _items([mass[kind] for mass in masses], self.shape.replicates, rng)
+            whole = ((chosen > 0).sum(axis=1) > 0).all(axis=1)
+            above = _divergence(chosen[whole]) - _divergence(_dealt_anew(chosen[whole], rng))
+            values[kind] = above.mean() if whole.any() else 0.0
+            weights[kind] = whole.mean()
+        bound = np.log2(min(len(names), law(names[0]).frame))
+        return float(np.average(values, weights=weights) / bound)
+
+
+def _distance(ours: str, theirs: str) -> FloatArray:
+    apart = law(ours).share - law(theirs).share
+    masks = np.arange(apart.shape[1])
+    alike = jaccard(masks[:, None], masks)
+    distance: FloatArray = np.einsum("ka,ab,kb->k", apart, alike, apart) / 2
+    return distance
+
+
+def _items(masses: Sequence[FloatArray], replicates: int, rng: np.random.Generator) -> IntArray:
+    """Verdicts drawn by items, replicates and judges, who see one display on each replicate."""
+    display = rng.integers(len(masses[0]), size=(DRAWS, replicates))
+    last = masses[0].shape[1] - 1
+    chosen = [
+        (rng.random((*display.shape, 1)) > mass[:, :last].cumsum(axis=1)[display]).sum(axis=-1)
+        for mass in masses
+    ]
+    return np.stack(chosen, axis=-1)
+
+
+def _dealt_anew(chosen: IntArray, rng: np.random.Generator) -> IntArray:
+    """The scored verdicts of each replicate, dealt anew to the judges who have one."""
+    none = chosen == 0
+    order = np.argsort(none + rng.random(chosen.shape), axis=-1)
+    dealt = np.zeros_like(chosen)
+    places = np.argsort(none, axis=-1, kind="stable")
+    np.put_along_axis(dealt, places, np.take_along_axis(chosen, order, -1), -1)
+    return dealt
+
+
+def _divergence(chosen: IntArray) -> FloatArray:
+    """The Jensen-Shannon divergence of the judges on each item, in bits."""
+    share = spread(int(chosen.max(initial=1)).bit_length())[chosen].sum(axis=1)
+    share /= (chosen > 0).sum(axis=1)[..., None]
+    mixed = special.entr(share.mean(axis=1)).sum(axis=-1)
+    divergence: FloatArray = (mixed - special.entr(share).sum(axis=-1).mean(axis=-1)) / np.log(2)
+    return divergence

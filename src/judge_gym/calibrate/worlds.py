@@ -1,0 +1,117 @@
+"""What is simulated: a population of texts, and judges whose every fault is known.
+
+A condition is one judge under one design and one rubric. All conditions of a panel see the same
+items, so that whatever an analysis compares can be compared.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from judge_gym.analysis.intervals import seeded
+from judge_gym.axes import Design
+from judge_gym.errors import ProviderError
+from judge_gym.models.simulated import SimulatedModel
+from judge_gym.models.simulated.lexicon import SOFTWARE, STRAIN
+from judge_gym.records import Completion, Request, Rubric, TaskType
+from judge_gym.stages import Rubricer, RubricTarget
+
+CONCEPTS: dict[TaskType, str] = {"ecc": "fascism", "control": "democracy quality"}
+"""Wholly contested, so that a judge's bias shows in full, and hardly contested."""
+KINDS = 48
+"""Texts in the population; an item of a panel is a fresh copy of any of them."""
+SPREAD = 0.2
+"""How far the cues of a text lie from what it is about."""
+
+PLAIN = "sim:balanced"
+BIASED = f"{PLAIN}?bias=0.5"
+LEANING = f"{PLAIN}?position=1.5&label=0.5"
+"""Judges: as good as they get, one who sees more, one who likes what is shown or named first."""
+THIRD, RIVAL = "sim:judge", "sim:alarmist"
+"""Authors of rubrics: one without a stake, and one who sees the concept sooner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A judge under a design and a rubric."""
+
+    name: str
+    design: Design
+    rubric: Rubric
+    task: TaskType = "ecc"
+    probed: bool = False
+    is_swap: bool = False
+
+
+@cache
+def conditions() -> Mapping[str, Condition]:
+    """Every condition by its name; what a name adds to `plain` is the one thing that differs."""
+    third, own, rival = (_rubric(n, author) for n, author in enumerate((THIRD, PLAIN, RIVAL), 1))
+    tame = _rubric(4, THIRD, "control")
+    listed = [
+        Condition("plain", _design(PLAIN), third, probed=True),
+        Condition("twin", _design(f"{PLAIN}?family=sim-twin"), third),
+        Condition("biased", _design(BIASED), third, probed=True),
+        Condition("leaning", _design(LEANING), third),
+        Condition("cautious", _design(f"{PLAIN}?abstain=0.6"), third),
+        Condition("plain, subset", _design(PLAIN, {"verdict.method": "subset"}), third),
+        Condition("biased, subset", _design(BIASED, {"verdict.method": "subset"}), third),
+        Condition(
+            "plain, evidence first", _design(PLAIN, {"presentation.first": "evidence"}), third
+        ),
+        Condition("leaning, fixed order", _design(LEANING, {"presentation.order": "fixed"}), third),
+        Condition("plain, own rubric", _design(PLAIN), own, probed=True),
+        Condition("plain, rival's rubric", _design(PLAIN), rival, probed=True, is_swap=True),
+        Condition("plain, control", _design(PLAIN), tame, "control"),
+        Condition("biased, control", _design(BIASED), tame, "control"),
+    ]
+    return {one.name: one for one in listed}
+
+
+def _design(model: str, knobs: Mapping[str, Any] | None = None) -> Design:
+    return Design.of({"judge.model": model, "evidence.view": "raw", **(knobs or {})})
+
+
+def _rubric(number: int, author: str, task: TaskType = "ecc") -> Rubric:
+    """The rubric that an author writes when it is asked as in any study."""
+    rubricer, target = Rubricer(_design(author), seed=0), RubricTarget(author, CONCEPTS[task], "")
+    [answer] = answers(rubricer.requests([target]))
+    rubric = rubricer.read(target, answer)
+    assert isinstance(rubric, Rubric)
+    return replace(rubric, id=number)
+
+
+@cache
+def population() -> tuple[str, ...]:
+    """The texts that evidence is drawn from, from harmless to grave, of two to five cues."""
+    rng = seeded("calibrate", "population")
+    words = [cue for cue in STRAIN if cue not in SOFTWARE]
+    texts = []
+    for kind in range(KINDS):
+        about = (kind + 0.5) / KINDS
+        near = [cue for cue in words if abs(STRAIN[cue] - about) < SPREAD]
+        cues = rng.choice(near, size=2 + kind % 4, replace=False)
+        texts.append("The report speaks of matters " + ", then ".join(map(str, cues)) + ".")
+    return tuple(texts)
+
+
+def answer(kind: int, scale: int) -> int:
+    """The stage that a text of the population is said to be at, as a known answer."""
+    return kind * scale // KINDS + 1
+
+
+def answers(requests: Sequence[Request]) -> list[Completion | None]:
+    """What simulated models answer; None where one fails."""
+
+    async def ask(request: Request) -> Completion | None:
+        try:
+            return await SimulatedModel(request.model).complete(request)
+        except ProviderError:
+            return None
+
+    async def ask_all() -> list[Completion | None]:
+        return [await ask(request) for request in requests]
+
+    return asyncio.run(ask_all())
