@@ -17,7 +17,7 @@ from judge_gym.analysis.belief import Verdicts, replicate_conflict
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.endpoints import positions
 from judge_gym.analysis.frames import CELL, JUDGE, with_variant
-from judge_gym.analysis.intervals import LEVEL, Estimate, bootstrap, student, undefined
+from judge_gym.analysis.intervals import LEVEL, Estimate, bootstrap, skewed, undefined
 from judge_gym.analysis.panels import Panel, panels, ratio, row_means
 
 Level = Literal["nominal", "ordinal"]
@@ -51,10 +51,10 @@ def consistency(frame: pd.DataFrame) -> pd.DataFrame:
         flagged = (_conflict(panel) >= STRONG).sum(axis=0)
         judges: list[dict[str, Any]] = []
         for place, judge in enumerate(panel.judges):
-            parts = {name: student(values[:, place]) for name, values in varying.items()}
+            parts = {name: skewed(values[:, place]) for name, values in varying.items()}
             parts |= _agreements(panel.of(place))
             judges.append({**panel.key, JUDGE: judge, **_columns(parts)})
-        together = {name: student(row_means(values)) for name, values in varying.items()}
+        together = {name: skewed(row_means(values)) for name, values in varying.items()}
         for name in ("alpha", "icc"):
             known = [row[name] for row in judges if not np.isnan(row[name])]
             together[name] = undefined(len(known), fmean(known) if known else np.nan)

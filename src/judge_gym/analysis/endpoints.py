@@ -12,7 +12,7 @@ import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.frames import CELL, once_per_call, ordinal_only
-from judge_gym.analysis.intervals import Estimate, share, student
+from judge_gym.analysis.intervals import Estimate, share, skewed, student
 from judge_gym.analysis.panels import masked, ratio
 from judge_gym.records import STATUSES
 
@@ -28,7 +28,8 @@ ENDPOINTS = (
     "mid_mass_all",
     "jitter",
 )
-SHARES = ("singleton_rate", "mid_mass", "mid_mass_all")
+ESTIMATES = {"singleton_rate": share, "mid_mass": share, "mid_mass_all": share, "jitter": skewed}
+"""How an endpoint that is no plain mean is estimated over items."""
 
 
 def status_rates(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -226,7 +227,7 @@ def judge_endpoints(frame: pd.DataFrame, cells: pd.DataFrame | None = None) -> p
         abstained=totals["share_abstained"] / totals["n"], unreadable=lost / totals["n"]
     )
     parts = [
-        over_items(cells, CELL, name, share if name in SHARES else student).assign(endpoint=name)
+        over_items(cells, CELL, name, ESTIMATES.get(name, student)).assign(endpoint=name)
         for name in ENDPOINTS
     ]
     found = pd.concat(parts).merge(rates, on=CELL, how="left")

@@ -72,7 +72,7 @@ def hypotheses(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _entrenchment(frame: pd.DataFrame) -> Tested:
+def contested_distance(frame: pd.DataFrame) -> Tested:
     """Distance under a third party's rubric: contested concepts minus controls."""
     kinds = frame[frame["task_type"].isin(["ecc", "control"])]
     if kinds["task_type"].nunique() < 2:
@@ -92,7 +92,7 @@ def _entrenchment(frame: pd.DataFrame) -> Tested:
     return two_samples(contested, plain)._replace(note=note)
 
 
-def _hallucination(frame: pd.DataFrame) -> Tested:
+def overstated_agreement(frame: pd.DataFrame) -> Tested:
     """Stated probability of expert agreement minus what the other verdicts warrant."""
     verdicts = probed_verdicts(frame).dropna(subset=["p", "y"])
     if verdicts.empty:
@@ -100,7 +100,7 @@ def _hallucination(frame: pd.DataFrame) -> Tested:
     return one_sample((verdicts["p"] - verdicts["y"]).groupby(verdicts["evidence"]).mean())
 
 
-def _framework(frame: pd.DataFrame) -> Tested:
+def confidence_in_own_rubric(frame: pd.DataFrame) -> Tested:
     """Stated probability under the own rubric minus under a rival's."""
     pairs = swap_pairs(frame)
     rivals = pairs[pairs["role"] == "rival"]
@@ -110,7 +110,7 @@ def _framework(frame: pd.DataFrame) -> Tested:
     return one_sample(gaps.groupby(level="evidence").mean())
 
 
-def _forced_choice(frame: pd.DataFrame) -> Tested:
+def forced_choice_distance(frame: pd.DataFrame) -> Tested:
     """Distance between judges with single verdicts minus with subsets, on the same items."""
     if "verdict.method" not in frame or frame["verdict.method"].nunique() < 2:
         return _lacking("needs verdict.method single and subset")
@@ -135,25 +135,25 @@ HYPOTHESES: tuple[tuple[str, str, str, Callable[[pd.DataFrame], Tested]], ...] =
         "H1 entrenchment",
         "Judges lie farther apart on contested concepts than on plain ones, whatever the rubric.",
         "squared distance of judges under a third party's rubric, ecc minus control",
-        _entrenchment,
+        contested_distance,
     ),
     (
         "H2 consensus hallucination",
         "Judges overstate how far experts would agree with them.",
         "stated probability minus what other judges' verdicts warrant",
-        _hallucination,
+        overstated_agreement,
     ),
     (
         "H3 framework sensitivity",
         "Stated agreement drops under a rival's rubric.",
         "stated probability, own minus rival's rubric",
-        _framework,
+        confidence_in_own_rubric,
     ),
     (
         "H4 forced-choice inflation",
         "Some of the distance between point verdicts is forced choice.",
         "squared distance of judges, single minus subset, same items",
-        _forced_choice,
+        forced_choice_distance,
     ),
 )
 

@@ -18,6 +18,8 @@ Statistic = Callable[[Floats], Floats]
 LEVEL = 0.95
 PERCENTILE_FROM = 40
 """Clusters from which the percentile bootstrap covers what it should; below, bootstrap-t."""
+SKEWED_FROM = 6
+"""Items from which a resample says something of the skew."""
 DRAWS = 999
 
 
@@ -64,6 +66,33 @@ def student(values: npt.ArrayLike) -> Estimate:
         return undefined(n, mean)
     half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * spread / np.sqrt(n)
     return Estimate(mean, mean - half, mean + half, n)
+
+
+def skewed(values: npt.ArrayLike) -> Estimate:
+    """The mean over items of what is skewed over them, such as distances and variances.
+
+    Student's t covers such a mean in about 91 % at 12 items, bootstrap-t in 94 % or more; with very
+    few items there is nothing to resample, and from 40 on t does.
+
+    >>> student([0, 0, 0, 0.1, 0.2, 0.9]).high < skewed([0, 0, 0, 0.1, 0.2, 0.9]).high
+    True
+    """
+    found = student(values)
+    if not found.known or not SKEWED_FROM <= found.n < PERCENTILE_FROM:
+        return found
+    known = np.asarray(values, dtype=float)
+    known = known[~np.isnan(known)]
+    drawn = known[seeded("skewed", found.n).integers(0, found.n, (DRAWS, found.n))]
+    errors = drawn.std(axis=1, ddof=1) / np.sqrt(found.n)
+    spread = errors > 0
+    t = (drawn.mean(axis=1) - found.value)[spread] / errors[spread]
+    if len(t) < DRAWS / 2:
+        return found
+    low, high = np.quantile(t, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    error = float(known.std(ddof=1)) / np.sqrt(found.n)
+    return found._replace(
+        low=found.value - float(high) * error, high=found.value - float(low) * error
+    )
 
 
 def share(values: npt.ArrayLike) -> Estimate:

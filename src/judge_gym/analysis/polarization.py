@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.special import entr
 
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.intervals import student
+from judge_gym.analysis.intervals import skewed
 from judge_gym.analysis.panels import PANEL, Panel, panels
 from judge_gym.analysis.permutation import Chance, chance
 
@@ -136,13 +136,13 @@ def distance_columns(panel: Panel) -> dict[str, float]:
 
 
 def _distance(values: FloatArray) -> dict[str, float]:
-    found = student(values)
+    found = skewed(values)
     names = ("distance", "distance_low", "distance_high", "distance_items")
     return dict(zip(names, found, strict=True))
 
 
 def _against_chance(found: Chance, name: str) -> dict[str, float]:
-    above = student(found.above(name))
+    above = skewed(found.above(name))
     return {
         "p": _mean(found.seen[name]),
         "null": _mean(found.mean[name]),

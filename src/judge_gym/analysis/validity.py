@@ -16,7 +16,7 @@ import statsmodels.api as sm
 from judge_gym.analysis.distances import item_distances, per_item
 from judge_gym.analysis.endpoints import accuracy, positions
 from judge_gym.analysis.frames import CELL, JUDGE, once_per_call
-from judge_gym.analysis.intervals import Estimate, student, undefined
+from judge_gym.analysis.intervals import Estimate, skewed, undefined
 from judge_gym.analysis.pair_frames import pair_table
 from judge_gym.errors import DesignError, unknown
 
@@ -70,7 +70,7 @@ def _discriminant_control(frame: pd.DataFrame, limits: Thresholds) -> dict[str, 
     if controls.empty:
         return _row(name, rule, undefined(), "lacks data", "no task of type control")
     scored = float((once_per_call(controls, [JUDGE])["status"] == "scored").mean())
-    found = student(per_item(item_distances(controls, ["task", "variant"])))
+    found = skewed(per_item(item_distances(controls, ["task", "variant"])))
     if scored < limits.effective:
         note = f"only {scored:.0%} of the verdicts are scored: it would pass by abstaining"
         return _row(name, rule, found, "fail", note)
@@ -111,7 +111,7 @@ def _consistency(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     scores = pd.Series(positions(once), index=once.index)
     cells = scores.groupby([once[name] for name in [*CELL, "evidence"]], observed=True)
     variance = cells.var(ddof=1).dropna()
-    found = student(variance.groupby(level="evidence").mean())
+    found = skewed(variance.groupby(level="evidence").mean())
     note = "on controls" if len(controls) else "no controls: on all ordinal tasks"
     alike = found.value == 0 and found.n >= MIN_ITEMS  # then there is no variance to judge by
     result = "pass" if alike else _below(found, limits.consistency)

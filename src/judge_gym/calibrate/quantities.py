@@ -3,11 +3,11 @@
 An entry says how the analysis estimates it from the samples of some conditions, and what is true.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
 import pandas as pd
-from scipy import stats
 
 from judge_gym.analysis.consistency import consistency
 from judge_gym.analysis.contrasts import contrasts, judge_contrasts
@@ -15,9 +15,8 @@ from judge_gym.analysis.endpoints import judge_endpoints
 from judge_gym.analysis.expertise import calibration, probed_verdicts
 from judge_gym.analysis.frames import CELL, JUDGE
 from judge_gym.analysis.geometry import display_bias
-from judge_gym.analysis.intervals import LEVEL, student
+from judge_gym.analysis.hypotheses import Tested, contested_distance, forced_choice_distance
 from judge_gym.analysis.metrics import abstention, conflict, ground_truth, uncertainty
-from judge_gym.analysis.panels import panels
 from judge_gym.analysis.polarization import polarization
 from judge_gym.analysis.swapping import swap_sensitivity
 from judge_gym.calibrate.gates import Check, Quantity
@@ -75,34 +74,10 @@ def _overconfidence(frame: pd.DataFrame) -> pd.DataFrame:
     return calibration(verdicts[verdicts[JUDGE] == PLAIN], CELL)
 
 
-def _distances(frame: pd.DataFrame) -> pd.DataFrame:
-    """The mean distance of judges on each item of each panel."""
-    parts = [
-        pd.DataFrame(
-            {**panel.key, "evidence": panel.evidence, "value": panel.distances.mean(axis=1)}
-        )
-        for panel in panels(frame, ["pool", "task_type", "verdict.method"])
-    ]
-    return pd.concat(parts).dropna()
-
-
-def _forced_choice(frame: pd.DataFrame) -> pd.DataFrame:
-    """Distance with single verdicts minus distance with subsets, on the same items."""
-    items = _distances(frame).pivot(
-        index=["pool", "evidence"], columns="verdict.method", values="value"
-    )
-    gaps = (items["single"] - items["subset"]).groupby(level="pool")
-    return pd.DataFrame([student(gap)._asdict() for _, gap in gaps])
-
-
-def _contested(frame: pd.DataFrame) -> pd.DataFrame:
-    """Distance on a contested concept minus distance on a control, on different items."""
-    rows = []
-    for _, part in _distances(frame).groupby("pool"):
-        ours, theirs = (part.loc[part["task_type"] == t, "value"] for t in ("ecc", "control"))
-        low, high = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval(LEVEL)
-        rows.append({"value": ours.mean() - theirs.mean(), "low": low, "high": high})
-    return pd.DataFrame(rows)
+def _tested(hypothesis: Callable[[pd.DataFrame], Tested], frame: pd.DataFrame) -> pd.DataFrame:
+    """What a hypothesis comes to, panel by panel."""
+    found = [hypothesis(part).estimate for _, part in frame.groupby("pool")]
+    return pd.DataFrame([one._asdict() for one in found])
 
 
 DIFFERENCE, DISTANCE = "value low high", "distance distance_low distance_high"
@@ -218,7 +193,7 @@ QUANTITIES = (
     # --- hypotheses ---
     Quantity(
         "H1: distance, contested minus control",
-        _Read(_contested, *PAIR, *CONTROL, columns=DIFFERENCE),
+        _Read(partial(_tested, contested_distance), *PAIR, *CONTROL, columns=DIFFERENCE),
         lambda known: known.distance(*PAIR) - known.distance(*CONTROL),
     ),
     Quantity(
@@ -233,7 +208,7 @@ QUANTITIES = (
     ),
     Quantity(
         "H4: distance, single minus subset",
-        _Read(_forced_choice, *PAIR, *SUBSETS, columns=DIFFERENCE),
+        _Read(partial(_tested, forced_choice_distance), *PAIR, *SUBSETS, columns=DIFFERENCE),
         lambda known: known.distance_gap(PAIR, SUBSETS),
     ),
 )
