@@ -1,6 +1,7 @@
 """The four hypotheses on panels whose truth is known."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -67,7 +68,7 @@ def test_identical_judges_support_nothing_more_often_than_chance_allows() -> Non
 
 
 def methods(single: Judges, subset: Judges) -> pd.DataFrame:
-    knobs = ({"verdict.method": "single"}, {"verdict.method": "subset"})
+    knobs: list[dict[str, Any]] = [{"verdict.method": "single"}, {"verdict.method": "subset"}]
     parts = [
         judged(chances, seed=number, items=40, replicates=8, **knob)
         for number, (chances, knob) in enumerate(zip((single, subset), knobs, strict=True))

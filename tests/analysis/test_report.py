@@ -21,7 +21,7 @@ from judge_gym.errors import DesignError, NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
-from judged import judged
+from judged import Chances, judged
 
 Write = Callable[..., Path]
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -714,8 +714,16 @@ def test_views_of_one_editor_under_two_wordings_are_counted_each(
 
 # --- verdicts of any kind ------------------------------------------------------------------------
 
-EVEN, SHY = [0.25, 0.25, 0.25, 0.25], {"2": 0.5, "abstain": 0.5}
-PANEL = {"a": EVEN, "b": [0.7, 0.3, 0, 0], "c": {"1 2": 0.6, "3": 0.4}}
+EVEN: Chances = [0.25, 0.25, 0.25, 0.25]
+SHY: Chances = {"2": 0.5, "abstain": 0.5}
+PANEL: dict[str, Chances] = {"a": EVEN, "b": [0.7, 0.3, 0, 0], "c": {"1 2": 0.6, "3": 0.4}}
+
+
+def varied(concept: str = "", **levels: Any) -> pd.DataFrame:
+    """The panel, with knobs at these levels."""
+    return judged(PANEL, concept=concept, **{"verdict.output": "suffix"} | levels)
+
+
 ODD: dict[str, pd.DataFrame] = {
     "one judge": judged({"a": EVEN}),
     "one item": judged(PANEL, items=1),
@@ -729,18 +737,14 @@ ODD: dict[str, pd.DataFrame] = {
     "two stages": judged({"a": [0.5, 0.5], "b": [0.9, 0.1]}, n_stages=2),
     "26 stages": judged({"a": [1 / 26] * 26, "b": {"1 26": 0.5, "13": 0.5}}, n_stages=26),
     "two scales": pd.concat(
-        [
-            judged(PANEL, **{"rubric.scale": 4}),
-            judged({"a": [1.0, 0, 0], "b": [0.5, 0, 0.5]}, n_stages=3, **{"rubric.scale": 3}),
-        ]
+        [judged(PANEL), judged({"a": [1.0, 0, 0], "b": [0.5, 0, 0.5]}, n_stages=3, first=20)]
     ),
     "options without order": judged(PANEL, rubric_kind="nominal", truth=2, probe=0.5),
     "probes alone": judged({"a": EVEN}, probe=0.5),
     "certain probes": judged(PANEL, probe=1.0),
     "a truth that is a label": judged(PANEL, truth="mild"),
     "a knob in one task only": pd.concat(
-        [judged(PANEL, concept="x", **{"verdict.output": level}) for level in ("suffix", "json")]
-        + [judged(PANEL, concept="y", **{"verdict.output": "suffix"})]
+        [varied("x"), varied("x", **{"verdict.output": "json"}), varied("y")]
     ),
     "two series": pd.concat([judged(PANEL, series="1"), judged(PANEL, series="2", seed=3)]),
     "swaps alone": judged(PANEL, is_swap=True, rubric_author="z", probe=0.4),

@@ -181,8 +181,10 @@ def _euclidean(single: pd.DataFrame) -> pd.DataFrame:
             equal = (ours.sum(1) * theirs.sum(1)).sum(1) - (ours * theirs).sum((1, 2))
             counts = ours.sum(2), theirs.sum(2)
             pairs = counts[0].sum(1) * counts[1].sum(1) - (counts[0] * counts[1]).sum(1)
-            found: np.ndarray = np.full(len(pairs), np.nan)
-            return np.divide(equal, pairs, out=found, where=pairs > 0)
+            found: np.ndarray = np.divide(
+                equal, pairs, out=np.full(len(pairs), np.nan), where=pairs > 0
+            )
+            return found
 
         for a, b in combinations(range(len(judges)), 2):
             plain = (alike(a, a) + alike(b, b)) / 2 - alike(a, b)

@@ -200,12 +200,14 @@ def _print_power(needed: "pd.DataFrame", effect: float, *, as_json: bool) -> Non
         rows = needed.astype(object).where(needed.notna(), None).to_dict("records")
         display.print_json({"effect": effect, "plans": rows})
         return
-    together = needed[(needed["judge"] == "all") | ~(needed["judge"] == "all").any()]
+    every = needed["judge"] == "all"
+    together = needed[every] if every.any() else needed
     told = together[together["cheapest"] | together["replicates"].isin([1, 3, 5])]
     columns = ["task", "quantity", "knob", "level", "base", "at", "power", "replicates", "items"]
+    plans: Any = told[[*columns, "calls", "cheapest"]].to_dict("records")
     display.table(
         f"to find {effect:g} on the scale from 0 to 1",
-        told[[*columns, "calls", "cheapest"]].to_dict("records"),
+        plans,
         note="over all judges; 5 %, two-sided, over items. –: the pilot does not tell. Judge by "
         "judge, and up to ten replicates: --json",
     )
