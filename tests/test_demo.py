@@ -129,7 +129,7 @@ def test_every_judge_also_scores_under_the_others_rubrics(samples: pd.DataFrame)
     assert (swapped["rubric_author"] != swapped[JUDGE]).all()
     cell = ["concept", METHOD, JUDGE, "rubric_author"]
     sizes = samples.groupby(["concept", *cell[1:]]).size()
-    assert len(sizes) == 3 * 2 * 3 * 3
+    assert len(sizes) == 3 * 2 * 3 * 4, "own, two rivals', a third party's"
     assert sizes.groupby(level="concept").nunique().eq(1).all(), "equal samples on every side"
 
 
@@ -243,7 +243,9 @@ def test_the_folder_holds_every_table_and_figure_of_the_page(
 
 def test_what_the_simulated_judges_do_is_found(tables: Mapping[str, pd.DataFrame]) -> None:
     """Judges part by bias, the more contested the concept; two of three are too sure."""
-    verdicts = dict(tables["hypotheses"][["hypothesis", "verdict"]].itertuples(index=False))
+    verdicts: dict[str, str] = dict(
+        tables["hypotheses"][["hypothesis", "verdict"]].itertuples(index=False)
+    )
     assert verdicts["H1 entrenchment"] == "supported"
     assert verdicts["H2 consensus hallucination"] == "supported"
     checks = tables["validity-of-the-instrument"].set_index("check")["result"]

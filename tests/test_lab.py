@@ -435,12 +435,12 @@ def test_labels_reach_the_report_as_agreement_with_people(
     )
     lab.import_labels(labels, target="small")
     [table] = [t for t in lab.report("small").tables if t.title == "Agreement with people"]
-    found = table.frame.set_index("judge.model")[["mean", "items", "raters"]].to_dict("index")
+    found = table.frame.set_index("judge.model")[["value", "items", "raters"]].to_dict("index")
     assert found == {
         # right on I1 and I4, wrong on I2
-        "sim:strict": {"mean": pytest.approx(2 / 3), "items": 3, "raters": 4},
+        "sim:strict": {"value": pytest.approx(2 / 3), "items": 3, "raters": 4},
         # half right on each
-        "sim:hasty": {"mean": pytest.approx(1 / 2), "items": 3, "raters": 4},
+        "sim:hasty": {"value": pytest.approx(1 / 2), "items": 3, "raters": 4},
     }
 
 

@@ -23,9 +23,9 @@ def control(judges: dict[str, Chances], **columns: object) -> pd.DataFrame:
 
 
 def test_judges_who_agree_on_controls_pass() -> None:
-    found = checked(control({"a": ALIKE, "b": ALIKE}), "discriminant control")
+    found = checked(control({"a": ALIKE, "b": ALIKE}, items=30), "discriminant control")
     assert found["result"] == "pass"
-    assert found["items"] == 12
+    assert found["items"] == 30
 
 
 def test_judges_who_part_on_controls_fail() -> None:

@@ -137,6 +137,8 @@ def distance_columns(panel: Panel) -> dict[str, float]:
 
 def _distance(values: FloatArray) -> dict[str, float]:
     found = skewed(values)
+    if found.high > 1:  # two judges cannot lie farther apart
+        found = found._replace(high=1.0)
     names = ("distance", "distance_low", "distance_high", "distance_items")
     return dict(zip(names, found, strict=True))
 

@@ -76,7 +76,7 @@ def _people(own: pd.DataFrame, people: pd.DataFrame) -> list[Table]:
             "Agreement with people",
             "How much of a judge's weight lies on the stage that most raters gave; items on which "
             "raters tie are left out.",
-            majority_agreement(own, people),
+            _known(majority_agreement(own, people)),
         ),
         Table(
             "May a judge replace a rater",
@@ -90,6 +90,11 @@ def _people(own: pd.DataFrame, people: pd.DataFrame) -> list[Table]:
             prediction_powered(ordinal(ordered), people) if len(ordered) else pd.DataFrame(),
         ),
     ]
+
+
+def _known(found: pd.DataFrame) -> pd.DataFrame:
+    """The rows with an item on which raters do not tie."""
+    return found[found["items"] > 0] if len(found) else found
 
 
 def what_it_rests_on(
