@@ -21,12 +21,11 @@ from judge_gym.analysis.agreement import (
     intraclass_correlation,
     krippendorff_alpha,
     nominal_agreement,
-    ordinal,
     ordinal_agreement,
     pairwise_kappa,
     ratings,
 )
-from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.frames import ordinal, tidy
 from judge_gym.analysis.intervals import Floats, bootstrap
 from judge_gym.errors import DesignError
 
@@ -282,7 +281,8 @@ def test_order_does_not_type_check_on_a_frame_that_may_be_nominal(
     snippet = tmp_path / "snippet.py"
     snippet.write_text("""
 import pandas as pd
-from judge_gym.analysis.agreement import nominal_agreement, ordinal, ordinal_agreement
+from judge_gym.analysis.agreement import nominal_agreement, ordinal_agreement
+from judge_gym.analysis.frames import ordinal
 def measure(frame: pd.DataFrame) -> None:
     nominal_agreement(frame)
     ordinal_agreement(ordinal(frame))

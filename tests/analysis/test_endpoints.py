@@ -17,7 +17,7 @@ from judge_gym.analysis.endpoints import (
     known_answers,
     status_rates,
 )
-from judge_gym.analysis.frames import once_per_call
+from judge_gym.analysis.frames import OrdinalFrame, once_per_call, ordinal
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES
 from panel_frames import samples, simulated
@@ -35,9 +35,10 @@ ROW = {
 }
 
 
-def frame(*rows: dict[str, Any]) -> pd.DataFrame:
+def frame(*rows: dict[str, Any]) -> OrdinalFrame:
     """A frame of samples; each is a call of its own unless it says otherwise."""
-    return pd.DataFrame([{**ROW, "call_id": number, **row} for number, row in enumerate(rows, 1)])
+    made = [{**ROW, "call_id": number, **row} for number, row in enumerate(rows, 1)]
+    return OrdinalFrame(pd.DataFrame(made))  # one that lies about it is refused when it is used
 
 
 def cell(found: pd.DataFrame, column: str, **where: Any) -> Any:
@@ -295,7 +296,7 @@ def test_coverage_of_the_expected_stage_at_twelve_items() -> None:
     chances = rng.dirichlet(np.ones(4), (panels, items, 1))
     truth = 0.5  # the mean over the population of items that panels draw from
     made = simulated(chances, replicates, rng)
-    found = expected_stage(made, ["task"])
+    found = expected_stage(ordinal(made), ["task"])
     covered = ((found["low"] <= truth) & (found["high"] >= truth)).mean()
     assert 0.92 - 0.023 <= covered <= 0.97 + 0.023, "99 % of Monte-Carlo error at 600 panels"
 

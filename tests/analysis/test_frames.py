@@ -14,7 +14,7 @@ from judge_gym.analysis.frames import (
     NEEDED,
     level_name,
     once_per_call,
-    ordinal_only,
+    ordinal,
     tidy,
     varied_knobs,
     with_variant,
@@ -361,6 +361,6 @@ def test_a_shared_call_counts_once_per_group_and_item() -> None:
 
 def test_a_nominal_rubric_has_no_order() -> None:
     frame = tidy(samples())
-    assert ordinal_only(frame, "expected stage") is frame
+    assert ordinal(frame) is frame
     with pytest.raises(DesignError, match="expected stage is undefined for a nominal rubric"):
-        ordinal_only(tidy(samples(rubric_kind=["nominal"] * 4)), "expected stage")
+        ordinal(tidy(samples(rubric_kind=["nominal"] * 4)))

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from judge_gym.analysis.agreement import ordinal
-from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.frames import ordinal, tidy
 from judge_gym.analysis.intervals import Floats, student
 from judge_gym.analysis.people import (
     alt_test,

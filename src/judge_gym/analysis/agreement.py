@@ -2,32 +2,25 @@
 
 A judge's rating of an item is what its replicates say together, so that replicates are no extra
 raters, and judges are not held to agree because they saw one display. Measures of order take an
-`OrdinalFrame`, which `ordinal` alone makes: on a nominal rubric they do not type-check.
+`OrdinalFrame`: on a nominal rubric they do not type-check.
 """
 
 from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
-from typing import Any, Literal, NamedTuple, NewType
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief import sources
-from judge_gym.analysis.frames import CELL, JUDGE, once_per_call, ordinal_only
+from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, once_per_call
 from judge_gym.analysis.intervals import Estimate, Floats, Statistic, bootstrap, undefined
 
-OrdinalFrame = NewType("OrdinalFrame", pd.DataFrame)
-"""A tidy frame in which every rubric has an order."""
 Level = Literal["nominal", "ordinal"]
 PANEL = ["task", "variant"]
 CLOSE = 1e-9
 """Shares that differ by less are equal: they are sums of fractions."""
-
-
-def ordinal(frame: pd.DataFrame) -> OrdinalFrame:
-    """The tidy frame, for measures of order; one with a nominal rubric is refused."""
-    return OrdinalFrame(ordinal_only(frame, "agreement that weighs distances"))
 
 
 # --- what a judge says of an item ----------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.frames import CELL, once_per_call, ordinal_only
+from judge_gym.analysis.frames import CELL, OrdinalFrame, once_per_call, ordinal
 from judge_gym.analysis.intervals import Estimate, share, skewed, student
 from judge_gym.analysis.panels import masked, ratio
 from judge_gym.records import STATUSES
@@ -128,14 +128,12 @@ def distributions(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return found.assign(stage=stage + 1, share=shares[group, stage], scored=n[group])
 
 
-def expected_stage(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+def expected_stage(frame: OrdinalFrame, by: Sequence[str]) -> pd.DataFrame:
     """The mean normalised stage (0 to 1) per group, with a t interval over evidence items.
 
     Ordinal rubrics only: for options without order there is no expected stage.
     """
-    if "rubric_kind" in frame:
-        ordinal_only(frame, "expected stage")
-    groups = grouped(scored_only(frame), [*by, "evidence"])
+    groups = grouped(scored_only(ordinal(frame)), [*by, "evidence"])
     cells = groups.names.assign(value=groups.mean(positions(groups.rows)))
     return over_items(cells, by, "value", student)
 

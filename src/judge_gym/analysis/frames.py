@@ -7,6 +7,7 @@ nobody computes with their words and a million of them take a megabyte.
 """
 
 from collections.abc import Sequence
+from typing import NewType
 
 import numpy as np
 import numpy.typing as npt
@@ -183,8 +184,16 @@ def once_per_call(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return frame[~seen].reset_index(drop=True)
 
 
-def ordinal_only(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """The frame itself; options without order have no expected stage, midpoint or distance."""
+OrdinalFrame = NewType("OrdinalFrame", pd.DataFrame)
+"""Samples under rubrics whose stages have an order; what needs one takes no other frame."""
+
+
+def ordinal(frame: pd.DataFrame) -> OrdinalFrame:
+    """The frame, for what needs an order: expected stages, distances of stages, weighted agreement.
+
+    A frame with a nominal rubric is refused here, and a frame that did not pass here does not
+    type-check there.
+    """
     if (frame["rubric_kind"] == "nominal").any():
-        raise DesignError(f"{what} is undefined for a nominal rubric: its options have no order")
-    return frame
+        raise DesignError("options of a nominal rubric have no order: no stage can be expected")
+    return OrdinalFrame(frame)

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from judge_gym.analysis.distances import common_rubrics, item_distances, per_item
 from judge_gym.analysis.expertise import probed_verdicts
 from judge_gym.analysis.frames import JUDGE, varied_knobs
 from judge_gym.analysis.intervals import LEVEL, Estimate, undefined
+from judge_gym.analysis.permutations import holm
 from judge_gym.analysis.swapping import swap_pairs
 
 ALPHA = 0.05
@@ -45,13 +45,13 @@ def hypotheses(frame: pd.DataFrame) -> pd.DataFrame:
     known = [
         one.p if one.estimate.known and one.estimate.n >= MIN_ITEMS else np.nan for one in tested
     ]
-    corrected = multipletests(np.nan_to_num(known, nan=1.0), method="holm")[1]
-    for (name, claim, estimand, _), one, p, holm in zip(
+    corrected = holm(np.nan_to_num(known, nan=1.0))
+    for (name, claim, estimand, _), one, p, adjusted in zip(
         HYPOTHESES, tested, known, corrected, strict=True
     ):
         value, low, high, items = one.estimate
         told = np.isfinite(p)
-        supported = told and low > 0 and holm < ALPHA
+        supported = told and low > 0 and adjusted < ALPHA
         verdict = "supported" if supported else "not supported" if told else "insufficient data"
         rows.append(
             {
@@ -64,7 +64,7 @@ def hypotheses(frame: pd.DataFrame) -> pd.DataFrame:
                 "high": high,
                 "items": items,
                 "p": p,
-                "holm": holm if told else np.nan,
+                "holm": adjusted if told else np.nan,
                 "verdict": verdict,
                 "note": one.note,
             }

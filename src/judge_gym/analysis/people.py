@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from judge_gym.analysis.agreement import OrdinalFrame, ratings, stage_shares
-from judge_gym.analysis.frames import CELL
+from judge_gym.analysis.agreement import ratings, stage_shares
+from judge_gym.analysis.frames import CELL, OrdinalFrame
 from judge_gym.analysis.intervals import LEVEL, Estimate, Floats, share, student, undefined
 from judge_gym.errors import DesignError, unknown
 

@@ -11,17 +11,16 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
 
 from judge_gym.analysis.distances import item_distances, per_item
 from judge_gym.analysis.endpoints import accuracy, positions
 from judge_gym.analysis.frames import CELL, JUDGE, once_per_call
 from judge_gym.analysis.intervals import Estimate, skewed, undefined
 from judge_gym.analysis.pair_frames import pair_table
+from judge_gym.analysis.regressions import MIN_CLUSTERS, cluster_robust
 from judge_gym.errors import DesignError, unknown
 
 MIN_ITEMS = 5
-MIN_CLUSTERS = 10
 PUBLISHED = "o1-mini has 0.657 on JudgeBench"
 
 
@@ -157,9 +156,9 @@ def _slope(found: pd.DataFrame) -> Estimate:
     items, clusters = pd.factorize(found["evidence"])
     if len(clusters) < MIN_CLUSTERS:
         return undefined(len(clusters))
-    fitted = sm.OLS(found["distance"].to_numpy(), sm.add_constant(found["dose"].to_numpy())).fit(
-        cov_type="cluster", cov_kwds={"groups": items}, use_t=True
-    )
+    dose = found["dose"].to_numpy(dtype=float)
+    matrix = np.column_stack([np.ones(len(dose)), dose])
+    fitted = cluster_robust(found["distance"].to_numpy(dtype=float), matrix, items)
     low, high = fitted.conf_int()[1]
     return Estimate(float(fitted.params[1]), float(low), float(high), len(clusters))
 

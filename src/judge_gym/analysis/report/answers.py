@@ -6,9 +6,8 @@ from typing import Any
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.agreement import ordinal
 from judge_gym.analysis.endpoints import known_answers
-from judge_gym.analysis.frames import CELL, once_per_call
+from judge_gym.analysis.frames import CELL, once_per_call, ordinal
 from judge_gym.analysis.metrics import ground_truth
 from judge_gym.analysis.pair_frames import pair_table
 from judge_gym.analysis.pairs import PAIR_RULE

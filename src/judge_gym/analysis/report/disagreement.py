@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.agreement import nominal_agreement, ordinal, ordinal_agreement
+from judge_gym.analysis.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.belief import rule_sensitivity
 from judge_gym.analysis.distances import item_distances, per_item
-from judge_gym.analysis.frames import JUDGE
+from judge_gym.analysis.frames import JUDGE, ordinal
 from judge_gym.analysis.metrics import conflict, entrenchment, uncertainty
 from judge_gym.analysis.panels import panels
 from judge_gym.analysis.polarization import pairwise, polarization

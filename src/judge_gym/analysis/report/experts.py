@@ -5,7 +5,7 @@ import pandas as pd
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import expected_stage
 from judge_gym.analysis.expertise import calibration, probed_verdicts, reliability
-from judge_gym.analysis.frames import CELL, JUDGE
+from judge_gym.analysis.frames import CELL, JUDGE, ordinal
 from judge_gym.analysis.report.page import Section, Table, section
 from judge_gym.analysis.swapping import swap_pairs, swap_sensitivity
 
@@ -61,11 +61,15 @@ def whose_rubric(frame: pd.DataFrame) -> Section | None:
         return None
     pairs = swap_pairs(frame)
     by = [*CELL, "rubric used"]
-    ordinal = frame[(frame["rubric_kind"] == "ordinal") & ~frame["pair"]]
-    named = ordinal.assign(
-        **{"rubric used": ordinal["is_swap"].map({True: "another's", False: "own"})}
+    ordered = frame[(frame["rubric_kind"] == "ordinal") & ~frame["pair"]]
+    named = ordered.assign(
+        **{"rubric used": ordered["is_swap"].map({True: "another's", False: "own"})}
     )
-    placed = expected_stage(named, by) if (named["status"] == "scored").any() else pd.DataFrame()
+    placed = (
+        expected_stage(ordinal(named), by)
+        if (named["status"] == "scored").any()
+        else pd.DataFrame()
+    )
     rivals = pairs[pairs["role"] == "rival"].rename(columns={"other": "rival"})
     drawn = rivals.groupby(["task", JUDGE, "rubric_author"], observed=True)[["own", "rival"]].mean()
     return section(

@@ -10,7 +10,7 @@ from judge_gym.analysis.endpoints import (
     judge_endpoints,
     status_rates,
 )
-from judge_gym.analysis.frames import CELL, JUDGE
+from judge_gym.analysis.frames import CELL, JUDGE, ordinal
 from judge_gym.analysis.geometry import display_bias, geometry
 from judge_gym.analysis.report.page import Section, Table, scored_share, section
 from judge_gym.records import STATUSES
@@ -43,9 +43,9 @@ def where_judges_place_it(frame: pd.DataFrame) -> Section | None:
     if scored.empty:
         return None
     shares = distributions(own, CELL)
-    ordinal = own[(own["rubric_kind"] == "ordinal") & ~own["pair"]]
-    placed = (ordinal["status"] == "scored").any()
-    means = expected_stage(ordinal, CELL) if placed else pd.DataFrame()
+    ordered = own[(own["rubric_kind"] == "ordinal") & ~own["pair"]]
+    placed = (ordered["status"] == "scored").any()
+    means = expected_stage(ordinal(ordered), CELL) if placed else pd.DataFrame()
     return section(
         "Where judges place the evidence",
         "0 is the first stage, 1 the last; intervals are 95 %, over evidence items.",
@@ -60,21 +60,21 @@ def where_judges_place_it(frame: pd.DataFrame) -> Section | None:
         ],
         charts=[
             ("Distribution of verdicts", figures.distribution_figure(shares)),
-            ("Item by item", figures.heat_figure(_items(ordinal)) if placed else None),
+            ("Item by item", figures.heat_figure(_items(ordered)) if placed else None),
         ],
     )
 
 
-def _items(ordinal: pd.DataFrame) -> pd.DataFrame:
+def _items(ordered: pd.DataFrame) -> pd.DataFrame:
     """The expected stage of each item by each judge, in the first variant of each task."""
-    scored = ordinal[ordinal["status"] == "scored"]
+    scored = ordered[ordered["status"] == "scored"]
     base = scored.groupby("task")["variant"].transform("first")
     first = scored[scored["variant"] == base]
     titles = first.drop_duplicates("evidence").set_index("evidence")["evidence_title"].astype(str)
     repeated = titles.duplicated(keep=False)
     item = titles.where(~repeated, titles + " (" + titles.index.astype(str) + ")")
     named = first.assign(item=first["evidence"].map(item))
-    return expected_stage(named, ["task", "item", JUDGE])
+    return expected_stage(ordinal(named), ["task", "item", JUDGE])
 
 
 def how_steady(frame: pd.DataFrame) -> Section | None:
