@@ -275,13 +275,11 @@ class Archive(Library):
 
 def report_file(path: str | Path, *, gates: Mapping[str, float] | None = None) -> "Report":
     """Tables and figures on the samples of a file, without a database."""
-    import pandas as pd
-
     from judge_gym.analysis.report import build_report
     from judge_gym.analysis.validity import Thresholds
 
     samples, thresholds = read_samples(path), Thresholds.of(gates or {})
-    return build_report(Path(path).name, samples, pd.DataFrame(), thresholds=thresholds)
+    return build_report(Path(path).name, samples, None, thresholds=thresholds)
 
 
 def save_report(report: "Report", out: Path) -> None:

@@ -42,7 +42,7 @@ __all__ = [
 def build_report(
     title: str,
     samples: pd.DataFrame,
-    usage: pd.DataFrame,
+    usage: pd.DataFrame | None,
     *,
     views: Sequence[Mapping[str, Any]] = (),
     people: pd.DataFrame | None = None,
@@ -54,7 +54,7 @@ def build_report(
     Args:
         title: its heading.
         samples: a row per sample and a column per knob, as `Lab.samples` gives them.
-        usage: what was paid, by experiment, stage and model.
+        usage: what was paid, by experiment, stage and model; None where nobody knows.
         views: the views that judges read, with editor, status and checks.
         people: raters' stages, with columns tag, evidence, rater, stage.
         warnings: what the reader should know beside the numbers.
@@ -75,7 +75,7 @@ def build_report(
         answers.how_right(frame, people),
         verdicts.how_steady(frame),
         findings.what_needs_more(frame),
-        answers.what_it_rests_on(frame, usage, views),
+        answers.what_it_rests_on(frame, pd.DataFrame() if usage is None else usage, views),
         findings.limits(frame),
     )
     return Report(
@@ -97,8 +97,9 @@ def _banner(frame: pd.DataFrame) -> str:
     return SIMULATED if every else PARTLY_SIMULATED.format(models=", ".join(simulated))
 
 
-def _facts(frame: pd.DataFrame, usage: pd.DataFrame) -> dict[str, str]:
+def _facts(frame: pd.DataFrame, usage: pd.DataFrame | None) -> dict[str, str]:
     swaps = int(frame["is_swap"].sum())
+    paid = {} if usage is None else {"calls paid": _paid(usage), "cost": _spent(usage)}
     return {
         "experiments": str(frame["tag"].nunique()),
         "judges": ", ".join(sorted(map(str, frame[JUDGE].unique()))),
@@ -109,8 +110,7 @@ def _facts(frame: pd.DataFrame, usage: pd.DataFrame) -> dict[str, str]:
         "samples": f"{len(frame):,} ({swaps:,} under another's rubric)",
         "scored": f"{scored_share(frame):.1%}",
         "probes": f"{_probes(frame):,}",
-        "calls paid": _paid(usage),
-        "cost": _spent(usage),
+        **paid,
     }
 
 
