@@ -294,7 +294,7 @@ def measure(frame: pd.DataFrame) -> None:
     told, wrong, code = api.run(["--strict", "--no-error-summary", str(snippet)])
     assert code == 1, wrong
     [fault] = told.strip().splitlines()
-    assert "snippet.py:8:" in fault
+    assert "snippet.py:9:" in fault
     assert '"ordinal_agreement" has incompatible type "DataFrame"; expected "OrdinalFrame"' in fault
 
 

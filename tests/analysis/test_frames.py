@@ -362,5 +362,5 @@ def test_a_shared_call_counts_once_per_group_and_item() -> None:
 def test_a_nominal_rubric_has_no_order() -> None:
     frame = tidy(samples())
     assert ordinal(frame) is frame
-    with pytest.raises(DesignError, match="expected stage is undefined for a nominal rubric"):
+    with pytest.raises(DesignError, match="options of a nominal rubric have no order"):
         ordinal(tidy(samples(rubric_kind=["nominal"] * 4)))

@@ -99,8 +99,9 @@ def test_a_finished_study_is_the_same_elsewhere(
     assert [run.counts for run in again.runs] == [run.counts for run in first.runs]
     pd.testing.assert_frame_equal(tidy(elsewhere), tidy(lab))
     assert set(tidy(lab)["status"]) >= {"scored", "provider_error", "parse_failed"}
+    there = tables(elsewhere)
     for title, table in tables(lab).items():
-        pd.testing.assert_frame_equal(tables(elsewhere)[title], table)
+        pd.testing.assert_frame_equal(there[title], table)
     assert all(row["imported"] for row in elsewhere.usage())
     assert "imported" in elsewhere.report("small").facts["calls paid"]
     assert "imported" not in lab.report("small").facts["calls paid"]
