@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Protocol
@@ -36,6 +36,8 @@ PATIENCE = 100
 FAILURES_IN_A_ROW = 20
 CONCURRENCY = 64
 """Calls in flight to one endpoint, where nobody says another number."""
+BLINK = 0.1
+"""Seconds between looks of a call that waits until its process is sure of its work."""
 GRACE = 5.0
 """Seconds beyond its deadline in which an adapter may end a call itself, with its own words."""
 
@@ -92,6 +94,7 @@ class Asker:
     Args:
         limits: what is given here stands in the place of what the registry states.
         leases: where other processes keep the same limits; None where this one is alone.
+        sure: whether no other process can be at the same work; while it is not, no call begins.
     """
 
     def __init__(
@@ -102,8 +105,10 @@ class Asker:
         *,
         limits: Limits | None = None,
         leases: Leases | None = None,
+        sure: Callable[[], bool] = lambda: True,
     ) -> None:
         self._ledger = ledger
+        self._sure = sure
         self._leases = leases
         self._recorder = Recorder(ledger)
         self._models = models
@@ -126,6 +131,11 @@ class Asker:
         self.fault = self.fault or fault
         for throttle in self._throttles.values():
             throttle.release()
+
+    @property
+    def in_flight(self) -> int:
+        """Calls that are not yet on record, with those that wait to begin."""
+        return len(self._flying)
 
     def hold(self, run_id: int, fault: Exception) -> None:
         """Begin no further call for a run."""
@@ -220,6 +230,13 @@ class Asker:
                 "the same command goes on"
             ) from asked
 
+    async def _cleared(self, card: ModelCard, run_id: int) -> None:
+        """Wait until this process is sure of its work; it may have waited for long before."""
+        while not self._sure():
+            self._refuse_to_begin(card, run_id)
+            await asyncio.sleep(BLINK)
+        self._refuse_to_begin(card, run_id)
+
     def _refuse_to_begin(self, card: ModelCard, run_id: int) -> None:
         """Raise what stands in the way of one more call."""
         if fault := self.fault or self._held.get(run_id):
@@ -281,14 +298,16 @@ class Asker:
             known = await quota.reserve(tokens, request.max_tokens)
             reserved = await throttle.reserve(tokens, request.max_tokens)
             above = await ceiling.reserve(tokens, request.max_tokens)
-            self._refuse_to_begin(card, payer.run_id)  # it may have waited for long
+            self._refuse_to_begin(card, payer.run_id)
             worst = Spend(
                 1, tokens + request.max_tokens, card.price(tokens, request.max_tokens) or 0.0
             )
             meter = self._meters.of(payer.study)
             await meter.reserve(worst, payer.run_id)
-            cost = Spend.of(None)
+            cost = Spend()
             try:
+                await self._cleared(card, payer.run_id)
+                cost = Spend.of(None)
                 started = time.monotonic()
                 completion: Completion | None = None
                 fault: Exception | None = None
