@@ -35,13 +35,13 @@ connect = sqlite3.connect
 
 def small(database, *rest, **options):
     connection = connect(database, *rest, **options)
-    if str(database).endswith("lab.db"):
+    if os.path.basename(str(database)) == os.environ["FULL"]:
         connection.execute(f"PRAGMA max_page_count={os.environ['PAGES']}")
     return connection
 
 sqlite3.connect = sqlite3.dbapi2.connect = small
 """
-"""A disk with no room for further pages of the lab; every Python reads this when it starts."""
+"""A disk with no room for further pages of a file; every Python reads this when it starts."""
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,17 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
     return undisturbed(tmp_path_factory.mktemp("reference"), **CHANGES)
 
 
+def pages_of(file: Path) -> int:
+    """How many a file has, small ones, so that few further rows take a further page."""
+    with closing(sqlite3.connect(file)) as connection:
+        for change in ("PRAGMA journal_mode=DELETE", "PRAGMA page_size=512", "VACUUM"):
+            connection.execute(change)
+        return int(connection.execute("PRAGMA page_count").fetchone()[0])
+
+
+@pytest.mark.parametrize(("file", "room"), [("lab.db", 400), ("lab.dbos.db", 10)])
 def test_a_full_disk_is_a_clear_end_and_with_room_the_same_command_goes_on(
-    reference: Reference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reference: Reference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, room: int
 ) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "sitecustomize.py").write_text(FULL)
@@ -58,16 +67,16 @@ def test_a_full_disk_is_a_clear_end_and_with_room_the_same_command_goes_on(
         bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'lab.db'}", url)
         study = write_study(tmp_path, **CHANGES)
         bench.call("run", study, "--pause-after", "rubric", code=3)
-        with closing(sqlite3.connect(tmp_path / "lab.db")) as connection:
-            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        pages = pages_of(tmp_path / file)
         monkeypatch.setenv("PYTHONPATH", str(tmp_path / "full"), prepend=":")
-        bench.environment = {"PAGES": str(pages + 40)}
+        bench.environment = {"FULL": file, "PAGES": str(pages + room)}
         said = ended(bench.start("run", study), 2)
         assert "database or disk is full" in said
+        assert bench.statuses() != {"complete"}
         lost = bench.stats()["requests"] - bench.attempts()
         assert 0 <= lost <= IN_FLIGHT
         assert bench.attempts() < reference.calls
-        bench.environment = {"PAGES": "1000000"}
+        bench.environment = {"FULL": file, "PAGES": "10000000"}
         assert bench.json("run", study)["status"] == "complete"
         assert bench.rows() == reference.rows
         assert bench.attempts() == reference.calls

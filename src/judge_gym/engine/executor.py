@@ -22,7 +22,7 @@ from judge_gym.engine.pipeline import Pipeline, Shard, Workflow
 from judge_gym.engine.queueing import Dispatch, parent
 from judge_gym.engine.recording import OUTAGE
 from judge_gym.engine.tallying import Tally
-from judge_gym.errors import DatabaseGone, JudgeGymError
+from judge_gym.errors import DatabaseGone, JudgeGymError, StoreError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Event, Store
 
@@ -156,8 +156,9 @@ class Executor:
         job = Job(self, order, id)
         self.running.add(id)
         try:
-            job.open()
-            yield job
+            with self.store.database.plainly():  # the queue's faults, too
+                job.open()
+                yield job
         except Exception as fault:  # a workflow never raises: DBOS would keep the error for ever
             job.fault = job.fault or fault
             if end_of(fault) == "failed" and not isinstance(fault, Leaving):
@@ -307,7 +308,8 @@ class Job:
         if self.fault is not None:
             self._executor.faults[self.id] = self.fault
         if self.is_run:
-            self._say(self._total)
+            with contextlib.suppress(StoreError):  # it has ended all the same
+                self._say(self._total)
             self._executor.outcomes[self.id] = self._total
             self._executor.changed.set()
         return self._total
