@@ -82,7 +82,7 @@ class Following:
                     self._begin(order)
                 while self._waiting and self.stopped is None:
                     try:
-                        with turn(self._store.database) as mine:
+                        with turn(self._store.database, dispatch.protocol) as mine:
                             given = (self._store, self._models, dispatch, mine, self._limits)
                             await self._execute(Executor(*given))
                     except Taken:

@@ -28,6 +28,8 @@ MISSED = 5
 dead: later than it has ceased to be sure."""
 CALM = 2.0
 """Seconds after a lock was taken anew in which another may still queue this process's work."""
+GLANCE = 0.1
+"""Seconds in which a file's lock may be held by one who only looks whether it is free."""
 SETTLING = 30.0
 """Seconds after an outage in which nobody is taken to be dead: all have lost their locks, and some
 are slow to take them anew."""
@@ -122,14 +124,14 @@ class Among:
 
 
 @contextmanager
-def turn(database: Database) -> Iterator[Turn]:
+def turn(database: Database, protocol: int) -> Iterator[Turn]:
     """Carry out runs; refused at once on a file where another process does."""
     name = f"judge-gym-{uuid.uuid4().hex[:12]}"
     if database.file is not None:
         with lab_lock(database):
             yield Alone(name)
         return
-    lock = SessionLock(database, name)
+    lock = SessionLock(database, name, protocol)
     lock.acquire()
     mine = Among(lock)
     try:
@@ -152,7 +154,7 @@ def _taken(database: Database) -> Taken:
 def _file_lock(database: Database) -> Iterator[None]:
     lock = FileLock(f"{database.file}.lock")
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=GLANCE, poll_interval=GLANCE / 4)
     except Timeout:
         raise _taken(database) from None
     try:

@@ -51,6 +51,11 @@ class Dispatch:
                     on_conflict="always_update",
                 )
 
+    @property
+    def protocol(self) -> int:
+        """That of this version."""
+        return int(PROTOCOL)
+
     def close(self) -> None:
         """Release the connections."""
         self.client.destroy()

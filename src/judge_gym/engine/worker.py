@@ -63,7 +63,7 @@ class Worker:
         """Work under one name; whether to begin anew."""
         from judge_gym.engine.executor import Executor
 
-        with turn(self._store.database) as mine:
+        with turn(self._store.database, dispatch.protocol) as mine:
             executor = Executor(self._store, self._models, dispatch, mine, self._limits)
             executor.tallies = self.tallies
             async with executor:

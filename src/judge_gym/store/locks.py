@@ -4,6 +4,7 @@ import hashlib
 import math
 import time
 from collections.abc import Collection
+from pathlib import Path
 
 import sqlalchemy as sa
 
@@ -12,12 +13,14 @@ from judge_gym.store.database import Database
 
 SPACE = 0x6A67
 """Our part of the server's advisory locks."""
+PROTOCOLS = 0x6A68
+"""The part in which each who carries out runs holds, with others, the lock of its protocol."""
 WATCHFUL = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 """Seconds and times after which a line that is dead is noticed, though nobody hung up."""
 PATIENCE = 10
 """Seconds that a server may take to answer."""
 HELD = sa.text(
-    "SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 "
+    "SELECT DISTINCT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 "
     "AND classid = :space AND granted AND database = "
     "(SELECT oid FROM pg_database WHERE datname = current_database())"
 )
@@ -27,10 +30,16 @@ class SessionLock:
     """A lock by name, on a connection of its own.
 
     Both ends watch the line: the server lets go of the lock of a machine that was lost.
+
+    Args:
+        database: the server's.
+        name: the lock's.
+        protocol: of one who carries out runs, what it understands.
     """
 
-    def __init__(self, database: Database, name: str) -> None:
+    def __init__(self, database: Database, name: str, protocol: int | None = None) -> None:
         self.name = name
+        self._protocol = protocol
         self.regained = -math.inf
         """When it was last taken anew, after its connection was lost, by the monotonic clock."""
         self._database = database
@@ -74,6 +83,10 @@ class SessionLock:
         connection = self._engine.connect()
         for name, value in WATCHFUL.items():  # the server's end; a socket of the machine has none
             connection.execute(sa.text(f"SET tcp_{name} = {value}"))
+        if self._protocol is not None:
+            connection.execute(
+                sa.select(sa.func.pg_advisory_lock_shared(PROTOCOLS, self._protocol))
+            )
         return connection
 
     def _is_mine(self, connection: sa.Connection) -> bool:
@@ -91,6 +104,28 @@ class SessionLock:
             self._connection.close()
             self._connection = None
         self._engine.dispose()
+
+
+def at_work(database: Database) -> set[int]:
+    """The protocols of those who carry out runs on a server."""
+    with database.read() as connection:
+        return set(connection.scalars(HELD, {"space": PROTOCOLS}))
+
+
+def is_free(file: Path) -> bool:
+    """Whether nobody works on a lab in a file; where locks cannot be looked at, somebody may."""
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    try:
+        with Path(f"{file}.lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def _number(name: str) -> int:
