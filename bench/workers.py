@@ -22,7 +22,6 @@ from commands import WORDS, Bench, Process, wait, write_study
 from judge_gym.engine.asking import CONCURRENCY
 from judge_gym.models.serving import SimulatedServer, serve
 from judge_gym.store import tables
-from workers import write_entry
 
 RPM = 9000
 LATENCY = 1.0
@@ -51,7 +50,8 @@ def measured(count: int, samples: int, *, kill: bool = False) -> str:
     with serve(server) as url:
         bench = Bench(folder, postgres.fresh_url(), url)
         try:
-            write_entry(folder, url, f"rpm = {RPM}")
+            entry = f'[endpoints.lab]\nbase_url = "{url}"\nseed = true\nrpm = {RPM}\n'
+            (folder / "judge-gym.models.toml").write_text(entry)
             study = write_study(
                 folder, judges=["lab:balanced"], samples=samples, swap="none", probe=False
             )

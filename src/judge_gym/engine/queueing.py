@@ -18,8 +18,9 @@ PROTOCOL = "1"
 """What a run's workflow and its shards mean; it changes when an older one cannot be continued."""
 NAME = "judge-gym"
 RUNS, SHARDS = "runs", "shards"
-AT_ONCE = {RUNS: 8, SHARDS: 8}
-"""How many of each a process carries out side by side."""
+AT_ONCE = {RUNS: 8, SHARDS: 4}
+"""How many of each a process carries out side by side: of shards no more than a thousand calls in
+flight need, since what one has taken the others cannot do."""
 POLL = 0.2
 """Seconds between looks at the queue."""
 ACTIVE = ("PENDING", "ENQUEUED")
