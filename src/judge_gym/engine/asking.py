@@ -3,10 +3,11 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from judge_gym.engine.budget import RunOverBudget, Spend, input_tokens
 from judge_gym.engine.metering import Meters
@@ -22,7 +23,7 @@ from judge_gym.errors import (
 )
 from judge_gym.models import Model, ModelCard, quotas
 from judge_gym.models.cards import Limits
-from judge_gym.models.limits import LONGEST_WAIT, Throttle
+from judge_gym.models.limits import LONGEST_WAIT, Reserved, Throttle
 from judge_gym.models.rounds import Leases
 from judge_gym.models.sharing import SharedThrottle
 from judge_gym.records import Completion, Request
@@ -118,7 +119,7 @@ class Asker:
         self._open: dict[str, Model] = {}
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._throttles: dict[tuple[str, Limits], Throttle] = {}
-        self._limited: dict[str, tuple[Throttle, Throttle, Throttle]] = {}
+        self._limited: dict[str, _Limited] = {}
         self._failures: dict[str, int] = {}
         """How often each endpoint has failed in a row."""
         self.fault: Exception | None = None
@@ -146,10 +147,17 @@ class Asker:
         self._held.pop(run_id, None)
 
     def retune(self, given: Mapping[str, Any]) -> None:
-        """Other limits and budgets from now on."""
-        self._given |= given.get("limits", {})
-        self._slots.clear()
-        self._limited.clear()
+        """Other limits and budgets from now on; calls that wait take note of them."""
+        if limits := given.get("limits"):
+            self._given |= limits
+            if "concurrency" in limits:
+                self._slots.clear()
+            asked, self._limited = list(self._limited), {}
+            kept = {id(one) for name in asked for one in self._limits(self._models.card(name))}
+            for key, throttle in list(self._throttles.items()):
+                if id(throttle) not in kept:
+                    del self._throttles[key]
+                    throttle.release()
         self._meters.reload()
 
     async def ask(self, requests: Sequence[Request], payer: Payer, tally: Tally) -> list[Answer]:
@@ -247,6 +255,26 @@ class Asker:
                 "work is paused, everything so far is kept, the same command goes on"
             )
 
+    def _limits(self, card: ModelCard) -> "_Limited":
+        """All that a call keeps to; looked up once, since it is on the way of every call."""
+        if card.id not in self._limited:
+            limited = (self._quota(card), self._throttle(card), self._ceiling(card))
+            self._limited[card.id] = _Limited(self._slot(card), *limited)
+        return self._limited[card.id]
+
+    @asynccontextmanager
+    async def _room(self, card: ModelCard, tokens: int, most: int) -> AsyncIterator["_Room"]:
+        """Hold a slot and a reservation within the limits that hold when it is one's turn."""
+        while True:
+            limited = self._limits(card)
+            async with limited.slots, limited.throttle.slot:
+                room = [(one, await one.reserve(tokens, most)) for one in limited[1:]]
+                if limited is self._limited.get(card.id):
+                    yield room
+                    return
+            for throttle, reserved in room:  # other limits were set meanwhile
+                throttle.settle(reserved, 0, 0)
+
     def _slot(self, card: ModelCard) -> asyncio.Semaphore:
         """The calls in flight: as many as the user says, else as many to each endpoint."""
         given = self._given.get("concurrency")
@@ -289,15 +317,8 @@ class Asker:
 
         A call holds its slot until its row is committed.
         """
-        if card.id not in self._limited:  # looked up once: it is on the way of every call
-            limited = (self._quota(card), self._throttle(card), self._ceiling(card))
-            self._limited[card.id] = limited
-        quota, throttle, ceiling = self._limited[card.id]
-        async with self._slot(card), throttle.slot:
-            tokens = input_tokens(request)
-            known = await quota.reserve(tokens, request.max_tokens)
-            reserved = await throttle.reserve(tokens, request.max_tokens)
-            above = await ceiling.reserve(tokens, request.max_tokens)
+        tokens = input_tokens(request)
+        async with self._room(card, tokens, request.max_tokens) as room:
             self._refuse_to_begin(card, payer.run_id)
             worst = Spend(
                 1, tokens + request.max_tokens, card.price(tokens, request.max_tokens) or 0.0
@@ -313,15 +334,15 @@ class Asker:
                 fault: Exception | None = None
                 took: Completion | Bill | None = None
                 try:
+                    quota, known = room[0]
                     with quotas.listening(partial(quota.told, known)):
                         completion = took = await self._completion(request, card)
                 except Exception as raised:  # whatever an adapter raises, the attempt is on record
                     fault, took = raised, getattr(raised, "bill", None)
                 finally:
                     used = (took.input_tokens, took.output_tokens) if took else (0, 0)
-                    quota.settle(known, *used)
-                    throttle.settle(reserved, *used)
-                    ceiling.settle(above, *used)
+                    for throttle, reserved in room:
+                        throttle.settle(reserved, *used)
                 cost = Spend.of(took)
                 if isinstance(fault, RateLimitError):
                     cost = Spend()  # nothing was asked of the model
@@ -353,6 +374,19 @@ class Asker:
                 return await self._open[request.model].complete(request)
         except TimeoutError as fault:
             raise UnavailableError(f"{card.id} took over {card.deadline:g} s") from fault
+
+
+class _Limited(NamedTuple):
+    """What a call to a model keeps to: a place, and limits from the model's to all providers'."""
+
+    slots: asyncio.Semaphore
+    quota: Throttle
+    throttle: Throttle
+    ceiling: Throttle
+
+
+_Room = list[tuple[Throttle, Reserved]]
+"""What a call has reserved of each of its limits."""
 
 
 def _given(limits: Limits) -> dict[str, Any]:
