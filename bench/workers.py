@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 import postgres
 from commands import WORDS, Bench, Process, wait, write_study
-from judge_gym.engine.asking import CONCURRENCY
+from judge_gym.engine.limiting import CONCURRENCY
 from judge_gym.models.serving import SimulatedServer, serve
 from judge_gym.store import tables
 
@@ -36,7 +36,7 @@ HEADS = (
     "calls/s",
     "of the limit",
     "429s",
-    "repeated",
+    "asked again",
     "answered twice",
     "shards of each",
 )
@@ -107,7 +107,7 @@ def _line(bench: Bench, server: SimulatedServer, who: str) -> str:
         f"{rate:.1f}",
         f"{rate / RPM * 60:.1%}",
         str(server._outcomes["429"]),
-        str(stats["bodies"]["repeated"]),
+        str(stats["requests"] - stats["bodies"]["distinct"]),
         str(bench.answered_twice()),
         "/".join(map(str, shards)),
     )

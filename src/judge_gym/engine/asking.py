@@ -3,13 +3,12 @@
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from judge_gym.engine.budget import RunOverBudget, Spend, input_tokens
+from judge_gym.engine.limiting import Limiting, endpoint_of
 from judge_gym.engine.metering import Meters
 from judge_gym.engine.recording import Recorder
 from judge_gym.engine.tallying import Tally
@@ -23,9 +22,8 @@ from judge_gym.errors import (
 )
 from judge_gym.models import Model, ModelCard, quotas
 from judge_gym.models.cards import Limits
-from judge_gym.models.limits import LONGEST_WAIT, Reserved, Throttle
+from judge_gym.models.limits import LONGEST_WAIT
 from judge_gym.models.rounds import Leases
-from judge_gym.models.sharing import SharedThrottle
 from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Attempt, Ledger, Payer
 
@@ -35,8 +33,6 @@ BACKOFF = 0.5
 PATIENCE = 100
 """How often one call waits because its provider asks for it."""
 FAILURES_IN_A_ROW = 20
-CONCURRENCY = 64
-"""Calls in flight to one endpoint, where nobody says another number."""
 BLINK = 0.1
 """Seconds between looks of a call that waits until its process is sure of its work."""
 GRACE = 5.0
@@ -110,16 +106,12 @@ class Asker:
     ) -> None:
         self._ledger = ledger
         self._sure = sure
-        self._leases = leases
         self._recorder = Recorder(ledger)
         self._models = models
         self._meters = meters
-        self._given = _given(limits or Limits())
+        self._limiting = Limiting(models, limits or Limits(), leases)
         self._flying: dict[str, asyncio.Task[Answer]] = {}
         self._open: dict[str, Model] = {}
-        self._slots: dict[str, asyncio.Semaphore] = {}
-        self._throttles: dict[tuple[str, Limits], Throttle] = {}
-        self._limited: dict[str, _Limited] = {}
         self._failures: dict[str, int] = {}
         """How often each endpoint has failed in a row."""
         self.fault: Exception | None = None
@@ -130,8 +122,7 @@ class Asker:
     def stop(self, fault: Exception) -> None:
         """Begin no further call; those in flight are awaited and recorded."""
         self.fault = self.fault or fault
-        for throttle in self._throttles.values():
-            throttle.release()
+        self._limiting.end()
 
     @property
     def in_flight(self) -> int:
@@ -149,15 +140,7 @@ class Asker:
     def retune(self, given: Mapping[str, Any]) -> None:
         """Other limits and budgets from now on; calls that wait take note of them."""
         if limits := given.get("limits"):
-            self._given |= limits
-            if "concurrency" in limits:
-                self._slots.clear()
-            asked, self._limited = list(self._limited), {}
-            kept = {id(one) for name in asked for one in self._limits(self._models.card(name))}
-            for key, throttle in list(self._throttles.items()):
-                if id(throttle) not in kept:
-                    del self._throttles[key]
-                    throttle.release()
+            self._limiting.change(limits)
         self._meters.reload()
 
     async def ask(self, requests: Sequence[Request], payer: Payer, tally: Tally) -> list[Answer]:
@@ -218,10 +201,10 @@ class Asker:
                 self._rest(card, asked, pause, waits)
                 continue
             if not isinstance(fault, UnavailableError):
-                self._failures[_endpoint(card)] = 0
+                self._failures[endpoint_of(card)] = 0
                 return answer
             tried += 1
-            self._failures[_endpoint(card)] = self._failures.get(_endpoint(card), 0) + 1
+            self._failures[endpoint_of(card)] = self._failures.get(endpoint_of(card), 0) + 1
             if fault.wait is not None:
                 self._rest(card, fault, fault.wait)
             if tried >= ATTEMPTS:
@@ -231,7 +214,7 @@ class Asker:
     def _rest(self, card: ModelCard, asked: ProviderError, pause: float, waits: int = 0) -> None:
         """Let no call to this model begin for as long as its provider asks for."""
         far = pause > LONGEST_WAIT  # of one model perhaps: others of its provider may go on
-        (self._quota(card) if far else self._throttle(card)).block(pause)
+        self._limiting.block(card, pause, alone=far)
         if far or waits > PATIENCE:
             raise EndpointDown(
                 f"{card.id}: its provider asks to wait {pause:.0f} s; everything so far is kept, "
@@ -249,66 +232,11 @@ class Asker:
         """Raise what stands in the way of one more call."""
         if fault := self.fault or self._held.get(run_id):
             raise fault
-        if self._failures.get(_endpoint(card), 0) >= FAILURES_IN_A_ROW:
+        if self._failures.get(endpoint_of(card), 0) >= FAILURES_IN_A_ROW:
             raise EndpointDown(
-                f"{_endpoint(card)} failed {FAILURES_IN_A_ROW} times in a row: its share of the "
+                f"{endpoint_of(card)} failed {FAILURES_IN_A_ROW} times in a row: its share of the "
                 "work is paused, everything so far is kept, the same command goes on"
             )
-
-    def _limits(self, card: ModelCard) -> "_Limited":
-        """All that a call keeps to; looked up once, since it is on the way of every call."""
-        if card.id not in self._limited:
-            limited = (self._quota(card), self._throttle(card), self._ceiling(card))
-            self._limited[card.id] = _Limited(self._slot(card), *limited)
-        return self._limited[card.id]
-
-    @asynccontextmanager
-    async def _room(self, card: ModelCard, tokens: int, most: int) -> AsyncIterator["_Room"]:
-        """Hold a slot and a reservation within the limits that hold when it is one's turn."""
-        while True:
-            limited = self._limits(card)
-            async with limited.slots, limited.throttle.slot:
-                room = [(one, await one.reserve(tokens, most)) for one in limited[1:]]
-                if limited is self._limited.get(card.id):
-                    yield room
-                    return
-            for throttle, reserved in room:  # other limits were set meanwhile
-                throttle.settle(reserved, 0, 0)
-
-    def _slot(self, card: ModelCard) -> asyncio.Semaphore:
-        """The calls in flight: as many as the user says, else as many to each endpoint."""
-        given = self._given.get("concurrency")
-        where = "" if given else _endpoint(card)
-        if where not in self._slots:
-            usual = max(CONCURRENCY, card.limits.concurrency or 0)
-            self._slots[where] = asyncio.Semaphore(given or usual)
-        return self._slots[where]
-
-    def _throttle(self, card: ModelCard) -> Throttle:
-        """The limits that a model shares with others of its provider or endpoint."""
-        given = {} if card.kind == "sim" else self._given
-        return self._scope(card.limits.scope or card.id, replace(card.limits, **given))
-
-    def _quota(self, card: ModelCard) -> Throttle:
-        """What the provider says is left: it counts by model, a user's own endpoint by user."""
-        return self._scope(f"left of {_endpoint(card) if card.own else card.id}", Limits())
-
-    def _ceiling(self, card: ModelCard) -> Throttle:
-        """What all hosted providers together may be asked; others have none."""
-        if card.kind != "hosted":
-            return self._scope("none", Limits())
-        # A limit that the user gives is meant to hold, not the lower one above it.
-        lifted: dict[str, Any] = dict.fromkeys(self._given)
-        return self._scope("hosted", replace(self._models.hosted_limits, **lifted))
-
-    def _scope(self, name: str, limits: Limits) -> Throttle:
-        if (name, limits) not in self._throttles:
-            if self._leases is None or limits == Limits(limits.scope):
-                throttle = Throttle(limits)
-            else:
-                throttle = SharedThrottle(limits, self._leases, f"limits of {name}")
-            self._throttles[name, limits] = throttle
-        return self._throttles[name, limits]
 
     async def _attempt(
         self, key: str, request: Request, card: ModelCard, payer: Payer, tally: Tally
@@ -318,7 +246,7 @@ class Asker:
         A call holds its slot until its row is committed.
         """
         tokens = input_tokens(request)
-        async with self._room(card, tokens, request.max_tokens) as room:
+        async with self._limiting.room(card, tokens, request.max_tokens) as room:
             self._refuse_to_begin(card, payer.run_id)
             worst = Spend(
                 1, tokens + request.max_tokens, card.price(tokens, request.max_tokens) or 0.0
@@ -376,24 +304,6 @@ class Asker:
             raise UnavailableError(f"{card.id} took over {card.deadline:g} s") from fault
 
 
-class _Limited(NamedTuple):
-    """What a call to a model keeps to: a place, and limits from the model's to all providers'."""
-
-    slots: asyncio.Semaphore
-    quota: Throttle
-    throttle: Throttle
-    ceiling: Throttle
-
-
-_Room = list[tuple[Throttle, Reserved]]
-"""What a call has reserved of each of its limits."""
-
-
-def _given(limits: Limits) -> dict[str, Any]:
-    """The limits that are set."""
-    return {name: limit for name, limit in asdict(limits).items() if limit}
-
-
 def _of_its_run(answer: object) -> bool:
     """Whether a fault stands in the way of one run alone."""
     return isinstance(answer, RunOverBudget | Stopped)
@@ -402,7 +312,3 @@ def _of_its_run(answer: object) -> bool:
 def _backoff(tried: int, rng: random.Random) -> float:
     """Seconds to wait after so many attempts, with jitter so that calls do not come in waves."""
     return float(min(LONGEST_WAIT, BACKOFF * 2 ** (tried - 1)) * rng.uniform(0.5, 1.0))
-
-
-def _endpoint(card: ModelCard) -> str:
-    return card.endpoint or card.provider
