@@ -50,10 +50,6 @@ class EndpointDown(JudgeGymError):
     retry = True
 
 
-OTHERS_GO_ON = (EndpointDown, BudgetError)
-"""Faults that each of the calls that they concern meets by itself."""
-
-
 class Models(Protocol):
     """Where models come from; the registry is one."""
 
@@ -141,6 +137,9 @@ class Asker:
         """Other limits and budgets from now on; calls that wait take note of them."""
         if limits := given.get("limits"):
             self._limiting.change(limits)
+        over = [run for run, fault in self._held.items() if isinstance(fault, BudgetError)]
+        for run in over:
+            self.release(run)
         self._meters.reload()
 
     async def ask(self, requests: Sequence[Request], payer: Payer, tally: Tally) -> list[Answer]:
@@ -180,8 +179,12 @@ class Asker:
     async def _pay(self, key: str, request: Request, payer: Payer, tally: Tally) -> Answer:
         try:
             return await self._call(key, request, payer, tally)
+        except BudgetError as fault:  # its other calls need not wait for their turn to hear it
+            self._held.setdefault(payer.run_id, fault)
+            raise
         except Exception as fault:  # whatever it is: it is raised again, and buys nothing more
-            if fault is not self._held.get(payer.run_id) and not isinstance(fault, OTHERS_GO_ON):
+            # An endpoint that is down is met by each of the calls to it.
+            if fault is not self._held.get(payer.run_id) and not isinstance(fault, EndpointDown):
                 self.stop(fault)  # at once: what cannot be recorded must not be bought
             raise
         finally:
@@ -246,8 +249,9 @@ class Asker:
         A call holds its slot until its row is committed.
         """
         tokens = input_tokens(request)
-        async with self._limiting.room(card, tokens, request.max_tokens) as room:
-            self._refuse_to_begin(card, payer.run_id)
+        refuse = partial(self._refuse_to_begin, card, payer.run_id)
+        async with self._limiting.room(card, tokens, request.max_tokens, refuse) as room:
+            refuse()
             worst = Spend(
                 1, tokens + request.max_tokens, card.price(tokens, request.max_tokens) or 0.0
             )

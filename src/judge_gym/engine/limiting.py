@@ -1,7 +1,7 @@
 """What calls keep to: places for those in flight, and limits from a model's to all providers'."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -83,11 +83,21 @@ class Limiting:
         return self._limited[card.id]
 
     @asynccontextmanager
-    async def room(self, card: ModelCard, tokens: int, most: int) -> AsyncIterator[Room]:
-        """Hold a slot and a reservation within the limits that hold when it is one's turn."""
+    async def room(
+        self, card: ModelCard, tokens: int, most: int, refuse: Callable[[], None]
+    ) -> AsyncIterator[Room]:
+        """Hold a slot and a reservation within the limits that hold when it is one's turn.
+
+        Args:
+            card: of the model.
+            tokens: of the question.
+            most: tokens of the answer.
+            refuse: raises what stands in the way by then; nothing is reserved for what is not made.
+        """
         while True:
             limited = self._limits(card)
             async with limited.slots, limited.throttle.slot:
+                refuse()
                 room = [(one, await one.reserve(tokens, most)) for one in limited[1:]]
                 if limited is self._limited.get(card.id):
                     yield room
