@@ -3,13 +3,15 @@
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
 
 import postgres
-from judge_gym.engine import locking
+from judge_gym.engine import locking, recording
 from judge_gym.engine.locking import MISSED, Taken, turn
+from judge_gym.errors import DatabaseGone
 from judge_gym.lab import Lab
 from judge_gym.store import Database, SessionLock, Store
 
@@ -134,3 +136,19 @@ def test_a_run_that_nobody_is_at_says_what_it_waits_for(
         assert said() == {"paused by hand"}
         assert lab.resume("small").status == "complete"
         assert said() == {""}
+
+
+def test_a_database_that_stays_away_ends_the_command_and_the_same_command_goes_on(
+    write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise DatabaseGone("it is away")
+
+    with Lab.open(postgres.fresh_url()) as lab:
+        with monkeypatch.context() as outage:
+            outage.setattr(recording, "time", SimpleNamespace(sleep=lambda seconds: None))
+            outage.setattr(lab.store.ledger, "record", away)
+            with pytest.raises(DatabaseGone, match="it is away"):
+                lab.run(write_study())
+        assert {row["status"] for row in lab.list_experiments(study="small")} == {"pending"}
+        assert lab.run("small").status == "complete"

@@ -118,9 +118,15 @@ class Executor:
     async def leave(self) -> None:
         """Let go of what is still carried out here; what is in flight is awaited and recorded."""
         self.stop(Leaving("its process has ended"))
-        # A run that others took up has no end here: DBOS has it wait for theirs.
-        while self.asker.in_flight or (self.running - self.waiting and not self.ousted):
+        # A run that others took up has no end here, nor what waits for a database that is away.
+        endless = self.ousted or self.cut_off
+        while self.asker.in_flight or (self.running - self.waiting and not endless):
             await asyncio.sleep(0.01)
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the database was away for longer than anybody waits."""
+        return isinstance(self.asker.fault, DatabaseGone)
 
     def sweep(self) -> None:
         """Queue again what dead processes were at, and what an outage made nobody's."""
@@ -300,7 +306,7 @@ class Job:
     async def ended(self) -> Outcome:
         """How it ended; a run's end is an event, too."""
         self._executor.running.discard(self.id)
-        if isinstance(self.fault, Leaving):
+        if isinstance(self.fault, Leaving | DatabaseGone):
             await asyncio.Event().wait()  # for ever: it has not ended, others go on with it
         outcome = Outcome.of(self.fault, self._tally)
         self._total.add(outcome)

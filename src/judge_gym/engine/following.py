@@ -136,7 +136,8 @@ class Following:
         """Carry the runs out in this process, and what others order meanwhile."""
 
         def stop() -> None:
-            self._store.events.record(self._waiting, "paused", "interrupted")
+            with suppress(DatabaseGone):  # then others go on with it
+                self._store.events.record(self._waiting, "paused", "interrupted")
             executor.stop(Stopped("interrupted"))
 
         executor.tallies = self.tallies
@@ -144,7 +145,7 @@ class Following:
             self._take_over()
         async with executor:
             self._interrupt = stop
-            while self._waiting and not executor.ousted:
+            while self._waiting and not executor.ousted and not executor.cut_off:
                 ended = {id for id in self._waiting.values() if id in executor.outcomes}
                 self._collect(executor.outcomes, executor.faults)
                 await self._kept(ended)
@@ -159,6 +160,8 @@ class Following:
                         await asyncio.to_thread(executor.sweep)
             await executor.leave()  # what others ordered goes on with the next
             self._interrupt = lambda: None
+        if executor.cut_off and executor.asker.fault is not None:
+            raise executor.asker.fault
         executor.offline.refuse_missing()
 
     def _take_over(self) -> None:
