@@ -1,13 +1,17 @@
 """What durability costs, and how large runs grow: `python bench/durability.py`.
 
 The same shards, carried out by DBOS's queue and in a bare loop over the ledger, in turns; then runs
-of ten times the samples, with the time of `status` at the end and the size of the database.
+of ten times the samples, each in a process of its own, with its most memory, the time of `status`
+at the end and the size of the database.
 """
 
 import argparse
 import asyncio
+import multiprocessing
+import resource
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -25,6 +29,16 @@ from judge_gym.preparing import Prepared
 
 JUDGE = "sim:balanced"
 ROUNDS = 3
+HEADS = (
+    "database",
+    "samples",
+    "wall s",
+    "ms per sample",
+    "CPU ms per sample",
+    "most MiB",
+    "status ms",
+    "bytes per sample",
+)
 
 
 def durable(lab: Lab, prepared: Prepared) -> None:
@@ -65,9 +79,10 @@ def cpu_of(way: str, samples: int) -> float:
 def grown(samples: int, database: str) -> str:
     """A line of the second table."""
     with laboratory(JUDGE, samples, database=database) as (lab, prepared):
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         lab.run(prepared)
-        wall = time.perf_counter() - start
+        wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         start = time.perf_counter()
         lab.list_experiments(study="bench")
         status = time.perf_counter() - start
@@ -77,10 +92,12 @@ def grown(samples: int, database: str) -> str:
         f"{samples:,}",
         f"{wall:.1f}",
         f"{wall / samples * 1000:.2f}",
+        f"{cpu / samples * 1000:.2f}",
+        f"{memory / 1024:.0f}",
         f"{status * 1000:.0f}",
         f"{size / samples:.0f}",
     )
-    return " ".join(f"{cell:>16}" for cell in cells)
+    return " ".join(f"{cell:>17}" for cell in cells)
 
 
 def _size(lab: Lab) -> int:
@@ -105,11 +122,12 @@ def main() -> None:
     print(f"{few:,} samples; best of {ROUNDS} rounds; CPU ms per sample")
     print(", ".join(f"{way} {cpu / few * 1000:.3f}" for way, cpu in best.items()))
     print(f"durability costs {extra:.3f} ms of CPU per sample\n")
-    heads = ("database", "samples", "wall s", "ms per sample", "status ms", "bytes per sample")
-    print(" ".join(f"{head:>16}" for head in heads))
+    print(" ".join(f"{head:>17}" for head in HEADS))
+    context = multiprocessing.get_context("spawn")
     for samples in (few, largest):
         for database in ("sqlite:///lab.db", postgres.fresh_url()):
-            print(grown(samples, database), flush=True)
+            with ProcessPoolExecutor(1, mp_context=context) as alone:
+                print(alone.submit(grown, samples, database).result(), flush=True)
 
 
 if __name__ == "__main__":

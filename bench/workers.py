@@ -1,85 +1,130 @@
-"""How four processes share an endpoint's limits and a study's budget, on Postgres.
+"""How whole workers share a study and an endpoint's limit, on Postgres: `python bench/workers.py`.
 
-`python bench/workers.py`: the server enforces the limits and has nearly none of its first minute's
-allowance left, so that every call too many is refused. It needs what the tests need, and runs them
-for longer: all four busy, and one busy among four.
+One, two and four `judge-gym worker` carry out a study; the server enforces the limit and has nearly
+none of its first minute's allowance left, so that every call too many is refused. One worker has 64
+calls in flight, each of a second, so that two stay below the limit and four would not. In the last
+line one of four is killed when a third is done.
 """
 
 import argparse
 import sys
+import tempfile
 import time
-from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+import psycopg
 import sqlalchemy as sa
 
 import postgres
+from commands import WORDS, Bench, Process, wait, write_study
+from judge_gym.engine.limiting import CONCURRENCY
 from judge_gym.models.serving import SimulatedServer, serve
-from judge_gym.store import Store, tables
-from workers import Work, all_work, processes, write_entry
+from judge_gym.store import tables
 
-RPM, TPM = 3000, 400_000
-PLENTY, FEW = 100_000, 20
-SETTINGS = {
-    "requests": {"rpm": RPM},
-    "tokens": {"tpm": TPM},
-    "both": {"rpm": RPM, "tpm": TPM},
-}
+RPM = 9000
+LATENCY = 1.0
+SETTLED = (0.2, 0.5)
+"""The part of a run, by calls, in which all workers are busy."""
+OTHERS = len(WORDS) + 2
+"""Calls before the first score: a view of each text, a rubric and what a critic says of it."""
+HEADS = (
+    "workers",
+    "calls",
+    "seconds",
+    "calls/s",
+    "of the limit",
+    "429s",
+    "asked again",
+    "answered twice",
+    "shards of each",
+)
 
 
-def measured(
-    pool: ProcessPoolExecutor, limits: dict[str, int], wanted: Sequence[int], seconds: float
-) -> str:
-    """What four processes make of limits in so many seconds."""
-    server = SimulatedServer(**limits, latency=0.5)
-    server._requests.take(limits.get("rpm", 0) * 59 / 60)
-    server._tokens.take(limits.get("tpm", 0) * 59 / 60)
-    entry = "\n".join(f"{name} = {limit}" for name, limit in limits.items())
-    with TemporaryDirectory() as folder, serve(server) as url:
-        write_entry(Path(folder), url, entry)
-        lab = postgres.fresh_url()
-        begin = time.time() + 0.5
-        all_work(
-            pool,
-            [
-                Work(f"worker {run}", lab, Path(folder), run, min(calls, 6000), seconds, begin)
-                for run, calls in enumerate(wanted)
-            ],
+def measured(count: int, samples: int, *, kill: bool = False) -> str:
+    """What so many workers make of a study."""
+    server = SimulatedServer(rpm=RPM, latency=LATENCY)
+    server._requests.take(RPM * 59 / 60)
+    folder = Path(tempfile.mkdtemp(prefix="judge-gym-workers-"))
+    with serve(server) as url:
+        bench = Bench(folder, postgres.fresh_url(), url)
+        try:
+            entry = f'[endpoints.lab]\nbase_url = "{url}"\nseed = true\nrpm = {RPM}\n'
+            (folder / "judge-gym.models.toml").write_text(entry)
+            study = write_study(
+                folder, judges=["lab:balanced"], samples=samples, swap="none", probe=False
+            )
+            workers = [bench.start("worker") for _ in range(count)]
+            for worker in workers:
+                _ready(worker)
+            bench.call("start", study)
+            calls = OTHERS + len(WORDS) * samples
+            if kill:
+                bench.wait_for(calls // 3, *workers)
+                workers[0].kill()
+                workers[0].communicate()
+            _wait(bench, calls, workers[kill:])
+            return _line(bench, server, f"{count}, one killed" if kill else str(count))
+        finally:
+            bench.close()
+
+
+def _ready(worker: Process) -> None:
+    assert worker.stderr is not None
+    while "is ready" not in worker.stderr.readline():
+        assert worker.poll() is None
+
+
+def _wait(bench: Bench, calls: int, workers: list[Process]) -> None:
+    while True:  # longer than a test would
+        try:
+            wait(lambda: bench.attempts() >= calls, *workers)
+            wait(lambda: bench.statuses() == {"complete"}, *workers)
+            return
+        except AssertionError:
+            if any(worker.poll() is not None for worker in workers):
+                raise
+
+
+def _line(bench: Bench, server: SimulatedServer, who: str) -> str:
+    a = tables.attempts.c
+    with bench.store.database.read() as connection:
+        rows = connection.execute(sa.select(a.at, a.seconds).where(a.stage == "scorer")).all()
+    began = sorted(at.timestamp() - took for at, took in rows)
+    first, last = (int(share * len(began)) for share in SETTLED)
+    rate = (last - first) / (began[last] - began[first])
+    stats = bench.stats()
+    with psycopg.connect(bench.database) as queue:
+        query = (
+            b"SELECT count(*) FROM dbos.workflow_status WHERE name = 'shard' GROUP BY executor_id"
         )
-        store = Store.open(lab)
-        a = tables.attempts.c
-        with store.database.read() as connection:
-            rows = connection.execute(
-                sa.select(a.at, a.seconds, a.run_id, a.input_tokens + a.output_tokens)
-            ).all()
-        store.close()
-    began = [at.timestamp() - took for at, took, *_ in rows]
-    minutes = (max(began) - min(began)) / 60
-    paid = Counter(run for *_, run, _ in rows)
-    used = {"rpm": len(rows), "tpm": sum(tokens for *_, tokens in rows)}
-    shares = " ".join(
-        f"{name} {used[name] / minutes / limit:6.1%}" for name, limit in limits.items()
+        shards = sorted((int(row[0]) for row in queue.execute(query)), reverse=True)
+    cells = (
+        who,
+        str(len(began)),
+        f"{began[-1] - began[0]:.1f}",
+        f"{rate:.1f}",
+        f"{rate / RPM * 60:.1%}",
+        str(server._outcomes["429"]),
+        str(stats["requests"] - stats["bodies"]["distinct"]),
+        str(bench.answered_twice()),
+        "/".join(map(str, shards)),
     )
-    each = "/".join(str(paid[run]) for run in range(len(wanted)))
-    return (
-        f"{len(rows):6} {minutes * 60:6.1f} s  {shares:24} {server._outcomes['429']:4} 429s  {each}"
-    )
+    return " ".join(f"{cell:>14}" for cell in cells)
 
 
 def main() -> None:
-    """Measure each setting and print."""
+    """Measure each number of workers and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=20.0, help="by default 20")
-    seconds = parser.parse_args().seconds
-    with processes(4) as pool:
-        for name, limits in SETTINGS.items():
-            for who, wanted in (("all", [PLENTY] * 4), ("one", [PLENTY, FEW, FEW, FEW])):
-                print(f"{name:9} {who}  {measured(pool, limits, wanted, seconds)}", flush=True)
+    parser.add_argument("--samples", type=int, default=1000, help="of each text, by default 1000")
+    samples = parser.parse_args().samples
+    print(f"limit {RPM / 60:.0f} calls/s; {CONCURRENCY} in flight to a worker, {LATENCY:g} s each")
+    print(" ".join(f"{head:>14}" for head in HEADS))
+    start = time.monotonic()
+    for count, kill in ((1, False), (2, False), (4, False), (4, True)):
+        print(measured(count, samples, kill=kill), flush=True)
+    print(f"{time.monotonic() - start:.0f} s")
 
 
 if __name__ == "__main__":

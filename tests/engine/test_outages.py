@@ -1,9 +1,14 @@
 """A disk that is full, a database that is away: a clear end or patience, and nothing paid twice."""
 
+import os
+import socket
 import sqlite3
+import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -21,6 +26,8 @@ from commands import (
 )
 
 CHANGES = {"judges": ["lab:balanced", "lab:strict"], "samples": 50, "swap": "none"}
+AWAY = 10.0 if "CHAOS" in os.environ else 4.0
+"""Seconds that a database is away."""
 FULL = """
 import os, sqlite3
 
@@ -28,13 +35,13 @@ connect = sqlite3.connect
 
 def small(database, *rest, **options):
     connection = connect(database, *rest, **options)
-    if str(database).endswith("lab.db"):
+    if os.path.basename(str(database)) == os.environ["FULL"]:
         connection.execute(f"PRAGMA max_page_count={os.environ['PAGES']}")
     return connection
 
 sqlite3.connect = sqlite3.dbapi2.connect = small
 """
-"""A disk with no room for further pages of the lab; every Python reads this when it starts."""
+"""A disk with no room for further pages of a file; every Python reads this when it starts."""
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +49,17 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
     return undisturbed(tmp_path_factory.mktemp("reference"), **CHANGES)
 
 
+def pages_of(file: Path) -> int:
+    """How many a file has, small ones, so that few further rows take a further page."""
+    with closing(sqlite3.connect(file)) as connection:
+        for change in ("PRAGMA journal_mode=DELETE", "PRAGMA page_size=512", "VACUUM"):
+            connection.execute(change)
+        return int(connection.execute("PRAGMA page_count").fetchone()[0])
+
+
+@pytest.mark.parametrize(("file", "room"), [("lab.db", 400), ("lab.dbos.db", 10)])
 def test_a_full_disk_is_a_clear_end_and_with_room_the_same_command_goes_on(
-    reference: Reference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reference: Reference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, room: int
 ) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "sitecustomize.py").write_text(FULL)
@@ -51,16 +67,16 @@ def test_a_full_disk_is_a_clear_end_and_with_room_the_same_command_goes_on(
         bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'lab.db'}", url)
         study = write_study(tmp_path, **CHANGES)
         bench.call("run", study, "--pause-after", "rubric", code=3)
-        with closing(sqlite3.connect(tmp_path / "lab.db")) as connection:
-            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        pages = pages_of(tmp_path / file)
         monkeypatch.setenv("PYTHONPATH", str(tmp_path / "full"), prepend=":")
-        bench.environment = {"PAGES": str(pages + 40)}
+        bench.environment = {"FULL": file, "PAGES": str(pages + room)}
         said = ended(bench.start("run", study), 2)
         assert "database or disk is full" in said
+        assert bench.statuses() != {"complete"}
         lost = bench.stats()["requests"] - bench.attempts()
         assert 0 <= lost <= IN_FLIGHT
         assert bench.attempts() < reference.calls
-        bench.environment = {"PAGES": "1000000"}
+        bench.environment = {"FULL": file, "PAGES": "10000000"}
         assert bench.json("run", study)["status"] == "complete"
         assert bench.rows() == reference.rows
         assert bench.attempts() == reference.calls
@@ -82,7 +98,7 @@ def test_a_database_that_is_away_for_seconds_is_waited_for(
             going = [bench.start("run", study, "--json")]
         bench.wait_for(reference.calls // 3, *going)
         server.stop()
-        time.sleep(4.0)
+        time.sleep(AWAY)
         server.start()
         if workers:
             wait(lambda: bench.statuses() == {"complete"}, *going)
@@ -92,4 +108,92 @@ def test_a_database_that_is_away_for_seconds_is_waited_for(
         assert bench.answered_twice() == 0
         assert bench.attempts() == reference.calls
         assert bench.stats()["requests"] == reference.calls
+        bench.close()
+
+
+class Gate:
+    """The way to a server, which can be shut: its connections end, and no new one is made."""
+
+    def __init__(self, listening: socket.socket, port: int) -> None:
+        self.port: int = listening.getsockname()[1]
+        self.is_open = True
+        self._listening = listening
+        self._beyond = port
+        self._ends: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._admit)]
+        self._threads[0].start()
+
+    def _admit(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._listening.accept()
+                if not self.is_open:
+                    near.close()
+                    continue
+                far = socket.create_connection(("127.0.0.1", self._beyond))
+                self._ends += [near, far]
+                for pair in ((near, far), (far, near)):
+                    self._threads.append(threading.Thread(target=self._carry, args=pair))
+                    self._threads[-1].start()
+
+    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+        for end in (source, sink):
+            _hang_up(end)
+
+    def shut(self) -> None:
+        """Until `is_open` is set again."""
+        self.is_open = False
+        for end in self._ends:
+            _hang_up(end)
+
+    def close(self) -> None:
+        """For good."""
+        self.shut()
+        _hang_up(self._listening)
+        for thread in self._threads:
+            thread.join()
+        for end in self._ends:
+            end.close()
+
+
+def _hang_up(end: socket.socket) -> None:
+    with suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def gate(port: int) -> Iterator[Gate]:
+    with socket.create_server(("127.0.0.1", 0)) as listening, closing(Gate(listening, port)) as one:
+        yield one
+
+
+def test_a_worker_that_is_cut_off_and_taken_for_dead_repeats_only_what_was_in_flight(
+    reference: Reference, tmp_path: Path
+) -> None:
+    with (
+        served("--latency", "0.25") as url,
+        postgres.mortal() as server,
+        gate(int(urlsplit(server.url).port or 0)) as way,
+    ):
+        bench = Bench(tmp_path, server.url, url)
+        study = write_study(tmp_path, **CHANGES)
+        bench.database = server.url.replace(str(urlsplit(server.url).port), str(way.port))
+        first = ready(bench)
+        bench.database = server.url
+        bench.call("start", study)
+        bench.wait_for(reference.calls // 8, first)
+        second = ready(bench)
+        way.shut()
+        time.sleep(1.0)  # for calls in flight to land
+        cut_off = bench.stats()["requests"]
+        wait(lambda: bench.stats()["requests"] > cut_off + 2 * IN_FLIGHT, first, second)
+        way.is_open = True
+        wait(lambda: bench.statuses() == {"complete"}, first, second)
+        assert bench.rows() == reference.rows
+        stats = bench.stats()
+        assert stats["bodies"]["distinct"] == reference.calls
+        assert stats["requests"] - reference.calls <= IN_FLIGHT
         bench.close()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 import postgres
 from commands import (
@@ -76,6 +77,24 @@ def test_a_worker_that_is_told_to_end_leaves_its_work_to_another(
     assert bench.rows() == reference.rows
     stats = bench.stats()
     assert stats["requests"] == stats["bodies"]["distinct"] == bench.attempts() == reference.calls
+
+
+def test_a_worker_leaves_shards_to_the_others(bench: Bench) -> None:
+    workers = [ready(bench), ready(bench)]
+    shards = 6
+    changes = {"judges": ["lab:balanced"], "samples": 42 * shards, "swap": "none", "probe": False}
+    bench.call("start", write_study(bench.folder, **changes))
+    taken = sa.text(
+        "SELECT executor_id, count(*) FROM dbos.workflow_status "
+        "WHERE name = 'shard' AND status = 'PENDING' GROUP BY executor_id"
+    )
+
+    def all_taken() -> bool:
+        with bench.store.database.read() as connection:
+            counts = [count for _, count in connection.execute(taken)]
+        return sum(counts) == shards and len(counts) == 2
+
+    wait(all_taken, *workers)
 
 
 @pytest.mark.parametrize("on", ["sqlite", "postgres"])

@@ -13,9 +13,10 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any, TypeVar
 
 from judge_gym.axes import Design
-from judge_gym.engine.asking import CONCURRENCY, Models, Stopped
+from judge_gym.engine.asking import Models, Stopped
 from judge_gym.engine.budget import Spend, refuse_unpriced
 from judge_gym.engine.following import Following
+from judge_gym.engine.limiting import CONCURRENCY
 from judge_gym.engine.locking import lab_lock
 from judge_gym.engine.offline import OfflineError
 from judge_gym.engine.orders import Order

@@ -3,12 +3,12 @@
 import asyncio
 import random
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from judge_gym.engine.budget import RunOverBudget, Spend, input_tokens
+from judge_gym.engine.limiting import Limiting, endpoint_of
 from judge_gym.engine.metering import Meters
 from judge_gym.engine.recording import Recorder
 from judge_gym.engine.tallying import Tally
@@ -22,9 +22,8 @@ from judge_gym.errors import (
 )
 from judge_gym.models import Model, ModelCard, quotas
 from judge_gym.models.cards import Limits
-from judge_gym.models.limits import LONGEST_WAIT, Throttle
+from judge_gym.models.limits import LONGEST_WAIT
 from judge_gym.models.rounds import Leases
-from judge_gym.models.sharing import SharedThrottle
 from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Attempt, Ledger, Payer
 
@@ -34,8 +33,8 @@ BACKOFF = 0.5
 PATIENCE = 100
 """How often one call waits because its provider asks for it."""
 FAILURES_IN_A_ROW = 20
-CONCURRENCY = 64
-"""Calls in flight to one endpoint, where nobody says another number."""
+BLINK = 0.1
+"""Seconds between looks of a call that waits until its process is sure of its work."""
 GRACE = 5.0
 """Seconds beyond its deadline in which an adapter may end a call itself, with its own words."""
 
@@ -49,10 +48,6 @@ class EndpointDown(JudgeGymError):
 
     status = 502
     retry = True
-
-
-OTHERS_GO_ON = (EndpointDown, BudgetError)
-"""Faults that each of the calls that they concern meets by itself."""
 
 
 class Models(Protocol):
@@ -92,6 +87,7 @@ class Asker:
     Args:
         limits: what is given here stands in the place of what the registry states.
         leases: where other processes keep the same limits; None where this one is alone.
+        sure: whether no other process can be at the same work; while it is not, no call begins.
     """
 
     def __init__(
@@ -102,18 +98,16 @@ class Asker:
         *,
         limits: Limits | None = None,
         leases: Leases | None = None,
+        sure: Callable[[], bool] = lambda: True,
     ) -> None:
         self._ledger = ledger
-        self._leases = leases
+        self._sure = sure
         self._recorder = Recorder(ledger)
         self._models = models
         self._meters = meters
-        self._given = _given(limits or Limits())
+        self._limiting = Limiting(models, limits or Limits(), leases)
         self._flying: dict[str, asyncio.Task[Answer]] = {}
         self._open: dict[str, Model] = {}
-        self._slots: dict[str, asyncio.Semaphore] = {}
-        self._throttles: dict[tuple[str, Limits], Throttle] = {}
-        self._limited: dict[str, tuple[Throttle, Throttle, Throttle]] = {}
         self._failures: dict[str, int] = {}
         """How often each endpoint has failed in a row."""
         self.fault: Exception | None = None
@@ -124,8 +118,12 @@ class Asker:
     def stop(self, fault: Exception) -> None:
         """Begin no further call; those in flight are awaited and recorded."""
         self.fault = self.fault or fault
-        for throttle in self._throttles.values():
-            throttle.release()
+        self._limiting.end()
+
+    @property
+    def in_flight(self) -> int:
+        """Calls that are not yet on record, with those that wait to begin."""
+        return len(self._flying)
 
     def hold(self, run_id: int, fault: Exception) -> None:
         """Begin no further call for a run."""
@@ -136,10 +134,12 @@ class Asker:
         self._held.pop(run_id, None)
 
     def retune(self, given: Mapping[str, Any]) -> None:
-        """Other limits and budgets from now on."""
-        self._given |= given.get("limits", {})
-        self._slots.clear()
-        self._limited.clear()
+        """Other limits and budgets from now on; calls that wait take note of them."""
+        if limits := given.get("limits"):
+            self._limiting.change(limits)
+        over = [run for run, fault in self._held.items() if isinstance(fault, BudgetError)]
+        for run in over:
+            self.release(run)
         self._meters.reload()
 
     async def ask(self, requests: Sequence[Request], payer: Payer, tally: Tally) -> list[Answer]:
@@ -179,8 +179,12 @@ class Asker:
     async def _pay(self, key: str, request: Request, payer: Payer, tally: Tally) -> Answer:
         try:
             return await self._call(key, request, payer, tally)
+        except BudgetError as fault:  # its other calls need not wait for their turn to hear it
+            self._held.setdefault(payer.run_id, fault)
+            raise
         except Exception as fault:  # whatever it is: it is raised again, and buys nothing more
-            if fault is not self._held.get(payer.run_id) and not isinstance(fault, OTHERS_GO_ON):
+            # An endpoint that is down is met by each of the calls to it.
+            if fault is not self._held.get(payer.run_id) and not isinstance(fault, EndpointDown):
                 self.stop(fault)  # at once: what cannot be recorded must not be bought
             raise
         finally:
@@ -200,10 +204,10 @@ class Asker:
                 self._rest(card, asked, pause, waits)
                 continue
             if not isinstance(fault, UnavailableError):
-                self._failures[_endpoint(card)] = 0
+                self._failures[endpoint_of(card)] = 0
                 return answer
             tried += 1
-            self._failures[_endpoint(card)] = self._failures.get(_endpoint(card), 0) + 1
+            self._failures[endpoint_of(card)] = self._failures.get(endpoint_of(card), 0) + 1
             if fault.wait is not None:
                 self._rest(card, fault, fault.wait)
             if tried >= ATTEMPTS:
@@ -213,57 +217,29 @@ class Asker:
     def _rest(self, card: ModelCard, asked: ProviderError, pause: float, waits: int = 0) -> None:
         """Let no call to this model begin for as long as its provider asks for."""
         far = pause > LONGEST_WAIT  # of one model perhaps: others of its provider may go on
-        (self._quota(card) if far else self._throttle(card)).block(pause)
+        self._limiting.block(card, pause, alone=far)
         if far or waits > PATIENCE:
             raise EndpointDown(
                 f"{card.id}: its provider asks to wait {pause:.0f} s; everything so far is kept, "
                 "the same command goes on"
             ) from asked
 
+    async def _cleared(self, card: ModelCard, run_id: int) -> None:
+        """Wait until this process is sure of its work; it may have waited for long before."""
+        while not self._sure():
+            self._refuse_to_begin(card, run_id)
+            await asyncio.sleep(BLINK)
+        self._refuse_to_begin(card, run_id)
+
     def _refuse_to_begin(self, card: ModelCard, run_id: int) -> None:
         """Raise what stands in the way of one more call."""
         if fault := self.fault or self._held.get(run_id):
             raise fault
-        if self._failures.get(_endpoint(card), 0) >= FAILURES_IN_A_ROW:
+        if self._failures.get(endpoint_of(card), 0) >= FAILURES_IN_A_ROW:
             raise EndpointDown(
-                f"{_endpoint(card)} failed {FAILURES_IN_A_ROW} times in a row: its share of the "
+                f"{endpoint_of(card)} failed {FAILURES_IN_A_ROW} times in a row: its share of the "
                 "work is paused, everything so far is kept, the same command goes on"
             )
-
-    def _slot(self, card: ModelCard) -> asyncio.Semaphore:
-        """The calls in flight: as many as the user says, else as many to each endpoint."""
-        given = self._given.get("concurrency")
-        where = "" if given else _endpoint(card)
-        if where not in self._slots:
-            usual = max(CONCURRENCY, card.limits.concurrency or 0)
-            self._slots[where] = asyncio.Semaphore(given or usual)
-        return self._slots[where]
-
-    def _throttle(self, card: ModelCard) -> Throttle:
-        """The limits that a model shares with others of its provider or endpoint."""
-        given = {} if card.kind == "sim" else self._given
-        return self._scope(card.limits.scope or card.id, replace(card.limits, **given))
-
-    def _quota(self, card: ModelCard) -> Throttle:
-        """What the provider says is left: it counts by model, a user's own endpoint by user."""
-        return self._scope(f"left of {_endpoint(card) if card.own else card.id}", Limits())
-
-    def _ceiling(self, card: ModelCard) -> Throttle:
-        """What all hosted providers together may be asked; others have none."""
-        if card.kind != "hosted":
-            return self._scope("none", Limits())
-        # A limit that the user gives is meant to hold, not the lower one above it.
-        lifted: dict[str, Any] = dict.fromkeys(self._given)
-        return self._scope("hosted", replace(self._models.hosted_limits, **lifted))
-
-    def _scope(self, name: str, limits: Limits) -> Throttle:
-        if (name, limits) not in self._throttles:
-            if self._leases is None or limits == Limits(limits.scope):
-                throttle = Throttle(limits)
-            else:
-                throttle = SharedThrottle(limits, self._leases, f"limits of {name}")
-            self._throttles[name, limits] = throttle
-        return self._throttles[name, limits]
 
     async def _attempt(
         self, key: str, request: Request, card: ModelCard, payer: Payer, tally: Tally
@@ -272,37 +248,33 @@ class Asker:
 
         A call holds its slot until its row is committed.
         """
-        if card.id not in self._limited:  # looked up once: it is on the way of every call
-            limited = (self._quota(card), self._throttle(card), self._ceiling(card))
-            self._limited[card.id] = limited
-        quota, throttle, ceiling = self._limited[card.id]
-        async with self._slot(card), throttle.slot:
-            tokens = input_tokens(request)
-            known = await quota.reserve(tokens, request.max_tokens)
-            reserved = await throttle.reserve(tokens, request.max_tokens)
-            above = await ceiling.reserve(tokens, request.max_tokens)
-            self._refuse_to_begin(card, payer.run_id)  # it may have waited for long
+        tokens = input_tokens(request)
+        refuse = partial(self._refuse_to_begin, card, payer.run_id)
+        async with self._limiting.room(card, tokens, request.max_tokens, refuse) as room:
+            refuse()
             worst = Spend(
                 1, tokens + request.max_tokens, card.price(tokens, request.max_tokens) or 0.0
             )
             meter = self._meters.of(payer.study)
             await meter.reserve(worst, payer.run_id)
-            cost = Spend.of(None)
+            cost = Spend()
             try:
+                await self._cleared(card, payer.run_id)
+                cost = Spend.of(None)
                 started = time.monotonic()
                 completion: Completion | None = None
                 fault: Exception | None = None
                 took: Completion | Bill | None = None
                 try:
+                    quota, known = room[0]
                     with quotas.listening(partial(quota.told, known)):
                         completion = took = await self._completion(request, card)
                 except Exception as raised:  # whatever an adapter raises, the attempt is on record
                     fault, took = raised, getattr(raised, "bill", None)
                 finally:
                     used = (took.input_tokens, took.output_tokens) if took else (0, 0)
-                    quota.settle(known, *used)
-                    throttle.settle(reserved, *used)
-                    ceiling.settle(above, *used)
+                    for throttle, reserved in room:
+                        throttle.settle(reserved, *used)
                 cost = Spend.of(took)
                 if isinstance(fault, RateLimitError):
                     cost = Spend()  # nothing was asked of the model
@@ -336,11 +308,6 @@ class Asker:
             raise UnavailableError(f"{card.id} took over {card.deadline:g} s") from fault
 
 
-def _given(limits: Limits) -> dict[str, Any]:
-    """The limits that are set."""
-    return {name: limit for name, limit in asdict(limits).items() if limit}
-
-
 def _of_its_run(answer: object) -> bool:
     """Whether a fault stands in the way of one run alone."""
     return isinstance(answer, RunOverBudget | Stopped)
@@ -349,7 +316,3 @@ def _of_its_run(answer: object) -> bool:
 def _backoff(tried: int, rng: random.Random) -> float:
     """Seconds to wait after so many attempts, with jitter so that calls do not come in waves."""
     return float(min(LONGEST_WAIT, BACKOFF * 2 ** (tried - 1)) * rng.uniform(0.5, 1.0))
-
-
-def _endpoint(card: ModelCard) -> str:
-    return card.endpoint or card.provider

@@ -5,9 +5,10 @@ DBOS is one to a process, and so is this.
 
 import asyncio
 import contextlib
-import uuid
+import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from dbos import DBOS
@@ -21,7 +22,7 @@ from judge_gym.engine.pipeline import Pipeline, Shard, Workflow
 from judge_gym.engine.queueing import Dispatch, parent
 from judge_gym.engine.recording import OUTAGE
 from judge_gym.engine.tallying import Tally
-from judge_gym.errors import DatabaseGone, JudgeGymError
+from judge_gym.errors import DatabaseGone, JudgeGymError, StoreError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Event, Store
 
@@ -47,18 +48,27 @@ class Executor:
         store: where runs are.
         models: whom to ask.
         dispatch: the queue.
+        turn: its right to do so.
         limits: what is given here stands in the place of what the registry states.
     """
 
     def __init__(
-        self, store: Store, models: Models, dispatch: Dispatch, limits: Limits | None = None
+        self,
+        store: Store,
+        models: Models,
+        dispatch: Dispatch,
+        turn: Turn,
+        limits: Limits | None = None,
     ) -> None:
-        self.name = f"judge-gym-{uuid.uuid4().hex[:12]}"
+        self.name = turn.name
+        self.turn = turn
         self.store = store
         self.dispatch = dispatch
         self._leases = store.leases(self.name)
         meters = Meters(store, self._leases)
-        self.asker = Asker(store.ledger, models, meters, limits=limits, leases=self._leases)
+        self.asker = Asker(
+            store.ledger, models, meters, limits=limits, leases=self._leases, sure=turn.sure
+        )
         self.offline = OfflineAsker(store.ledger, models)
         self.tallies: dict[int, Tally] = {}
         """What goes on in this process, by run."""
@@ -71,6 +81,8 @@ class Executor:
         """Runs among them that do nothing but wait for their shards."""
         self.changed = asyncio.Event()
         """Set when a run has ended here."""
+        self.ousted = False
+        """Whether others took this process for dead, and are at its work: it has to begin anew."""
         self._pipelines: OrderedDict[str, Pipeline] = OrderedDict()
         self._heard = 0
         self._known: set[int] = set()
@@ -96,6 +108,8 @@ class Executor:
         global _executor
         self._ear.cancel()
         DBOS.destroy()
+        # It had made its threads those of the loop, and has ended them.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
         if self._leases is not None:
             with contextlib.suppress(DatabaseGone):  # then it lapses
                 self._leases.leave()
@@ -104,19 +118,34 @@ class Executor:
     async def leave(self) -> None:
         """Let go of what is still carried out here; what is in flight is awaited and recorded."""
         self.stop(Leaving("its process has ended"))
-        while self.running - self.waiting:
+        # A run that others took up has no end here, nor what waits for a database that is away.
+        endless = self.ousted or self.cut_off
+        while self.asker.in_flight or (self.running - self.waiting and not endless):
             await asyncio.sleep(0.01)
 
-    def sweep(self, turn: Turn) -> None:
+    @property
+    def cut_off(self) -> bool:
+        """Whether the database was away for longer than anybody waits."""
+        return isinstance(self.asker.fault, DatabaseGone)
+
+    def sweep(self) -> None:
         """Queue again what dead processes were at, and what an outage made nobody's."""
+        looked, running = time.monotonic(), set(self.running)
         rows = self.dispatch.active()
+        mine = [row for row in rows if row.executor_id == self.name]
+        # What is carried out here before and after that look was so when it was made.
+        doubtful = running & self.running - {row.workflow_id for row in mine}
+        if self.dispatch.goes_on(doubtful):
+            self.ousted = True
+            self.stop(Leaving("others took this process for dead, and go on with its work"))
+            return
+        self.turn.settle(looked)
         others = {row.executor_id or "" for row in rows}
         others |= self._leases.holders() if self._leases is not None else set()
-        dead = turn.dead(others - {self.name})
+        dead = self.turn.dead(others - {self.name})
         if self._leases is not None:
             self._leases.gone = dead
         lost = [row for row in rows if row.executor_id in dead]
-        mine = [row for row in rows if row.executor_id == self.name]
         # One that has just begun or ended looks idle too: many times in a row it is not by chance.
         self._idle = {
             row.workflow_id: self._idle.get(row.workflow_id, 0) + 1
@@ -133,8 +162,9 @@ class Executor:
         job = Job(self, order, id)
         self.running.add(id)
         try:
-            job.open()
-            yield job
+            with self.store.database.plainly():  # the queue's faults, too
+                job.open()
+                yield job
         except Exception as fault:  # a workflow never raises: DBOS would keep the error for ever
             job.fault = job.fault or fault
             if end_of(fault) == "failed" and not isinstance(fault, Leaving):
@@ -168,7 +198,8 @@ class Executor:
         while True:
             await asyncio.sleep(LISTEN)
             with contextlib.suppress(DatabaseGone):
-                for event in self.store.events.since(self._heard, self._known):
+                known = set(self._known)
+                for event in await asyncio.to_thread(self.store.events.since, self._heard, known):
                     self._heard = event.id
                     self._heed(event)
 
@@ -275,7 +306,7 @@ class Job:
     async def ended(self) -> Outcome:
         """How it ended; a run's end is an event, too."""
         self._executor.running.discard(self.id)
-        if isinstance(self.fault, Leaving):
+        if isinstance(self.fault, Leaving | DatabaseGone):
             await asyncio.Event().wait()  # for ever: it has not ended, others go on with it
         outcome = Outcome.of(self.fault, self._tally)
         self._total.add(outcome)
@@ -283,7 +314,8 @@ class Job:
         if self.fault is not None:
             self._executor.faults[self.id] = self.fault
         if self.is_run:
-            self._say(self._total)
+            with contextlib.suppress(StoreError):  # it has ended all the same
+                self._say(self._total)
             self._executor.outcomes[self.id] = self._total
             self._executor.changed.set()
         return self._total

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from judge_gym.engine.asking import Models, Stopped
-from judge_gym.engine.locking import Taken, Turn, lab_lock, turn
+from judge_gym.engine.locking import Taken, lab_lock, turn
 from judge_gym.engine.orders import Order, Outcome
 from judge_gym.engine.tallying import Tally
 from judge_gym.errors import BudgetError, DatabaseGone, JudgeGymError
@@ -81,10 +81,10 @@ class Following:
                 for order in self.orders.values():
                     self._begin(order)
                 while self._waiting and self.stopped is None:
-                    executor = Executor(self._store, self._models, dispatch, self._limits)
                     try:
-                        with turn(self._store.database, executor.name) as mine:
-                            await self._execute(executor, mine)
+                        with turn(self._store.database, dispatch.protocol) as mine:
+                            given = (self._store, self._models, dispatch, mine, self._limits)
+                            await self._execute(Executor(*given))
                     except Taken:
                         await self._follow()
         except asyncio.CancelledError:  # the second Ctrl-C: what goes on is found by the next one
@@ -111,8 +111,9 @@ class Following:
     async def _kept(self, ids: Collection[str]) -> None:
         """Wait until DBOS has written down that workflows ended, or they would go on next time."""
         for _ in range(500):
-            if not ids or len(self._dispatch.outcomes(ids)) == len(ids):
-                return
+            with suppress(DatabaseGone):
+                if not ids or len(self._dispatch.outcomes(ids)) == len(ids):
+                    return
             await asyncio.sleep(0.01)
 
     def _collect(self, outcomes: Mapping[str, Outcome], faults: Mapping[str, Exception]) -> None:
@@ -131,11 +132,12 @@ class Following:
         else:
             self.outcomes[run] = outcome
 
-    async def _execute(self, executor: "Executor", turn: Turn) -> None:
+    async def _execute(self, executor: "Executor") -> None:
         """Carry the runs out in this process, and what others order meanwhile."""
 
         def stop() -> None:
-            self._store.events.record(self._waiting, "paused", "interrupted")
+            with suppress(DatabaseGone):  # then others go on with it
+                self._store.events.record(self._waiting, "paused", "interrupted")
             executor.stop(Stopped("interrupted"))
 
         executor.tallies = self.tallies
@@ -143,7 +145,7 @@ class Following:
             self._take_over()
         async with executor:
             self._interrupt = stop
-            while self._waiting:
+            while self._waiting and not executor.ousted and not executor.cut_off:
                 ended = {id for id in self._waiting.values() if id in executor.outcomes}
                 self._collect(executor.outcomes, executor.faults)
                 await self._kept(ended)
@@ -155,9 +157,11 @@ class Following:
                 except TimeoutError:  # now and then: perhaps it ended elsewhere
                     with suppress(DatabaseGone):
                         self._collect(self._dispatch.outcomes(self._waiting.values()), {})
-                        executor.sweep(turn)
+                        await asyncio.to_thread(executor.sweep)
             await executor.leave()  # what others ordered goes on with the next
             self._interrupt = lambda: None
+        if executor.cut_off and executor.asker.fault is not None:
+            raise executor.asker.fault
         executor.offline.refuse_missing()
 
     def _take_over(self) -> None:

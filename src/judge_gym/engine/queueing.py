@@ -18,8 +18,9 @@ PROTOCOL = "1"
 """What a run's workflow and its shards mean; it changes when an older one cannot be continued."""
 NAME = "judge-gym"
 RUNS, SHARDS = "runs", "shards"
-AT_ONCE = {RUNS: 8, SHARDS: 8}
-"""How many of each a process carries out side by side."""
+AT_ONCE = {RUNS: 8, SHARDS: 4}
+"""How many of each a process carries out side by side: of shards no more than a thousand calls in
+flight need, since what one has taken the others cannot do."""
 POLL = 0.2
 """Seconds between looks at the queue."""
 ACTIVE = ("PENDING", "ENQUEUED")
@@ -32,22 +33,29 @@ class Dispatch:
         logging.getLogger("dbos").handlers[:] = [logging.NullHandler()]
         self._database = database
         self.engine = database.beside("dbos")
-        if database.file is not None:
-            _make(Path(str(self.engine.url.database)))
-        else:
-            DBOS.migrate(self.engine.url.render_as_string(hide_password=False))
-        self.client = DBOSClient(
-            system_database_engine=self.engine,
-            serializer=DBOSPortableJSONSerializer(),
-            application_name=NAME,
-        )
-        for queue in (RUNS, SHARDS):
-            self.client.register_queue(
-                queue,
-                worker_concurrency=AT_ONCE[queue],
-                polling_interval_sec=POLL,
-                on_conflict="always_update",
+        with self._database.plainly():
+            if database.file is not None:
+                _make(Path(str(self.engine.url.database)))
+            else:
+                DBOS.migrate(self.engine.url.render_as_string(hide_password=False))
+            self.client = DBOSClient(
+                system_database_engine=self.engine,
+                serializer=DBOSPortableJSONSerializer(),
+                application_name=NAME,
+                retry_connection_errors=False,  # it would block for up to a minute at a time
             )
+            for queue in (RUNS, SHARDS):
+                self.client.register_queue(
+                    queue,
+                    worker_concurrency=AT_ONCE[queue],
+                    polling_interval_sec=POLL,
+                    on_conflict="always_update",
+                )
+
+    @property
+    def protocol(self) -> int:
+        """That of this version."""
+        return int(PROTOCOL)
 
     def close(self) -> None:
         """Release the connections."""
@@ -88,7 +96,8 @@ class Dispatch:
             "workflow_id": id,
             "app_version": PROTOCOL,
         }
-        self.client.enqueue(options, order.to_json())
+        with self._database.plainly():
+            self.client.enqueue(options, order.to_json())
         return id, id not in known
 
     def _give_up(self, rows: Sequence[WorkflowStatus]) -> None:
@@ -117,6 +126,10 @@ class Dispatch:
         rows = self._rows(status=["PENDING"])
         return [row for row in rows if executor in (None, row.executor_id)]
 
+    def goes_on(self, ids: Collection[str]) -> bool:
+        """Whether any of some workflows is queued or carried out."""
+        return bool(ids) and bool(self._rows(status=list(ACTIVE), workflow_ids=list(ids)))
+
     def idle(self) -> bool:
         """Whether nothing waits or goes on that this protocol can carry out."""
         rows = self._rows(status=list(ACTIVE))
@@ -131,22 +144,27 @@ class Dispatch:
         for queue, name in ((RUNS, "run"), (SHARDS, "shard")):
             ids = [row.workflow_id for row in rows if row.name == name]
             if ids:
-                self.client.resume_workflows(ids, queue_name=queue)
+                with self._database.plainly():
+                    self.client.resume_workflows(ids, queue_name=queue)
 
     def drop(self, runs: Collection[str]) -> None:
         """End the work on runs that nobody is at, with all of its shards."""
         for run in runs:
             shards = self._rows(status=list(ACTIVE), workflow_id_prefix=f"{run}/")
-            self.client.cancel_workflows([run, *(row.workflow_id for row in shards)])
+            self._cancel([run, *(row.workflow_id for row in shards)])
 
     def drop_waiting(self, ids: Collection[str]) -> None:
         """Take shards off the queue that nobody has begun."""
         waiting = self._rows(status=["ENQUEUED"], workflow_ids=list(ids))
-        if waiting:
-            self.client.cancel_workflows([row.workflow_id for row in waiting])
+        self._cancel([row.workflow_id for row in waiting])
+
+    def _cancel(self, ids: list[str]) -> None:
+        with self._database.plainly():
+            self.client.cancel_workflows(ids)
 
     def _rows(self, *, load_output: bool = False, **chosen: Any) -> list[WorkflowStatus]:
-        return self.client.list_workflows(load_input=False, load_output=load_output, **chosen)
+        with self._database.plainly():
+            return self.client.list_workflows(load_input=False, load_output=load_output, **chosen)
 
 
 def parent(id: str) -> str:

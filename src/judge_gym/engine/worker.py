@@ -47,23 +47,36 @@ class Worker:
             until_idle: end when nothing is queued or carried out any more.
             begun: called with the worker's name when it is ready.
         """
+        over = asyncio.Event()
+        with first_interrupt(over.set):
+            while await self._work(dispatch, until_idle, begun, over):
+                pass  # taken for dead and back again: it begins anew, under another name
+        return self.tallies
+
+    async def _work(
+        self,
+        dispatch: "Dispatch",
+        until_idle: bool,
+        begun: Callable[[str], None],
+        over: asyncio.Event,
+    ) -> bool:
+        """Work under one name; whether to begin anew."""
         from judge_gym.engine.executor import Executor
 
-        executor = Executor(self._store, self._models, dispatch, self._limits)
-        executor.tallies = self.tallies
-        over = asyncio.Event()
-        with turn(self._store.database, executor.name) as mine, first_interrupt(over.set):
+        with turn(self._store.database, dispatch.protocol) as mine:
+            executor = Executor(self._store, self._models, dispatch, mine, self._limits)
+            executor.tallies = self.tallies
             async with executor:
                 begun(executor.name)
                 while not over.is_set() and executor.asker.fault is None:
                     with suppress(DatabaseGone):
-                        executor.sweep(mine)
+                        await asyncio.to_thread(executor.sweep)
                         if until_idle and dispatch.idle():
                             break
                     with suppress(TimeoutError):
                         await asyncio.wait_for(over.wait(), SWEEP)
                 fault = executor.asker.fault  # such as a database that takes nothing any more
                 await executor.leave()
-        if fault is not None:
+        if fault is not None and not executor.ousted:
             raise fault
-        return self.tallies
+        return executor.ousted and not over.is_set()

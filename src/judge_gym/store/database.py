@@ -79,9 +79,14 @@ class Database:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sa.Connection]:
+        with self.plainly(), self.engine.execution_options(begin=begin).begin() as connection:
+            yield connection
+
+    @contextmanager
+    def plainly(self) -> Iterator[None]:
+        """Raise what a database says, that of another library's too, as a fault of the store."""
         try:
-            with self.engine.execution_options(begin=begin).begin() as connection:
-                yield connection
+            yield
         except sa.exc.IntegrityError:
             raise  # a fault of ours, not of the database
         except sa.exc.DatabaseError as fault:

@@ -1,7 +1,7 @@
 """How far runs are, and why targets failed: derived from rows, mostly from indexes alone."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -11,6 +11,7 @@ from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.events import Event, Events
 from judge_gym.store.ledger import latest_attempt
+from judge_gym.store.locks import at_work, is_free
 
 RunStatus = Literal[
     "pending",
@@ -32,6 +33,14 @@ STOPS: dict[str, RunStatus] = {
     "cancelled": "cancelled",
 }
 """Events that leave an unfinished run as they say, until it is started again."""
+UNATTENDED = (
+    "nobody is at work on it: go on with judge-gym resume, or start a worker with judge-gym worker"
+)
+QUEUED = sa.text(
+    "SELECT application_version FROM dbos.workflow_status WHERE workflow_uuid LIKE :ids "
+    "AND name = 'run' AND status IN ('PENDING', 'ENQUEUED') LIMIT 1"
+)
+"""The protocol under which a run is queued or carried out, on a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,11 @@ class Progress:
         return "evidence-done" if "evidence" not in short and self.wanted["evidence"] else "pending"
 
     @property
+    def ended(self) -> bool:
+        """Whether nothing is left to do, or nothing is to be done."""
+        return self.status in ("complete", "complete-with-failures", *STOPS.values())
+
+    @property
     def failed_share(self) -> float:
         """The share of targets that no attempt brought an answer for."""
         return sum(self.failed.values()) / max(1, sum(self.wanted.values()))
@@ -86,7 +100,31 @@ class Progresses:
     def of_tag(self, tag: str) -> list[Progress]:
         """The runs of an experiment, newest last; superseded ones are left out."""
         wanted = t.runs.c.digest.in_(sa.select(t.tags.c.digest).where(t.tags.c.tag == tag))
-        return self._found(tag, sa.and_(wanted, t.runs.c.superseded.is_(None)))
+        found = self._found(tag, sa.and_(wanted, t.runs.c.superseded.is_(None)))
+        return [self._attended(progress) for progress in found]
+
+    def _attended(self, progress: Progress) -> Progress:
+        """Say of a run that is to go on, and that nobody is at, what it waits for."""
+        event = progress.event
+        if event is None or event.kind != "started" or progress.ended:
+            return progress
+        said = self._waits(progress.run_id)
+        return replace(progress, event=replace(event, said=said)) if said else progress
+
+    def _waits(self, run_id: int) -> str:
+        if self._database.file is not None:
+            return UNATTENDED if is_free(self._database.file) else ""
+        working = at_work(self._database)
+        if not working:
+            return UNATTENDED
+        with self._database.read() as connection:
+            if connection.scalar(sa.text("SELECT to_regclass('dbos.workflow_status')")) is None:
+                return ""
+            asked = connection.scalar(QUEUED, {"ids": f"{run_id}.%"})
+        if asked is None or int(asked) in working:
+            return ""
+        others = ", ".join(map(str, sorted(working)))
+        return f"it waits for a worker of protocol {asked}; those at work are of protocol {others}"
 
     def of_run(self, run_id: int, tag: str) -> Progress:
         """How far one run is, under the tag that it was started by."""

@@ -1,0 +1,154 @@
+"""Who is at work, who is dead, and what a process may do that cannot be sure of its lock."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import sqlalchemy as sa
+
+import postgres
+from judge_gym.engine import locking, recording
+from judge_gym.engine.locking import MISSED, Taken, turn
+from judge_gym.errors import DatabaseGone
+from judge_gym.lab import Lab
+from judge_gym.store import Database, SessionLock, Store
+
+WriteStudy = Callable[..., Path]
+PATIENCE = 10.0
+
+
+@pytest.fixture
+def database() -> Iterator[Database]:
+    store = Store.open(postgres.fresh_url())
+    yield store.database
+    store.close()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits that a test can wait for."""
+    monkeypatch.setattr(locking, "BEAT", 0.05)
+    monkeypatch.setattr(locking, "CALM", 0.2)
+    monkeypatch.setattr(locking, "SETTLING", 0.4)
+
+
+def wait(until: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not until():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def cut(database: Database) -> None:
+    """End every session that holds an advisory lock."""
+    query = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
+    with database.begin() as connection:
+        connection.execute(sa.text(query))
+
+
+def test_one_who_ends_is_dead_after_some_looks_and_one_who_works_never(database: Database) -> None:
+    with turn(database, 1) as mine, turn(database, 1) as other:
+        with turn(database, 1) as third:
+            both = {other.name, third.name}
+            for _ in range(2 * MISSED):
+                assert mine.dead(both) == set()
+        looks = [mine.dead(both) for _ in range(MISSED + 1)]
+        assert looks == [set()] * (MISSED - 1) + [{third.name}] * 2
+
+
+def test_after_its_lock_was_lost_a_process_is_not_sure_until_its_work_was_found_its_own(
+    database: Database,
+) -> None:
+    with turn(database, 1) as mine:
+        assert mine.sure()
+        cut(database)
+        wait(lambda: not mine.sure())
+        mine.settle(time.monotonic())  # too soon: another may be about to queue its work
+        assert not mine.sure()
+        time.sleep(locking.CALM)
+        assert not mine.sure()
+        mine.settle(time.monotonic())
+        wait(mine.sure)
+
+
+def test_a_process_that_cannot_look_at_its_lock_ceases_to_be_sure_before_it_is_taken_for_dead(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert locking.SURE < MISSED - 1  # looks are a second apart
+    monkeypatch.setattr(locking, "SURE", 0.3)
+    with turn(database, 1) as mine:
+        monkeypatch.setattr(locking, "BEAT", 1000.0)
+        wait(lambda: not mine.sure())
+
+
+def test_right_after_an_outage_nobody_is_dead(database: Database) -> None:
+    with turn(database, 1) as mine:
+        cut(database)
+        wait(lambda: not mine.sure())
+        for _ in range(MISSED):
+            assert mine.dead({"gone"}) == set()
+        wait(lambda: mine.dead({"gone"}) == {"gone"})
+
+
+def test_the_server_watches_the_line_of_a_lock() -> None:
+    with postgres.mortal() as server:
+        store = Store.open(server.url)
+        lock = SessionLock(store.database, "anybody")
+        assert lock.acquire()
+        assert lock._connection is not None
+        assert lock._connection.scalar(sa.text("SHOW tcp_keepalives_idle")) == "5"
+        assert lock._connection.scalar(sa.text("SHOW tcp_keepalives_count")) == "3"
+        lock.release()
+        store.close()
+
+
+def test_on_a_file_one_works_at_a_time(tmp_path: Path) -> None:
+    store = Store.open(f"sqlite:///{tmp_path / 'lab.db'}")
+    with turn(store.database, 1) as mine:
+        assert mine.sure() and mine.dead({"other"}) == {"other"}
+        with pytest.raises(Taken), turn(store.database, 1):
+            pass
+    store.close()
+
+
+@pytest.mark.parametrize("on", ["sqlite", "postgres"])
+def test_a_run_that_nobody_is_at_says_what_it_waits_for(
+    write_study: WriteStudy, tmp_path: Path, on: str
+) -> None:
+    def said() -> set[str]:
+        tags = [row["tag"] for row in lab.list_experiments(study="small")]
+        return {run["said"] for tag in tags for run in lab.get_experiment_summary(tag)["runs"]}
+
+    url = postgres.fresh_url() if on == "postgres" else f"sqlite:///{tmp_path / 'lab.db'}"
+    with Lab.open(url) as lab:
+        lab.start(write_study())
+        [waits] = said()
+        assert "nobody is at work on it" in waits
+        with turn(lab.store.database, 1):
+            assert said() == {""}
+        if on == "postgres":
+            with turn(lab.store.database, 7):
+                [waits] = said()
+                assert "a worker of protocol 1" in waits and "protocol 7" in waits
+        lab.pause("small")
+        assert said() == {"paused by hand"}
+        assert lab.resume("small").status == "complete"
+        assert said() == {""}
+
+
+def test_a_database_that_stays_away_ends_the_command_and_the_same_command_goes_on(
+    write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise DatabaseGone("it is away")
+
+    with Lab.open(postgres.fresh_url()) as lab:
+        with monkeypatch.context() as outage:
+            outage.setattr(recording, "time", SimpleNamespace(sleep=lambda seconds: None))
+            outage.setattr(lab.store.ledger, "record", away)
+            with pytest.raises(DatabaseGone, match="it is away"):
+                lab.run(write_study())
+        assert {row["status"] for row in lab.list_experiments(study="small")} == {"pending"}
+        assert lab.run("small").status == "complete"
