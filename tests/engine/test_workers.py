@@ -53,9 +53,10 @@ def test_a_worker_that_is_killed_has_its_work_done_by_the_other(
     first.communicate()
     complete(bench, second)
     assert bench.rows() == reference.rows
-    assert bench.answered_twice() == 0
     stats = bench.stats()
-    assert stats["bodies"]["distinct"] == bench.attempts() == reference.calls
+    # What the dead worker had sent may still be committed when the other asks for it already.
+    assert 0 <= bench.attempts() - reference.calls == bench.answered_twice() <= IN_FLIGHT
+    assert stats["bodies"]["distinct"] == reference.calls
     assert stats["requests"] - reference.calls <= IN_FLIGHT
 
 
