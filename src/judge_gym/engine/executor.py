@@ -125,8 +125,8 @@ class Executor:
 
     @property
     def cut_off(self) -> bool:
-        """Whether the database was away for longer than anybody waits."""
-        return isinstance(self.asker.fault, DatabaseGone)
+        """Whether the database takes nothing any more, or was away for longer than one waits."""
+        return isinstance(self.asker.fault, StoreError)
 
     def sweep(self) -> None:
         """Queue again what dead processes were at, and what an outage made nobody's."""
@@ -152,8 +152,14 @@ class Executor:
             for row in mine
             if row.workflow_id not in self.running
         }
-        lost += [row for row in mine if self._idle.get(row.workflow_id, 0) > IDLE]
-        self.dispatch.again(lost)
+        idle = [row for row in mine if self._idle.get(row.workflow_id, 0) > IDLE]
+        if idle and self.store.database.file is not None:  # no outage: its end could not be kept
+            where = self.store.database.shown
+            self.stop(
+                StoreError(f"the queue beside {where} keeps nothing: database or disk is full")
+            )
+            return
+        self.dispatch.again(lost + idle)
 
     @contextlib.contextmanager
     def job(self, kept: dict[str, Any], id: str) -> Iterator["Job"]:
