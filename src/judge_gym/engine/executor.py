@@ -41,6 +41,10 @@ def here() -> "Executor":
     return _executor
 
 
+class QueueFull(StoreError):
+    """How workflows ended cannot be written down."""
+
+
 class Executor:
     """This process, while it carries out runs.
 
@@ -125,8 +129,8 @@ class Executor:
 
     @property
     def cut_off(self) -> bool:
-        """Whether the database takes nothing any more, or was away for longer than one waits."""
-        return isinstance(self.asker.fault, StoreError)
+        """Whether the database was away for longer than one waits, or the queue keeps nothing."""
+        return isinstance(self.asker.fault, DatabaseGone | QueueFull)
 
     def sweep(self) -> None:
         """Queue again what dead processes were at, and what an outage made nobody's."""
@@ -156,7 +160,7 @@ class Executor:
         if idle and self.store.database.file is not None:  # no outage: its end could not be kept
             where = self.store.database.shown
             self.stop(
-                StoreError(f"the queue beside {where} keeps nothing: database or disk is full")
+                QueueFull(f"the queue beside {where} keeps nothing: database or disk is full")
             )
             return
         self.dispatch.again(lost + idle)
