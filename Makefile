@@ -31,7 +31,7 @@ bench: .venv/test
 
 # Runs killed at 20 random points, on SQLite and on Postgres; CHAOS_SEED=N chooses other points.
 chaos: .venv/test
-	CHAOS=$(or $(CHAOS),20) $(BIN)/pytest -n 2 --dist load tests/engine/test_chaos.py
+	CHAOS=$(or $(CHAOS),20) $(BIN)/pytest -n 2 --dist load tests/engine/test_chaos.py tests/engine/test_outages.py
 
 # Writes the prompt snapshots anew; read the diff before you commit it.
 snapshots: .venv/test
