@@ -4,7 +4,7 @@ REQUIRE ?=
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check docs bench chaos snapshots clean
+.PHONY: demo test check docs bench chaos fuzz snapshots clean
 
 demo: .venv/run
 	$(BIN)/judge-gym demo
@@ -28,6 +28,10 @@ docs: .venv/run
 # Each measures side by side in one run, because machines differ.
 bench: .venv/test
 	for each in dedupe belief analysis frames lane load limits memory workers durability; do echo "== $$each"; $(BIN)/python bench/$$each.py; done
+
+# The property tests on examples that are new each time.
+fuzz: .venv/test
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q $$(grep -rl "import.*given" tests)
 
 # Runs killed at 20 random points, on SQLite and on Postgres; CHAOS_SEED=N chooses other points.
 chaos: .venv/test

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from hypothesis import settings
 
 import postgres
 from judge_gym.cli import main
@@ -18,6 +19,11 @@ from judge_gym.models import ModelCard
 from judge_gym.models.cards import Limits
 from judge_gym.records import Completion, Request
 from judge_gym.store import Store
+
+# The same examples each time: a change is judged by what it changes. `make fuzz` tries others.
+settings.register_profile("steady", derandomize=True)
+settings.register_profile("fuzz", print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 REQUIRE_ALL = os.environ.get("REQUIRE") == "all"
