@@ -31,8 +31,6 @@ from judge_gym.cli.steering import Budget, PauseAfter, stage
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from judge_gym.engine import StagePlan
     from judge_gym.studies import BudgetSpec
 
@@ -127,8 +125,10 @@ def plan(
     from judge_gym.cli import display
 
     if power is not None:
+        from judge_gym.cli.power import print_power
+
         with open_lab() as lab:
-            _print_power(lab.power(target, power), power, as_json=json)
+            print_power(lab.power(target, power), power, as_json=json)
         return
     with open_lab() as lab:
         plan, prepared = lab.plan(
@@ -189,27 +189,6 @@ def plan(
         *prepared.warnings,
         *over_budget(plan.total(), prepared.budget),
         f"the ledger is {lab.store.database.shown}",
-    )
-
-
-def _print_power(needed: "pd.DataFrame", effect: float, *, as_json: bool) -> None:
-    """What finds an effect: over all judges, the plans with the fewest calls."""
-    from judge_gym.cli import display
-
-    if as_json:
-        rows = needed.astype(object).where(needed.notna(), None).to_dict("records")
-        display.print_json({"effect": effect, "plans": rows})
-        return
-    every = needed["judge"] == "all"
-    together = needed[every] if every.any() else needed
-    told = together[together["cheapest"] | together["replicates"].isin([1, 3, 5])]
-    columns = ["task", "quantity", "knob", "level", "base", "at", "power", "replicates", "items"]
-    plans: Any = told[[*columns, "calls", "cheapest"]].to_dict("records")
-    display.table(
-        f"to find {effect:g} on the scale from 0 to 1",
-        plans,
-        note="over all judges; 5 %, two-sided, over items. –: the pilot does not tell. Judge by "
-        "judge, and up to ten replicates: --json",
     )
 
 
