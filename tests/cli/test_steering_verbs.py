@@ -30,6 +30,10 @@ def study(bench: Bench) -> Path:
     return write(bench.folder, **CHANGES)
 
 
+SLOWLY = ("--rpm", "900")
+"""So that there is time to pause it, or to change its budget, on a busy machine too."""
+
+
 def whole(bench: Bench, reference: Reference) -> None:
     """Everything is there, and was paid for once."""
     assert bench.statuses() == {"complete"}
@@ -52,8 +56,8 @@ def test_start_returns_at_once_and_any_shell_follows(
 
 
 def test_pause_stops_and_resume_goes_on(bench: Bench, study: Path, reference: Reference) -> None:
-    bench.call("start", study)
-    bench.wait_for(reference.calls // 4)
+    bench.call(*SLOWLY, "start", study)
+    bench.wait_for(reference.calls // 8)
     assert len(bench.json("pause", "big")["paused"]) == 2
     still(bench, reference)
     assert bench.statuses() == {"paused"}
@@ -66,10 +70,10 @@ def test_pause_stops_and_resume_goes_on(bench: Bench, study: Path, reference: Re
 def test_pause_reaches_the_run_of_another_shell(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
-    running = bench.start("run", study)
-    bench.wait_for(reference.calls // 4, running)
+    running = bench.start(*SLOWLY, "run", study)
+    bench.wait_for(reference.calls // 8, running)
     bench.call("pause", "big")
-    assert "paused by hand; go on with: judge-gym run" in ended(running, 3)
+    assert "paused by hand; go on with: judge-gym --rpm 900 run" in ended(running, 3)
     assert bench.statuses() == {"paused"}
     bench.call("run", study)
     whole(bench, reference)
@@ -78,8 +82,8 @@ def test_pause_reaches_the_run_of_another_shell(
 def test_cancel_ends_it_and_run_begins_again(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
-    bench.call("start", study)
-    bench.wait_for(reference.calls // 4)
+    bench.call(*SLOWLY, "start", study)
+    bench.wait_for(reference.calls // 8)
     bench.call("cancel", "big")
     still(bench, reference)
     assert bench.statuses() == {"cancelled"}
@@ -106,10 +110,6 @@ def test_a_pause_after_a_stage_lets_people_look_before_they_pay_more(
     assert bench.statuses() == {"paused"}
     bench.call("resume", "big")
     whole(bench, reference)
-
-
-SLOWLY = ("--rpm", "900")
-"""So that there is time to change a budget before it is reached, on a busy machine too."""
 
 
 def test_a_budget_that_is_raised_while_it_runs_lets_it_go_on(
