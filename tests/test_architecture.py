@@ -14,6 +14,7 @@ SOURCE = Path(judge_gym.__file__).parent
 ORDER = """
 errors demo
 records
+outcomes
 axes client
 studies stages
 analysis

@@ -1,0 +1,86 @@
+"""What a suite run passes on: steps, outcomes and results of code-generation evals."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+InconclusiveReason = Literal["infrastructure", "rate_limit", "judge_error"]
+INCONCLUSIVE: tuple[InconclusiveReason, ...] = ("infrastructure", "rate_limit", "judge_error")
+StepStatus = Literal["passed", "failed", "inconclusive", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Every step passed, and every test."""
+
+    kind: Literal["passed"] = "passed"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The candidate's own fault, as far as the steps can tell."""
+
+    step: str
+    reason: str
+    kind: Literal["failed"] = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Inconclusive:
+    """Nothing was learnt about the candidate; it leaves the denominator and is always shown."""
+
+    why: InconclusiveReason
+    reason: str
+    step: str = ""
+    kind: Literal["inconclusive"] = "inconclusive"
+
+
+Outcome = Passed | Failed | Inconclusive
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """One step of one eval: how it ended, how long it took, what it printed (up to a cap)."""
+
+    name: str
+    status: StepStatus
+    seconds: float
+    reason: str = ""
+    output: str = ""
+    # Of a step that runs tests; a result counts only if as many were collected as expected.
+    tests_passed: int | None = None
+    tests_collected: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvalResult:
+    """One eval of a run: what the model wrote, and what became of it."""
+
+    category: str
+    name: str
+    outcome: Outcome
+    steps: tuple[StepResult, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    replicate: int = 0
+    call_id: int | None = None
+    # Of the generation alone; steps carry their own.
+    seconds: float = 0.0
+    usd: float | None = None
+    isolation: str = ""
+
+    @property
+    def path(self) -> str:
+        """Where the eval stands in its suite."""
+        return f"{self.category}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class EvalSource:
+    """The files behind an eval: what was asked, the reference answer, the grader, known gaps."""
+
+    category: str
+    name: str
+    task: str
+    answer: Mapping[str, str]
+    grader: Mapping[str, str]
+    gaps: str = ""
