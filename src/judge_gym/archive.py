@@ -10,7 +10,7 @@ from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.library import Library
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags, read_file
 from judge_gym.records import TaskType
-from judge_gym.store import USAGE_BY, Exported, Progress, export_ledger
+from judge_gym.store import USAGE_BY, Exported, Page, Progress, export_ledger
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,6 +59,35 @@ class Archive(Library):
         """Experiments with the status of their newest run."""
         rows = self.store.queries.tags(study=study, task_type=task_type)
         return [self.get_experiment_summary(row["tag"]) for row in rows]
+
+    def page_experiments(
+        self,
+        *,
+        study: str | None = None,
+        task_type: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> Page:
+        """The same, so many at once, after the tag where the page before ended."""
+        tags = self.store.queries.tags_page(
+            after=after, limit=limit, study=study, task_type=task_type
+        )
+        return Page([self.get_experiment_summary(row["tag"]) for row in tags.rows], tags.next)
+
+    def page_samples(
+        self,
+        experiment_tag: str,
+        *,
+        status: str | None = None,
+        evidence: int | None = None,
+        after: int | None = None,
+        limit: int = 100,
+    ) -> Page:
+        """Samples of an experiment, so many at once, after the sample where the last page ended."""
+        self.store.queries.tags(tags=[experiment_tag])
+        return self.store.queries.samples_page(
+            experiment_tag, after=after, limit=limit, status=status, evidence=evidence
+        )
 
     def list_experiments_by_task_type(self, task_type: TaskType) -> list[dict[str, Any]]:
         """All experiments of a type."""

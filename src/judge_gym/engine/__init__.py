@@ -122,6 +122,7 @@ class Engine:
         *,
         budget: BudgetSpec,
         pause_after: Workflow | None = None,
+        only_failed: bool = False,
     ) -> None:
         """Order runs and return at once; whoever works on the lab carries them out."""
         from judge_gym.engine.queueing import Dispatch
@@ -130,8 +131,8 @@ class Engine:
         self._store.events.record([run.id for run in runs], "started")
         with closing(Dispatch(self._store.database)) as dispatch:
             for run in runs:
-                tag = run.experiment.tag
-                dispatch.begin(Order(run.id, tag, tuple(workflows), pause_after=pause_after))
+                what = (run.id, run.experiment.tag, tuple(workflows))
+                dispatch.begin(Order(*what, pause_after=pause_after, only_failed=only_failed))
 
     def work(
         self,
