@@ -1,6 +1,7 @@
 """Archive: the verbs that read: experiments, samples, benchmarks, spend, reports."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +121,21 @@ class Archive(Library):
     def samples(self, *targets: str) -> "pd.DataFrame":
         """One tidy row per sample and a column per knob, of tags, studies, or everything."""
         return self._samples(self._rows(targets))
+
+    def sample_parts(self, *targets: str, size: int = 10_000) -> Iterator["pd.DataFrame"]:
+        """The same rows, some at a time and with values as they are kept; one part at least."""
+        import pandas as pd
+
+        columns = self.store.queries.sample_columns
+        yield pd.DataFrame(columns=[*columns, *Design.knobs()], dtype=object)
+        first: dict[str, dict[str, Any]] = {}
+        for row in self._rows(targets):
+            first.setdefault(row["digest"], row)
+        for row in first.values():
+            knobs = Design.of(row["design"]).values()
+            found = self.store.queries.samples([row["tag"]])
+            while part := list(islice(found, size)):
+                yield pd.DataFrame(part, columns=columns, dtype=object).assign(**knobs)
 
     def _samples(self, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
         import pandas as pd

@@ -72,6 +72,11 @@ class BusyError(JudgeGymError):
     status = 429
     retry = True
 
+    def __init__(self, message: str, *, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
+        """Seconds to wait; None where nobody says."""
+
 
 class StoreError(JudgeGymError):
     """The database cannot be opened, read or written."""

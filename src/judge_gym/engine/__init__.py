@@ -156,6 +156,13 @@ class Engine:
             work = worker.work(dispatch, until_idle=until_idle, begun=begun)
             return _in_own_loop(work, lambda: None)
 
+    def idle(self) -> bool:
+        """Whether nothing that was ordered waits or goes on."""
+        from judge_gym.engine.queueing import Dispatch
+
+        with closing(Dispatch(self._store.database)) as dispatch:
+            return dispatch.idle()
+
     def strangers(self) -> list[str]:
         """What is queued for another version of judge-gym, which this one does not touch."""
         from judge_gym.engine.queueing import Dispatch
