@@ -12,13 +12,23 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 # The order of the help, whichever module was loaded first.
-GROUPS = "evidence rubric score swap probe pool labels benchmark models db ledger sim".split()
+GROUPS = "evidence rubric score swap probe pool labels benchmark models token db ledger sim".split()
 FAILED, BAD_INPUT, STOPPED, INTERRUPTED = 1, 2, 3, 130
 
 
 def whole_app() -> "Typer":
     """The application with all its verbs, in the order of the help."""
-    from judge_gym.cli import benchmark, evidence, models, steering, study, upkeep, workflows  # noqa: F401
+    from judge_gym.cli import (  # noqa: F401
+        benchmark,
+        evidence,
+        lab,
+        models,
+        steering,
+        study,
+        token,
+        upkeep,
+        workflows,
+    )
     from judge_gym.cli.app import app
 
     app.registered_groups.sort(key=lambda group: GROUPS.index(str(group.name)))

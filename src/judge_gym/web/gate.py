@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 import anyio.to_thread
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from judge_gym.errors import BusyError, JudgeGymError, TokenError, TooLargeError
@@ -46,10 +46,8 @@ class Limits:
     strangers_burst: float = 40
 
 
-class Json(Response):
+class Json(JSONResponse):
     """JSON in which what is undefined is null."""
-
-    media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
         """The content; dates become text, and what is no number becomes null."""
