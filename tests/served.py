@@ -32,6 +32,7 @@ class Served(NamedTuple):
     read: str
     revoked: str
     folder: Path
+    http: httpx.Client
 
     def ask(self, method: str, path: str, token: str | None = None, **given: Any) -> httpx.Response:
         """What the server says to a token, by default the local one; empty is none."""
@@ -39,7 +40,7 @@ class Served(NamedTuple):
         headers = {**given.pop("headers", {})}
         if secret:
             headers.setdefault("Authorization", f"Bearer {secret}")
-        return httpx.request(method, self.url + path, headers=headers, timeout=30, **given)
+        return self.http.request(method, path, headers=headers, **given)
 
     def get(self, path: str, **query: Any) -> Any:
         """The JSON of a resource."""
@@ -69,19 +70,20 @@ def create(lab: Lab, window: int, tag: str, judge: str = "sim:balanced", **confi
 
 
 @contextmanager
-def served(folder: Path, **given: Any) -> Iterator[Served]:
-    """A lab with two experiments that were run and one that was not, and its server."""
+def served(folder: Path, *, run: bool = True, **given: Any) -> Iterator[Served]:
+    """A lab with three experiments, two of which were run if `run`, and its server."""
     with Lab.open(f"sqlite:///{folder / 'lab.db'}") as lab:
         window = fill(lab, folder)
         create(lab, window, "pilot")
         create(lab, window, "pilot/strict", "sim:strict", **{"verdict.method": "subset"})
         create(lab, window, "later", "sim:cautious")
-        lab.run("pilot")
-        lab.run("pilot/strict", samples=2)
+        if run:
+            lab.run("pilot")
+            lab.run("pilot/strict", samples=2)
         _, read = lab.store.tokens.create("reader", "read")
         _, revoked = lab.store.tokens.create("gone", "write")
         lab.store.tokens.revoke("gone")
         options = {"port": 0, "folder": folder, "work": False, "limits": EASY, **given}
-        with serve(lab, **options) as at:
+        with serve(lab, **options) as at, httpx.Client(base_url=at.url, timeout=30) as http:
             assert at.token is not None
-            yield Served(lab, at.url, at.token, read, revoked, folder)
+            yield Served(lab, at.url, at.token, read, revoked, folder, http)

@@ -77,7 +77,7 @@ def make_app(
     app.include_router(router)
     app.add_api_route("/", _front, include_in_schema=False)
     app.add_exception_handler(RequestValidationError, _invalid)
-    for kind in (JudgeGymError, HTTPException):
+    for kind in (JudgeGymError, HTTPException, OverflowError, RecursionError, Exception):
         app.add_exception_handler(kind, _refused)
     return Gate(app, guard, limits)
 

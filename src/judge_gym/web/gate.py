@@ -80,6 +80,8 @@ def of_fault(fault: Exception) -> Response:
             made = refusal(fault.status_code, kind, HTTPStatus(fault.status_code).phrase.lower())
             made.headers.update(fault.headers or {})
             return made
+        case OverflowError() | RecursionError():
+            return refusal(422, "design", "a number is too large, or something nested too deeply")
     logging.getLogger("judge_gym.web").error("a request failed", exc_info=fault)
     return refusal(500, "internal", "the server failed; its log says why")
 
@@ -106,10 +108,11 @@ class Gate:
             await self._app(scope, receive, send)
             return
 
-        started = False
+        started = whole = False
 
         async def guarded(message: Message) -> None:
-            nonlocal started
+            nonlocal started, whole
+            whole = message["type"] == "http.response.body" and not message.get("more_body")
             if message["type"] == "http.response.start":
                 started = True
                 headers = MutableHeaders(scope=message)
@@ -123,9 +126,10 @@ class Gate:
             behind: ASGIApp = answer or self._app
             await behind(scope, self._counted(receive), guarded)
         except Exception as fault:  # whatever it is: no client sees a traceback
-            if started:
+            if started and not whole:
                 raise  # the connection breaks off, and so the client knows
-            await of_fault(fault)(scope, receive, guarded)
+            if not started:
+                await of_fault(fault)(scope, receive, guarded)
 
     async def _checked(self, scope: Scope) -> Response | None:
         """Find out who asks; an answer where it need go no further."""

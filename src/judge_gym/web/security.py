@@ -4,7 +4,7 @@ import hmac
 import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 
@@ -127,14 +127,17 @@ class Guard:
 class Rate:
     """So many requests a second from each, and more at once after a rest."""
 
-    def __init__(self, per_second: float, burst: float) -> None:
+    def __init__(
+        self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
         self._per_second = per_second
         self._burst = burst
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, who: str) -> float:
         """Count a request; the seconds to wait where it is one too many, else 0."""
-        now = time.monotonic()
+        now = self._clock()
         left, at = self._left.pop(who, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._per_second)
         taken = left >= 1

@@ -4,7 +4,9 @@ A client names no file of the server, except in a study, and there only files be
 """
 
 import csv
+import io
 import json
+import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,11 +20,13 @@ from judge_gym.errors import DesignError, JudgeGymError, NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_study
 from judge_gym.studies import Study, read_study
+from judge_gym.studies.file import SampleSweep
 
 T = TypeVar("T")
 
 LONGEST_STUDY = 256 * 1024
 """Characters of a study."""
+MOST_EXPERIMENTS, MOST_SAMPLES = 20_000, 10_000
 
 
 def named(target: str) -> str:
@@ -41,6 +45,7 @@ def prepared(
     _refuse_aliases(text)
     given = dict(overrides or {})
     study = read_study(text, "study", resolve=lab.models.resolve, overrides=given)
+    _refuse_vast(study)
     for path in _paths(study):
         _refuse_outside(path, folder)
     with _bare_messages(folder):
@@ -49,31 +54,44 @@ def prepared(
 
 def from_items(items: Sequence[Mapping[str, Any]], read: Callable[[Path], T]) -> T:
     """Read evidence as if it were a file of one item a line."""
-    lines = "\n".join(json.dumps(item, default=str) for item in items)
-    return _from_file("items.jsonl", lines, read)
+    return from_files({"items.jsonl": _lines(items)}, lambda folder: read(folder / "items.jsonl"))
 
 
-def from_json(document: Any, read: Callable[[Path], T]) -> T:
-    """Read a document as if it were a file."""
-    return _from_file("rubric.json", json.dumps(document), read)
+def from_benchmark(
+    concept: str,
+    items: Sequence[Mapping[str, Any]],
+    rubric: Mapping[str, Any],
+    read: Callable[[Path], T],
+) -> T:
+    """Read a benchmark as if it were a folder."""
+    texts = {
+        "benchmark.toml": f"concept = {json.dumps(concept)}",
+        "items.jsonl": _lines(items),
+        "rubric.json": json.dumps(rubric),
+    }
+    return from_files(texts, read)
 
 
 def from_rows(rows: Sequence[Mapping[str, str]], read: Callable[[Path], T]) -> T:
     """Read a table as if it were a CSV file."""
-    with tempfile.TemporaryDirectory() as folder, _bare_messages(Path(folder)):
-        path = Path(folder) / "labels.csv"
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
-        return read(path)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    name = "labels.csv"
+    return from_files({name: text.getvalue()}, lambda folder: read(folder / name))
 
 
-def _from_file(name: str, text: str, read: Callable[[Path], T]) -> T:
-    with tempfile.TemporaryDirectory() as folder, _bare_messages(Path(folder)):
-        path = Path(folder) / name
-        path.write_text(text, encoding="utf-8")
-        return read(path)
+def from_files(texts: Mapping[str, str], read: Callable[[Path], T]) -> T:
+    """Read texts as if they lay in a folder."""
+    with tempfile.TemporaryDirectory() as made, _bare_messages(Path(made)):
+        for name, text in texts.items():
+            (Path(made) / name).write_bytes(text.encode("utf-8"))
+        return read(Path(made))
+
+
+def _lines(items: Sequence[Mapping[str, Any]]) -> str:
+    return "\n".join(json.dumps(item) for item in items)
 
 
 @contextmanager
@@ -83,9 +101,27 @@ def _bare_messages(folder: Path) -> Iterator[None]:
         yield
     except JudgeGymError as fault:
         for place in {str(folder), str(folder.resolve())} - {".", "/"}:
-            fault.message = fault.message.replace(f"{place}/", "").replace(place, "its folder")
+            fault.message = fault.message.replace(f"{place}/", "").replace(place, "the folder")
         fault.args = (fault.message,)
         raise
+
+
+def _refuse_vast(study: Study) -> None:
+    """A short text may ask for more than any server holds."""
+    levels = [len(levels) for levels in study.vary.values()]
+    match study.sweep:
+        case "grid":
+            points = math.prod(levels)
+        case "ablate":
+            points = 1 + sum(levels)
+        case SampleSweep(sample=drawn):
+            points = drawn * (1 + sum(levels))
+    wanted = points * len(study.tasks) * len(study.judges)
+    if wanted > MOST_EXPERIMENTS or study.samples > MOST_SAMPLES:
+        raise DesignError(
+            f"a study that is sent has at most {MOST_EXPERIMENTS:,} experiments and "
+            f"{MOST_SAMPLES:,} samples"
+        )
 
 
 def _refuse_aliases(text: str) -> None:

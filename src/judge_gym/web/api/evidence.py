@@ -69,6 +69,32 @@ class Items(Body):
     )
 
 
+class BenchmarkItems(Body):
+    """A benchmark's items with their known answers, or JudgeBench's pairs as published."""
+
+    concept: Name = "the better response"
+    items: Annotated[list[Item], Field(max_length=10_000)] = []
+    rubric: dict[str, Any] = {}
+    judgebench: Annotated[str | None, Field(description="The text of the published file.")] = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "concept": "severity",
+                    "items": [{"title": "A typo", "text": "The comment ...", "truth": "minor"}],
+                    "rubric": {
+                        "kind": "ordinal",
+                        "stages": [
+                            {"label": "minor", "criteria": ["Style alone"]},
+                            {"label": "major", "criteria": ["It breaks"]},
+                        ],
+                    },
+                }
+            ]
+        }
+    )
+
+
 class Dropped(Body):
     """Items that are to be left out, or taken back."""
 
@@ -141,8 +167,30 @@ def list_evidence(
 )
 def load_evidence(lab: OpenLab, window_id: Id, body: Items) -> Response:
     """Put texts into a window; how many it then holds. What it holds already is not added."""
-    items = [item.model_dump(exclude_defaults=True) for item in body.items]
-    held = uploads.from_items(items, lambda path: lab.load_evidence(window_id, str(path)))
+    held = uploads.from_items(
+        _given(body.items), lambda path: lab.load_evidence(window_id, str(path))
+    )
+    return Json({"held": held}, 201)
+
+
+@router.post(
+    "/windows/{window_id}/benchmark", status_code=201, responses=shows({"held": 12}, status=201)
+)
+def load_benchmark_evidence(lab: OpenLab, window_id: Id, body: BenchmarkItems) -> Response:
+    """Put a benchmark's items into a window; how many it then holds."""
+    if body.judgebench is not None:
+        name = "pairs.jsonl"
+        held = uploads.from_files(
+            {name: body.judgebench},
+            lambda folder: lab.load_benchmark_evidence(window_id, folder / name),
+        )
+    else:
+        held = uploads.from_benchmark(
+            body.concept,
+            _given(body.items),
+            body.rubric,
+            lambda folder: lab.load_benchmark_evidence(window_id, folder),
+        )
     return Json({"held": held}, 201)
 
 
@@ -215,6 +263,10 @@ def import_labels(lab: OpenLab, body: Labels) -> Response:
         ),
     )
     return Json(counts, 201)
+
+
+def _given(items: list[Item]) -> list[dict[str, Any]]:
+    return [item.model_dump(exclude_defaults=True) for item in items]
 
 
 def _pool(name: str, pool: Pool) -> dict[str, Any]:

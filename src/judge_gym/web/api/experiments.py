@@ -1,5 +1,6 @@
 """What was judged and how: experiments, rubrics, samples, probes, calls, spend, reports."""
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -140,8 +141,10 @@ def list_experiment_rubrics(
 @router.post("/rubrics", status_code=201, responses=shows({"digest": "4c77..."}, status=201))
 def load_benchmark_rubric(lab: OpenLab, body: GivenRubric) -> Response:
     """Give a benchmark its rubric, and its known answers their stages."""
-    digest = uploads.from_json(
-        body.rubric, lambda path: lab.load_benchmark_rubric(body.experiment_tag, path)
+    name = "rubric.json"
+    digest = uploads.from_files(
+        {name: json.dumps(body.rubric)},
+        lambda folder: lab.load_benchmark_rubric(body.experiment_tag, folder / name),
     )
     return Json({"digest": digest}, 201)
 
