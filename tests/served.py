@@ -1,6 +1,7 @@
 """A lab on loopback with something in it, for tests of its faces over the network."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from judge_gym.errors import ConflictError
 from judge_gym.lab import Lab
 from judge_gym.web import serve
 from judge_gym.web.gate import Limits
@@ -44,7 +46,7 @@ class Served(NamedTuple):
 
     def get(self, path: str, **query: Any) -> Any:
         """The JSON of a resource."""
-        said = self.ask("GET", path, params=query)
+        said = self.ask("GET", path, params=query or None)
         assert said.status_code == 200, said.text
         return said.json()
 
@@ -67,6 +69,24 @@ def fill(lab: Lab, folder: Path) -> int:
 def create(lab: Lab, window: int, tag: str, judge: str = "sim:balanced", **config: Any) -> None:
     """Make an experiment of simulated judges."""
     lab.create_experiment(tag, window, judge, "ecc", "fascism", {**OURS, **config})
+
+
+@contextmanager
+def alone(lab: Lab) -> Iterator[None]:
+    """Keep workers from beginning anything, once the last one has ended."""
+    patience = time.monotonic() + 60
+    while True:
+        try:
+            lock = lab.engine.lock()
+            lock.__enter__()
+            break
+        except ConflictError:
+            assert time.monotonic() < patience
+            time.sleep(0.1)
+    try:
+        yield
+    finally:
+        lock.__exit__(None, None, None)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from judge_gym.engine import (
     Workflow,
     makers,
 )
-from judge_gym.errors import BudgetError, DesignError
+from judge_gym.errors import BudgetError, ConflictError, DesignError
 from judge_gym.gathering import Gathered
 from judge_gym.models.cards import Limits
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, read_file, wanted_of
@@ -148,13 +148,18 @@ class Steering(Archive):
             rivals=rivals,
             budget=budget,
         )
-        self.engine.begin(
+        clashes = self.engine.begin(
             runs,
             workflows,
             budget=prepared.budget,
             pause_after=pause_after,
             only_failed=only_failed,
         )
+        if clashes:
+            raise ConflictError(
+                f"{' and '.join(clashes[:3])} is being carried out as it was ordered before; "
+                "order this when it has ended, or pause it first"
+            )
         return [run.experiment.tag for run in runs]
 
     def resume(

@@ -10,8 +10,8 @@ import pytest
 
 from judge_gym.errors import ConflictError
 from judge_gym.lab import Lab
-from judge_gym.web import serve
 from judge_gym.web import security as securing
+from judge_gym.web import serve
 from judge_gym.web.gate import HEADERS, Limits
 from judge_gym.web.security import Guard, Rate, is_loopback
 from served import Served, served
@@ -37,7 +37,13 @@ def resources(lab: Served) -> list[tuple[str, str]]:
 
 def contents(lab: Lab) -> list[Any]:
     tags = [row["tag"] for row in lab.store.queries.tags()]
-    return [tags, lab.list_windows(), lab.list_pools(), lab.list_labels(), lab.store.events.last_id()]
+    return [
+        tags,
+        lab.list_windows(),
+        lab.list_pools(),
+        lab.list_labels(),
+        lab.store.events.last_id(),
+    ]
 
 
 # --- tokens --------------------------------------------------------------------------------------
@@ -77,7 +83,7 @@ def test_a_reading_token_reads(lab: Served) -> None:
     "header", ["", "Bearer", "Basic eDp5", "Bearer é", "Bearer x y", "bearer\tx"]
 )
 def test_an_odd_header_is_nobody(lab: Served, header: str) -> None:
-    said = httpx.get(f"{lab.url}/api/windows", headers={"Authorization": header.encode("latin-1")})
+    said = httpx.get(f"{lab.url}/api/windows", headers={b"Authorization": header.encode("latin-1")})
     assert said.status_code == 401
     assert said.headers["WWW-Authenticate"] == "Bearer"
 
@@ -159,7 +165,7 @@ def test_a_browser_writes_only_with_what_its_own_pages_know(
     csrf = browser.get("/api/session").json()["csrf"]
     assert browser.post("/api/windows", json=body).status_code == 403
     for wrong in ("", "x", csrf[:-1], "é"):
-        sent = {"X-CSRF-Token": wrong.encode("latin-1")}
+        sent = {b"X-CSRF-Token": wrong.encode("latin-1")}
         assert browser.post("/api/windows", json=body, headers=sent).status_code == 403
     known = {"X-CSRF-Token": csrf}
     for origin in ("https://evil.example", "null", "http://127.0.0.1:1"):
@@ -193,9 +199,7 @@ def test_an_odd_cookie_is_nobody(lab: Served, cookie: str) -> None:
     assert lab.ask("GET", "/api/windows", "", headers=headers).status_code == 401
 
 
-def test_old_sessions_are_forgotten_first(
-    lab: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_sessions_are_forgotten_first(lab: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(securing, "SESSIONS", 2)
     guard = Guard(lab.lab.store.tokens, hosts=[], local=True)
     assert guard.local is not None
@@ -327,8 +331,10 @@ def test_a_rate_remembers_so_many_and_no_more(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("host", "local"),
-    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True)]
-    + [("0.0.0.0", False), ("::", False), ("10.0.0.1", False), ("lab.example", False)],
+    [
+        *((host, True) for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost")),
+        *((host, False) for host in ("0.0.0.0", "::", "10.0.0.1", "lab.example")),
+    ],
 )
 def test_loopback_is_known(host: str, local: bool) -> None:
     assert is_loopback(host) is local

@@ -123,16 +123,26 @@ class Engine:
         budget: BudgetSpec,
         pause_after: Workflow | None = None,
         only_failed: bool = False,
-    ) -> None:
-        """Order runs and return at once; whoever works on the lab carries them out."""
+    ) -> list[str]:
+        """Order runs and return at once; whoever works on the lab carries them out.
+
+        Returns:
+            The tags of runs that somebody is at with another order, which stays as it is.
+        """
         from judge_gym.engine.queueing import Dispatch
+
+        clashes = []
 
         self._refuse_unpriced(runs, workflows, budget)
         self._store.events.record([run.id for run in runs], "started")
         with closing(Dispatch(self._store.database)) as dispatch:
             for run in runs:
                 what = (run.id, run.experiment.tag, tuple(workflows))
-                dispatch.begin(Order(*what, pause_after=pause_after, only_failed=only_failed))
+                order = Order(*what, pause_after=pause_after, only_failed=only_failed)
+                id, new = dispatch.begin(order)
+                if not new and dispatch.order(id) != order:
+                    clashes.append(run.experiment.tag)
+        return clashes
 
     def work(
         self,

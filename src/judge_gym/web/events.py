@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from typing import Any
@@ -12,6 +12,7 @@ from fastapi.sse import ServerSentEvent
 
 from judge_gym.errors import BusyError
 from judge_gym.lab import Lab
+from judge_gym.store import Event
 
 PERIOD = 1.0
 """Seconds between two looks."""
@@ -19,7 +20,6 @@ SHARE = 4
 """A look that takes long is followed by a rest so many times as long."""
 WATCHERS = 200
 """So many may watch at once."""
-ENDED = ("complete", "complete-with-failures", "paused", "over-budget", "failed", "cancelled")
 KEPT = ("tag", "study", "status", "runs")
 
 
@@ -64,44 +64,43 @@ class Watch:
     async def follow(self, target: str | None, after: int) -> AsyncIterator[ServerSentEvent]:
         """Events of a target's runs after one, and how its experiments stand whenever it changes.
 
-        Only events carry an id, and so a client that comes back misses none of them.
+        Only events carry an id, and so a client that comes back misses none of them. `end` says
+        that nothing goes on any more; the stream stays, since something may be started again.
         """
         sight = self._sights.setdefault(target, _Sight())
         sight.watchers += 1
         shown: dict[str, Any] = {}
-        ended = False
+        stands: dict[int, str] = {}
+        heard, ended = 0, False
         try:
             while not self._over:
                 rows = await self._seen(target, sight)
                 tags = {run["run_id"]: row["tag"] for row in rows for run in row["runs"]}
-                for event in await anyio.to_thread.run_sync(
-                    self._lab.store.events.since, after, list(tags)
-                ):
-                    after = event.id
-                    data = {
-                        "id": event.id,
-                        "at": event.at.replace(tzinfo=UTC).isoformat(),  # SQLite forgets the zone
-                        "kind": event.kind,
-                        "said": event.said,
-                        "run": event.run_id,
-                        "tag": tags[event.run_id],
-                    }
-                    yield ServerSentEvent(event="event", id=str(event.id), data=data)
+                for event in await anyio.to_thread.run_sync(self._since, heard, list(tags)):
+                    heard = event.id
+                    if event.kind != "retuned":
+                        stands[event.run_id] = event.kind
+                    if event.id > after:
+                        data = _told(event, tags[event.run_id])
+                        yield ServerSentEvent(event="event", id=str(event.id), data=data)
                 for row in rows:
                     told = {name: row[name] for name in KEPT}
                     if shown.get(row["tag"]) != told:
                         shown[row["tag"]] = told
                         yield ServerSentEvent(event="status", data=told)
-                over = bool(rows) and all(row["status"] in ENDED for row in rows)
-                if over and not ended:
+                going = [run for run in tags if stands.get(run) in (None, "started")]
+                if tags and not going and not ended:
                     statuses = {row["tag"]: row["status"] for row in rows}
                     yield ServerSentEvent(event="end", data=statuses)
-                ended = over
+                ended = not going
                 await asyncio.sleep(PERIOD)
         finally:
             sight.watchers -= 1
             if not sight.watchers:
                 self._sights.pop(target, None)
+
+    def _since(self, heard: int, runs: Collection[int]) -> Sequence[Event]:
+        return self._lab.store.events.since(heard, runs)
 
     async def _seen(self, target: str | None, sight: _Sight) -> Sequence[Mapping[str, Any]]:
         async with sight.lock:
@@ -111,3 +110,14 @@ class Watch:
                 took = time.monotonic() - began
                 sight.fresh_until = began + took + max(PERIOD, SHARE * took) * 0.9
             return sight.rows
+
+
+def _told(event: Event, tag: str) -> dict[str, Any]:
+    return {
+        "id": event.id,
+        "at": event.at.replace(tzinfo=UTC).isoformat(),  # SQLite forgets the zone
+        "kind": event.kind,
+        "said": event.said,
+        "run": event.run_id,
+        "tag": tag,
+    }

@@ -26,6 +26,14 @@ T = TypeVar("T")
 
 LONGEST_STUDY = 256 * 1024
 """Characters of a study."""
+DEEPEST = 50
+OPENING = (
+    yaml.FlowSequenceStartToken,
+    yaml.FlowMappingStartToken,
+    yaml.BlockSequenceStartToken,
+    yaml.BlockMappingStartToken,
+)
+CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 MOST_EXPERIMENTS, MOST_SAMPLES = 20_000, 10_000
 
 
@@ -42,7 +50,7 @@ def prepared(
     """A study given as its text; the files that it names lie below the folder."""
     if len(text) > LONGEST_STUDY:
         raise DesignError(f"a study has at most {LONGEST_STUDY:,} characters")
-    _refuse_aliases(text)
+    _refuse_endless(text)
     given = dict(overrides or {})
     study = read_study(text, "study", resolve=lab.models.resolve, overrides=given)
     _refuse_vast(study)
@@ -124,11 +132,16 @@ def _refuse_vast(study: Study) -> None:
         )
 
 
-def _refuse_aliases(text: str) -> None:
-    """A few aliases of aliases in a short text would stand for a text without end."""
+def _refuse_endless(text: str) -> None:
+    """A few aliases of aliases stand for a text without end, and deep nesting is slow to read."""
+    depth = 0
     try:
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
-            raise DesignError("a study that is sent has no YAML aliases")
+        for token in yaml.scan(text):
+            depth += isinstance(token, OPENING) - isinstance(token, CLOSING)
+            if isinstance(token, yaml.AliasToken) or depth > DEEPEST:
+                raise DesignError(
+                    f"a study that is sent has no YAML aliases and {DEEPEST} levels at most"
+                )
     except yaml.YAMLError:
         return  # which its reader tells better
 

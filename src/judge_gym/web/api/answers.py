@@ -82,12 +82,19 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         503: "The database is away",
     }.items()
 }
+STREAM_ERRORS: dict[int | str, dict[str, Any]] = {  # which would be described as events
+    status: {
+        "description": said["description"],
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    }
+    for status, said in ERRORS.items()
+}
 
 
-def shows(example: Any, *, status: int = 200) -> dict[int | str, dict[str, Any]]:
-    """Documents an answer by an example."""
-    kind = "array" if isinstance(example, list) else "object"
-    content = {"application/json": {"schema": {"type": kind}, "example": example}}
+def shows(example: Any, *others: str, status: int = 200) -> dict[int | str, dict[str, Any]]:
+    """Documents an answer by an example, and the other types that it may have."""
+    content: dict[str, Any] = {other: {"schema": {"type": "string"}} for other in others}
+    content["application/json"] = {"schema": {"type": "object"}, "example": example}
     return {status: {"description": "Done", "content": content}}
 
 

@@ -13,13 +13,13 @@ from judge_gym.engine import Plan, StagePlan, Workflow
 from judge_gym.lab import Lab
 from judge_gym.preparing import Prepared
 from judge_gym.web import uploads
-from judge_gym.web.api.answers import LARGEST, Body, Name, OpenLab, shows
+from judge_gym.web.api.answers import LARGEST, STREAM_ERRORS, Body, Name, OpenLab, shows
 from judge_gym.web.events import Watch
 from judge_gym.web.gate import Json
 
 router = APIRouter(tags=["runs"])
 Budget = Annotated[
-    dict[str, float | None],
+    dict[str, int | float | None],
     Field(description="usd, calls, tokens, minutes, or run.usd ... of each run; over the study's."),
 ]
 Samples = Annotated[int, Field(ge=1, le=10_000, description="Replicates of each cell.")]
@@ -174,9 +174,8 @@ def _watched(
 @router.get(
     "/events",
     response_class=EventSourceResponse,
-    responses={
-        200: {"content": {"text/event-stream": {"example": "event: status\ndata: {...}\n"}}}
-    },
+    responses=STREAM_ERRORS
+    | {200: {"content": {"text/event-stream": {"example": "event: status\ndata: {...}\n\n"}}}},
 )
 async def events(
     request: Request,
