@@ -52,7 +52,7 @@ class Crew:
 
     def _attend(self) -> None:
         failed = 0
-        if not self._lab.engine.idle():
+        if self._left():
             self._wanted.set()
         while not self._over.is_set():
             self._wanted.wait()
@@ -69,6 +69,13 @@ class Crew:
             elif failed:
                 logging.getLogger("judge_gym.web").error("workers fail; see the worker's log")
                 failed = 0
+
+    def _left(self) -> bool:
+        """Whether something was ordered before; perhaps, where the database is away."""
+        try:
+            return not self._lab.engine.idle()
+        except DatabaseGone:
+            return True
 
     def _free(self) -> bool:
         try:
