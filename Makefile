@@ -24,6 +24,7 @@ check: .venv/check
 docs: .venv/run
 	$(BIN)/judge-gym axes --markdown > docs/axes.md
 	$(BIN)/python -m judge_gym.cli.reference > docs/cli.md
+	$(BIN)/python -m judge_gym.web.reference > docs/http-api.md
 
 # Each measures side by side in one run, because machines differ.
 bench: .venv/test

@@ -38,6 +38,8 @@ HOMES = {
     "store": "sqlalchemy alembic sqlite3 psycopg psycopg2 asyncpg",
     "models": "genai_prices pydantic_ai openai anthropic google xai_sdk mistralai litellm cohere",
     "engine": "filelock dbos",
+    "web": "fastapi starlette uvicorn",
+    "client": "urllib3",
 }
 HOME = {library: room for room, libraries in HOMES.items() for library in libraries.split()}
 # What a pure stage has no business with: files, clocks, chance, processes, networks.
@@ -108,7 +110,7 @@ def test_a_room_imports_only_what_stands_to_its_left(module: str) -> None:
 def test_all_sources_are_looked_at() -> None:
     rooms = {name.split(".")[1] for name in modules() if name != "judge_gym."}
     assert {"errors", "records", "axes", "studies", "stages", "analysis", "models"} <= rooms
-    assert {"store", "sources", "engine", "preparing", "lab", "cli"} <= rooms
+    assert {"store", "sources", "engine", "preparing", "lab", "client", "web", "cli"} <= rooms
     assert any("sqlalchemy" in path.read_text("utf-8") for path in modules().values())
 
 
@@ -127,6 +129,11 @@ def test_all_sources_are_looked_at() -> None:
         ("judge_gym.preparing", "from judge_gym.lab import Lab", "lab"),
         ("judge_gym.records", "if TYPE_CHECKING:\n    from judge_gym.axes import Design", "axes"),
         ("judge_gym.web.x", "from judge_gym import mcp", "mcp"),
+        ("judge_gym.web.x", "from judge_gym.cli import main", "cli"),
+        ("judge_gym.client", "from judge_gym.lab import Lab", "lab"),
+        ("judge_gym.client", "from judge_gym.axes import Design", "axes"),
+        ("judge_gym.cli.x", "import uvicorn", "only web"),
+        ("judge_gym.lab", "from fastapi import FastAPI", "only web"),
         ("judge_gym.lab", "from judge_gym.cli import main", "cli"),
         ("judge_gym.lab", "import_module('judge_gym.cli')", "cli"),
         ("judge_gym.lab", "importlib.import_module('judge_gym.cli.app')", "cli"),

@@ -13,7 +13,8 @@ The map, in the order of the data:
 - `gathering`: fills windows from sources; `preparing`: from a study file or a tag to experiments.
 - `samples`: frames out of stores and files, and into files.
 - `library`, `archive`, `lab`: the verbs that every face calls, over evidence, over what was judged,
-  and to judge; `Lab` has them all, and `cli` is one of the faces.
+  and to judge; `Lab` has them all.
+- `cli`, `web`: faces, for a shell and over HTTP; `client`: a lab that somebody else serves.
 
 The public names load when they are used, so that importing the package stays light.
 """

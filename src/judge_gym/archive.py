@@ -1,6 +1,6 @@
 """Archive: the verbs that read: experiments, samples, benchmarks, spend, reports."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from judge_gym.library import Library
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags, read_file
 from judge_gym.records import TaskType
 from judge_gym.samples import read_samples, stored_samples, write_samples
-from judge_gym.store import USAGE_BY, Exported, Progress, export_ledger
+from judge_gym.store import USAGE_BY, Exported, Page, Progress, export_ledger
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +61,35 @@ class Archive(Library):
         rows = self.store.queries.tags(study=study, task_type=task_type)
         return [self.get_experiment_summary(row["tag"]) for row in rows]
 
+    def page_experiments(
+        self,
+        *,
+        study: str | None = None,
+        task_type: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> Page:
+        """The same, so many at once, after the tag where the page before ended."""
+        tags = self.store.queries.tags_page(
+            after=after, limit=limit, study=study, task_type=task_type
+        )
+        return Page([self.get_experiment_summary(row["tag"]) for row in tags.rows], tags.next)
+
+    def page_samples(
+        self,
+        experiment_tag: str,
+        *,
+        status: str | None = None,
+        evidence: int | None = None,
+        after: int | None = None,
+        limit: int = 100,
+    ) -> Page:
+        """Samples of an experiment, so many at once, after the sample where the last page ended."""
+        self.store.queries.tags(tags=[experiment_tag])
+        return self.store.queries.samples_page(
+            experiment_tag, after=after, limit=limit, status=status, evidence=evidence
+        )
+
     def list_experiments_by_task_type(self, task_type: TaskType) -> list[dict[str, Any]]:
         """All experiments of a type."""
         return self.list_experiments(task_type=task_type)
@@ -92,6 +121,14 @@ class Archive(Library):
     def samples(self, *targets: str) -> "pd.DataFrame":
         """One tidy row per sample and a column per knob, of tags, studies, or everything."""
         return stored_samples(self.store, self._rows(targets))
+
+    def sample_parts(self, *targets: str) -> Iterator["pd.DataFrame"]:
+        """The same rows, an experiment at a time; one part at least."""
+        rows = {row["digest"]: row for row in reversed(self._rows(targets))}
+        if not rows:
+            yield stored_samples(self.store, [])
+        for row in reversed(rows.values()):
+            yield stored_samples(self.store, [row])
 
     def _rows(self, targets: Sequence[str]) -> list[dict[str, Any]]:
         """Experiments by tag, study, or study file as it stands now; all where none is named."""

@@ -48,6 +48,36 @@ class ConflictError(JudgeGymError):
     status = 409
 
 
+class TokenError(JudgeGymError):
+    """A request without a token, or with one that is unknown or revoked."""
+
+    status = 401
+
+
+class ScopeError(JudgeGymError):
+    """A request that its token does not allow, or that seems to come from another site."""
+
+    status = 403
+
+
+class TooLargeError(JudgeGymError):
+    """A request longer than the server takes."""
+
+    status = 413
+
+
+class BusyError(JudgeGymError):
+    """More requests than the server takes from one client."""
+
+    status = 429
+    retry = True
+
+    def __init__(self, message: str, *, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
+        """Seconds to wait; None where nobody says."""
+
+
 class StoreError(JudgeGymError):
     """The database cannot be opened, read or written."""
 

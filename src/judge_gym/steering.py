@@ -18,7 +18,7 @@ from judge_gym.engine import (
     Workflow,
     makers,
 )
-from judge_gym.errors import BudgetError, DesignError
+from judge_gym.errors import BudgetError, ConflictError, DesignError
 from judge_gym.gathering import Gathered
 from judge_gym.models.cards import Limits
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, read_file, wanted_of
@@ -39,14 +39,16 @@ class Steering(Archive):
 
     def plan(
         self,
-        target: str | Path,
+        target: str | Path | Prepared,
         *,
         overrides: Mapping[str, Any] | None = None,
         series: str | None = None,
         samples: int | None = None,
     ) -> tuple[Plan, Prepared]:
         """What a study would ask, what it would cost, and what is in the ledger; writes nothing."""
-        prepared = self.prepare(target, overrides=overrides)
+        prepared = (
+            target if isinstance(target, Prepared) else self.prepare(target, overrides=overrides)
+        )
         wanted, notes = wanted_of(prepared, self.models, samples=samples)
         planner = self.engine.planner()
         for experiment in prepared.sweep.experiments:
@@ -126,12 +128,38 @@ class Steering(Archive):
         target: str | Path | Prepared,
         *,
         overrides: Mapping[str, Any] | None = None,
+        series: str | None = None,
+        new_run: bool = False,
+        workflows: Collection[Workflow] = WORKFLOWS,
+        samples: int | None = None,
+        rivals: Sequence[str] = (),
         budget: Mapping[str, Any] | None = None,
         pause_after: Workflow | None = None,
+        only_failed: bool = False,
     ) -> list[str]:
-        """Order a study and return at once: its tags. A worker carries it out."""
-        prepared, runs, _ = self._ordered(target, overrides=overrides, budget=budget)
-        self.engine.begin(runs, budget=prepared.budget, pause_after=pause_after)
+        """Order what `run` would do and return at once: the tags. A worker carries it out."""
+        prepared, runs, _ = self._ordered(
+            target,
+            overrides=overrides,
+            series=series,
+            new_run=new_run,
+            workflows=workflows,
+            samples=samples,
+            rivals=rivals,
+            budget=budget,
+        )
+        clashes = self.engine.begin(
+            runs,
+            workflows,
+            budget=prepared.budget,
+            pause_after=pause_after,
+            only_failed=only_failed,
+        )
+        if clashes:
+            raise ConflictError(
+                f"{' and '.join(clashes[:3])} is being carried out as it was ordered before; "
+                "order this when it has ended, or pause it first"
+            )
         return [run.experiment.tag for run in runs]
 
     def resume(

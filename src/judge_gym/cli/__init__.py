@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 # The order of the help, whichever module was loaded first.
-GROUPS = "evidence rubric score swap probe pool labels benchmark models db ledger sim".split()
+GROUPS = "evidence rubric score swap probe pool labels benchmark models token db ledger sim".split()
 FAILED, BAD_INPUT, STOPPED, INTERRUPTED = 1, 2, 3, 130
 
 
@@ -22,9 +22,11 @@ def whole_app() -> "Typer":
         benchmark,
         calibrate,
         evidence,
+        lab,
         models,
         steering,
         study,
+        token,
         upkeep,
         workflows,
     )

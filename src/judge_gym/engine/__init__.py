@@ -123,16 +123,27 @@ class Engine:
         *,
         budget: BudgetSpec,
         pause_after: Workflow | None = None,
-    ) -> None:
-        """Order runs and return at once; whoever works on the lab carries them out."""
+        only_failed: bool = False,
+    ) -> list[str]:
+        """Order runs and return at once; whoever works on the lab carries them out.
+
+        Returns:
+            The tags of runs that somebody is at with another order, which stays as it is.
+        """
         from judge_gym.engine.queueing import Dispatch
+
+        clashes = []
 
         self._refuse_unpriced(runs, workflows, budget)
         self._store.events.record([run.id for run in runs], "started")
         with closing(Dispatch(self._store.database)) as dispatch:
             for run in runs:
-                tag = run.experiment.tag
-                dispatch.begin(Order(run.id, tag, tuple(workflows), pause_after=pause_after))
+                what = (run.id, run.experiment.tag, tuple(workflows))
+                order = Order(*what, pause_after=pause_after, only_failed=only_failed)
+                id, new = dispatch.begin(order)
+                if not new and dispatch.order(id) != order:
+                    clashes.append(run.experiment.tag)
+        return clashes
 
     def work(
         self,
@@ -155,6 +166,13 @@ class Engine:
         with closing(Dispatch(self._store.database)) as dispatch, _heap_at_rest():
             work = worker.work(dispatch, until_idle=until_idle, begun=begun)
             return _in_own_loop(work, lambda: None)
+
+    def idle(self) -> bool:
+        """Whether nothing that was ordered waits or goes on."""
+        from judge_gym.engine.queueing import Dispatch
+
+        with closing(Dispatch(self._store.database)) as dispatch:
+            return dispatch.idle()
 
     def strangers(self) -> list[str]:
         """What is queued for another version of judge-gym, which this one does not touch."""

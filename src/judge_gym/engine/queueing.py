@@ -100,6 +100,12 @@ class Dispatch:
             self.client.enqueue(options, order.to_json())
         return id, id not in known
 
+    def order(self, id: str) -> Order:
+        """What was ordered of a run."""
+        [row] = self.client.list_workflows(workflow_ids=[id], load_output=False)
+        assert row.input is not None
+        return Order.of(row.input["args"][0])
+
     def _give_up(self, rows: Sequence[WorkflowStatus]) -> None:
         """End what was begun under another protocol: the rows say how to go on from there."""
         for row in rows:

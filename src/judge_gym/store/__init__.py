@@ -9,12 +9,15 @@ from judge_gym.store.leases import Leases
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.locks import SessionLock
 from judge_gym.store.materials import Materials
+from judge_gym.store.pages import Page, Pages
 from judge_gym.store.progress import Progress, Progresses
-from judge_gym.store.queries import USAGE_BY, Queries
+from judge_gym.store.queries import USAGE_BY
 from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
+from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
 
 __all__ = [
+    "SCOPES",
     "USAGE_BY",
     "Answer",
     "Attempt",
@@ -25,19 +28,22 @@ __all__ = [
     "Kind",
     "Leases",
     "Ledger",
+    "Page",
     "Payer",
     "Progress",
     "Run",
+    "Scope",
     "SessionLock",
     "Store",
     "Targets",
+    "Token",
     "export_ledger",
     "import_ledger",
 ]
 
 
 class Store:
-    """One database and its eight faces."""
+    """One database and its nine faces."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -46,9 +52,10 @@ class Store:
         self.materials = Materials(database, self.ledger)
         self.runs = Runs(database, self.ledger, self.evidence, self.materials)
         self.readings = Readings(database, self.runs)
-        self.queries = Queries(database)
+        self.queries = Pages(database)
         self.progress = Progresses(database)
         self.events = Events(database)
+        self.tokens = Tokens(database)
 
     @classmethod
     def open(cls, url: str | None = None) -> "Store":

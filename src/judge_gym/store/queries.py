@@ -57,7 +57,7 @@ class Queries:
 
     def samples(self, tags: Sequence[str]) -> Iterator[dict[str, Any]]:
         """One tidy row per sample of the active runs, without the knobs."""
-        query = self._samples()
+        query = self._samples().execution_options(yield_per=1000)  # a server keeps the rest
         with self._database.read() as connection:
             for tag in tags:
                 for row in connection.execute(query, {"tag": tag}).mappings():

@@ -327,3 +327,22 @@ leases = sa.Table(  # what worker processes share while they work; nothing that 
     sa.Column("scope", sa.String, primary_key=True),
     sa.Column("state", JSON, nullable=False),
 )
+
+tokens = sa.Table(  # who may use the lab over the network; the secret itself is kept nowhere
+    "tokens",
+    metadata,
+    _id(),
+    sa.Column("name", sa.String, nullable=False),
+    sa.Column("scope", sa.String, nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False, unique=True),
+    sa.Column("created", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("used", sa.DateTime(timezone=True)),
+    sa.Column("revoked", sa.DateTime(timezone=True)),
+    sa.Index(
+        "uq_tokens_live",
+        "name",
+        unique=True,
+        sqlite_where=sa.text("revoked IS NULL"),
+        postgresql_where=sa.text("revoked IS NULL"),
+    ),
+)

@@ -1,0 +1,273 @@
+"""What is judged: windows of evidence, frozen pools, people's labels."""
+
+from datetime import date
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+from pydantic import ConfigDict, Field, StringConstraints
+from starlette.responses import Response
+
+from judge_gym.records import Pool
+from judge_gym.web import uploads
+from judge_gym.web.api.answers import (
+    LARGEST,
+    Body,
+    Cursor,
+    Limit,
+    Name,
+    OpenLab,
+    Wanted,
+    shows,
+    shows_rows,
+    table,
+)
+from judge_gym.web.gate import Json
+
+router = APIRouter(tags=["evidence"])
+Id = Annotated[int, Path(ge=1, le=LARGEST)]
+WINDOW = {"window": 1, "country": "Valdoria", "start": "2026-01-01", "end": "2026-01-31"}
+ITEM = {"id": 3, "title": "A warning", "url": "", "words": 212, "truth": None, "dropped": False}
+POOL = {"name": "january", "items": 12, "hash": "1f0c...", "window_id": 1}
+
+
+class NewWindow(Body):
+    """A window to be filled."""
+
+    start_date: date
+    end_date: date
+    country: Name
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"start_date": "2026-01-01", "end_date": "2026-01-31", "country": "Valdoria"}
+            ]
+        }
+    )
+
+
+class Item(Body):
+    """A text, or two responses to compare."""
+
+    title: Name
+    text: Annotated[str, StringConstraints(min_length=1)]
+    url: str = ""
+    date: Annotated[str, Field(description="YYYY-MM-DD")] = ""
+    source: str = ""
+    truth: int | str | None = None
+    responses: list[str] | None = None
+    metadata: dict[str, str] | None = None
+
+
+class Items(Body):
+    """Texts for a window."""
+
+    items: Annotated[list[Item], Field(min_length=1, max_length=10_000)]
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"items": [{"title": "A warning", "text": "The regulator warned ..."}]}]
+        }
+    )
+
+
+class BenchmarkItems(Body):
+    """A benchmark's items with their known answers, or JudgeBench's pairs as published."""
+
+    concept: Name = "the better response"
+    items: Annotated[list[Item], Field(max_length=10_000)] = []
+    rubric: dict[str, Any] = {}
+    judgebench: Annotated[str | None, Field(description="The text of the published file.")] = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "concept": "severity",
+                    "items": [{"title": "A typo", "text": "The comment ...", "truth": "minor"}],
+                    "rubric": {
+                        "kind": "ordinal",
+                        "stages": [
+                            {"label": "minor", "criteria": ["Style alone"]},
+                            {"label": "major", "criteria": ["It breaks"]},
+                        ],
+                    },
+                }
+            ]
+        }
+    )
+
+
+class Dropped(Body):
+    """Items that are to be left out, or taken back."""
+
+    ids: Annotated[
+        list[Annotated[int, Field(ge=1, le=LARGEST)]], Field(min_length=1, max_length=10_000)
+    ]
+    undo: bool = False
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [3], "undo": False}]})
+
+
+class NewPool(Body):
+    """A pool to be frozen."""
+
+    name: Name
+    window_id: Annotated[int, Field(ge=1, le=LARGEST)]
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "january", "window_id": 1}]})
+
+
+class Label(Body):
+    """A person's stage of an item."""
+
+    item: Name
+    rater: Name
+    stage: Name
+
+
+class Labels(Body):
+    """Labels to import, all or none."""
+
+    labels: Annotated[list[Label], Field(min_length=1, max_length=100_000)]
+    target: Name | None = None
+    concept: str = ""
+    replace: bool = False
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"labels": [{"item": "3", "rater": "ada", "stage": "2"}]}]}
+    )
+
+
+@router.get("/windows", responses=shows_rows({**WINDOW, "items": 12, "dropped": 0}))
+def list_windows(
+    lab: OpenLab, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
+) -> Response:
+    """Windows with what they hold and how they were filled."""
+    rows = lab.list_windows()
+    return table(rows, format, "windows", key="window", cursor=cursor, limit=limit)
+
+
+@router.post("/windows", status_code=201, responses=shows({"window_id": 1}, status=201))
+def create_window(lab: OpenLab, body: NewWindow) -> Response:
+    """Make a window, or find the one that is there."""
+    made = lab.create_window(body.start_date.isoformat(), body.end_date.isoformat(), body.country)
+    return Json({"window_id": made}, 201)
+
+
+@router.get("/windows/{window_id}/evidence", responses=shows_rows(ITEM))
+def list_evidence(
+    lab: OpenLab,
+    window_id: Id,
+    format: Wanted = "json",
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> Response:
+    """The items of a window."""
+    rows = lab.list_evidence(window_id)
+    return table(rows, format, "evidence", key="id", cursor=cursor, limit=limit)
+
+
+@router.post(
+    "/windows/{window_id}/evidence", status_code=201, responses=shows({"held": 12}, status=201)
+)
+def load_evidence(lab: OpenLab, window_id: Id, body: Items) -> Response:
+    """Put texts into a window; how many it then holds. What it holds already is not added."""
+    held = uploads.from_items(
+        _given(body.items), lambda path: lab.load_evidence(window_id, str(path))
+    )
+    return Json({"held": held}, 201)
+
+
+@router.post(
+    "/windows/{window_id}/benchmark", status_code=201, responses=shows({"held": 12}, status=201)
+)
+def load_benchmark_evidence(lab: OpenLab, window_id: Id, body: BenchmarkItems) -> Response:
+    """Put a benchmark's items into a window; how many it then holds."""
+    if body.judgebench is not None:
+        name = "pairs.jsonl"
+        held = uploads.from_files(
+            {name: body.judgebench},
+            lambda folder: lab.load_benchmark_evidence(window_id, folder / name),
+        )
+    else:
+        held = uploads.from_benchmark(
+            body.concept,
+            _given(body.items),
+            body.rubric,
+            lambda folder: lab.load_benchmark_evidence(window_id, folder),
+        )
+    return Json({"held": held}, 201)
+
+
+@router.post("/windows/{window_id}/dropped", responses=shows({"changed": 1}))
+def drop_evidence(lab: OpenLab, window_id: Id, body: Dropped) -> Response:
+    """Take items out of a window, or put them back; frozen pools keep them."""
+    changed = lab.drop_evidence(body.ids, window_id=window_id, undo=body.undo)
+    return Json({"changed": changed})
+
+
+@router.get("/evidence/{id}", responses=shows({**ITEM, "text": "The regulator ...", "views": []}))
+def show_evidence(lab: OpenLab, id: Id) -> Response:
+    """An item with its text and all its views."""
+    return Json(lab.show_evidence(id))
+
+
+@router.get("/pools", responses=shows_rows(POOL))
+def list_pools(
+    lab: OpenLab, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
+) -> Response:
+    """The frozen pools."""
+    rows = lab.list_pools()
+    return table(rows, format, "pools", key="name", cursor=cursor, limit=limit)
+
+
+@router.post(
+    "/pools", status_code=201, responses=shows({"name": "january", "items": 12}, status=201)
+)
+def freeze_pool(lab: OpenLab, body: NewPool) -> Response:
+    """Freeze what a window holds now, under a name that stays."""
+    return Json(_pool(body.name, lab.freeze_pool(body.name, window_id=body.window_id)), 201)
+
+
+@router.get(
+    "/pools/difference",
+    responses=shows({"same": False, "shared": 11, "added": [ITEM], "removed": []}),
+)
+def diff_pools(lab: OpenLab, before: Name, after: Name) -> Response:
+    """What one frozen pool has and the other has not."""
+    return Json(lab.diff_pools(before, after))
+
+
+@router.get("/pools/items", responses=shows_rows(ITEM))
+def list_pool(
+    lab: OpenLab, name: Name, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
+) -> Response:
+    """The items of a frozen pool, in its order."""
+    return table(lab.list_pool(name), format, "pool", key="id", cursor=cursor, limit=limit)
+
+
+@router.get(
+    "/labels", responses=shows_rows({"label": 1, "evidence": 3, "rater": "ada", "stage": "2"})
+)
+def list_labels(
+    lab: OpenLab, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
+) -> Response:
+    """People's stages, in the order in which they were given."""
+    rows = [{"label": number, **row} for number, row in enumerate(lab.list_labels(), 1)]
+    return table(rows, format, "labels", key="label", cursor=cursor, limit=limit)
+
+
+@router.post("/labels", status_code=201, responses=shows({"added": 1, "same": 0}, status=201))
+def import_labels(lab: OpenLab, body: Labels) -> Response:
+    """Import people's stages, all or none."""
+    target = uploads.named(body.target) if body.target else None
+    counts = uploads.from_rows(
+        [label.model_dump() for label in body.labels],
+        lambda path: lab.import_labels(
+            path, target=target, concept=body.concept, replace=body.replace
+        ),
+    )
+    return Json(counts, 201)
+
+
+def _given(items: list[Item]) -> list[dict[str, Any]]:
+    return [item.model_dump(exclude_defaults=True) for item in items]
+
+
+def _pool(name: str, pool: Pool) -> dict[str, Any]:
+    return {"name": name, "items": len(pool.items), "hash": pool.hash}

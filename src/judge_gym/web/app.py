@@ -1,0 +1,167 @@
+"""Makes the application, and serves it."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp
+
+from judge_gym.errors import ConflictError, DesignError, JudgeGymError
+from judge_gym.lab import Lab
+from judge_gym.web.api import router
+from judge_gym.web.crew import Crew
+from judge_gym.web.events import Watch
+from judge_gym.web.gate import Gate, Json, Limits, of_fault, refusal
+from judge_gym.web.security import LOOPBACK, Guard, is_loopback
+
+PORT = 8642
+ABOUT = """
+Everything that `judge_gym.Lab` does, over HTTP. Send a token: `Authorization: Bearer TOKEN`;
+`judge-gym token create NAME` makes one. Errors have one shape: `{error: {kind, message, choices}}`.
+"""
+
+
+class Address(NamedTuple):
+    """Where the server is, and what its own browser shows it."""
+
+    url: str
+    token: str | None
+    """Of whoever started it; None where only tokens of the lab count."""
+
+
+def make_app(
+    lab: Lab, guard: Guard, watch: Watch, *, folder: Path, crew: Crew | None, limits: Limits
+) -> ASGIApp:
+    """The application behind its gate.
+
+    Args:
+        lab: what is served.
+        guard: knows callers.
+        watch: sees what goes on.
+        folder: where the files of studies that are sent lie.
+        crew: has runs carried out; None where others do.
+        limits: what one client may ask.
+    """
+
+    @asynccontextmanager
+    async def living(app: FastAPI) -> AsyncIterator[None]:
+        if crew is not None:
+            crew.start()
+        yield
+        if crew is not None:
+            await asyncio.to_thread(crew.stop)
+
+    app = FastAPI(
+        title="judge-gym",
+        description=ABOUT,
+        version=metadata.version("judge-gym"),
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # its pages come from elsewhere
+        redoc_url=None,
+        lifespan=living,
+        redirect_slashes=False,
+        default_response_class=Json,
+    )
+    app.state.lab, app.state.watch = lab, watch
+    app.state.folder, app.state.crew = folder, crew
+    app.include_router(router)
+    app.add_api_route("/", _front, include_in_schema=False)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    for kind in (JudgeGymError, HTTPException, OverflowError, RecursionError, Exception):
+        app.add_exception_handler(kind, _refused)
+    return Gate(app, guard, limits)
+
+
+def _front() -> Response:
+    return PlainTextResponse("judge-gym: the API is described at /api/openapi.json\n")
+
+
+async def _invalid(request: Request, fault: Exception) -> Response:
+    """What does not fit the description, in one sentence."""
+    assert isinstance(fault, RequestValidationError)
+    said = [f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in fault.errors()[:5]]
+    return refusal(DesignError.status, "design", "; ".join(said))
+
+
+async def _refused(request: Request, fault: Exception) -> Response:
+    return of_fault(fault)
+
+
+@contextmanager
+def serve(
+    lab: Lab,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    *,
+    names: Collection[str] = (),
+    folder: Path = Path(),
+    work: bool = True,
+    options: tuple[str, ...] = (),
+    limits: Limits | None = None,
+) -> Iterator[Address]:
+    """Serve a lab while the context lasts.
+
+    Args:
+        lab: what is served.
+        host: the address to listen at; one that others reach needs a token in the lab.
+        port: 0 takes a free one.
+        names: further names under which the server may be asked.
+        folder: where the files of studies that are sent lie.
+        work: have runs carried out while nobody else does.
+        options: of every verb, for the worker.
+        limits: what one client may ask.
+    """
+    local = is_loopback(host)
+    if not local and not lab.store.tokens.exist():
+        raise ConflictError(
+            f"{host} can be reached by others, and the lab has no token; make one first: "
+            "judge-gym token create NAME --scope read"
+        )
+    listening = _listen(host, port)
+    port = listening.getsockname()[1]
+    hosts = {*names, *(LOOPBACK if local else (host,))}
+    guard = Guard(lab.store.tokens, hosts=hosts, local=local, cookie=f"judge-gym-{port}")
+    crew = Crew(lab, options) if work else None
+    watch = Watch(lab)
+    app = make_app(lab, guard, watch, folder=folder, crew=crew, limits=limits or Limits())
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,  # an address may hold a token
+        server_header=False,
+        proxy_headers=False,  # anybody could write them
+        timeout_graceful_shutdown=5,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listening],), name="server", daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            if not thread.is_alive():
+                raise ConflictError(f"the server at {host}:{port} did not start")
+            thread.join(0.02)
+        shown = f"[{host}]" if ":" in host else host
+        yield Address(f"http://{shown}:{port}", guard.local)
+    finally:
+        watch.close()
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError as fault:
+        raise ConflictError(f"cannot listen at {host}:{port}: {fault.strerror}") from fault

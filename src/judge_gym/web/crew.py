@@ -1,0 +1,116 @@
+"""Has what is ordered carried out: by a worker process, while nobody else works on the lab.
+
+A process of its own, so that requests and calls do not take each other's time.
+"""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+
+from judge_gym.errors import ConflictError, DatabaseGone
+from judge_gym.lab import Lab
+
+NAP = 2.0
+"""Seconds before the next try where somebody else is at work, or a worker failed."""
+TRIES = 3
+"""How often a worker may fail in a row."""
+GRACE = 30.0
+"""Seconds for the calls in flight when the server ends."""
+
+
+class Crew:
+    """A worker when there is work.
+
+    Args:
+        lab: whose runs are carried out.
+        options: of every verb, for the worker: `--rpm 100`.
+    """
+
+    def __init__(self, lab: Lab, options: tuple[str, ...] = ()) -> None:
+        self._lab = lab
+        self._options = options
+        self._wanted = threading.Event()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._attend, name="crew", daemon=True)
+
+    def start(self) -> None:
+        """Begin to attend; what was ordered before goes on."""
+        self._thread.start()
+
+    def call(self) -> None:
+        """Something was ordered: a worker looks for it, also if one is about to end just now."""
+        self._wanted.set()
+
+    def stop(self) -> None:
+        """End; calls in flight are awaited and recorded, what is left stays ordered."""
+        self._over.set()
+        self._wanted.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _attend(self) -> None:
+        failed = 0
+        if self._left():
+            self._wanted.set()
+        while not self._over.is_set():
+            self._wanted.wait()
+            if self._over.is_set():
+                return
+            if not self._free():
+                self._over.wait(NAP)
+                continue
+            self._wanted.clear()
+            failed = 0 if self._work() == 0 else failed + 1
+            if 0 < failed < TRIES:
+                self._over.wait(NAP)
+                self._wanted.set()
+            elif failed:
+                logging.getLogger("judge_gym.web").error("workers fail; see the worker's log")
+                failed = 0
+
+    def _left(self) -> bool:
+        """Whether something was ordered before; perhaps, where the database is away."""
+        try:
+            return not self._lab.engine.idle()
+        except DatabaseGone:
+            return True
+
+    def _free(self) -> bool:
+        try:
+            with self._lab.engine.lock():
+                return True
+        except (ConflictError, DatabaseGone):
+            return False
+
+    def _work(self) -> int:
+        """Have a worker do all there is; how it ended."""
+        database = self._lab.store.database
+        url = database.url.render_as_string(hide_password=False)
+        log = database.file.with_suffix(".worker.log") if database.file else os.devnull
+        with open(log, "ab") as said:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "judge_gym", *self._options, "worker", "--until-idle"],
+                env={**os.environ, "JUDGE_GYM_DATABASE_URL": url},
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,  # Ctrl-C is the server's, which then ends the worker
+            )
+        while True:
+            try:
+                return process.wait(0.2)
+            except subprocess.TimeoutExpired:
+                if self._over.is_set():
+                    return _ended(process)
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> int:
+    process.terminate()
+    try:
+        process.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return 0

@@ -1,0 +1,146 @@
+"""The description of the API, and that the server keeps to it whatever it is asked."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from judge_gym.web.reference import http_page
+from served import Served, served
+
+CHECKS: list[Any] = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+EXAMPLES = 10
+ENDLESS = "/api/events"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("described")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def description(lab: Served) -> dict[str, Any]:
+    found: dict[str, Any] = httpx.get(f"{lab.url}/api/openapi.json").json()
+    return found
+
+
+def operations(description: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (method, path, operation)
+        for path, item in description["paths"].items()
+        for method, operation in item.items()
+    ]
+
+
+KNOWN: dict[str, list[Any]] = {
+    "target": ["pilot", "pilot/strict", "later", "nowhere"],
+    "tag": ["pilot/strict", "later", "nowhere"],
+    "experiment_tag": ["pilot", "new", "later"],
+    "model_id": ["sim:balanced", "sim:strict?x=1", "gpt-4.1"],
+    "window_id": [1, 2],
+    "id": [1, 2, 10_000],
+}
+
+
+def with_known_names(part: Any) -> Any:
+    """The same description, in which whatever names something names what is there, mostly.
+
+    Random names would be answered with 404 and nothing behind that be tried.
+    """
+    if isinstance(part, list):
+        return [with_known_names(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    made = {key: with_known_names(value) for key, value in part.items()}
+    if "in" in made and made["name"] in KNOWN:
+        one = {"enum": KNOWN[made["name"]]}
+        is_list = "array" in str(made["schema"])
+        made["schema"] = {"type": "array", "items": one, "maxItems": 2} if is_list else one
+    for name, values in KNOWN.items():
+        properties = made.get("properties")
+        if isinstance(properties, dict) and name in properties:
+            properties[name] = {"enum": values}
+    return made
+
+
+def test_no_generated_request_is_answered_with_what_is_not_described(
+    lab: Served, description: dict[str, Any]
+) -> None:
+    schema = schemathesis.openapi.from_dict(with_known_names(description))
+    asked = []
+    for found in schema.get_all_operations():
+        operation: Any = found.ok() if isinstance(found, Ok) else pytest.fail(str(found))
+        if operation.path == ENDLESS:
+            continue
+
+        @settings(
+            max_examples=EXAMPLES,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=operation.as_strategy())
+        def conforms(case: Any) -> None:
+            headers = {"Authorization": f"Bearer {lab.local}"}
+            case.call_and_validate(base_url=lab.url, headers=headers, checks=CHECKS)
+
+        conforms()
+        asked.append(operation.label)
+    assert len(asked) == len(operations(description)) - 1
+
+
+def test_every_resource_is_described_with_an_example(description: dict[str, Any]) -> None:
+    schemas = description["components"]["schemas"]
+    for method, path, operation in operations(description):
+        assert operation["description"], path
+        good = [said for status, said in operation["responses"].items() if status < "300"]
+        examples = [kind.get("example") for said in good for kind in said["content"].values()]
+        assert any(examples), f"{method} {path} shows no answer"
+        if "requestBody" in operation:
+            [kind] = operation["requestBody"]["content"].values()
+            sent = schemas[kind["schema"]["$ref"].rpartition("/")[2]]
+            assert sent["examples"], f"{method} {path} shows no request"
+
+
+def test_every_error_is_described_in_one_shape(description: dict[str, Any]) -> None:
+    for _, path, operation in operations(description):
+        faults = {status: said for status, said in operation["responses"].items() if status > "399"}
+        if path == "/api/health":
+            continue
+        assert {"401", "403", "404", "409", "413", "422", "429", "500"} <= faults.keys()
+        shapes = {said["content"]["application/json"]["schema"]["$ref"] for said in faults.values()}
+        assert shapes == {"#/components/schemas/Error"}
+
+
+def test_every_resource_but_one_asks_for_a_token(description: dict[str, Any]) -> None:
+    open = [path for _, path, operation in operations(description) if not operation.get("security")]
+    assert open == ["/api/health"]
+
+
+def test_nothing_is_loaded_from_elsewhere(description: dict[str, Any], lab: Served) -> None:
+    assert "://" not in str(description).replace("https://judge-gym", "")
+    for page in ("/docs", "/redoc"):
+        assert lab.ask("GET", page).status_code == 404
+
+
+def test_the_page_of_the_docs_is_current() -> None:
+    page = Path(__file__).parents[2] / "docs/http-api.md"
+    assert page.read_text() == http_page(), "run: make docs"

@@ -1,0 +1,147 @@
+"""What goes on is told as it happens, once to each, and to whoever comes back from where it was."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from judge_gym.lab import Lab
+from judge_gym.web import events as watching
+from judge_gym.web.events import Watch
+from served import Served, alone, served
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A lab whose server carries runs out."""
+    with served(tmp_path_factory.mktemp("watched"), run=False, work=True) as opened:
+        yield opened
+
+
+def follow(lab: Served, target: str | None, **headers: str) -> list[dict[str, Any]]:
+    """What is told of a target, until all has ended."""
+    found: list[dict[str, Any]] = []
+    headers["Authorization"] = f"Bearer {lab.read}"
+    query = {"target": target} if target else None
+    url = f"{lab.url}/api/events"
+    with httpx.stream("GET", url, params=query, headers=headers, timeout=60) as said:
+        assert said.status_code == 200
+        assert said.headers["content-type"].startswith("text/event-stream")
+        assert said.headers["cache-control"] == "no-cache"
+        one: dict[str, Any] = {}
+        for line in said.iter_lines():
+            if line.startswith(":"):
+                continue
+            if not line:
+                found.append(one)
+                if one.get("event") == "end":
+                    return found
+                one = {}
+                continue
+            name, _, value = line.partition(": ")
+            one[name] = json.loads(value) if name == "data" else value
+    raise AssertionError("the stream ended before the runs did")
+
+
+def test_a_run_that_is_started_over_http_is_watched_to_its_end(lab: Served) -> None:
+    assert lab.post("/api/runs", target="pilot", samples=3) == {"started": ["pilot"]}
+    told = follow(lab, "pilot")
+    kinds = [one["data"]["kind"] for one in told if one["event"] == "event"]
+    assert (kinds[0], kinds[-1]) == ("started", "ended")
+    statuses = [one["data"]["status"] for one in told if one["event"] == "status"]
+    assert statuses[-1] == "complete"
+    assert told[-1]["data"] == {"pilot": "complete"}
+    assert len(lab.lab.list_experiment_samples("pilot")) == 9
+    ids = [int(one["id"]) for one in told if one["event"] == "event"]
+    assert ids == sorted(set(ids))
+    assert not [one for one in told if one["event"] != "event" and "id" in one]
+
+    later = follow(lab, "pilot", **{"Last-Event-ID": str(ids[0])})
+    assert [int(one["id"]) for one in later if one["event"] == "event"] == ids[1:]
+    last = follow(lab, None, **{"Last-Event-ID": str(ids[-1])})
+    assert not [one for one in last if one["event"] == "event"]
+
+
+def test_stages_are_started_one_by_one(lab: Served) -> None:
+    seen, after = [], "0"
+    for workflow in ("evidence", "rubric"):
+        lab.post("/api/runs", target="later", workflows=[workflow])
+        told = follow(lab, "later", **{"Last-Event-ID": after})
+        after = max((one["id"] for one in told if one["event"] == "event"), key=int)
+        seen.append(told[-1]["data"]["later"])
+    assert seen == ["evidence-done", "rubric-done"]
+    assert lab.lab.list_experiment_samples("later") == []
+
+
+def test_another_order_while_a_run_goes_on_is_a_conflict(lab: Served) -> None:
+    """It would be lost: the run goes on as it was ordered first."""
+    with alone(lab.lab):
+        lab.post("/api/runs", target="pilot/strict", workflows=["evidence"])
+        said = lab.ask(
+            "POST", "/api/runs", json={"target": "pilot/strict", "workflows": ["rubric"]}
+        )
+        assert (said.status_code, said.json()["error"]["kind"]) == (409, "conflict")
+        lab.post("/api/runs", target="pilot/strict", workflows=["evidence"])
+    assert follow(lab, "pilot/strict")[-1]["data"] == {"pilot/strict": "evidence-done"}
+
+
+def test_a_watcher_of_nothing_is_told_so(lab: Served) -> None:
+    assert lab.ask("GET", "/api/events", params={"target": "nothing"}).status_code == 404
+    odd = lab.ask("GET", "/api/events", headers={"Last-Event-ID": "x"})
+    assert odd.status_code == 422
+
+
+def test_too_many_watchers_are_refused(lab: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "WATCHERS", 0)
+    said = lab.ask("GET", "/api/events")
+    assert (said.status_code, said.json()["error"]["kind"]) == (429, "busy")
+
+
+def test_many_who_watch_the_same_cost_one_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else twenty watchers would look at every run twenty times a second."""
+    monkeypatch.setattr(watching, "PERIOD", 0.05)
+    looks = 0
+    with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as lab:
+        watch = Watch(lab)
+        look = watch.look
+
+        def counted(target: str | None) -> Any:
+            nonlocal looks
+            looks += 1
+            time.sleep(0.01)
+            return look(target)
+
+        monkeypatch.setattr(watch, "look", counted)
+
+        async def watcher() -> None:
+            async for _ in watch.follow(None, 0):
+                pass
+
+        async def all_of_them() -> None:
+            tasks = [asyncio.create_task(watcher()) for _ in range(20)]
+            await asyncio.sleep(0.5)
+            watch.close()
+            await asyncio.gather(*tasks)
+
+        asyncio.run(all_of_them())
+    assert 1 <= looks <= 15
+
+
+def test_a_server_ends_though_somebody_watches(tmp_path: Path) -> None:
+    with served(tmp_path, run=False) as lab:
+        headers = {"Authorization": f"Bearer {lab.local}"}
+        client = httpx.Client()
+        request = client.build_request("GET", f"{lab.url}/api/events", headers=headers)
+        stream = client.send(request, stream=True)
+        assert stream.status_code == 200
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+    stream.close()
+    client.close()

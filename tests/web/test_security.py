@@ -1,0 +1,340 @@
+"""Who gets in: tokens, browsers, hosts, limits; and what nobody gets to see."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from judge_gym.errors import ConflictError
+from judge_gym.lab import Lab
+from judge_gym.web import security as securing
+from judge_gym.web import serve
+from judge_gym.web.gate import HEADERS, Limits
+from judge_gym.web.security import Guard, Rate, is_loopback
+from served import Served, served
+
+PUBLIC = {"/api/health", "/api/openapi.json"}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("secured"), run=False) as opened:
+        yield opened
+
+
+def resources(lab: Served) -> list[tuple[str, str]]:
+    """Every method and path of the API, with something in the place of each parameter."""
+    paths = httpx.get(f"{lab.url}/api/openapi.json").json()["paths"]
+    return [
+        (method.upper(), re.sub(r"\{[^}]*\}", "1", path))
+        for path, item in paths.items()
+        for method in item
+    ]
+
+
+def contents(lab: Lab) -> list[Any]:
+    tags = [row["tag"] for row in lab.store.queries.tags()]
+    return [
+        tags,
+        lab.list_windows(),
+        lab.list_pools(),
+        lab.list_labels(),
+        lab.store.events.last_id(),
+    ]
+
+
+# --- tokens --------------------------------------------------------------------------------------
+
+
+def test_every_write_needs_a_token_that_may_write(lab: Served) -> None:
+    before = contents(lab.lab)
+    writes = [(method, path) for method, path in resources(lab) if method != "GET"]
+    assert len(writes) >= 15
+    for method, path in writes:
+        for token, status, kind in (
+            ("", 401, "token"),
+            ("jg_" + "x" * 43, 401, "token"),
+            (lab.revoked, 401, "token"),
+            (lab.read, 403, "scope"),
+        ):
+            said = lab.ask(method, path, token, json={})
+            assert (said.status_code, said.json()["error"]["kind"]) == (status, kind), path
+    assert contents(lab.lab) == before
+
+
+def test_every_read_needs_a_token_too(lab: Served) -> None:
+    reads = [(method, path) for method, path in resources(lab) if method == "GET"]
+    for method, path in reads:
+        if path in PUBLIC:
+            assert lab.ask(method, path, "").status_code == 200
+            continue
+        for token in ("", "wrong", lab.revoked):
+            assert lab.ask(method, path, token).status_code == 401, path
+
+
+def test_a_reading_token_reads(lab: Served) -> None:
+    assert lab.ask("GET", "/api/experiments", lab.read).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "header", ["", "Bearer", "Basic eDp5", "Bearer é", "Bearer x y", "bearer\tx"]
+)
+def test_an_odd_header_is_nobody(lab: Served, header: str) -> None:
+    said = httpx.get(f"{lab.url}/api/windows", headers={b"Authorization": header.encode("latin-1")})
+    assert said.status_code == 401
+    assert said.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_a_token_in_an_address_of_the_api_counts_for_nothing(lab: Served) -> None:
+    """It would stand in logs and histories."""
+    assert lab.ask("GET", f"/api/windows?token={lab.local}", "").status_code == 401
+
+
+def test_a_token_that_is_revoked_ends_at_once(lab: Served) -> None:
+    _, secret = lab.lab.store.tokens.create("passing", "read")
+    assert lab.ask("GET", "/api/windows", secret).status_code == 200
+    lab.lab.store.tokens.revoke("passing")
+    assert lab.ask("GET", "/api/windows", secret).status_code == 401
+
+
+def test_what_others_reach_needs_a_token_in_the_lab(tmp_path: Path) -> None:
+    with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as lab:
+        with pytest.raises(ConflictError, match="judge-gym token create"):
+            with serve(lab, "0.0.0.0", 0, work=False):
+                pytest.fail("it was served")
+        lab.store.tokens.create("ada", "read")
+        with serve(lab, "0.0.0.0", 0, work=False) as at:
+            assert at.token is None, "nobody is local there"
+
+
+def test_an_address_that_is_taken_is_said(lab: Served) -> None:
+    port = int(lab.url.rpartition(":")[2])
+    with pytest.raises(ConflictError, match="cannot listen"):
+        with serve(lab.lab, port=port, work=False):
+            pytest.fail("it was served")
+
+
+# --- browsers ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def browser(lab: Served) -> Iterator[httpx.Client]:
+    """A browser that has opened the address which the server prints."""
+    with httpx.Client(base_url=lab.url) as client:
+        said = client.get(f"/?token={lab.local}")
+        assert said.status_code == 303
+        yield client
+
+
+def test_a_browser_gets_a_cookie_for_the_token_in_its_address(lab: Served) -> None:
+    said = httpx.get(f"{lab.url}/some/page?a=1&token={lab.local}&b=2")
+    assert (said.status_code, said.headers["location"]) == (303, "/some/page?a=1&b=2")
+    cookie = said.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=strict" in cookie
+    assert lab.local not in cookie, "the token itself stays out of it"
+
+
+def test_a_wrong_token_in_an_address_gets_no_cookie(lab: Served) -> None:
+    said = httpx.get(f"{lab.url}/?token=wrong")
+    assert said.status_code == 401
+    assert "set-cookie" not in said.headers
+
+
+def test_an_address_leads_to_no_other_site(lab: Served) -> None:
+    port = int(lab.url.rpartition(":")[2])
+    with httpx.Client() as client:
+        url = httpx.URL(f"http://127.0.0.1:{port}").copy_with(
+            raw_path=f"//evil.example/x?token={lab.local}".encode()
+        )
+        said = client.get(url)
+    assert said.headers["location"] == "/evil.example/x"
+
+
+def test_a_browser_reads_with_its_cookie(browser: httpx.Client) -> None:
+    assert browser.get("/api/windows").status_code == 200
+    assert browser.get("/").status_code == 200
+
+
+def test_a_browser_writes_only_with_what_its_own_pages_know(
+    lab: Served, browser: httpx.Client
+) -> None:
+    body = {"start_date": "2026-02-01", "end_date": "2026-02-02", "country": "Norvessa"}
+    csrf = browser.get("/api/session").json()["csrf"]
+    assert browser.post("/api/windows", json=body).status_code == 403
+    for wrong in ("", "x", csrf[:-1], "é"):
+        sent = {b"X-CSRF-Token": wrong.encode("latin-1")}
+        assert browser.post("/api/windows", json=body, headers=sent).status_code == 403
+    known = {"X-CSRF-Token": csrf}
+    for origin in ("https://evil.example", "null", "http://127.0.0.1:1"):
+        said = browser.post("/api/windows", json=body, headers={**known, "Origin": origin})
+        assert said.status_code == 403, origin
+    own = {**known, "Origin": lab.url}
+    assert browser.post("/api/windows", json=body, headers=own).status_code == 201
+
+
+def test_the_secret_of_one_session_is_of_no_use_in_another(lab: Served) -> None:
+    with httpx.Client(base_url=lab.url) as one, httpx.Client(base_url=lab.url) as other:
+        for client in (one, other):
+            client.get(f"/?token={lab.local}")
+        stolen = {"X-CSRF-Token": one.get("/api/session").json()["csrf"]}
+        assert other.post("/api/pools", json={}, headers=stolen).status_code == 403
+
+
+def test_a_session_ends_with_its_token(lab: Served) -> None:
+    _, secret = lab.lab.store.tokens.create("visitor", "write")
+    with httpx.Client(base_url=lab.url) as client:
+        client.get(f"/?token={secret}")
+        assert client.get("/api/session").json()["name"] == "visitor"
+        lab.lab.store.tokens.revoke("visitor")
+        assert client.get("/api/windows").status_code == 401
+
+
+@pytest.mark.parametrize("cookie", ["", ";", "judge-gym=", "a=b; \x01=2", "{name}=jg_unknown"])
+def test_an_odd_cookie_is_nobody(lab: Served, cookie: str) -> None:
+    name = f"judge-gym-{lab.url.rpartition(':')[2]}"
+    headers = {"Cookie": cookie.replace("{name}", name)}
+    assert lab.ask("GET", "/api/windows", "", headers=headers).status_code == 401
+
+
+def test_old_sessions_are_forgotten_first(lab: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(securing, "SESSIONS", 2)
+    guard = Guard(lab.lab.store.tokens, hosts=[], local=True)
+    assert guard.local is not None
+    sessions = [guard.log_in(guard.local) for _ in range(3)]
+    known = [guard.identify("", f"judge-gym={session}") is not None for session in sessions]
+    assert known == [False, True, True]
+
+
+# --- hosts and headers ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "known"),
+    [
+        ("127.0.0.1", True),
+        ("127.0.0.1:8642", True),
+        ("localhost:8642", True),
+        ("LOCALHOST", True),
+        ("[::1]:8642", True),
+        ("10.1.2.3:80", True),
+        ("lab.example:8642", True),
+        ("evil.example", False),
+        ("evil.example:8642", False),
+        ("127.0.0.1.evil.example", False),
+        ("localhost.evil.example", False),
+        ("lab.example@evil.example", False),
+        ("", False),
+        ("[", False),
+        (":", False),
+    ],
+)
+def test_a_server_answers_to_its_own_names(lab: Served, host: str, known: bool) -> None:
+    """Any site may have its name lead to 127.0.0.1, and then its pages speak to this server."""
+    guard = Guard(lab.lab.store.tokens, hosts=["localhost", "lab.example"], local=True)
+    assert guard.knows_host(host) is known
+
+
+def test_a_foreign_host_is_refused_even_with_a_token(lab: Served) -> None:
+    said = lab.ask("GET", "/api/windows", headers={"Host": "evil.example"})
+    assert (said.status_code, said.json()["error"]["kind"]) == (400, "host")
+
+
+@pytest.mark.parametrize("path", ["/", "/api/health", "/api/windows", "/api/nothing", "/nothing"])
+@pytest.mark.parametrize("token", [None, ""])
+def test_every_answer_carries_the_headers(lab: Served, path: str, token: str | None) -> None:
+    said = lab.ask("GET", path, token)
+    assert {name: said.headers.get(name) for name in HEADERS} == HEADERS
+    assert said.headers["Cache-Control"] == "no-store"
+    assert "server" not in said.headers
+    policy = said.headers["Content-Security-Policy"]
+    assert "unsafe" not in policy and "http" not in policy and "default-src 'none'" in policy
+
+
+def test_other_sites_are_given_nothing_to_read(lab: Served) -> None:
+    asked = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    for method in ("GET", "OPTIONS"):
+        said = lab.ask(method, "/api/windows", headers=asked)
+        assert not [name for name in said.headers if name.startswith("access-control")]
+
+
+def test_an_unknown_path_and_method_are_errors_in_the_same_shape(lab: Served) -> None:
+    for method, path, status in (("GET", "/api/nothing", 404), ("PUT", "/api/windows", 405)):
+        said = lab.ask(method, path)
+        assert said.status_code == status
+        assert set(said.json()["error"]) == {"kind", "message", "choices"}
+    assert "GET" in lab.ask("PUT", "/api/windows").headers["allow"]
+
+
+def test_a_fault_of_ours_tells_nothing_of_itself(
+    lab: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("the secret of the house")
+
+    monkeypatch.setattr(lab.lab, "list_windows", fail)
+    said = lab.ask("GET", "/api/windows")
+    assert said.status_code == 500
+    assert said.json()["error"] == {
+        "kind": "internal",
+        "message": "the server failed; its log says why",
+        "choices": [],
+    }
+    assert "the secret of the house" in caplog.text, "the log says why"
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+def test_a_long_body_is_refused_before_and_while_it_is_read(tmp_path: Path) -> None:
+    with served(tmp_path, run=False, limits=Limits(body=1000)) as lab:
+        long = b'{"country": "' + b"x" * 2000 + b'"}'
+        sent = {"Content-Type": "application/json"}
+        told = lab.ask("POST", "/api/windows", content=long, headers=sent)
+        untold = lab.ask("POST", "/api/windows", content=iter([long]), headers=sent)
+        for said in (told, untold):
+            assert (said.status_code, said.json()["error"]["kind"]) == (413, "toolarge")
+        assert lab.ask("POST", "/api/windows", json={}).status_code == 422
+
+
+def test_who_asks_too_often_is_told_when_to_come_back(tmp_path: Path) -> None:
+    rare = Limits(per_second=0.1, burst=3, strangers_per_second=0.1, strangers_burst=2)
+    with served(tmp_path, run=False, limits=rare) as lab:
+        for token, allowed, status in (("", 2, 401), (None, 3, 200), (lab.read, 3, 200)):
+            said = [lab.ask("GET", "/api/session", token) for _ in range(allowed + 1)]
+            assert [one.status_code for one in said] == [status] * allowed + [429]
+            assert 1 <= int(said[-1].headers["Retry-After"]) <= 10
+        wrong = lab.ask("GET", "/api/session", "wrong")
+        assert wrong.status_code == 429, "guessing is counted with its address"
+
+
+def test_a_rate_fills_up_again_to_its_burst() -> None:
+    now = 100.0
+    rate = Rate(per_second=2, burst=3, clock=lambda: now)
+    assert [rate.take("a") for _ in range(4)] == [0, 0, 0, 0.5]
+    assert rate.take("b") == 0, "each for itself"
+    now += 0.5
+    assert [rate.take("a") for _ in range(2)] == [0, 0.5]
+    now += 1000
+    assert [rate.take("a") for _ in range(4)] == [0, 0, 0, 0.5]
+
+
+def test_a_rate_remembers_so_many_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(securing, "REMEMBERED", 10)
+    rate = Rate(per_second=1, burst=1)
+    for number in range(1000):
+        rate.take(str(number))
+    assert len(rate._left) == 10
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        *((host, True) for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost")),
+        *((host, False) for host in ("0.0.0.0", "::", "10.0.0.1", "lab.example")),
+    ],
+)
+def test_loopback_is_known(host: str, local: bool) -> None:
+    assert is_loopback(host) is local
