@@ -13,7 +13,8 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from judge_gym.errors import ConflictError, DesignError, JudgeGymError
@@ -22,6 +23,8 @@ from judge_gym.web.api import router
 from judge_gym.web.crew import Crew
 from judge_gym.web.events import Watch
 from judge_gym.web.gate import Gate, Json, Limits, of_fault, refusal
+from judge_gym.web.pages import router as pages
+from judge_gym.web.rendering import as_page
 from judge_gym.web.security import LOOPBACK, Guard, is_loopback
 
 PORT = 8642
@@ -75,26 +78,23 @@ def make_app(
     app.state.lab, app.state.watch = lab, watch
     app.state.folder, app.state.crew = folder, crew
     app.include_router(router)
-    app.add_api_route("/", _front, include_in_schema=False)
+    app.include_router(pages)
+    app.mount("/static", StaticFiles(packages=[("judge_gym.web", "static")]))
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind in (JudgeGymError, HTTPException, OverflowError, RecursionError, Exception):
         app.add_exception_handler(kind, _refused)
     return Gate(app, guard, limits)
 
 
-def _front() -> Response:
-    return PlainTextResponse("judge-gym: the API is described at /api/openapi.json\n")
-
-
 async def _invalid(request: Request, fault: Exception) -> Response:
     """What does not fit the description, in one sentence."""
     assert isinstance(fault, RequestValidationError)
     said = [f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in fault.errors()[:5]]
-    return refusal(DesignError.status, "design", "; ".join(said))
+    return as_page(request.scope, refusal(DesignError.status, "design", "; ".join(said)))
 
 
 async def _refused(request: Request, fault: Exception) -> Response:
-    return of_fault(fault)
+    return as_page(request.scope, of_fault(fault))
 
 
 @contextmanager

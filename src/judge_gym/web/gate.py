@@ -15,10 +15,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from judge_gym.errors import BusyError, JudgeGymError, TokenError, TooLargeError
+from judge_gym.errors import BusyError, JudgeGymError, TooLargeError
+from judge_gym.web.rendering import as_page
 from judge_gym.web.security import Guard, Rate
 
 PUBLIC = ("/api/health", "/api/openapi.json")
+STATIC = "/static/"
 """What tells nothing of the lab."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -117,8 +119,9 @@ class Gate:
                 started = True
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
-                    headers[name] = value
-                headers.setdefault("Cache-Control", "no-store")
+                    headers.setdefault(name, value)
+                fresh = "no-cache" if scope["path"].startswith(STATIC) else "no-store"
+                headers.setdefault("Cache-Control", fresh)
             await send(message)
 
         try:
@@ -129,7 +132,7 @@ class Gate:
             if started and not whole:
                 raise  # the connection breaks off, and so the client knows
             if not started:
-                await of_fault(fault)(scope, receive, guarded)
+                await as_page(scope, of_fault(fault))(scope, receive, guarded)
 
     async def _checked(self, scope: Scope) -> Response | None:
         """Find out who asks; an answer where it need go no further."""
@@ -139,7 +142,7 @@ class Gate:
             return refusal(
                 400, "host", "the server is not known under this name; --allow-host NAME"
             )
-        if path in PUBLIC:
+        if path in PUBLIC or path.startswith(STATIC):
             self._count(self._callers, address)
             return None
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
@@ -165,10 +168,7 @@ class Gate:
     async def _log_in(self, path: str, query: dict[str, str]) -> Response:
         """Exchange a token in an address for a cookie, and an address without it."""
         secret = query.pop("token")
-        try:
-            session = await anyio.to_thread.run_sync(self._guard.log_in, secret)
-        except TokenError as fault:
-            return of_fault(fault)
+        session = await anyio.to_thread.run_sync(self._guard.log_in, secret)
         # A path that begins with two slashes would lead to another site.
         to = "/" + path.lstrip("/") + (f"?{urlencode(query)}" if query else "")
         answer = RedirectResponse(to, 303)
