@@ -66,12 +66,13 @@ class Archive(Library):
         *,
         study: str | None = None,
         task_type: str | None = None,
+        judge: str | None = None,
         after: str | None = None,
         limit: int = 100,
     ) -> Page:
         """The same, so many at once, after the tag where the page before ended."""
         tags = self.store.queries.tags_page(
-            after=after, limit=limit, study=study, task_type=task_type
+            after=after, limit=limit, study=study, task_type=task_type, judge=judge
         )
         return Page([self.get_experiment_summary(row["tag"]) for row in tags.rows], tags.next)
 

@@ -1,5 +1,6 @@
 """The only room that speaks SQL: the ledger of calls, the records, and the questions about them."""
 
+from judge_gym.store.browsing import Browsing, Stretch, Which
 from judge_gym.store.database import Database, open_database
 from judge_gym.store.events import Event, Events, Kind
 from judge_gym.store.evidence import EvidenceRecords
@@ -9,11 +10,12 @@ from judge_gym.store.leases import Leases
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.locks import SessionLock
 from judge_gym.store.materials import Materials
-from judge_gym.store.pages import Page, Pages
+from judge_gym.store.pages import Page
 from judge_gym.store.progress import Progress, Progresses
 from judge_gym.store.queries import USAGE_BY
 from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
+from judge_gym.store.spending import Spending, Spent
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
 
 __all__ = [
@@ -34,16 +36,19 @@ __all__ = [
     "Run",
     "Scope",
     "SessionLock",
+    "Spent",
     "Store",
+    "Stretch",
     "Targets",
     "Token",
+    "Which",
     "export_ledger",
     "import_ledger",
 ]
 
 
 class Store:
-    """One database and its nine faces."""
+    """One database and its ten faces."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -52,10 +57,11 @@ class Store:
         self.materials = Materials(database, self.ledger)
         self.runs = Runs(database, self.ledger, self.evidence, self.materials)
         self.readings = Readings(database, self.runs)
-        self.queries = Pages(database)
+        self.queries = Browsing(database)
         self.progress = Progresses(database)
         self.events = Events(database)
         self.tokens = Tokens(database)
+        self.spending = Spending(database)
 
     @classmethod
     def open(cls, url: str | None = None) -> "Store":

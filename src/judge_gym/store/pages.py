@@ -73,6 +73,7 @@ class Pages(Queries):
         limit: int,
         study: str | None = None,
         task_type: str | None = None,
+        judge: str | None = None,
     ) -> Page:
         """Tags of experiments in their order."""
         query = sa.select(t.tags.c.tag).order_by(t.tags.c.tag).limit(limit + 1)
@@ -80,9 +81,12 @@ class Pages(Queries):
             query = query.where(t.tags.c.tag > after)
         if study is not None:
             query = query.where(t.tags.c.study == study)
+        e = t.experiments.c
+        query = query.join(t.experiments, e.digest == t.tags.c.digest)
         if task_type is not None:
-            same = t.experiments.c.digest == t.tags.c.digest
-            query = query.join(t.experiments, same).where(t.experiments.c.task_type == task_type)
+            query = query.where(e.task_type == task_type)
+        if judge is not None:
+            query = query.where(e.design["judge.model"].as_string() == judge)
         with self._database.read() as connection:
             tags = connection.scalars(query).all()
         rows = [{"tag": tag} for tag in tags[:limit]]
