@@ -5,7 +5,7 @@ page is what was found among so many samples, and says where to look on.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby
 from typing import Any, NamedTuple
@@ -32,6 +32,8 @@ class Which:
     status: str | None = None
     stage: int | None = None
     """Those that name it, alone or with others."""
+    swap: bool | None = None
+    """Those under a rival's rubric, or those that are not."""
     torn: bool = False
     """Those of an item on which half of the pairs of replicates, or more, share no stage."""
 
@@ -51,7 +53,7 @@ class Stretch(NamedTuple):
 class _Way(NamedTuple):
     """How an index leads through samples."""
 
-    segments: list[tuple[Any, ...]]
+    segments: Sequence[tuple[Any, ...]]
     by: tuple[str, ...]
     """The columns that tell segments apart."""
     key: tuple[str, ...]
@@ -140,18 +142,20 @@ def _way(connection: sa.Connection, tag: str, which: Which) -> _Way:
     rows = [
         (run, rubric, bool(swap))
         for run, rubric, swap in connection.execute(mine)
-        if which.run in (None, run) and which.rubric in (None, rubric)
+        if which.run in (None, run)
+        and which.rubric in (None, rubric)
+        and which.swap in (None, bool(swap))
     ]
     if which.status and which.evidence is None and which.rubric is None and not which.torn:
-        segments = sorted({(run, swap, which.status) for run, _, swap in rows})
-        return _Way(segments, ("run_id", "is_swap", "status"), ("id",))
+        by_status = sorted({(run, swap, which.status) for run, _, swap in rows})
+        return _Way(by_status, ("run_id", "is_swap", "status"), ("id",))
     if which.evidence is not None:
-        segments = sorted({(run, rubric, which.evidence) for run, rubric, _ in rows})
-        return _Way(segments, PLACE[:3], PLACE[3:])
+        by_item = sorted({(run, rubric, which.evidence) for run, rubric, _ in rows})
+        return _Way(by_item, PLACE[:3], PLACE[3:])
     return _Way(sorted({(run, rubric) for run, rubric, _ in rows}), PLACE[:2], PLACE[2:])
 
 
-def _place(connection: sa.Connection, id: int | None) -> Mapping[str, Any] | None:
+def _place(connection: sa.Connection, id: int | None) -> sa.RowMapping | None:
     query = sa.select(t.samples).where(t.samples.c.id == id)
     return connection.execute(query).mappings().first() if id is not None else None
 
@@ -160,7 +164,7 @@ def _walk(
     connection: sa.Connection,
     way: _Way,
     which: Which,
-    last: Mapping[str, Any] | None,
+    last: sa.RowMapping | None,
     back: bool,
     limit: int,
 ) -> tuple[list[int], int | None]:
@@ -194,7 +198,7 @@ def _walk(
 
 
 def _query(
-    way: _Way, segment: Sequence[Any], at: Mapping[str, Any] | None, back: bool, whole: bool
+    way: _Way, segment: Sequence[Any], at: sa.RowMapping | None, back: bool, whole: bool
 ) -> sa.Select[Any]:
     """Samples of a segment behind one, in their order; with `whole`, from its item's first on."""
     s = t.samples.c
@@ -204,9 +208,7 @@ def _query(
     )
     if at is not None and whole:
         item = s.evidence_id
-        query = query.where(
-            item <= at["evidence_id"] if back else item >= at["evidence_id"]
-        )
+        query = query.where(item <= at["evidence_id"] if back else item >= at["evidence_id"])
     elif at is not None:
         ours, theirs = sa.tuple_(*key), sa.tuple_(*(at[name] for name in way.key))
         query = query.where(ours < theirs if back else ours > theirs)
@@ -234,7 +236,7 @@ def _cells(rows: Sequence[Any], *, cut: bool) -> list[list[Any]]:
     return cells[:-1] if cut and len(cells) > 1 else cells
 
 
-def _behind(row: Any, at: Mapping[str, Any], back: bool) -> bool:
+def _behind(row: Any, at: sa.RowMapping, back: bool) -> bool:
     ours = (row.evidence_id, row.replicate, row.flipped)
     theirs = (at["evidence_id"], at["replicate"], at["flipped"])
     return ours < theirs if back else ours > theirs

@@ -22,7 +22,12 @@ class Spent(NamedTuple):
     def __add__(self, other: object) -> "Spent":
         """The sums of both."""
         assert isinstance(other, Spent)
-        return Spent(*(ours + theirs for ours, theirs in zip(self, other, strict=True)))
+        return Spent(
+            self.attempts + other.attempts,
+            self.failed + other.failed,
+            self.unpriced + other.unpriced,
+            self.usd + other.usd,
+        )
 
 
 class Spending:

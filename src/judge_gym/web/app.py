@@ -22,6 +22,7 @@ from judge_gym.lab import Lab
 from judge_gym.web.api import router
 from judge_gym.web.crew import Crew
 from judge_gym.web.events import Watch
+from judge_gym.web.findings import Findings
 from judge_gym.web.gate import Gate, Json, Limits, of_fault, refusal
 from judge_gym.web.pages import router as pages
 from judge_gym.web.rendering import as_page
@@ -75,7 +76,7 @@ def make_app(
         redirect_slashes=False,
         default_response_class=Json,
     )
-    app.state.lab, app.state.watch = lab, watch
+    app.state.lab, app.state.watch, app.state.findings = lab, watch, Findings(lab)
     app.state.folder, app.state.crew = folder, crew
     app.include_router(router)
     app.include_router(pages)
