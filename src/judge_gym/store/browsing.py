@@ -16,7 +16,7 @@ from judge_gym.errors import NotFoundError
 from judge_gym.store import tables as t
 from judge_gym.store.pages import PLACE, Pages
 
-SCAN = 20_000
+SCAN = 10_000
 """Samples that one page looks at, at most, where no index knows the answer."""
 STRONG = 0.5
 """The share of pairs of replicates without a common stage from which a cell counts as torn."""

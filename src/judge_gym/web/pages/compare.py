@@ -134,17 +134,18 @@ def found(lab: Lab, tags: tuple[str, ...]) -> Compared:
 def _names(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Experiments by what sets them apart; by their tags where that is nothing."""
     told = compared(rows) if len(rows) > 1 else []
+    told.sort(key=lambda one: one["name"] != "judge.model")
     names = {
-        row["tag"]: " · ".join(
-            str(one["levels"][place])
-            if one["name"] in ("judge.model", "concept", "pool_name")
-            else f"{one['name'].rpartition('.')[2]}={one['levels'][place]}"
-            for one in told
-        )
+        row["tag"]: " · ".join(_level(one["name"], one["levels"][place]) for one in told)
         for place, row in enumerate(rows)
     }
     unique = len(set(names.values())) == len(names)
     return names if told and unique else {row["tag"]: row["tag"] for row in rows}
+
+
+def _level(name: str, level: Any) -> str:
+    """A level that a word tells; a number or a truth value needs its knob's name."""
+    return level if isinstance(level, str) and level else f"{name.rpartition('.')[2]} {level}"
 
 
 def _common_series(frame: "pd.DataFrame") -> "pd.DataFrame":

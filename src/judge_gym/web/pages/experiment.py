@@ -187,7 +187,7 @@ def _stages(own: "pd.DataFrame") -> list[dict[str, Any]]:
     scored = own[own["status"] == "scored"]
     if scored.empty:
         return []
-    shares = distributions(own, CELL)[["variant", "stage", "share"]]
+    shares = distributions(own, CELL).set_index(["variant", "stage"])["share"].to_dict()
     said = disagreement.what_is_believed(own)
     believed = {
         (row["variant"], row["stage"]): row
@@ -196,20 +196,20 @@ def _stages(own: "pd.DataFrame") -> list[dict[str, Any]]:
         for row in table.frame.to_dict("records")
     }
     rows = []
-    for variant, stage, share in shares.itertuples(index=False, name=None):
-        masks = scored.loc[scored["variant"] == variant, "mask"].to_numpy()
-        bit = 1 << (int(stage) - 1)
-        held = believed.get((variant, stage), {})
-        rows.append(
-            {
-                "variant": variant,
-                "stage": int(stage),
-                "named": int(((masks & bit) > 0).sum()),
-                "alone": int((masks == bit).sum()),
-                "share": float(share),
-                **{name: held.get(name) for name in ("belief", "pignistic", "plausibility")},
-            }
-        )
+    for variant, part in scored.groupby("variant", sort=False):
+        masks = part["mask"].to_numpy()
+        for stage in range(1, int(part["n_stages"].max()) + 1):
+            bit, held = 1 << (stage - 1), believed.get((variant, stage), {})
+            rows.append(
+                {
+                    "variant": variant,
+                    "stage": stage,
+                    "named": int(((masks & bit) > 0).sum()),
+                    "alone": int((masks == bit).sum()),
+                    "share": shares.get((variant, stage), 0.0),
+                    **{name: held.get(name) for name in ("belief", "pignistic", "plausibility")},
+                }
+            )
     return rows
 
 

@@ -35,7 +35,7 @@ def home(
 ) -> Response:
     """Studies and experiments."""
     chosen = {"study": study or None, "task_type": task_type, "judge": judge}
-    found = lab.page_experiments(**chosen, after=after, limit=PAGE)
+    found = lab.page_experiments(**chosen, after=after, limit=PAGE, reasons=False)
     asked = {name: value for name, value in chosen.items() if value is not None}
     studies = lab.store.queries.studies()
     named = {name: count for name, count in studies.items() if name}

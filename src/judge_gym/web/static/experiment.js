@@ -31,6 +31,14 @@ document.addEventListener("DOMContentLoaded", () => {
     }));
   };
 
+  // What the server would show now, of the parts that grow with a run.
+  const renew = async () => {
+    const text = await (await fetch(location.href)).text();
+    const now = new DOMParser().parseFromString(text, "text/html");
+    for (const id of ["rubric-list", "sample-list"])
+      document.getElementById(id).replaceWith(now.getElementById(id));
+  };
+
   let told = null;
   lab.follow(live.dataset.follow, {
     status(row) {
@@ -48,7 +56,7 @@ document.addEventListener("DOMContentLoaded", () => {
       if (!went) return;
       went = false;
       for (const part of document.querySelectorAll("[data-load]")) lab.load(part);
-      lab.say("It has ended; the samples below are those of when the page was opened.");
+      renew().catch((fault) => lab.say(fault.message));
     },
   });
 });

@@ -16,6 +16,8 @@ lab.load = async (place) => {
     place.replaceChildren(said);
   }
   place.dataset.loaded = "yes";
+  // What came may have pushed away what the address points at.
+  if (location.hash && !lab.moved) document.getElementById(location.hash.slice(1))?.scrollIntoView();
 };
 
 lab.pill = (status) => {
@@ -27,6 +29,9 @@ lab.pill = (status) => {
 
 lab.sum = (counts) => Object.values(counts).reduce((all, one) => all + one, 0);
 lab.count = (number) => number.toLocaleString("en");
+
+for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"])
+  document.addEventListener(kind, () => { lab.moved = true; }, { passive: true });
 
 document.addEventListener("DOMContentLoaded", () => {
   for (const place of document.querySelectorAll("[data-load]")) lab.load(place);
