@@ -181,14 +181,18 @@ def _walk(
             continue
         at = last if segment == begin else None
         take = SCAN if scans else limit + 1 - len(found)
-        rows = connection.execute(_query(way, segment, at, back, which.torn).limit(take)).all()
+        query = _query(way, segment, back)
+        rows = connection.execute(_behind(query, way, at, back, which.torn).limit(take)).all()
         looked += len(rows)
         end = rows[-1].id if rows else None
         if which.torn:
             cells = _cells(rows, cut=len(rows) == take)
             end = cells[-1][-1].id if cells else None
+            if at is not None:  # the rest of its item, which is judged as a whole
+                mine = t.samples.c.evidence_id == at["evidence_id"]
+                cells.insert(0, list(connection.execute(query.where(mine)).all()))
             rows = [row for cell in cells if _conflicts(cell) for row in cell]
-            rows = [row for row in rows if at is None or _behind(row, at, back)]
+            rows = [row for row in rows if at is None or _is_behind(row, at, back)]
         found += [row.id for row in rows if keeps is None or keeps(row)]
         if len(found) > limit:
             break
@@ -197,22 +201,26 @@ def _walk(
     return found, None
 
 
-def _query(
-    way: _Way, segment: Sequence[Any], at: sa.RowMapping | None, back: bool, whole: bool
-) -> sa.Select[Any]:
-    """Samples of a segment behind one, in their order; with `whole`, from its item's first on."""
+def _query(way: _Way, segment: Sequence[Any], back: bool) -> sa.Select[Any]:
+    """The samples of a segment in their order."""
     s = t.samples.c
-    key = [s[name] for name in way.key]
     query = sa.select(s.id, s.evidence_id, s.replicate, s.flipped, s.status, s.stages).where(
         *(s[name] == value for name, value in zip(way.by, segment, strict=True))
     )
-    if at is not None and whole:
-        item = s.evidence_id
-        query = query.where(item <= at["evidence_id"] if back else item >= at["evidence_id"])
-    elif at is not None:
-        ours, theirs = sa.tuple_(*key), sa.tuple_(*(at[name] for name in way.key))
-        query = query.where(ours < theirs if back else ours > theirs)
+    key = [s[name] for name in way.key]
     return query.order_by(*(column.desc() if back else column for column in key))
+
+
+def _behind(
+    query: sa.Select[Any], way: _Way, at: sa.RowMapping | None, back: bool, items: bool
+) -> sa.Select[Any]:
+    """Those behind one; with `items`, those of the items behind its own."""
+    if at is None:
+        return query
+    key = ("evidence_id",) if items else way.key
+    ours = sa.tuple_(*(t.samples.c[name] for name in key))
+    theirs = sa.tuple_(*(at[name] for name in key))
+    return query.where(ours < theirs if back else ours > theirs)
 
 
 def _filter(way: _Way, which: Which) -> Callable[[Any], bool] | None:
@@ -236,7 +244,7 @@ def _cells(rows: Sequence[Any], *, cut: bool) -> list[list[Any]]:
     return cells[:-1] if cut and len(cells) > 1 else cells
 
 
-def _behind(row: Any, at: sa.RowMapping, back: bool) -> bool:
+def _is_behind(row: Any, at: sa.RowMapping, back: bool) -> bool:
     ours = (row.evidence_id, row.replicate, row.flipped)
     theirs = (at["evidence_id"], at["replicate"], at["flipped"])
     return ours < theirs if back else ours > theirs
