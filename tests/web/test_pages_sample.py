@@ -63,7 +63,7 @@ def test_next_and_previous_stay_within_what_was_asked(lab: Served, page: Page) -
     rows = lab.lab.list_experiment_samples("pilot")
     item = rows[0]["evidence"]
     meant = {row["sample"] for row in rows if row["evidence"] == item}
-    go(page, lab, f"{of('pilot')}?evidence={item}")
+    page.goto(f"{lab.url}{of('pilot')}?evidence={item}")
     ids = [int(one.inner_text()) for one in page.locator("#sample-table td:first-child").all()]
     assert set(ids) == meant
     page.locator("#sample-table td:first-child a").first.click()
