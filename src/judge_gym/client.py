@@ -6,6 +6,7 @@ of the server carries it out, and `follow` tells how far it is.
 
 import io
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
@@ -28,7 +29,8 @@ class Client:
 
     Args:
         url: where it is: `http://HOST:PORT`, or the address that `judge-gym lab` prints.
-        token: what `judge-gym token create` printed; else that of the address.
+        token: what `judge-gym token create` printed; else that of the address, else
+            `JUDGE_GYM_TOKEN`.
         timeout: seconds to wait for an answer.
     """
 
@@ -37,7 +39,8 @@ class Client:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise DesignError(f"{url.partition('?')[0]!r} is no address; it is http://HOST:PORT")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
-        given = token or next(iter(parse_qs(parts.query).get("token", [])), None)
+        shown = next(iter(parse_qs(parts.query).get("token", [])), None)
+        given = token or shown or os.environ.get("JUDGE_GYM_TOKEN")
         self._headers = {"Authorization": f"Bearer {given}"} if given else {}
         self._pool = urllib3.PoolManager(
             timeout=timeout,
