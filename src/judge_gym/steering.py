@@ -1,5 +1,8 @@
 """The verbs over studies: plan, run, start, pause, cancel, retune."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -315,3 +318,33 @@ class Steering(Archive):
         saved = replace(experiment, task=replace(task, pool=pool, rubric=rubric))
         self.store.runs.save_experiment(saved, study)
         return saved
+
+
+def begin_worker(lab: Steering, options: Sequence[str] = ()) -> "subprocess.Popen[bytes] | None":
+    """A process that carries out what is ordered and ends; None where somebody is at work already.
+
+    Args:
+        lab: whose orders they are.
+        options: of every verb: `--rpm 100`.
+    """
+    try:
+        with lab.engine.lock():
+            pass
+    except ConflictError:
+        return None
+    url = lab.store.database.url.render_as_string(hide_password=False)
+    with open(worker_log(lab) or os.devnull, "ab") as said:
+        return subprocess.Popen(
+            [sys.executable, "-m", "judge_gym", *options, "worker", "--until-idle"],
+            env={**os.environ, "JUDGE_GYM_DATABASE_URL": url},
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,  # Ctrl-C is that of whoever began it
+        )
+
+
+def worker_log(lab: Steering) -> Path | None:
+    """Where such a process writes to, beside a lab on a file."""
+    file = lab.store.database.file
+    return file.with_suffix(".worker.log") if file else None
