@@ -40,7 +40,7 @@ async def run(
     ) as client:
 
         async def watch() -> None:
-            query = {"target": study["study"]}
+            query = {"target": str(study["study"])}
             async with client.stream("GET", "/api/events", params=query, timeout=None) as events:
                 async for line in events.aiter_lines():
                     if line.startswith("event: end"):
@@ -56,7 +56,7 @@ async def run(
         started = await client.post("/api/runs", json={"study": yaml.safe_dump(study)})
         tag = started.raise_for_status().json()["started"][0]
         watchers = [asyncio.create_task(watch()) for _ in range(WATCHERS if loaded else 1)]
-        asked = []
+        asked: list[asyncio.Task[None]] = []
         while not all(one.done() for one in watchers):
             if loaded:
                 path = PATHS[len(asked) % len(PATHS)].format(tag=tag)
@@ -99,8 +99,9 @@ def main() -> None:
                 seconds[loaded].append(took)
                 line = f"{'watched' if loaded else 'alone':8} {took:6.1f} s"
                 if asked:
-                    line += f"  {len(asked)} requests, {bad} failed, median {asked[len(asked) // 2]:.3f} s"
-                    line += f", 95 % within {asked[int(0.95 * (len(asked) - 1))]:.3f} s"
+                    middle, late = (asked[int(part * (len(asked) - 1))] for part in (0.5, 0.95))
+                    line += f"  {len(asked)} requests, {bad} failed, "
+                    line += f"half within {middle:.3f} s, 95 % within {late:.3f} s"
                 print(line, flush=True)
     ratio = statistics.median(seconds[True]) / statistics.median(seconds[False])
     print(f"a run that is watched takes {ratio:.2f} times as long")

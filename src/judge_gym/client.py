@@ -68,6 +68,13 @@ class Client:
         """Put texts into a window, each with title and text; how many it then holds."""
         return int(self._post(f"windows/{window_id}/evidence", {"items": list(items)})["held"])
 
+    def collect(
+        self, start_date: str, end_date: str, country: str, **search: Any
+    ) -> dict[str, Any]:
+        """Have the server search for texts: `feeds`, `gdelt` or `firecrawl`, `query`, `limit`."""
+        window = {"start_date": start_date, "end_date": end_date, "country": country}
+        return self._post("windows/search", {**window, **search})
+
     def list_windows(self) -> list[dict[str, Any]]:
         """Every window, what it holds and how it was filled."""
         return list(self._rows("windows"))
@@ -225,6 +232,10 @@ class Client:
     def retry(self, target: str) -> list[str]:
         """Ask again for what no attempt brought an answer to, and for nothing else."""
         return list(self._post("runs/retry", {"target": target})["started"])
+
+    def reparse(self, target: str, *, write: bool = False) -> dict[str, Any]:
+        """Read stored answers with today's parsers; what changes."""
+        return self._post("reparse", {"target": target, "write": write})
 
     def pause(self, target: str) -> list[str]:
         """Begin no further call of unfinished runs; the tags of these."""
