@@ -1,6 +1,7 @@
 """A made-up suite run: failures of every kind, and the replies of judges who know what to say."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from judge_gym.outcomes import (
     EvalResult,
@@ -175,6 +176,13 @@ def reply(classes: Sequence[str], labels: Mapping[str, str], body: str = "") -> 
     return f"{body or 'REASONING: The lines decide it.'}\n\n{ending}"
 
 
+@cache
+def scorer_of(judge: str) -> Scorer:
+    """The scorer of a judge in the study of failures, whichever they are."""
+    [experiment] = judging_study(RUN.id, cases()[:1], [judge]).sweep.experiments
+    return Scorer(experiment.design, experiment.seed, "0")
+
+
 def opinions(
     one: Case, said: Mapping[str, Sequence[Sequence[str]]], body: str = ""
 ) -> list[Opinion]:
@@ -184,10 +192,8 @@ def opinions(
     that brought no answer.
     """
     made = []
-    judging = judging_study(RUN.id, [one], list(said))
-    for experiment in judging.sweep.experiments:
-        scorer = Scorer(experiment.design, experiment.seed, "0")
-        judge = experiment.design.judge.model
+    for judge in said:
+        scorer = scorer_of(judge)
         for replicate, classes in enumerate(said[judge]):
             target = ScoreTarget(RUBRIC, one.evidence, one.evidence.text, replicate)
             shown = scorer.display(target)

@@ -15,7 +15,7 @@ PARTS = {"candidate": "the candidate's files", "gaps": "the known gaps"}
 
 def ratio(part: float, whole: float) -> str:
     """A share with what it is a share of; there is none of nothing."""
-    return f"{percent(part / whole, 1)} ({part:g}/{whole:g})" if whole else "none"
+    return f"{percent(part / whole, 1)} ({round(part, 2):g}/{whole:g})" if whole else "none"
 
 
 def percent(share: float, decimals: int = 0) -> str:
@@ -49,8 +49,8 @@ def each_failure(findings: Sequence[Finding]) -> Iterator[str]:
             ]
         )
         if lines := error_lines(one.case.result):
-            yield "Its output:"
-            yield fence("\n".join(line[:SNIPPET_WIDTH] for line in lines))
+            yield "From its output:"
+            yield fence("\n".join(map(_bounded, lines)))
         if one.supported is False:
             yield "No known gap of this eval matches the error, so nothing on record supports this."
         for voice in one.voices:
@@ -64,7 +64,7 @@ def _mass(tally: Tally) -> str:
         tied = [name for name, mass in tally.masses.items() if mass == max(tally.masses.values())]
         return f", because {' and '.join(tied)} have equal shares"
     mass = float(max(tally.masses.values()))
-    return f", by {ratio(round(mass, 2), tally.scored)} of the scored verdicts"
+    return f", by {ratio(mass, tally.scored)} of the scored verdicts"
 
 
 def _statuses(tally: Tally) -> str:
@@ -81,9 +81,9 @@ def _quotes(one: Finding) -> str:
 
 
 def _voice(voice: Voice, *, alone: bool) -> Iterator[str]:
-    verdict = " or ".join(voice.classes) or voice.status
+    verdict = f", for {' or '.join(voice.classes)}" if voice.classes else f" ({voice.status})"
     said = prose(voice.reasoning, REASONING_WIDTH) or "(no reasoning)"
-    yield f"Reasoning of {code(voice.judge)}{'' if alone else f', for {verdict}'}:"
+    yield f"Reasoning of {code(voice.judge)}{'' if alone and voice.classes else verdict}:"
     yield f"> {said}"
     if voice.model_code is not None:
         yield from _snippet("The model's code", voice.model_code)
@@ -98,4 +98,8 @@ def _snippet(title: str, quote: Quote) -> Iterator[str]:
     yield f"{title} ({where}):"
     lines = quote.text.splitlines()
     cut = [f"[{len(lines) - SNIPPET_LINES} lines left out]"] * (len(lines) > SNIPPET_LINES)
-    yield fence("\n".join([*(line[:SNIPPET_WIDTH] for line in lines[:SNIPPET_LINES]), *cut]))
+    yield fence("\n".join([*map(_bounded, lines[:SNIPPET_LINES]), *cut]))
+
+
+def _bounded(line: str) -> str:
+    return line if len(line) <= SNIPPET_WIDTH else f"{line[: SNIPPET_WIDTH - 1]}…"

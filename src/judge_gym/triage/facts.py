@@ -70,12 +70,11 @@ class Facts:
             None: "Whether the reference answer passes this grader is not known.",
         }[self.reference_passes]
         gaps = f"Known gaps listed for this eval: {self.gap_entries}."
-        if self.gap_entries:
-            gaps += (
-                f" One shares words with this error: {', '.join(self.gap.shared)}."
-                if self.gap
-                else " None shares words with this error."
-            )
+        if self.gap:
+            shared = ", ".join(self.gap.shared)
+            gaps += f" One is documented that shares words with this error: {shared}."
+        elif self.gap_entries:
+            gaps += " None shares words with this error."
         others = "No other model has a conclusive result on this eval."
         if self.others:
             others = (
@@ -164,7 +163,9 @@ def match_gap(result: EvalResult, gaps: str) -> Gap | None:
 
 
 def _words(text: str) -> set[str]:
-    return set(re.findall(r"[^\W\d_]{4,}", text.casefold())) - COMMON_WORDS
+    """The telling words of a text, as far as endings allow in one form."""
+    found = set(re.findall(r"[^\W\d_]{4,}", text.casefold())) - COMMON_WORDS
+    return {re.sub(r"(?<=\w{4})(?:ing|ed|s)\Z", "", word) for word in found}
 
 
 # --- earlier reports -----------------------------------------------------------------------------

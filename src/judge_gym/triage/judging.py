@@ -113,7 +113,7 @@ def case(result: EvalResult, source: EvalSource, facts: Facts) -> Case:
         "gaps": {"": source.gaps},
     }
     # The code of the tags hashes all of the material, so no part of it can hold its own tags.
-    nonce = digest([result_name(result), whole])[:12]
+    nonce = digest([result.path, whole])[:12]
     parts = {name: _shown(files, LIMITS[name], nonce) for name, files in whole.items()}
     blocks = [
         f"EVAL {source.category}/{source.name}, failed at the step {plain(outcome.step)!r}",

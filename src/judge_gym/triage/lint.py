@@ -18,6 +18,7 @@ from judge_gym.triage.reading import (
     Told,
     detailed_failures,
     listed_failures,
+    listing_column,
     sections,
 )
 from judge_gym.triage.stated import (
@@ -89,7 +90,7 @@ def lint_report(text: str) -> list[Complaint]:
         *_shares(parts),
         *_against_list(stated, listed),
         *_against_each_other(parts, stated, listed),
-        *_details_against_rows(rows, details),
+        *_details_against_rows(parts, rows, details),
         *_headings(parts),
         *_sums_within(parts),
     ]
@@ -186,9 +187,12 @@ def _against_each_other(
             yield Complaint(known[what].line, name, str(known[what].number), str(counted))
 
 
-def _details_against_rows(rows: Sequence[Told], details: Sequence[Told]) -> Iterator[Complaint]:
+def _details_against_rows(
+    parts: Sequence[Section], rows: Sequence[Told], details: Sequence[Told]
+) -> Iterator[Complaint]:
     """The sections on single failures against the table that lists them."""
-    if not rows or not details:
+    tables = (table for part in parts for table in part.tables)
+    if not details or all(listing_column(table) is None for table in tables):
         return
     if len(rows) != len(details):
         yield Complaint(details[0].line, "failures analysed", str(len(details)), str(len(rows)))

@@ -36,20 +36,20 @@ def code(text: str, limit: int = 0) -> str:
     line = one_line(text, limit)
     if not line:
         return ""
-    ticks = _longer(line, "`", 1)
+    ticks = _longer(line, 1)
     padding = " " if "`" in line else ""
     return f"{ticks}{padding}{line}{padding}{ticks}"
 
 
-def fence(text: str, language: str = "") -> str:
+def fence(text: str) -> str:
     """A code block whose fence is longer than any run of backticks inside."""
-    ticks = _longer(text, "`", 3)
-    return f"{ticks}{language}\n{plain(text).strip(chr(10))}\n{ticks}"
+    block = plain(text).strip("\n")
+    ticks = _longer(block, 3)
+    return f"{ticks}\n{block}\n{ticks}"
 
 
-def _longer(text: str, mark: str, least: int) -> str:
-    runs = re.findall(f"{re.escape(mark)}+", text)
-    return mark * max(least, 1 + max(map(len, runs), default=0))
+def _longer(text: str, least: int) -> str:
+    return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

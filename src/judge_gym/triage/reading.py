@@ -183,13 +183,23 @@ def class_column(table: Table) -> int | None:
     return None
 
 
+def listing_column(table: Table) -> int | None:
+    """The column of classes in a table that lists failures; None where it does something else.
+
+    Classes in the first column are what is counted; under other heads, what one judge said.
+    """
+    if not table.rows:
+        return table.column(_CLASSED) if table.column(_EVAL) is not None else None
+    place = class_column(table)
+    return place if place and _CLASSED.match(table.header[place].text) else None
+
+
 def listed_failures(parts: list[Section]) -> list[Told]:
     """The failures of the tables that classify them, a row each; not those of earlier reports."""
     found = []
     for table in (table for part in parts if not part.under(PAST) for table in part.tables):
-        # Classes in the first column are what is counted; under other heads, what one judge said.
-        place = class_column(table)
-        if not place or not _CLASSED.match(table.header[place].text):
+        place = listing_column(table)
+        if place is None:
             continue
         name, step = table.column(_EVAL) or 0, table.column(_STEP)
         for row in table.rows:

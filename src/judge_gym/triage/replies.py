@@ -15,7 +15,7 @@ class Remarks(NamedTuple):
 
 
 _LABEL = re.compile(
-    r"[\s*#_>`-]*(?P<label>reasoning|model code|expected code|verdict)[*_` ]*:[*_` ]*(?P<rest>.*)",
+    r"[\s*#_>`-]*(?P<label>reasoning|model code|expected code|verdict)[*_` ]*:[*_ ]*(?P<rest>.*)",
     re.I,
 )
 _FENCE = re.compile(r"\s{0,3}(?P<ticks>`{3,}|~{3,})(?P<info>[^`]*)\Z")
@@ -39,6 +39,8 @@ def read_remarks(reply: str) -> Remarks:
         elif found := _LABEL.match(line):
             label, line = found["label"].lower(), found["rest"]
             parts[label] = []  # the last of its kind counts, as with verdicts
+            opens = _FENCE.match(line)
+            open_fence = opens["ticks"] if opens else ""
         parts[label].append(line)
     reasoning = parts.get("reasoning") or parts[""]
     return Remarks(

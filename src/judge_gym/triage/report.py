@@ -41,7 +41,9 @@ def report_path(run: RunHead, date: str) -> str:
     >>> report_path(RunHead("jn72t14aqq", "anthropic:claude-x", "", "", "", ""), "2026-02-06")
     'reports/anthropic/claude-x/jn72t14a_2026-02-06.md'
     """
-    provider, _, name = run.model.rpartition(":")
+    provider, colon, name = run.model.partition(":")
+    if not colon:
+        provider, name = "", run.model
     folder = f"reports/{path_part(provider)}/{path_part(name)}"
     return f"{folder}/{path_part(run.short)}_{path_part(date)}.md"
 

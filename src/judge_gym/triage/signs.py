@@ -12,6 +12,7 @@ SHOWN_LINES = 8
 """Lines of output that stand for an error."""
 # Escape sequences of terminals, and control characters other than tab and line break.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_TURNING = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _PATTERNS: tuple[tuple[SignKind, re.Pattern[str]], ...] = (
     # ruff and flake8 (`a.py:1:2: F401 ...`, or `F401 [*] ...`), tsc (`error TS2345: ...`)
     ("rule", re.compile(r"(?:^|:\d+: |\berror )([A-Z]{1,5}\d{3,4})\b", re.M)),
@@ -35,10 +36,13 @@ class Sign(NamedTuple):
 def plain(text: str) -> str:
     r"""A text without the colours and control characters of a terminal.
 
+    What turns the direction of writing becomes visible: it can make code look like other code.
+
     >>> plain("\x1b[31mred\x1b[0m\x00 text")
     'red text'
     """
-    return _CONTROL.sub("", text.replace("\r\n", "\n"))
+    shown = _TURNING.sub("\ufffd", text.replace("\r\n", "\n"))
+    return _CONTROL.sub("", shown)
 
 
 def signs(result: EvalResult) -> tuple[Sign, ...]:

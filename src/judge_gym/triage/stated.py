@@ -26,6 +26,7 @@ _SUMMARY = re.compile(
 _STEPS = re.compile(r"\bstep", re.I)
 _COUNT = re.compile(r"\W*(failures?|failed|count|number|evals?|value|#|n)\W*\Z", re.I)
 _OUT_OF = re.compile(r"(?<![\d.])(\d+)\s*(?:/|of|out of)\s*(?:the\s+)?(\d+)(?![\d.]*\s*%)")
+_SINGLE = re.compile(r"\W*(?P<label>[^:=\d]+?)\W*[:=]\W*(?P<number>\d+)\W*(?:failures?\W*)?")
 _LABELS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("evals", re.compile(r"(?:total )?evals?(?: run| in all| total)?\Z")),
     ("passed", re.compile(r"(?:evals? )?passed\Z")),
@@ -135,7 +136,11 @@ def _phrases(line: Text, steps: set[str]) -> Iterator[Stated]:
         yield Stated(line.line, "conclusive" + " without actionable" * adjusted, int(out_of[2]))
         return
     yield from _of_all(line)
-    yield from _labelled(line, steps)
+    single = _SINGLE.fullmatch(line.text)
+    if single and (what := _about(single["label"], steps)):
+        yield Stated(line.line, what, int(single["number"]))
+    else:
+        yield from _labelled(line, steps)
 
 
 def _of_all(line: Text) -> Iterator[Stated]:
