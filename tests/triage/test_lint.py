@@ -21,6 +21,7 @@ STEPS = {
 }
 ONE, TWO = "sim:one", "sim:two"
 QUOTES = "REASONING: So.\nMODEL CODE:\n```\nx = 1\n```\nEXPECTED CODE:\n```\ninvented\n```"
+NAMES = ["eval", "run-the-step", "previous-results", "recommendation", "actions-taken"]
 VERDICTS = [*([name] for name in CLASSES), list(CLASSES[:3]), ["ABSTAIN"], []]
 
 
@@ -33,8 +34,8 @@ def made_report(seed: int) -> str:
     judges = [ONE, TWO][: rng.randint(1, 2)]
     for number in range(rng.randint(1, 5)):
         step = rng.choice(sorted(STEPS))
-        path = f"00{rng.randint(0, 1)}-part/{number:03}-eval"
-        reason, files = f"{step} 7/9 (1 %)", {"a.py": "x = 1"}
+        path = f"00{rng.randint(0, 1)}-part/{number:03}-{rng.choice(NAMES)}"
+        reason, files = f"{step} 7/9 (1 %): 3 passed, 2 failed", {"a.py": "x = 1"}
         result = failed(path, step, reason, output=STEPS[step], files=files)
         one = case(result, source(result), find_facts(result, source(result)))
         said = {judge: rng.choices(VERDICTS, k=rng.randint(1, 3)) for judge in judges}
@@ -128,7 +129,7 @@ def without_line(text: str, section: str, pattern: str) -> str | None:
 @pytest.mark.parametrize(
     ("section", "pattern"),
     [
-        ("Classification", r"\| (`\d+-part/\d+-eval`) \| `\w+` \| "),
+        ("Classification", r"\| (`\d+-part/[\w-]+`) \| `\w+` \| "),
         ("Failures by step", r"\| (`\w+`) \| "),
         ("Inconclusive", r"\| (`\d+-part/\d+-eval`)"),
         ("Recommendations", r"(- `)"),
@@ -171,7 +172,7 @@ BY_HAND = """# Run analysis: claude-x (default)
 | tsc | 1 |
 | tests | 1 |
 
-5 of 36 evals did something else, whatever that means.
+5 of 36 evals did something else, 3 of 9 would pass with luck, and one failed 3 times.
 
 ## Classification
 
@@ -186,6 +187,8 @@ BY_HAND = """# Run analysis: claude-x (default)
 ## Cross-cutting patterns
 
 2 failures share one rule. In the previous run 9 failed.
+### 006-run-step (000-x)
+- Classification: none
 
 ## Previous reports
 
@@ -217,11 +220,11 @@ def test_a_report_of_a_person_that_adds_up_is_left_alone() -> None:
         ("| eslint | 3 |", "| eslint | 2 |", 12, "2", "3"),
         ("| tests | 1 |", "| tests | 1 |\n| deploy | 1 |", 15, "1", "0"),
         ("| tests | 1 |", "| tests | 1 |\n| **Total** | 6 |", 15, "6", "5"),
-        ("- OVERLY_STRICT: 2", "- OVERLY_STRICT: 3", 44, "3", "2"),
-        ("3 of 5 failures are", "4 of 5 failures are", 42, "4", "3"),
-        ("3 of 5 failures are", "3 of 6 failures are", 42, "6", "5"),
-        ("2 are genuine model", "1 are genuine model", 42, "1", "2"),
-        ("| **OVERLY_STRICT** |", "| MODEL_FAULT |", 44, "2", "1"),
+        ("- OVERLY_STRICT: 2", "- OVERLY_STRICT: 3", 46, "3", "2"),
+        ("3 of 5 failures are", "4 of 5 failures are", 44, "4", "3"),
+        ("3 of 5 failures are", "3 of 6 failures are", 44, "6", "5"),
+        ("2 are genuine model", "1 are genuine model", 44, "1", "2"),
+        ("| **OVERLY_STRICT** |", "| MODEL_FAULT |", 46, "2", "1"),
     ],
 )
 def test_an_error_of_a_person_is_found_with_line_stated_and_counted(

@@ -16,7 +16,7 @@ from judge_gym.triage.reading import (
     UNDECIDED,
     Section,
     Told,
-    detailed_failures,
+    detailed_failure,
     listed_failures,
     listing_column,
     sections,
@@ -81,7 +81,8 @@ class Listed:
 def lint_report(text: str) -> list[Complaint]:
     """What does not add up in a report, in the order of its lines; empty where all does."""
     parts = sections(text)
-    rows, details = listed_failures(parts), detailed_failures(parts)
+    rows = listed_failures(parts)
+    details = [told for part in parts if (told := detailed_failure(part))]
     listed = Listed(rows or details)
     steps = {step_name(one.step) for one in listed.failures if one.step}
     stated = [one for part in parts for one in stated_counts(part, steps)]

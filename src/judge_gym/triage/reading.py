@@ -54,19 +54,16 @@ class Section:
 
     heading: Text
     level: int
-    above: tuple[str, ...]
-    """The headings that it stands under, without the title."""
+    topic: str
+    """The heading of level 2 that it stands under, or is; evals are named below, or in code."""
     lines: list[Text] = field(default_factory=list)
     items: int = 0
     """The items of its lists, those within items not counted."""
     tables: list[Table] = field(default_factory=list)
 
     def under(self, wanted: re.Pattern[str]) -> bool:
-        """Whether its heading, or one above it, speaks of something."""
-        return any(
-            wanted.search(heading)
-            for heading in (*self.above, self.heading.text * (self.level > 1))
-        )
+        """Whether its topic is something."""
+        return wanted.search(self.topic) is not None
 
 
 class Told(NamedTuple):
@@ -114,8 +111,7 @@ def class_of(text: str) -> str | None:
 
 def sections(text: str) -> list[Section]:
     """The sections of a report; what is quoted or fenced is not part of them."""
-    found = [Section(Text(1, "", ""), 0, ())]
-    headings: dict[int, str] = {}
+    found = [Section(Text(1, "", ""), 0, "")]
     quoted = depth = 0
     row: list[Text] = []
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
@@ -127,12 +123,9 @@ def sections(text: str) -> list[Section]:
             case _ if quoted:
                 continue
             case "heading_open":
-                level = int(token.tag[1:])
-                headings = {n: head for n, head in headings.items() if n < level}
-                heading = _texts(tokens[place + 1])[0]
-                found.append(Section(heading, level, tuple(headings.values())))
-                if level > 1:  # a title is about everything
-                    headings[level] = heading.text
+                level, heading = int(token.tag[1:]), _texts(tokens[place + 1])[0]
+                topic = here.topic if level > 2 else heading.said * (level == 2)
+                found.append(Section(heading, level, topic))
             case "bullet_list_open" | "ordered_list_open":
                 depth += 1
             case "bullet_list_close" | "ordered_list_close":
@@ -209,19 +202,16 @@ def listed_failures(parts: list[Section]) -> list[Told]:
     return found
 
 
-def detailed_failures(parts: list[Section]) -> list[Told]:
-    """The failures that have a heading of their own and name their class under it."""
-    found = []
-    for part in parts:
-        named = {name.lower(): line for name, line in _fields(part.lines)}
-        told = next((line for name, line in named.items() if name.startswith("class")), None)
-        classification = class_of(told.text) if told else None
-        if part.level < 2 or told is None or classification is None or part.under(PAST):
-            continue
-        step = next((line.text for name, line in named.items() if _STEP.match(name)), "")
-        name = re.sub(r"^\d+[.)]\s*", "", part.heading.text).strip()
-        found.append(Told(told.line, name, step.strip(), classification))
-    return found
+def detailed_failure(part: Section) -> Told | None:
+    """The failure that a section is about, if it names one's class; None for other sections."""
+    named = {name.lower(): line for name, line in _fields(part.lines)}
+    told = next((line for name, line in named.items() if name.startswith("class")), None)
+    classification = class_of(told.text) if told else None
+    if part.level < 2 or told is None or classification is None or part.under(PAST):
+        return None
+    step = next((line.text for name, line in named.items() if _STEP.match(name)), "")
+    name = re.sub(r"^\d+[.)]\s*", "", part.heading.text).strip()
+    return Told(told.line, name, step.strip(), classification)
 
 
 def _fields(lines: list[Text]) -> Iterator[tuple[str, Text]]:
@@ -261,9 +251,11 @@ def read_report(text: str, source: str) -> PriorReport:
     stated: dict[str, str] = {}
     for name, value in metadata(parts):
         stated.setdefault(name.lower(), value.text.strip())
-    failures = listed_failures(parts) or detailed_failures(parts)
+    detailed = [told for part in parts if (told := detailed_failure(part))]
+    failures = listed_failures(parts) or detailed
     date = _DATE.search(stated.get("date", "")) or _DATE.search(source)
-    actions = [line.text for part in parts if part.under(_ACTIONS) for line in part.lines]
+    acted = [part for part in parts if part.under(_ACTIONS) or _ACTIONS.search(part.heading.said)]
+    actions = [line.text for part in acted for line in part.lines]
     return PriorReport(
         source=source,
         run=stated.get("run", "") or stated.get("run id", ""),

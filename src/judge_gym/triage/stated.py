@@ -14,6 +14,7 @@ from judge_gym.triage.reading import (
     Text,
     class_column,
     class_of,
+    detailed_failure,
 )
 
 ADVICE = re.compile(r"\brecommendation", re.I)
@@ -25,7 +26,9 @@ _SUMMARY = re.compile(
 )
 _STEPS = re.compile(r"\bstep", re.I)
 _COUNT = re.compile(r"\W*(failures?|failed|count|number|evals?|value|#|n)\W*\Z", re.I)
-_OUT_OF = re.compile(r"(?<![\d.])(\d+)\s*(?:/|of|out of)\s*(?:the\s+)?(\d+)(?![\d.]*\s*%)")
+_OUT_OF = r"(?<![\d.])(\d+)\s*(?:/|of|out of)\s*(?:the\s+)?(\d+)"
+_PASSED = re.compile(rf"\bpass(?:ed|\s*rate)?\b[^.;\d]*(?:[\d.]+\s*%\s*\()?{_OUT_OF}", re.I)
+_PASSED_AFTER = re.compile(rf"{_OUT_OF}\s*(?:evals?\s*)?(?:\([^)]*\)\s*)?pass(?:ed)?\b", re.I)
 _SINGLE = re.compile(r"\W*(?P<label>[^:=\d]+?)\W*[:=]\W*(?P<number>\d+)\W*(?:failures?\W*)?")
 _LABELS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("evals", re.compile(r"(?:total )?evals?(?: run| in all| total)?\Z")),
@@ -62,8 +65,9 @@ def _about(label: str, steps: set[str]) -> str | None:
 
 
 def _summarises(part: Section) -> bool:
-    titled = part.level < 2 or _SUMMARY.search(part.heading.text) is not None
-    return titled and not part.under(PAST) and not part.under(ADVICE)
+    titled = part.level < 2 or _SUMMARY.search(part.heading.said) is not None
+    aside = part.under(PAST) or part.under(ADVICE) or detailed_failure(part) is not None
+    return titled and not aside
 
 
 def stated_counts(part: Section, steps: set[str]) -> Iterator[Stated]:
@@ -128,12 +132,10 @@ def _joined(label: Text, value: Text) -> Text:
 
 def _phrases(line: Text, steps: set[str]) -> Iterator[Stated]:
     """Counts in words: `Failed: 4`, `lint 3, tests 2`, `3 of 5 failures are actionable`."""
-    lowered = line.said.lower()
-    out_of = _OUT_OF.search(line.said)
-    if out_of and "pass" in lowered:
-        yield Stated(line.line, "passed", int(out_of[1]))
-        adjusted = "actionable" in lowered
-        yield Stated(line.line, "conclusive" + " without actionable" * adjusted, int(out_of[2]))
+    if rate := _PASSED.search(line.said) or _PASSED_AFTER.search(line.said):
+        yield Stated(line.line, "passed", int(rate[1]))
+        adjusted = "actionable" in line.said.lower()
+        yield Stated(line.line, "conclusive" + " without actionable" * adjusted, int(rate[2]))
         return
     yield from _of_all(line)
     single = _SINGLE.fullmatch(line.text)
@@ -163,8 +165,10 @@ def _labelled(line: Text, steps: set[str]) -> Iterator[Stated]:
     link = r"(?:\s+(?:of(?: the)? \d+))?(?:\s+(?:failures?|evals?))?(?:\s+(?:are|is|were|was))?\s+"
     for what, word in words.items():
         before = re.search(rf"(?<![\d./])(\d+){link}(?<![\w-]){word}(?![\w-])", line.text, re.I)
+        # "tests 3" counts tests, but "failed 3 times" counts nothing.
+        gap = r"\s*[:=(]?\s*" if what in steps or what in CLASSES else r"\s*[:=(]\s*"
         after = re.search(
-            rf"(?<![\w-]){word}(?: failures?)?[*_`]*\s*[:=]?\s*\(?(\d+)\b(?!\s*[/%]|\.\d|\s*of\b)",
+            rf"(?<![\w-]){word}(?: failures?)?[*_`]*{gap}(\d+)\b(?!\s*[/%]|\.\d|\s*of\b)",
             line.text,
             re.I,
         )
