@@ -41,10 +41,12 @@ def test_the_parts_are_read_out_of_json() -> None:
     assert read_remarks(fenced) == EXPECTED
 
 
-def test_without_labels_everything_before_the_verdict_is_reasoning() -> None:
-    assert read_remarks("The import is unused.\n\nVERDICT: B") == Remarks(
-        "The import is unused.", "", ""
-    )
+@pytest.mark.parametrize(
+    "verdict", ["VERDICT: B", "**Final verdict: B**", "```\nVERDICT: B\n```", "My verdict: B", ""]
+)
+def test_without_labels_everything_before_the_verdict_is_reasoning(verdict: str) -> None:
+    said = f"The import is unused.\nIt is.\n\n{verdict}"
+    assert read_remarks(said) == Remarks("The import is unused.\nIt is.", "", "")
 
 
 @pytest.mark.parametrize("none", ["NONE", "None.", "`none`", "N/A", "```\nNONE\n```", ""])

@@ -53,3 +53,15 @@ def test_telling_lines_come_before_the_rest() -> None:
 
 def test_turned_writing_becomes_visible() -> None:
     assert plain("a\u202eb\u2066c\x00d\te\nf") == "a\ufffdb\ufffdcd\te\nf"
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["error: " * 60_000, "\n" * 200_000, "  1:1  error" + "  a" * 90_000, "A" * 400_000,
+     "\x1b[" * 150_000, "error: [" * 50_000],
+)  # fmt: skip
+def test_no_output_takes_long_to_read(output: str) -> None:
+    """In quadratic time these would take many minutes."""
+    result = failed("a/b", "lint", output, output=output)
+    signs(result)
+    error_lines(result)

@@ -15,9 +15,12 @@ class Remarks(NamedTuple):
 
 
 _LABEL = re.compile(
-    r"[\s*#_>`-]*(?P<label>reasoning|model code|expected code|verdict)[*_` ]*:[*_ ]*(?P<rest>.*)",
+    r"[\s*#_>`-]*(?:(?:my|the|final)\s+)*(?P<label>reasoning|model code|expected code|verdict)"
+    r"[*_` ]*:[*_ ]*(?P<rest>.*)",
     re.I,
 )
+# Some judges fence their verdict.
+_CLOSING = re.compile(r"\s*(?:```|~~~)\w*\s*\W*verdict\W*:[^\n]*\s*(?:```|~~~)\s*\Z", re.I)
 _FENCE = re.compile(r"\s{0,3}(?P<ticks>`{3,}|~{3,})(?P<info>[^`]*)\Z")
 
 
@@ -44,7 +47,7 @@ def read_remarks(reply: str) -> Remarks:
         parts[label].append(line)
     reasoning = parts.get("reasoning") or parts[""]
     return Remarks(
-        "\n".join(reasoning).strip(),
+        _CLOSING.sub("", "\n".join(reasoning)).strip(),
         _quoted(parts.get("model code", [])),
         _quoted(parts.get("expected code", [])),
     )

@@ -8,6 +8,7 @@ from judge_gym.triage.gate import failed_step, failure_of
 
 SignKind = Literal["rule", "exception", "test"]
 
+LONGEST_LINE = 500
 SHOWN_LINES = 8
 """Lines of output that stand for an error."""
 # Escape sequences of terminals, and control characters other than tab and line break.
@@ -20,7 +21,7 @@ _PATTERNS: tuple[tuple[SignKind, re.Pattern[str]], ...] = (
     ("rule", re.compile(r"\berror: [^\n]*\[([a-z][a-z0-9-]+)\][ \t]*$", re.M)),
     ("rule", re.compile(r"\berror: [^\n]*\((report[A-Za-z]+)\)[ \t]*$", re.M)),
     # eslint (`  1:2  error  Unexpected any  @typescript-eslint/no-explicit-any`)
-    ("rule", re.compile(r"^\s+\d+:\d+\s+(?:error|warning)\s[^\n]*?\s{2,}(\S+)[ \t]*$", re.M)),
+    ("rule", re.compile(r"^[ \t]+\d+:\d+[ \t]+(?:error|warning) [^\n]*[ \t]{2,}(\S+)$", re.M)),
     ("exception", re.compile(r"\b([A-Z][A-Za-z]*(?:Error|Exception|Interrupt))\b")),
     ("test", re.compile(r"::(test\w*)")),
 )  # fmt: skip
@@ -47,8 +48,7 @@ def plain(text: str) -> str:
 
 def signs(result: EvalResult) -> tuple[Sign, ...]:
     """What a failure's reason and its step's output name, each once, in the order of kinds."""
-    step = failed_step(result)
-    text = plain("\n".join([failure_of(result).reason, step.output if step else ""]))
+    text = "\n".join([*_lines(failure_of(result).reason), *_output(result)])
     found: dict[Sign, None] = {}
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text):
@@ -58,8 +58,7 @@ def signs(result: EvalResult) -> tuple[Sign, ...]:
 
 def error_lines(result: EvalResult) -> list[str]:
     """The lines of a failing step's output that tell of errors; its last lines where none does."""
-    step = failed_step(result)
-    lines = [line for line in plain(step.output).splitlines() if line.strip()] if step else []
+    lines = [line for line in _output(result) if line.strip()]
     telling = [line for line in lines if re.match(r"E\s|FAILED\b|.*(?i:\berror\b)", line)]
     telling = telling or [line for line in lines if _PATTERNS[0][1].search(line)]
     return telling[:SHOWN_LINES] or lines[-SHOWN_LINES:]
@@ -68,4 +67,14 @@ def error_lines(result: EvalResult) -> list[str]:
 def error_text(result: EvalResult) -> str:
     """The words of an error itself: its reason, its lines, and the names in them."""
     names = [sign.name.replace("_", " ") for sign in signs(result)]
-    return "\n".join([plain(failure_of(result).reason), *error_lines(result), *names])
+    return "\n".join([*_lines(failure_of(result).reason), *error_lines(result), *names])
+
+
+def _output(result: EvalResult) -> list[str]:
+    step = failed_step(result)
+    return _lines(step.output) if step else []
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of an output, each up to a length: time stays linear whatever was printed."""
+    return [line[:LONGEST_LINE] for line in plain(text).splitlines()]
