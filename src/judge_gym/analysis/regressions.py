@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 from statsmodels.regression.linear_model import OLS
-from statsmodels.regression.mixed_linear_model import MixedLM
 
 from judge_gym.analysis.frames import CELL, JUDGE, level_name, varied_knobs
+from judge_gym.analysis.intercepts import random_intercept
 from judge_gym.analysis.intervals import LEVEL, Floats, seeded
 from judge_gym.analysis.permutations import GAP, cells
 from judge_gym.axes import Design
@@ -25,7 +26,7 @@ QUALITY = "rubric quality"
 """The mean of the critic's observability and discriminability."""
 MIN_CLUSTERS = 10
 SENSITIVITY_CELLS = 20_000
-"""Cells beyond which the sensitivity models, which iterate, see a draw of the items."""
+"""Cells beyond which the ordered logit, which iterates, sees a draw of the items."""
 SEPARATED = 15.0
 """Log odds that no sample could show: the search for an estimate has run off."""
 BLUEPRINT_KNOBS = ("verdict.method", "rubric.scale", "evidence.view")
@@ -217,11 +218,28 @@ def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
 
 
 def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
-    """A random intercept per evidence item."""
-    matrix, rows, note = _drawn(equation, terms)
-    y = rows[equation.outcome].to_numpy(dtype=float)
-    groups = pd.factorize(rows["evidence"])[0]
-    return _tried(lambda: MixedLM(y, matrix, groups=groups).fit(), terms.names, groups, note)
+    """A random intercept per evidence item; t with clusters - 1, as in the main model."""
+    y = terms.rows[equation.outcome].to_numpy(dtype=float)
+    groups = pd.factorize(terms.rows["evidence"])[0]
+    clusters = int(groups.max()) + 1
+    found = random_intercept(y, terms.matrix, groups)
+    half = stats.t.ppf((1 + LEVEL) / 2, clusters - 1) * found.errors
+    p = 2 * stats.t.sf(np.abs(found.params / found.errors), clusters - 1)
+    numbers = np.column_stack(
+        [found.params, found.errors, found.params - half, found.params + half, p]
+    )
+    note = "" if found.between else "on the boundary: items do not differ beyond chance"
+    names = ("estimate", "se", "low", "high", "p")
+    return [
+        {
+            "term": term,
+            **dict(zip(names, row, strict=True)),
+            "n": len(y),
+            "clusters": clusters,
+            "note": note,
+        }
+        for term, row in zip(terms.names, numbers.tolist(), strict=True)
+    ]
 
 
 def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
@@ -277,10 +295,7 @@ def _tried(
         except (np.linalg.LinAlgError, ValueError, ZeroDivisionError) as fault:
             return [{"term": "all", **size, "note": f"not fitted: {fault}"}]
         rows = _rows(found, names, size)
-    converged = getattr(found, "converged", None)
-    if converged is None:
-        converged = found.mle_retvals["converged"]
-    if not converged:
+    if not found.mle_retvals["converged"]:
         return [{"term": "all", **size, "note": "not fitted: did not converge"}]
     remarks = [note, *sorted({" ".join(str(one.message).split()) for one in said})]
     return [{**row, "note": "; ".join(filter(None, [row["note"], *remarks]))} for row in rows]
