@@ -17,7 +17,7 @@ from judge_gym.analysis.belief import Verdicts, replicate_conflict
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.endpoints import positions
 from judge_gym.analysis.frames import CELL, JUDGE, with_variant
-from judge_gym.analysis.intervals import LEVEL, Estimate, bootstrap, skewed, undefined
+from judge_gym.analysis.intervals import LEVEL, Estimate, Summed, bootstrap, skewed, undefined
 from judge_gym.analysis.panels import Panel, panels, ratio, row_means
 
 Level = Literal["nominal", "ordinal"]
@@ -153,7 +153,7 @@ def _agreements(panel: Panel) -> dict[str, Estimate]:
         return {"alpha": _alpha(item, panel.mask[scored], "nominal")}
     place = positions(panel.rows[scored])
     key = ["icc", *map(str, panel.key.values())]
-    icc = bootstrap(_moments(place, item), _icc, key=key)
+    icc = bootstrap(_icc(place, item), key=key)
     return {
         "alpha": _alpha(item, np.round(place, 9), "ordinal"),
         "icc": icc._replace(high=min(1.0, icc.high)) if icc.known else icc,
@@ -168,26 +168,23 @@ def _columns(parts: dict[str, Estimate]) -> dict[str, float]:
     return found
 
 
-def _moments(values: FloatArray, item: IntArray) -> FloatArray:
-    """For each item with two values or more: how many, their mean, and squares about it."""
-    n = np.bincount(item)
-    mean = np.bincount(item, values) / np.maximum(n, 1)
-    squares = np.bincount(item, (values - mean[item]) ** 2)
-    return np.column_stack([n, mean, squares])[n > 1]
+def _icc(values: FloatArray, item: IntArray) -> Summed:
+    """The one-way intraclass correlation of a single replicate, over items with two or more."""
+    n = np.bincount(item).astype(float)
+    gaps = values - values.mean()  # small numbers, so that squares lose no digits
+    mean = ratio(np.bincount(item, gaps), n)
+    within = np.bincount(item, (gaps - mean[item]) ** 2)
+    rows = np.column_stack([np.ones(len(n)), n, n**2, n * mean, n * mean**2, within])
 
+    def correlation(sums: FloatArray) -> FloatArray:
+        items, total, squares, whole, means, rest = np.moveaxis(sums, -1, 0)
+        size = ratio(total - ratio(squares, total), items - 1)
+        between = ratio(means - ratio(whole**2, total), items - 1)
+        inside = ratio(rest, total - items)
+        spread = between + (size - 1) * inside
+        return ratio(between - inside, np.where(spread > 1e-15, spread, 0.0))
 
-def _icc(rows: FloatArray) -> FloatArray:
-    """The one-way intraclass correlation of a single replicate, from rows of moments."""
-    n, mean, squares = (rows[..., column] for column in range(3))
-    items, total = rows.shape[-2], n.sum(axis=-1)
-    if items < 2:
-        return np.full(rows.shape[:-2], np.nan)
-    grand = (n * mean).sum(axis=-1, keepdims=True) / total[..., None]
-    size = (total - (n**2).sum(axis=-1) / total) / (items - 1)
-    between = (n * (mean - grand) ** 2).sum(axis=-1) / (items - 1)
-    within = squares.sum(axis=-1) / (total - items)
-    spread = between + (size - 1) * within
-    return ratio(between - within, np.where(spread > 1e-15, spread, 0.0))
+    return Summed(rows[n > 1], correlation)
 
 
 def _alpha(item: IntArray, values: np.ndarray, level: Level) -> Estimate:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from judge_gym.analysis.frames import CELL, JUDGE, once_per_call
-from judge_gym.analysis.intervals import Estimate, Floats, bootstrap, share, student
+from judge_gym.analysis.intervals import Estimate, Floats, Summed, bootstrap, share, student
 
 CONFIDENT = 0.8
 CONTRADICTED = 0.5
@@ -230,12 +230,11 @@ def _calibration_error(known: pd.DataFrame, key: dict[str, Any]) -> Estimate:
     gaps, counts = table["gap"].to_numpy(float), table["n"].to_numpy(float)
     bins = len(table["gap"].columns)
 
-    def error(rows: Floats) -> Floats:
-        total = rows.sum(axis=-2)
-        value: Floats = np.abs(total[..., :bins]).sum(axis=-1) / total[..., bins:].sum(axis=-1)
+    def error(sums: Floats) -> Floats:
+        value: Floats = np.abs(sums[..., :bins]).sum(axis=-1) / sums[..., bins:].sum(axis=-1)
         return value
 
-    found = bootstrap(np.hstack([gaps, counts]), error, key=["calibration error", key])
+    found = bootstrap(Summed(np.hstack([gaps, counts]), error), key=["calibration error", key])
     return found._replace(low=max(found.low, 0.0)) if found.known else found
 
 
