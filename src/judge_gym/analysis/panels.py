@@ -136,8 +136,15 @@ class Panel:
         )
 
 
-def panels(frame: pd.DataFrame, by: Sequence[str] = PANEL) -> Iterator[Panel]:
+Judged = pd.DataFrame | Sequence[Panel]
+"""Samples, or their panels where these are at hand: what is known of a panel is kept with it."""
+
+
+def panels(frame: Judged, by: Sequence[str] = PANEL) -> Iterator[Panel]:
     """The panels of a frame, in the order of their names; samples under rivals' rubrics are out."""
+    if not isinstance(frame, pd.DataFrame):
+        yield from frame
+        return
     own = frame[~frame["is_swap"].to_numpy(dtype=bool)] if "is_swap" in frame else frame
     given = masked(own)
     missing = {name: value for name, value in _OPTIONAL.items() if name not in given}

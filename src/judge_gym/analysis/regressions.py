@@ -25,7 +25,7 @@ COLUMNS = ["model", "term", "estimate", "se", "low", "high", "p", "n", "clusters
 QUALITY = "rubric quality"
 """The mean of the critic's observability and discriminability."""
 MIN_CLUSTERS = 10
-SENSITIVITY_CELLS = 20_000
+SENSITIVITY_CELLS = 5_000
 """Cells beyond which the ordered logit, which iterates, sees a draw of the items."""
 SEPARATED = 15.0
 """Log odds that no sample could show: the search for an estimate has run off."""
