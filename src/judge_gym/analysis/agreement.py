@@ -62,12 +62,24 @@ def ratings(frame: pd.DataFrame) -> pd.DataFrame:
 # --- the measures, as functions of sums over items -----------------------------------------------
 
 
-def krippendorff_alpha(counts: Floats, level: Level) -> Summed:
-    """Krippendorff's alpha from how many raters gave an item each stage; at least two per item."""
+def krippendorff_alpha(counts: Floats, level: Level, parts: int | None = None) -> Summed:
+    """Krippendorff's alpha from how many raters gave an item each stage; at least two per item.
+
+    Args:
+        counts: a row per item, a column per stage, in their order.
+        level: whether the order counts.
+        parts: into how many clusters items are dealt; left out, each is its own.
+    """
     n_stages = counts.shape[-1]
     diagonal = np.eye(n_stages)
     pairable = counts / (counts.sum(axis=-1, keepdims=True) - 1)
-    pairs = pairable[:, :, None] * (counts[:, None, :] - diagonal)
+    if parts is None:
+        pairs = pairable[:, :, None] * (counts[:, None, :] - diagonal)
+    else:
+        dealt = [slice(part, None, parts) for part in range(parts)]
+        together = [pairable[some].T @ counts[some] for some in dealt]
+        own = [diagonal * pairable[some].sum(axis=0) for some in dealt]
+        pairs = np.stack(together) - np.stack(own)
 
     def alpha(sums: Floats) -> Floats:
         together = sums.reshape(*sums.shape[:-1], n_stages, n_stages)
@@ -83,7 +95,7 @@ def krippendorff_alpha(counts: Floats, level: Level) -> Summed:
             (together * distance).sum(axis=(-1, -2)), (by_chance * distance).sum(axis=(-1, -2))
         )
 
-    return Summed(pairs.reshape(len(counts), -1), alpha)
+    return Summed(pairs.reshape(len(pairs), -1), alpha)
 
 
 def fleiss_kappa(counts: Floats) -> Summed:

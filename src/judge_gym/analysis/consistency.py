@@ -6,21 +6,28 @@ elsewhere only the total is known.
 """
 
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
-import krippendorff
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from judge_gym.analysis.agreement import Level, krippendorff_alpha
 from judge_gym.analysis.belief import Verdicts, replicate_conflict
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.endpoints import positions
 from judge_gym.analysis.frames import CELL, JUDGE, with_variant
-from judge_gym.analysis.intervals import LEVEL, Estimate, Summed, bootstrap, skewed, undefined
+from judge_gym.analysis.intervals import (
+    LEVEL,
+    Estimate,
+    Summed,
+    bootstrap,
+    jackknife_error,
+    skewed,
+    undefined,
+)
 from judge_gym.analysis.panels import Panel, panels, ratio, row_means
 
-Level = Literal["nominal", "ordinal"]
 ALL = "all"
 """What a table calls all judges of a panel together."""
 STRONG = 0.5
@@ -193,30 +200,16 @@ def _alpha(item: IntArray, values: np.ndarray, level: Level) -> Estimate:
     It is undefined where no item has two values, or all values are the same.
     """
     domain, code = np.unique(values, return_inverse=True)
-    counts = np.zeros((int(item.max()) + 1, len(domain)), dtype=np.int64)
+    counts = np.zeros((int(item.max()) + 1, len(domain)))
     np.add.at(counts, (item, code), 1)
     counts = counts[counts.sum(axis=1) > 1]
-    value = _agreement(counts, domain, level)
-    parts = min(len(counts), LEFT_OUT)
-    if np.isnan(value) or parts < 3:
-        return undefined(len(counts), value)
-    part = np.arange(len(counts)) % parts
-    left = np.array([_agreement(counts[part != out], domain, level) for out in range(parts)])
-    error = float(np.sqrt((parts - 1) * np.nanvar(left))) if not np.isnan(left).any() else 0.0
-    if error <= 0:
-        return undefined(len(counts), value)
+    items = len(counts)
+    if not items:
+        return undefined()
+    parts = min(items, LEFT_OUT)
+    whole = krippendorff_alpha(counts, level, parts)
+    error = float(jackknife_error(whole.rows, whole)) if parts > 2 else 0.0
+    if not error > 0:
+        return undefined(items, whole.value)
     half = float(stats.t.ppf((1 + LEVEL) / 2, parts - 1)) * error
-    return Estimate(value, value - half, min(1.0, value + half), len(counts))
-
-
-def _agreement(counts: IntArray, domain: np.ndarray, level: Level) -> float:
-    used = counts.sum(axis=0) > 0
-    if used.sum() < 2:
-        return float("nan")
-    return float(
-        krippendorff.alpha(
-            value_counts=counts[:, used],
-            value_domain=domain[used].tolist(),
-            level_of_measurement=level,
-        )
-    )
+    return Estimate(whole.value, whole.value - half, min(1.0, whole.value + half), items)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from judge_gym.analysis.belief.masses import matched
 from judge_gym.analysis.frames import CELL, JUDGE, once_per_call
 from judge_gym.analysis.intervals import Estimate, Floats, Summed, bootstrap, share, student
 
@@ -103,19 +104,21 @@ def _agreement_sums(group: _Ints, mask: _Ints) -> Floats:
 
     Agreement depends on the chosen sets alone, so only distinct pairs of sets are met.
     """
-    verdicts = pd.DataFrame({"group": group, "mask": mask})
-    distinct = verdicts.groupby(["group", "mask"], as_index=False).size()
-    distinct["of"] = np.arange(len(distinct))
-    pairs = distinct.merge(distinct[distinct["mask"] != 0], on="group", suffixes=("", "_other"))
-    other = pairs["mask_other"].to_numpy(np.int64)
-    common = np.bitwise_count(pairs["mask"].to_numpy(np.int64) & other)
-    a = common / np.bitwise_count(other)
-    powers = a[:, None] ** np.arange(4) * pairs["size_other"].to_numpy(float)[:, None]
-    of = pairs["of"].to_numpy(np.int64)
-    sums = np.stack([np.bincount(of, column, len(distinct)) for column in powers.T], axis=1)
-    place = verdicts.merge(distinct, on=["group", "mask"], how="left")["of"].to_numpy(np.int64)
-    found: Floats = sums[place]
-    return found
+    sets, code = np.unique(mask, return_inverse=True)
+    distinct, of, size = np.unique(
+        group * len(sets) + code, return_inverse=True, return_counts=True
+    )
+    owner, chosen = distinct // len(sets), sets[distinct % len(sets)]
+    scored = np.flatnonzero(chosen)
+    ours, place = matched(owner, owner[scored])
+    theirs = scored[place]
+    a = np.bitwise_count(chosen[ours] & chosen[theirs]) / np.bitwise_count(chosen[theirs])
+    sums: list[Floats] = []
+    powers: Floats = size[theirs].astype(float)
+    for _ in range(4):
+        sums.append(np.bincount(ours, powers, len(distinct)).astype(float))
+        powers = powers * a
+    return np.stack(sums, axis=1)[of].astype(float)
 
 
 def _outcome(frame: pd.DataFrame) -> pd.Series:

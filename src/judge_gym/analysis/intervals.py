@@ -166,10 +166,10 @@ def bootstrap(given: Summed, *, key: Any) -> Estimate:
     for part in _parts(picks, rows.size):
         drawn = rows[part]
         with np.errstate(divide="ignore", invalid="ignore"):
-            found.append((given.of(drawn.sum(axis=1)) - value) / _jackknife_error(drawn, given))
+            found.append((given.of(drawn.sum(axis=1)) - value) / jackknife_error(drawn, given))
     t = np.concatenate(found)
     t = t[np.isfinite(t)]
-    error = float(_jackknife_error(rows, given))
+    error = float(jackknife_error(rows, given))
     if len(t) < DRAWS / 2 or not error > 0:  # too few resamples have a spread to studentise by
         return undefined(n, value)
     low, high = np.quantile(t, tails)
@@ -188,7 +188,7 @@ def _counts(picks: npt.NDArray[np.int64], n: int) -> Floats:
     return np.bincount(places.ravel(), minlength=picks.size).reshape(-1, n).astype(float)
 
 
-def _jackknife_error(rows: Floats, given: Summed) -> Floats:
+def jackknife_error(rows: Floats, given: Summed) -> Floats:
     """The standard error of each set of clusters, from leaving out one at a time."""
     left = given.of(rows.sum(axis=-2, keepdims=True) - rows)
     spread: Floats = np.sqrt((rows.shape[-2] - 1) * left.var(axis=-1))

@@ -157,7 +157,6 @@ def uncertainty(frame: Judged) -> pd.DataFrame:
     for panel in panels(frame):
         gap, size = _gap(panel), _size(panel)
         for place, judge in enumerate((ALL, *panel.judges)):
-            one = panel.of(place - 1) if place else panel
             gaps, sizes = (
                 student(row_means(of) if place == 0 else of[:, place - 1]) for of in (gap, size)
             )
@@ -169,7 +168,7 @@ def uncertainty(frame: Judged) -> pd.DataFrame:
                     **dict(zip(("size", "size_low", "size_high"), sizes[:3], strict=True)),
                     "items": gaps.n,
                     "dropped": len(panel.evidence) - gaps.n,
-                    **one.rates,
+                    **(panel.rates_of(place - 1) if place else panel.rates),
                 }
             )
     return pd.DataFrame(rows)
@@ -208,9 +207,8 @@ def abstention(frame: Judged) -> pd.DataFrame:
 
 
 def _rate(panel: Panel, name: str) -> FloatArray:
-    status = panel.rows["status"]
-    found = status == "abstained" if name == "abstained" else ~status.isin(["scored", "abstained"])
-    return panel.per_cell(found.to_numpy().astype(float))
+    found = panel.abstained if name == "abstained" else panel.unreadable
+    return panel.per_cell(found.astype(float))
 
 
 # --- all nine ------------------------------------------------------------------------------------
