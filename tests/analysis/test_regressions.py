@@ -136,6 +136,34 @@ def test_intervals_cover_where_items_are_alike_and_plain_ones_do_not() -> None:
     assert plain / 400 < 0.8
 
 
+def test_intervals_cover_where_cells_are_alike_by_item_and_by_rubric() -> None:
+    """The effect of what varies between rubrics: items alone are not the clusters."""
+    rng = seeded("two ways")
+    item, rubric = (axis.ravel() for axis in np.indices((30, 20)))
+    covered = one_way = 0
+    for _ in range(400):
+        x = np.column_stack([np.ones(600), rng.normal(size=20)[rubric]])
+        alike = 0.5 * rng.normal(size=30)[item] + rng.normal(size=20)[rubric]
+        y = 0.3 * x[:, 1] + alike + rng.normal(size=600)
+        low, high = cluster_robust(y, x, np.column_stack([item, rubric])).conf_int()[1]
+        covered += low <= 0.3 <= high
+        low, high = cluster_robust(y, x, item).conf_int()[1]
+        one_way += low <= 0.3 <= high
+    interval = stats.binomtest(covered, 400).proportion_ci(0.99)
+    assert interval.high >= 0.93 and interval.low <= 0.97
+    assert one_way / 400 < 0.6
+
+
+def test_ten_rubrics_are_clusters_beside_the_items_and_nine_are_not() -> None:
+    for rubrics in (9, 10):
+        frame = panel("rubrics", items=12)
+        frame["rubric"] = frame["replicate"] * 4 + frame["evidence"] % 4
+        frame["rubric"] = frame["rubric"].clip(upper=rubrics - 1)
+        table = regressions(tidy(frame), sensitivity=False)
+        told = note(table, "score", "judge.model=sim:b")
+        assert told == ("clustered on evidence and on 10 rubrics" if rubrics == 10 else "")
+
+
 # --- what cannot be estimated --------------------------------------------------------------------
 
 

@@ -10,14 +10,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import stats
 
 from judge_gym.analysis.belief.masses import matched
 from judge_gym.analysis.frames import CELL, JUDGE, once_per_call
-from judge_gym.analysis.intervals import Estimate, Floats, Summed, bootstrap, share, student
+from judge_gym.analysis.intervals import (
+    LEVEL,
+    Estimate,
+    Floats,
+    resampled,
+    share,
+    student,
+    undefined,
+)
 
 CONFIDENT = 0.8
 CONTRADICTED = 0.5
 BINS = 10
+CLEAR = 2.0
+"""Errors that a bin's gap lies from 0 where its side is taken as known."""
 OUTCOMES = ("probed", "abstained", "unread", "probe_unread", "unprobed")
 """What became of a sample: the last three are a verdict or a probe without a reading, and a scored
 verdict that was never probed."""
@@ -222,23 +233,32 @@ def _bin(known: pd.DataFrame) -> pd.Series:
 def _calibration_error(known: pd.DataFrame, key: dict[str, Any]) -> Estimate:
     """The mean distance of p from y over bins, by how many verdicts each holds.
 
-    Chance alone makes it larger than 0: compare it at equal n.
+    Chance alone makes it larger than 0: compare it at equal n. A bin that lies clearly on one side
+    moves the error to both sides, another only upward, and so the interval lets each: a plain
+    bootstrap would rule out 0 for judges that are calibrated.
     """
     parts = known.assign(bin=_bin(known), gap=known["p"] - known["y"], n=1.0)
     table = parts.pivot_table(
         index="evidence", columns="bin", values=["gap", "n"], aggfunc="sum", fill_value=0.0
     )
-    if table.empty:
-        return student([])
+    n = len(table)
+    if n < 3:
+        return undefined(n)
     gaps, counts = table["gap"].to_numpy(float), table["n"].to_numpy(float)
-    bins = len(table["gap"].columns)
-
-    def error(sums: Floats) -> Floats:
-        value: Floats = np.abs(sums[..., :bins]).sum(axis=-1) / sums[..., bins:].sum(axis=-1)
-        return value
-
-    found = bootstrap(Summed(np.hstack([gaps, counts]), error), key=["calibration error", key])
-    return found._replace(low=max(found.low, 0.0)) if found.known else found
+    total, verdicts = gaps.sum(axis=0), counts.sum()
+    rest = gaps - counts * (total / counts.sum(axis=0))
+    clear = np.abs(total) > CLEAR * np.sqrt(n / (n - 1) * (rest**2).sum(axis=0))
+    sided = (gaps * np.sign(total))[:, clear].sum(axis=1)
+    sided -= counts.sum(axis=1) * sided.sum() / verdicts
+    columns = np.column_stack([sided, rest[:, ~clear]])
+    drawn = resampled(columns, key=["calibration error", key])
+    moved = drawn[:, 0] + np.abs(drawn[:, 1:]).sum(axis=1)
+    few = stats.t.ppf((1 + LEVEL) / 2, n - 1) / stats.norm.ppf((1 + LEVEL) / 2)
+    ends = np.quantile(moved, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) * few * np.sqrt(n / (n - 1))
+    value, (low, high) = np.abs(total).sum() / verdicts, ends / verdicts
+    if not high > low:
+        return undefined(n, float(value))
+    return Estimate(float(value), max(0.0, float(value - high)), float(value - low), n)
 
 
 def _flat(name: str, found: Estimate) -> list[tuple[str, float]]:

@@ -155,15 +155,13 @@ def bootstrap(given: Summed, *, key: Any) -> Estimate:
     value = given.value if n else np.nan
     if n < 3 or not np.isfinite(value):
         return undefined(n, value)
-    picks = seeded("bootstrap", key, n).integers(0, n, (DRAWS, n))
     tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     if n >= PERCENTILE_FROM:
-        sums = np.concatenate([_counts(part, n) @ rows for part in _parts(picks, n)])
-        drawn = given.of(sums)
+        drawn = given.of(resampled(rows, key=key))
         low, high = np.quantile(drawn[np.isfinite(drawn)], tails)
         return Estimate(value, float(low), float(high), n)
     found = []
-    for part in _parts(picks, rows.size):
+    for part in _parts(_picks(n, key), rows.size):
         drawn = rows[part]
         with np.errstate(divide="ignore", invalid="ignore"):
             found.append((given.of(drawn.sum(axis=1)) - value) / jackknife_error(drawn, given))
@@ -174,6 +172,16 @@ def bootstrap(given: Summed, *, key: Any) -> Estimate:
         return undefined(n, value)
     low, high = np.quantile(t, tails)
     return Estimate(value, value - float(high) * error, value - float(low) * error, n)
+
+
+def resampled(rows: Floats, *, key: Any) -> Floats:
+    """The sums over clusters, drawn anew: a row per draw."""
+    n = len(rows)
+    return np.concatenate([_counts(part, n) @ rows for part in _parts(_picks(n, key), n)])
+
+
+def _picks(n: int, key: Any) -> npt.NDArray[np.int64]:
+    return seeded("bootstrap", key, n).integers(0, n, (DRAWS, n))
 
 
 def _parts(picks: npt.NDArray[np.int64], width: int) -> Iterator[npt.NDArray[np.int64]]:

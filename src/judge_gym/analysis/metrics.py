@@ -21,7 +21,7 @@ from judge_gym.analysis.endpoints import (
     scored_only,
 )
 from judge_gym.analysis.frames import CELL, JUDGE
-from judge_gym.analysis.intervals import Estimate, share, student, undefined
+from judge_gym.analysis.intervals import Estimate, share, skewed, student, undefined
 from judge_gym.analysis.panels import PANEL, Judged, Panel, panels, row_means
 from judge_gym.analysis.permutation import Chance
 from judge_gym.analysis.polarization import distance_columns, panel_chance, polarization_row
@@ -53,8 +53,8 @@ def entrenchment(frame: Judged) -> pd.DataFrame:
     rows = []
     for panel in panels(frame):
         values = _entrenched(panel, panel_chance(panel))
-        estimates = {ALL: student(row_means(values))} | {
-            judge: student(values[:, place]) for place, judge in enumerate(panel.judges)
+        estimates = {ALL: skewed(row_means(values))} | {
+            judge: skewed(values[:, place]) for place, judge in enumerate(panel.judges)
         }
         rows += [
             {
@@ -245,7 +245,7 @@ def nine_metrics(
         task, variant = panel.key["task"], panel.key["variant"]
         summary = {
             "polarization": _polarization_note(polarization_row(panel, found)),
-            "entrenchment": (student(row_means(_entrenched(panel, found))), "mean over judges"),
+            "entrenchment": (skewed(row_means(_entrenched(panel, found))), "mean over judges"),
             "swap_sensitivity": _swap_note(swaps.get((task, variant))),
             "accuracy": _truth_note(
                 {name: of[task, variant] for name, of in truths.items() if (task, variant) in of}

@@ -1,8 +1,9 @@
 """The three regressions: the score by judge and concept, by every knob, and the uncertainty gap.
 
 Samples are reduced to cells first (a judge's mean under a design and a rubric on an item), so rows
-are few and no item counts by its replicates. Errors are clustered on evidence. An ordered logit and
-a random intercept show what the choice of model does.
+are few and no item counts by its replicates. Errors are clustered on evidence, and on rubrics too
+where there are ten or more. An ordered logit and a random intercept show what the choice of model
+does.
 """
 
 import warnings
@@ -34,6 +35,7 @@ OTHERS = " under others' rubrics"
 ONE_LEVEL = "left out: one level"
 COLLINEAR = "left out: collinear with the terms before it"
 OWN = "left out: collinear with the judge, who wrote the rubric"
+TWO_WAY = "clustered on evidence and on {} rubrics"
 UNCRITICISED = "left out: no critic's score"
 
 
@@ -183,7 +185,10 @@ def _columns(term: str, values: pd.Series) -> list[tuple[str, Floats]]:
 
 
 def cluster_robust(y: Floats, matrix: Floats, groups: np.ndarray) -> Any:
-    """Least squares with errors clustered on numbered groups (CR1), by t with clusters - 1."""
+    """Least squares with errors clustered on numbered groups (CR1), by t with clusters - 1.
+
+    With two columns of groups, errors may be alike within either; the fewer clusters count.
+    """
     return OLS(y, matrix).fit(
         cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True}, use_t=True
     )
@@ -204,6 +209,7 @@ def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
     """The main model; without errors where they could not be trusted."""
     y = terms.rows[equation.outcome].to_numpy(dtype=float)
     groups = pd.factorize(terms.rows["evidence"])[0]
+    rubrics = pd.factorize(terms.rows["rubric"])[0]
     size = {"n": len(y), "clusters": int(groups.max()) + 1}
     estimates = OLS(y, terms.matrix).fit().params
     note = _few(size["clusters"])
@@ -214,7 +220,11 @@ def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
             {"term": term, "estimate": float(value), **size, "note": note}
             for term, value in zip(terms.names, estimates, strict=True)
         ]
-    return _rows(cluster_robust(y, terms.matrix, groups), terms.names, size)
+    if rubrics.max() + 1 < MIN_CLUSTERS:
+        return _rows(cluster_robust(y, terms.matrix, groups), terms.names, size)
+    both = np.column_stack([groups, rubrics])
+    found = _rows(cluster_robust(y, terms.matrix, both), terms.names, size)
+    return [{**row, "note": row["note"] or TWO_WAY.format(rubrics.max() + 1)} for row in found]
 
 
 def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
