@@ -20,6 +20,7 @@ from judge_gym.analysis.intervals import (
     Floats,
     resampled,
     share,
+    skewed,
     student,
     undefined,
 )
@@ -171,7 +172,7 @@ def calibration(verdicts: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
         contradicted = (confident["y"] < CONTRADICTED).astype(float)
         estimates = {
             "bias": student(_per_item(known["p"] - known["y"], known)),
-            "brier": student(
+            "brier": skewed(
                 _per_item(known["p"] ** 2 - 2 * known["p"] * known["y"] + known["y"], known)
             ),
             "error": _calibration_error(known, key),
@@ -233,9 +234,9 @@ def _bin(known: pd.DataFrame) -> pd.Series:
 def _calibration_error(known: pd.DataFrame, key: dict[str, Any]) -> Estimate:
     """The mean distance of p from y over bins, by how many verdicts each holds.
 
-    Chance alone makes it larger than 0: compare it at equal n. A bin that lies clearly on one side
-    moves the error to both sides, another only upward, and so the interval lets each: a plain
-    bootstrap would rule out 0 for judges that are calibrated.
+    Chance alone makes it larger than 0: compare it at equal n. In a bin that lies clearly on one
+    side chance moves the error up and down, in another up alone, and the lower end allows for it:
+    a plain bootstrap rules out 0 for judges that are calibrated.
     """
     parts = known.assign(bin=_bin(known), gap=known["p"] - known["y"], n=1.0)
     table = parts.pivot_table(
@@ -248,17 +249,18 @@ def _calibration_error(known: pd.DataFrame, key: dict[str, Any]) -> Estimate:
     total, verdicts = gaps.sum(axis=0), counts.sum()
     rest = gaps - counts * (total / counts.sum(axis=0))
     clear = np.abs(total) > CLEAR * np.sqrt(n / (n - 1) * (rest**2).sum(axis=0))
-    sided = (gaps * np.sign(total))[:, clear].sum(axis=1)
-    sided -= counts.sum(axis=1) * sided.sum() / verdicts
-    columns = np.column_stack([sided, rest[:, ~clear]])
-    drawn = resampled(columns, key=["calibration error", key])
-    moved = drawn[:, 0] + np.abs(drawn[:, 1:]).sum(axis=1)
+    sides = gaps * np.sign(total) - counts * (np.abs(total).sum() / verdicts)
+    columns = np.column_stack([sides[:, clear].sum(axis=1), sides.sum(axis=1), rest[:, ~clear]])
+    drawn = resampled(columns, key=["calibration error", key]) - columns.sum(axis=0)
+    up = drawn[:, 0] + np.abs(drawn[:, 2:]).sum(axis=1)
     few = stats.t.ppf((1 + LEVEL) / 2, n - 1) / stats.norm.ppf((1 + LEVEL) / 2)
-    ends = np.quantile(moved, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) * few * np.sqrt(n / (n - 1))
-    value, (low, high) = np.abs(total).sum() / verdicts, ends / verdicts
+    reach = few * np.sqrt(n / (n - 1)) / verdicts
+    value = float(np.abs(total).sum() / verdicts)
+    low = value - reach * float(np.quantile(up, (1 + LEVEL) / 2))
+    high = value - reach * float(np.quantile(drawn[:, 1], (1 - LEVEL) / 2))
     if not high > low:
-        return undefined(n, float(value))
-    return Estimate(float(value), max(0.0, float(value - high)), float(value - low), n)
+        return undefined(n, value)
+    return Estimate(value, max(0.0, low), high, n)
 
 
 def _flat(name: str, found: Estimate) -> list[tuple[str, float]]:
