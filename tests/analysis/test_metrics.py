@@ -87,8 +87,8 @@ def leaning(panels: int, items: int, rng: np.random.Generator) -> pd.DataFrame:
 
 def test_intervals_of_entrenchment_cover_at_12_items() -> None:
     rng = np.random.default_rng(12)
-    truth = entrenchment(leaning(3, 2500, rng)).groupby(JUDGE)["mean"].mean()
-    found = entrenchment(leaning(250, 12, rng))
+    truth = entrenchment(leaning(2, 2000, rng)).groupby(JUDGE)["mean"].mean()
+    found = entrenchment(leaning(120, 12, rng))
     for name, part in found.groupby(JUDGE):
         held = (part["low"] <= truth[name]) & (part["high"] >= truth[name])
         reach = stats.binomtest(int(held.sum()), len(held)).proportion_ci(0.99, "wilson")

@@ -787,3 +787,19 @@ def test_a_report_is_made_of_whatever_was_judged(frame: pd.DataFrame) -> None:
     assert not {"nan", "inf", "nat"} & set(" ".join(page.words).lower().split())
     assert all(section.lead for section in report.sections)
     assert report.markdown().startswith("# odd\n")
+
+
+def test_what_a_verdict_costs_stands_against_how_often_it_is_right() -> None:
+    chances: dict[str, Chances] = {"cheap": [0.5, 0.5, 0, 0], "dear": [0.1, 0.9, 0, 0]}
+    price = {"cheap": 0.001, "dear": 0.02}
+    frame = judged(chances, items=30, truth=2)
+    report = build_report("priced", frame.assign(usd=frame[JUDGE].map(price)), None)
+    [chart] = [one.chart for one in report.charts if one.title == "Cost against accuracy"]
+    [rows] = chart.to_dict()["datasets"].values()
+    right = (frame["stages"] == "2").groupby(frame[JUDGE]).mean()
+    for row in rows:
+        assert row["usd"] == pytest.approx(price[row[JUDGE]])
+        assert row["accuracy"] == pytest.approx(right[row[JUDGE]])
+    assert {row[JUDGE] for row in rows} == set(price)
+    free = build_report("unpriced", frame, None)
+    assert "Cost against accuracy" not in {one.title for one in free.charts}
