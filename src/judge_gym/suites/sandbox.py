@@ -63,7 +63,6 @@ class Job:
     """By name, folders of the host that it may read besides."""
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: str = ""
-    network: bool = False
     limits: Limits = field(default_factory=Limits)
     tools: Sequence[str] = ()
     """Programs, by name, that it needs besides those of the system."""
@@ -158,7 +157,7 @@ def run(
 
 
 def _run(job: Job, lane: Lane, answer: Answer | None) -> Ran:
-    seen = view(job.mounts, job.tools, network=job.network, disk_mb=job.limits.disk_mb)
+    seen = view(job.mounts, job.tools, job.limits.disk_mb)
     pipes = {
         name: os.pipe() for name in ("status", *(("report", "ask", "answer") if answer else ()))
     }
@@ -187,7 +186,7 @@ def _run(job: Job, lane: Lane, answer: Answer | None) -> Ran:
     }
     started = time.monotonic()
     process = subprocess.Popen(
-        enter(lane, seen, network=job.network),
+        enter(lane, seen),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
