@@ -111,7 +111,8 @@ print(json.dumps({
     "no_new_privs": status["NoNewPrivs"].strip(),
     "maps": open("/proc/self/uid_map").read().split(),
     "calls": [
-        libc.unshare(0x10000000), libc.unshare(0x20000), libc.mount(b"x", b"/box", b"tmpfs", 0, None),
+        libc.unshare(0x10000000), libc.unshare(0x20000),
+        libc.mount(b"x", b"/box", b"tmpfs", 0, None),
         libc.memfd_create(b"x", 0), libc.shmget(0, 4096, 0o1600), libc.ptrace(16, 1, 0, 0),
         libc.setuid(0) if os.getuid() else -1, libc.chroot(b"/box"),
     ],
@@ -190,12 +191,16 @@ def test_the_package_with_its_answers_is_hidden(
     (package / "answer.py").write_text("secret")
     tmp_path.chmod(0o755)
     monkeypatch.setattr("judge_gym.suites.views.PACKAGE", package)
-    monkeypatch.setattr("sys.prefix", str(tmp_path / "place"))
+    tool = tmp_path / "place" / "bin" / "some-tool"
+    tool.parent.mkdir()
+    tool.touch(0o755)
+    monkeypatch.setenv("PATH", str(tool.parent), prepend=":")
     source = """
 import json, os, sys
 print(json.dumps([f for _, _, files in os.walk(sys.argv[1]) for f in files]))
 """
-    assert told(python(lane, source, str(tmp_path / "place"))) == []
+    ran = python(lane, source, str(tmp_path / "place"), tools=["some-tool"])
+    assert told(ran) == ["some-tool"]
 
 
 def test_a_command_that_is_not_there_is_told(lane: str) -> None:

@@ -66,6 +66,8 @@ class Job:
     limits: Limits = field(default_factory=Limits)
     tools: Sequence[str] = ()
     """Programs, by name, that it needs besides those of the system."""
+    hidden: Sequence[Path] = ()
+    """Folders that it must not see, wherever they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +153,14 @@ def run(
         job: what to run.
         lane: how it is isolated; else the first lane that works here.
         allow_unisolated: run even where nothing isolates.
-        answer: of a grader: what it asks, one JSON value, becomes what it is answered.
+        answer: of a grader: what it asks, a JSON value or None if it is none, becomes what it is
+            answered.
     """
     return _run(job, choose(lane, allow_unisolated=allow_unisolated), answer)
 
 
 def _run(job: Job, lane: Lane, answer: Answer | None) -> Ran:
-    seen = view(job.mounts, job.tools, job.limits.disk_mb)
+    seen = view(job.mounts, job.tools, job.hidden, job.limits.disk_mb)
     pipes = {
         name: os.pipe() for name in ("status", *(("report", "ask", "answer") if answer else ()))
     }
@@ -295,7 +298,11 @@ class _Heard:
 
     def _reply(self, line: bytes) -> None:
         assert self.answer
-        said = json.dumps(self.answer(json.loads(line))).encode() + b"\n"
+        try:
+            asked = json.loads(line)
+        except ValueError:
+            asked = None
+        said = json.dumps(self.answer(asked)).encode() + b"\n"
         with contextlib.suppress(BrokenPipeError):  # the grader has ended meanwhile
             while said:
                 said = said[os.write(self.kept["answer"], said) :]

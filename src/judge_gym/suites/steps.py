@@ -212,9 +212,13 @@ def _tests(
 
     def answer(asked: Any) -> dict[str, Any]:
         """A grader's wish: a command in a fresh sandbox that holds the candidate's files."""
-        ran = _run(
-            suite, asked["command"], on, files=files, limits=task.limits, stdin=asked["stdin"]
-        )
+        match asked:
+            case {"command": [str(), *_] as words, "stdin": str(stdin)}:
+                command = [str(word) for word in words]
+            case _:
+                told = 'a grader asks {"command": ["word", ...], "stdin": "text"}'
+                return {"ended": "broken", "code": 125, "stdout": "", "stderr": told}
+        ran = _run(suite, command, on, files=files, limits=task.limits, stdin=stdin)
         return {"ended": ran.ended, "code": ran.code, "stdout": ran.stdout, "stderr": ran.stderr}
 
     ran = _run(
@@ -267,7 +271,17 @@ def _run(
 ) -> Ran:
     tools = [words[0] for words in suite.tools.values() if words[0] != "{python}"]
     mounts = {"deps": place(suite, on.installed)} if "install" in suite.steps else {}
-    job = Job(command, files or {}, kit or {}, mounts, env or {}, stdin, limits=limits, tools=tools)
+    job = Job(
+        command,
+        files or {},
+        kit or {},
+        mounts,
+        env or {},
+        stdin,
+        limits=limits,
+        tools=tools,
+        hidden=[suite.folder],
+    )
     return run(job, lane=on.lane, allow_unisolated=on.allow_unisolated, answer=answer)
 
 
