@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -202,3 +203,34 @@ def test_the_look_for_processes_sees_one(lane: str) -> None:
         own.kill()
         own.wait()
     assert none_left(token)
+
+
+def test_it_ends_with_the_host_that_started_it(lane: str) -> None:
+    token = secrets.token_hex(8)
+    source = f"""
+from judge_gym.suites.sandbox import Job, Limits, run
+command = ["{{python}}", "-I", "-c", "import time; time.sleep(600)", "inside-{token}"]
+run(Job(command, limits=Limits(seconds=120)), lane="{lane}")
+"""
+    host = subprocess.Popen([sys.executable, "-c", source])
+    last = time.monotonic() + 30
+    try:
+        while not _inside(token) and time.monotonic() < last:
+            time.sleep(0.05)
+        assert _inside(token)
+    finally:
+        host.kill()
+        host.wait()
+    assert none_left(token)
+
+
+def _inside(token: str) -> bool:
+    """Whether the candidate's own process runs; the host's command line holds the token too."""
+    for pid in running(f"inside-{token}"):
+        try:
+            line = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if line.endswith(f"\0inside-{token}\0".encode()):
+            return True
+    return False

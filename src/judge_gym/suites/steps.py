@@ -95,12 +95,12 @@ def run_reply(suite: Suite, task: CodeTask, text: str, on: Bench) -> EvalResult:
     """
     if not text.strip():
         step = StepResult(FILESYSTEM, "inconclusive", 0.0, "the reply is empty")
-        return _result(task, {}, [step, *_skipped(suite, task, FILESYSTEM)], on)
+        return _result(task, {}, [step, *_skipped(suite, FILESYSTEM)], on)
     reply = read_reply(text)
     faults = reply.faults or (() if reply.files else ("the reply holds no file",))
     if faults:
         step = StepResult(FILESYSTEM, "failed", 0.0, "; ".join(faults), output=text)
-        return _result(task, reply.files, [step, *_skipped(suite, task, FILESYSTEM)], on)
+        return _result(task, reply.files, [step, *_skipped(suite, FILESYSTEM)], on)
     return run_eval(suite, task, reply.files, on)
 
 
@@ -164,7 +164,7 @@ def _stops(result: StepResult) -> bool:
     return result.name in STOPPING and result.status in ("failed", "inconclusive")
 
 
-def _skipped(suite: Suite, task: CodeTask, after: str) -> list[StepResult]:
+def _skipped(suite: Suite, after: str) -> list[StepResult]:
     names = [name for name in COMMANDS if name in suite.steps]
     return [StepResult(name, "skipped", 0.0, f"{after} did not pass") for name in names]
 
