@@ -9,6 +9,7 @@ namespaces of our own making; what confines the process within is the same (`ins
 import contextlib
 import json
 import os
+import re
 import secrets
 import selectors
 import shutil
@@ -180,7 +181,7 @@ def _run(job: Job, lane: Lane, answer: Answer | None) -> Ran:
         "files": {f"work/{path}": text for path, text in job.files.items()}
         | {f"kit/{path}": text for path, text in job.kit.items()},
         "stdin": job.stdin,
-        "limits": asdict(job.limits),
+        "limits": {**asdict(job.limits), "processes": job.limits.processes + _others(lane)},
         "uid": USERS + secrets.randbelow(USERS >> 1)
         if os.getuid() == 0 and lane != "none"
         else None,
@@ -208,6 +209,23 @@ def _run(job: Job, lane: Lane, answer: Answer | None) -> Ran:
         for end in kept.values():
             os.close(end)
     return _ran(heard, lane, time.monotonic() - started)
+
+
+def _others(lane: Lane) -> int:
+    """Processes and threads of the user that count against a sandbox's own limit.
+
+    A namespace has a count of its own from Linux 5.14 on, and root's sandboxes have users of
+    their own; elsewhere all that the user runs is counted.
+    """
+    release = tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
+    if os.getuid() == 0 or (lane != "none" and release >= (5, 14)):
+        return 0
+    count = 0
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if path.stat().st_uid == os.getuid():
+                count += sum(1 for _ in (path / "task").iterdir())
+    return count
 
 
 def _filled(word: str, names: Mapping[str, str]) -> str:
