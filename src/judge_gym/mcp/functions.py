@@ -8,8 +8,8 @@ from urllib.parse import quote
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError, unknown
 
-LEFT_OUT = ("health", "events")
-"""What is of no use to an agent: a stream without end, and whether the server is there."""
+LEFT_OUT = ("health", "session", "events")
+"""What is of no use to an agent: it knows that it asks and who it is, and streams do not end."""
 UNSAID = ("format", "last-event-id")
 """Arguments that are not an agent's to choose."""
 PAYS = "Pays for model calls, up to the budget; simulated judges (sim:...) are free."

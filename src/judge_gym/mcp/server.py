@@ -114,7 +114,7 @@ class Agents:
         try:
             match params.name:
                 case "functions":
-                    await self._ask(ctx, self._functions["session"], {})  # none without a token
+                    await self._ask(ctx, self._functions["axes"], {})  # who may read may know
                     told = self._told(given.get("name"))
                 case "read":
                     told = await self._ask(

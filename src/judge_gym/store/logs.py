@@ -1,5 +1,6 @@
 """What happened lately: the events of runs and the attempts that failed, newest first."""
 
+from datetime import UTC
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -62,6 +63,8 @@ class Logs:
                 for what, query in (("event", events), ("failed attempt", attempts))
                 for row in connection.execute(query.limit(limit + 1)).mappings()
             ]
+        for row in found:  # SQLite forgets the zone, which is UTC always
+            row["at"] = row["at"].replace(tzinfo=UTC).isoformat()
         found.sort(key=lambda row: (row["at"], row["id"]), reverse=True)
         rows = found[:limit]
         if len(found) <= limit:

@@ -34,7 +34,7 @@ def status(
     target: Target = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="Experiments at most.")] = 20,
 ) -> Response:
-    """How far runs are: those of a study or an experiment, or the newest. Ask it to wait."""
+    """How far runs are: those of a study or an experiment, or the newest."""
     return Json(lab.status(uploads.named(target) if target else None, limit=limit))
 
 
