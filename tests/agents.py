@@ -63,10 +63,12 @@ class Agent:
 
 
 @contextmanager
-def connected(server: Any) -> Iterator[Agent]:
-    """A client of whatever the SDK's own connects to."""
+def connected(server: Any, *beside: Any) -> Iterator[Agent]:
+    """A client of whatever the SDK's own connects to; what it needs beside ends after it."""
     with ExitStack() as stack:
         portal = stack.enter_context(start_blocking_portal())
+        for one in beside:
+            stack.enter_context(portal.wrap_async_context_manager(one))
         client = Client(server, read_timeout_seconds=PATIENCE)
         yield Agent(stack.enter_context(portal.wrap_async_context_manager(client)), portal)
 
@@ -87,5 +89,5 @@ def over_http(url: str, token: str | None = None, **headers: str) -> Iterator[Ag
     """A client of a server that is there, with a token."""
     sent = {**({"Authorization": f"Bearer {token}"} if token else {}), **headers}
     http = httpx2.AsyncClient(headers=sent, timeout=PATIENCE)
-    with connected(streamable_http_client(f"{url}/mcp", http_client=http)) as agent:
+    with connected(streamable_http_client(f"{url}/mcp", http_client=http), http) as agent:
         yield agent

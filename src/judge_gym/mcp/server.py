@@ -58,14 +58,15 @@ class Agents:
 
     def __init__(self, app: App, token: str | None = None) -> None:
         transport = httpx2.ASGITransport(app=app)
-        self._http = httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1")
+        self.http = httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1")
+        """With which the API is asked, in this process; to be closed."""
         self._token = token
         self._functions: dict[str, Function] = {}
         self._tools: dict[str, types.Tool] = {}
 
     async def server(self) -> Server[Any]:
         """A server of the SDK that answers from the lab."""
-        described = await self._http.get("/api/openapi.json")
+        described = await self.http.get("/api/openapi.json")
         self._functions = functions(described.raise_for_status().json())
         self._tools = {tool.name: tool for tool in self._offered()}
         return Server(
@@ -182,7 +183,7 @@ class Agents:
         header = f"Bearer {self._token}" if self._token else ""
         if self._token is None and ctx.request is not None:
             header = ctx.request.headers.get("authorization", "")
-        answer = await self._http.request(**request, headers={"Authorization": header})
+        answer = await self.http.request(**request, headers={"Authorization": header})
         if answer.is_success:
             return answer
         raise _Refused(answer.json()["error"])
@@ -352,9 +353,11 @@ def over_stdio(app: App, token: str) -> None:
 
 def _speak(app: App, token: str, faults: list[BaseException]) -> None:
     async def speak() -> None:
-        server = await Agents(app, token).server()
-        async with stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options())
+        agents = Agents(app, token)
+        async with agents.http:
+            server = await agents.server()
+            async with stdio_server() as (read, write):
+                await server.run(read, write, server.create_initialization_options())
 
     try:
         anyio.run(speak)
@@ -368,9 +371,13 @@ async def over_http(app: App) -> AsyncIterator[App]:
 
     Nothing is kept between two requests, so that nobody can go on with another's session.
     """
-    server = await Agents(app).server()
-    manager = StreamableHTTPSessionManager(
-        server, stateless=True, json_response=True, max_request_body_size=Limits().body
-    )
-    async with manager.run():
-        yield StreamableHTTPASGIApp(manager)
+    agents = Agents(app)
+    async with agents.http:
+        manager = StreamableHTTPSessionManager(
+            await agents.server(),
+            stateless=True,
+            json_response=True,
+            max_request_body_size=Limits().body,
+        )
+        async with manager.run():
+            yield StreamableHTTPASGIApp(manager)
