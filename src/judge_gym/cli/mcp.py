@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from judge_gym.cli.app import NoSet, app, notes, open_lab, settings
+from judge_gym.cli.app import NoSet, app, limit_options, notes, open_lab
 from judge_gym.errors import DesignError
 
 
@@ -36,10 +36,7 @@ def mcp(
 
     if not http and (host != "127.0.0.1" or port != 8643 or allow_host):
         raise DesignError("--host, --port and --allow-host are for --http")
-    given = ("rpm", "tpm", "concurrency")
-    options = tuple(
-        word for name in given if settings[name] for word in (f"--{name}", str(settings[name]))
-    )
+    options = limit_options()
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with suppress(KeyboardInterrupt), open_lab() as lab:

@@ -24,6 +24,9 @@ EFFECTS = {
     "retune": f"{FREE} A higher budget lets runs that go on pay more.",
     "cleanup": f"{FREE} Deletes samples and probes; with `ledger`, paid answers too: ask first.",
     "drop_evidence": f"{FREE} `undo` puts items back.",
+    "reparse": f"{FREE} With `write` it changes verdicts that are read otherwise today.",
+    "collect": "Pays where Firecrawl is asked, which charges for searches; feeds and GDELT are "
+    "free. Asks servers elsewhere and adds what they have.",
     "create_window": f"{FREE} Adds a window, or finds it.",
     "load_evidence": f"{FREE} Adds texts.",
     "load_benchmark_evidence": f"{FREE} Adds items with known answers.",
@@ -33,8 +36,8 @@ EFFECTS = {
     "load_benchmark_rubric": f"{FREE} Gives a benchmark its rubric.",
 }
 """What each function that is not a mere reading costs and does."""
-PAYING = tuple(name for name, effect in EFFECTS.items() if effect.startswith(PAYS))
-DESTRUCTIVE = ("cancel", "cleanup", "drop_evidence", "import_labels")
+PAYING = tuple(name for name, effect in EFFECTS.items() if effect.startswith("Pays"))
+DESTRUCTIVE = ("cancel", "cleanup", "drop_evidence", "import_labels", "reparse")
 KNOBS = ("config", "overrides")
 """Arguments that hold knobs by path."""
 
@@ -62,7 +65,8 @@ class Function:
     @property
     def effect(self) -> str:
         """What it costs and does, in words."""
-        return EFFECTS.get(self.name, f"{FREE} Changes nothing.")
+        untold = f"{FREE} Changes nothing." if self.reads else "It may change the lab, and cost."
+        return EFFECTS.get(self.name, untold)
 
     def request(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The request of a call, as an HTTP client takes it."""
