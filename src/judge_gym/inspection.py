@@ -19,26 +19,24 @@ class Inspection(Archive):
     """An archive that tells how it stands; nothing here pays or changes anything."""
 
     def status(self, target: str | None = None, *, limit: int = 20) -> dict[str, Any]:
-        """How far runs are: those of a study or an experiment, or the newest.
+        """How far runs are: those of a study or an experiment, or the newest; first what goes on.
 
         Args:
             target: the study or tag.
             limit: experiments at most.
         """
-        if target is None:
-            tags = self.store.logs.recent(limit)
-            named = len(self.store.queries.tags())
-        else:
-            rows = self._rows([target])
-            tags, named = [row["tag"] for row in rows[:limit]], len(rows)
+        all_tags = [row["tag"] for row in self._rows([target] if target is not None else [])]
+        going = set(self.store.logs.going()) & set(all_tags)
+        others = self.store.logs.recent(limit) if target is None else all_tags
+        tags = [*sorted(going), *(tag for tag in others if tag not in going)][:limit]
         runs = [_run(one) for tag in tags for one in self.store.progress.of_tag(tag)]
         told = {
             "version": metadata.version("judge-gym"),
             "database": self.store.database.engine.dialect.name,
             "somebody_is_at_work": self.store.progress.attended(),
-            "experiments": named,
+            "experiments": len(all_tags),
             "shown": len(tags),
-            "going_on": any(run["going_on"] for run in runs),
+            "going_on": len(going) > limit or any(run["going_on"] for run in runs),
             "runs": runs,
         }
         if target is not None:

@@ -65,9 +65,12 @@ def test_the_status_tells_what_stands_and_what_failed(lab: Lab) -> None:
     }
     assert (found["experiments"], found["going_on"]) == (2, False)
     assert [run["tag"] for run in lab.status(limit=1)["runs"]] == ["fine"], "the newest"
-    lab.start("shaky", only_failed=True)
+    lab.start("shaky", series="again")
+    going = lab.status(limit=1)
+    assert going["going_on"] and {run["tag"] for run in going["runs"]} == {"shaky"}, "comes first"
     assert lab.status("fine")["going_on"] is False
     lab.cancel("shaky")
+    assert lab.status()["going_on"] is False
     assert lab.list_studies() == []
     with pytest.raises(NotFoundError, match="unknown study file 'shaky'"):
         lab.show_study("shaky")

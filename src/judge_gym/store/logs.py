@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
+from judge_gym.store.events import STANDING
 
 
 class Mark(NamedTuple):
@@ -85,6 +86,26 @@ class Logs:
             .group_by(t.runs.c.digest)
             .order_by(sa.func.max(t.runs.c.id).desc())
             .limit(limit)
+        )
+        with self._database.read() as connection:
+            return list(connection.scalars(query))
+
+    def going(self) -> list[str]:
+        """Tags of the experiments with a run that was started and has not ended or stopped."""
+        e = t.events.c
+        last = (
+            sa.select(e.kind)
+            .where(e.run_id == t.runs.c.id, e.kind.in_(STANDING))
+            .order_by(e.id.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
+        query = (
+            sa.select(t.tags.c.tag)
+            .join(t.runs, t.runs.c.digest == t.tags.c.digest)
+            .where(t.runs.c.superseded.is_(None), last == "started")
+            .distinct()
+            .order_by(t.tags.c.tag)
         )
         with self._database.read() as connection:
             return list(connection.scalars(query))
