@@ -9,6 +9,7 @@ from judge_gym.store.importing import Imported, import_ledger
 from judge_gym.store.leases import Leases
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.locks import SessionLock
+from judge_gym.store.logs import Logs, Mark
 from judge_gym.store.materials import Materials
 from judge_gym.store.pages import Page
 from judge_gym.store.progress import Progress, Progresses
@@ -16,6 +17,7 @@ from judge_gym.store.queries import USAGE_BY
 from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
 from judge_gym.store.spending import Spending, Spent
+from judge_gym.store.sql import Questions, Rows
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
 
 __all__ = [
@@ -30,9 +32,11 @@ __all__ = [
     "Kind",
     "Leases",
     "Ledger",
+    "Mark",
     "Page",
     "Payer",
     "Progress",
+    "Rows",
     "Run",
     "Scope",
     "SessionLock",
@@ -48,7 +52,7 @@ __all__ = [
 
 
 class Store:
-    """One database and its ten faces."""
+    """One database and its faces."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -62,6 +66,8 @@ class Store:
         self.events = Events(database)
         self.tokens = Tokens(database)
         self.spending = Spending(database)
+        self.logs = Logs(database)
+        self.questions = Questions(database)
 
     @classmethod
     def open(cls, url: str | None = None) -> "Store":
