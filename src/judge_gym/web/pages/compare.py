@@ -95,6 +95,7 @@ class Compared:
 def found(lab: Lab, tags: tuple[str, ...]) -> Compared:
     """Contrasts of every two experiments, and the items on which they lie furthest apart."""
     from judge_gym.analysis.report import disagreement
+    from judge_gym.analysis.report.material import Material
     from judge_gym.analysis.report.page import section
 
     rows = {row["tag"]: row for row in _rows(lab, tags)}
@@ -119,7 +120,7 @@ def found(lab: Lab, tags: tuple[str, ...]) -> Compared:
             "The expected stage of each item in each experiment; 0 is the first stage, 1 the last.",
             charts=[("Heat map", _heat(cells, names))],
         ),
-        disagreement.how_far_apart(frame),
+        disagreement.how_far_apart(Material(frame)),
     ]
     return Compared(
         sections=tuple(part for part in parts if part is not None),

@@ -133,6 +133,7 @@ def found(lab: Lab, tags: tuple[str, ...]) -> Found:
     """What the samples of one experiment say; probes beside those of judges of the same design."""
     from judge_gym.analysis.consistency import conflicting_cells
     from judge_gym.analysis.report import disagreement, experts, verdicts
+    from judge_gym.analysis.report.material import Material
 
     [tag] = tags
     frame = tidy_samples(lab, tags)
@@ -142,13 +143,15 @@ def found(lab: Lab, tags: tuple[str, ...]) -> Found:
     peers = _peers(lab, tag)
     beside = frame if len(peers) == 1 else tidy_samples(lab, peers)
     assert beside is not None
+    made = Material(frame)
+    believed = disagreement.what_is_believed(made)
     parts = [
         verdicts.how_answers_ended(frame),
-        verdicts.where_judges_place_it(frame),
-        disagreement.what_is_believed(frame),
-        verdicts.how_steady(frame),
-        experts.what_judges_say_of_experts(beside),
-        experts.whose_rubric(frame),
+        verdicts.where_judges_place_it(made),
+        believed,
+        verdicts.how_steady(made),
+        experts.what_judges_say_of_experts(made if beside is frame else Material(beside)),
+        experts.whose_rubric(made),
     ]
     single = own[~own["pair"]]
     torn = conflicting_cells(single)
@@ -157,7 +160,7 @@ def found(lab: Lab, tags: tuple[str, ...]) -> Found:
     listed = told.itertuples(index=False, name=None)
     return Found(
         sections=tuple(part for part in parts if part is not None),
-        stages=_stages(own),
+        stages=_stages(own, believed),
         torn=[
             {"evidence": item, "title": titles[item], "conflict": conflict, "verdicts": n}
             for item, conflict, n in listed
@@ -179,16 +182,14 @@ def _peers(lab: Lab, tag: str) -> list[str]:
     return peers
 
 
-def _stages(own: "pd.DataFrame") -> list[dict[str, Any]]:
+def _stages(own: "pd.DataFrame", said: "Section | None") -> list[dict[str, Any]]:
     from judge_gym.analysis.endpoints import distributions
     from judge_gym.analysis.frames import CELL
-    from judge_gym.analysis.report import disagreement
 
     scored = own[own["status"] == "scored"]
     if scored.empty:
         return []
     shares = distributions(own, CELL).set_index(["variant", "stage"])["share"].to_dict()
-    said = disagreement.what_is_believed(own)
     believed = {
         (row["variant"], row["stage"]): row
         for table in (said.tables if said else ())
