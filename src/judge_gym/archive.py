@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge_gym.axes import Design
 from judge_gym.engine import FINISHED
-from judge_gym.errors import ConflictError, DesignError, unknown
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.library import Library
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags, read_file
 from judge_gym.records import TaskType
@@ -74,6 +74,13 @@ class Archive(Library):
             after=after, limit=limit, study=study, task_type=task_type
         )
         return Page([self.get_experiment_summary(row["tag"]) for row in tags.rows], tags.next)
+
+    def show_study(self, name: str) -> dict[str, Any]:
+        """A study as it was last run: its file, empty where it had none, and its budget."""
+        if not self.store.queries.tags_page(after=None, limit=1, study=name).rows:
+            raise NotFoundError(f"there is no study {name!r}; the start lists those that are there")
+        runs = self.store.runs
+        return {"study": name, "file": runs.find_file(name), "budget": runs.find_budget(name)}
 
     def page_samples(
         self,

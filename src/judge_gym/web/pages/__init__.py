@@ -2,10 +2,10 @@
 
 from fastapi import APIRouter
 
-from judge_gym.web.pages import home
+from judge_gym.web.pages import home, newstudy, study
 
 __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
-for _part in (home,):
+for _part in (home, newstudy, study):
     router.include_router(_part.router)
