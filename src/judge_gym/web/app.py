@@ -25,6 +25,7 @@ from judge_gym.web.events import Watch
 from judge_gym.web.gate import Gate, Json, Limits, of_fault, refusal
 from judge_gym.web.pages import router as pages
 from judge_gym.web.rendering import as_page
+from judge_gym.web.reports import Reports
 from judge_gym.web.security import LOOPBACK, Guard, is_loopback
 
 PORT = 8642
@@ -56,11 +57,14 @@ def make_app(
         limits: what one client may ask.
     """
 
+    reports = Reports(lab)
+
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
         if crew is not None:
             crew.start()
         yield
+        reports.close()
         if crew is not None:
             await asyncio.to_thread(crew.stop)
 
@@ -75,7 +79,7 @@ def make_app(
         redirect_slashes=False,
         default_response_class=Json,
     )
-    app.state.lab, app.state.watch = lab, watch
+    app.state.lab, app.state.watch, app.state.reports = lab, watch, reports
     app.state.folder, app.state.crew = folder, crew
     app.include_router(router)
     app.include_router(pages)
