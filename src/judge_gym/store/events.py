@@ -70,7 +70,7 @@ class Events:
     def of_study(
         self, study: str, limit: int, before: int | None = None
     ) -> list[tuple[Event, str]]:
-        """What happened last to the runs of a study, newest first, each with an experiment's tag."""
+        """What happened last to the runs of a study, newest first, each with a tag."""
         e = t.events.c
         query = (
             sa.select(t.events, t.tags.c.tag)

@@ -209,7 +209,7 @@ class EvidenceRecords:
         if id is None:
             hint = "" if names else "; freeze one with: judge-gym pool freeze NAME --window ID"
             raise NotFoundError(unknown("pool", name, names) + hint, choices=names)
-        return id
+        return int(id)
 
     def list_pools(self) -> list[dict[str, Any]]:
         """The frozen pools."""

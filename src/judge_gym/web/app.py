@@ -56,7 +56,6 @@ def make_app(
         crew: has runs carried out; None where others do.
         limits: what one client may ask.
     """
-
     reports = Reports(lab)
 
     @asynccontextmanager

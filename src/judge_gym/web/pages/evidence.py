@@ -1,4 +1,4 @@
-"""What is judged: windows, frozen pools, and a reader that shows a text beside what editors made."""
+"""What is judged: windows, frozen pools, and a reader of a text beside its views."""
 
 import difflib
 import re
@@ -148,7 +148,7 @@ def _difference(lab: Lab, before: str, after: str) -> dict[str, Any]:
 
 def _seen(view: Mapping[str, Any], source: str, compare: str) -> Seen:
     text, checks = (view["text"] or "")[:LONGEST], view["checks"]
-    parts = (list(_marked(text, checks)), [])
+    parts: tuple[list[Piece], list[Piece]] = (list(_marked(text, checks)), [])
     if compare == "words":
         parts = word_differences(source, text) or parts
     return Seen(
@@ -173,8 +173,8 @@ def word_differences(source: str, text: str) -> tuple[list[Piece], list[Piece]] 
     ours, theirs = WORD.findall(text), WORD.findall(source)
     if len(ours) * len(theirs) > COMPARABLE:
         return None
-    plain = [[word.strip().casefold() for word in words] for words in (theirs, ours)]
-    matcher = difflib.SequenceMatcher(None, *plain, autojunk=False)
+    before, after = ([word.strip().casefold() for word in words] for words in (theirs, ours))
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     sides: tuple[list[Piece], list[Piece]] = ([], [])
     for kind, *bounds in matcher.get_opcodes():
         start, end, begin, stop = bounds

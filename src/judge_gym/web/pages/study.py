@@ -60,9 +60,12 @@ def study(
 
 def progress(row: dict[str, Any]) -> dict[str, Any]:
     """How far the newest run of an experiment is; nothing is wanted where there is none."""
-    run = row["runs"][-1] if row["runs"] else {"wanted": {}, "done": {}, "failed": {}, "said": ""}
+    none: dict[str, Any] = {"wanted": {}, "done": {}, "failed": {}, "said": ""}
+    run = row["runs"][-1] if row["runs"] else none
     stages = [
-        f"{stage} {run['done'][stage]}/{wanted}" for stage, wanted in run["wanted"].items() if wanted
+        f"{stage} {run['done'][stage]}/{wanted}"
+        for stage, wanted in run["wanted"].items()
+        if wanted
     ]
     return {
         "wanted": sum(run["wanted"].values()),
