@@ -58,7 +58,7 @@ def spend_figure(
     scale = alt.Scale(domain=legend, range=[*COLOURS[: len(named)], GREY][: len(legend)])
     chart = (
         alt.Chart(summed)
-        .mark_bar(**OUTLINE)
+        .mark_bar(size=min(40, 420 / len(days)), **OUTLINE)
         .encode(
             x=alt.X("day:O", title=None, axis=alt.Axis(labelAngle=-40, ticks=False)),
             y=alt.Y("amount:Q", title=unit),
