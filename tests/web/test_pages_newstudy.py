@@ -1,4 +1,4 @@
-"""A study is put together in the browser, planned as it changes, started, and watched to its end."""
+"""A study is put together in the browser, planned as it changes, started and watched to its end."""
 
 import re
 from collections.abc import Iterator

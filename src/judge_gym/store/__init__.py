@@ -14,6 +14,7 @@ from judge_gym.store.progress import Progress, Progresses
 from judge_gym.store.queries import USAGE_BY
 from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
+from judge_gym.store.sums import Sums
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
 
 __all__ = [
@@ -43,7 +44,7 @@ __all__ = [
 
 
 class Store:
-    """One database and its nine faces."""
+    """One database and its ten faces."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -56,6 +57,7 @@ class Store:
         self.progress = Progresses(database)
         self.events = Events(database)
         self.tokens = Tokens(database)
+        self.sums = Sums(database)
 
     @classmethod
     def open(cls, url: str | None = None) -> "Store":

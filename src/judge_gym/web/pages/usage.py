@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.lab import Lab
-from judge_gym.web import uploads
 from judge_gym.web.api.answers import Name, OpenLab
 from judge_gym.web.rendering import shown
 
@@ -31,7 +30,7 @@ def usage(request: Request, lab: OpenLab, study: Study = None) -> Response:
 def usage_sums(request: Request, lab: OpenLab, study: Study = None) -> Response:
     """A part of the page: a table for each way to add up."""
     ways = ("day", "model", "study") if study is None else ("day", "model", "stage", "tag")
-    rows = _rows(lab, study, ways)
+    rows = spent(lab, study)
     paid = [row for row in rows if not row["imported"]]
     tables = {way: added_up(paid, way) for way in ways}
     return shown(
@@ -51,11 +50,12 @@ def usage_figure(lab: OpenLab, study: Study = None) -> Response:
 
     from judge_gym.analysis.figures import spend_figure, svg
 
-    rows = [row for row in _rows(lab, study, ("day", "model")) if not row["imported"]]
+    rows = [row for row in spent(lab, study) if not row["imported"]]
     free = not any(row["usd"] for row in rows)
     column, unit = ("calls", "calls") if free else ("usd", "US $")
-    spend = pd.DataFrame(rows, columns=["day", "model", column])
-    chart = spend_figure(spend.rename(columns={column: "amount"}), unit=unit)
+    spend = pd.DataFrame(rows, columns=["day", "model", column]).groupby(["day", "model"])
+    amounts = spend[column].sum(min_count=1).rename("amount").reset_index()
+    chart = spend_figure(amounts, unit=unit)
     return Response(svg(chart) if chart is not None else "", media_type="image/svg+xml")
 
 
@@ -76,5 +76,6 @@ def added_up(rows: Sequence[Mapping[str, Any]], way: str | None) -> list[dict[st
     return sorted(found.values(), key=lambda sums: (-sums["usd"], -sums["calls"], sums["name"]))
 
 
-def _rows(lab: Lab, study: str | None, by: Sequence[str]) -> list[dict[str, Any]]:
-    return lab.usage(uploads.named(study) if study is not None else None, by=by)
+def spent(lab: Lab, study: str | None) -> list[dict[str, Any]]:
+    """What a study paid, or everything, as finely as it is known."""
+    return [row for row in lab.store.sums.rows() if study is None or row["study"] == study]

@@ -28,9 +28,9 @@ function drawRow(row, told, run) {
   row.querySelector(".stages").textContent = Object.entries(run.wanted).filter(([, wanted]) => wanted)
     .map(([stage, wanted]) => `${stage} ${run.done[stage]}/${wanted}`).join(" · ");
   row.querySelector(".said").textContent = run.said;
-  row.querySelector(".done").textContent = count(total(run.done));
+  row.querySelector("a.done").textContent = count(total(run.done));
   row.querySelector(".wanted").textContent = count(total(run.wanted));
-  row.querySelector(".failed").textContent = count(total(run.failed));
+  row.querySelector("a.failed").textContent = count(total(run.failed));
 }
 
 function drawSums() {
@@ -74,12 +74,9 @@ function drawEvent(event) {
 async function drawCost(patience = 5000) {
   if (Date.now() - counted < patience) return;
   counted = Date.now();
-  const query = `target=${encodeURIComponent(study)}&by=study`;
-  const told = await lab.ask("GET", `/api/usage?${query}`).catch(() => null);
+  const told = await lab.ask("GET", `/studies/${encodeURIComponent(study)}/paid`).catch(() => null);
   if (!told) return;
-  const paid = told.items.filter((row) => !row.imported);
-  const usd = paid.some((row) => row.usd === null) ? null : paid.reduce((sum, row) => sum + row.usd, 0);
-  const calls = paid.reduce((sum, row) => sum + row.calls, 0);
+  const { usd, calls } = told;
   at("cost").textContent = usd === null ? "–" : `$${usd.toFixed(usd && usd < 1 ? 4 : 2)}`;
   at("calls").textContent = count(calls);
 }
