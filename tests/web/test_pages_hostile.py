@@ -1,4 +1,4 @@
-"""Whatever evidence, names and models hold is shown as text: nothing of it runs in a real browser."""
+"""What evidence, names and models hold is shown as text: nothing of it runs in a real browser."""
 
 from collections.abc import Iterator
 from urllib.parse import quote

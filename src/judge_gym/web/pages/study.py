@@ -68,9 +68,8 @@ def study(
 @router.get("/studies/{name}/paid")
 def paid(lab: OpenLab, name: Name) -> Response:
     """What a study paid so far: calls, and US dollars, null where a price is not known."""
-    [total] = added_up([row for row in spent(lab, name) if not row["imported"]], None) or [None]
-    if total is None:
-        return Json({"calls": 0, "usd": 0.0})
+    sums = added_up([row for row in spent(lab, name) if not row["imported"]], None)
+    total = sums[0] if sums else {"calls": 0, "usd": 0.0, "unpriced": 0}
     return Json({"calls": total["calls"], "usd": None if total["unpriced"] else total["usd"]})
 
 
