@@ -61,6 +61,7 @@ class Reports:
     lab: Lab
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _turn: threading.Lock = field(default_factory=threading.Lock)
+    _packing: threading.Lock = field(default_factory=threading.Lock)
     _kept: dict[str, _Kept] = field(default_factory=dict)
     _place: "tempfile.TemporaryDirectory[str] | None" = None
     _count: int = 0
@@ -83,7 +84,7 @@ class Reports:
     def archive(self, made: Made) -> Path:
         """All files of a report in one."""
         place = made.folder.with_suffix(".zip")
-        with self._turn:
+        with self._packing:
             if not place.exists():
                 part = place.with_suffix(".part")
                 with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
