@@ -28,7 +28,7 @@ docs: .venv/run
 
 # Each measures side by side in one run, because machines differ.
 bench: .venv/test
-	for each in dedupe belief analysis frames lane load limits memory workers durability; do echo "== $$each"; $(BIN)/python bench/$$each.py; done
+	for each in dedupe belief analysis frames lane load limits memory workers durability web; do echo "== $$each"; $(BIN)/python bench/$$each.py; done
 
 # The property tests on examples that are new each time.
 fuzz: .venv/test

@@ -233,3 +233,19 @@ def test_an_error_of_an_unknown_kind_is_what_its_status_says(
         with Client(web.url) as client, pytest.raises(JudgeGymError) as refusal:
             client.list_windows()
     assert type(refusal.value) is kind
+
+
+def test_stored_answers_are_read_again(lab: Served, client: Client) -> None:
+    found = client.reparse("pilot")
+    assert found == lab.lab.reparse("pilot").to_json() and found["read"]["sample"] > 0
+
+
+def test_a_search_asks_nobody_inside_the_server_s_own_network(lab: Served, client: Client) -> None:
+    """Else whoever may write could read what only the server reaches."""
+    month = ("2026-01-01", "2026-01-31", "Valdoria")
+    with pytest.raises(JudgeGymError, match="private"):
+        client.collect(*month, feeds=[f"{lab.url}/api/health"])
+    with pytest.raises(DesignError, match="give one of feeds, gdelt and firecrawl"):
+        client.collect(*month, feeds=["https://news.example/feed"], gdelt="press")
+    with pytest.raises(DesignError, match="a window ends after it starts"):
+        client.collect("2026-02-01", *month[1:], gdelt="press")

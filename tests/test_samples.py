@@ -14,9 +14,10 @@ import pytest
 from conftest import TEXTS, Call
 from judge_gym import pull_experiment, pull_study, read_samples
 from judge_gym import samples as rooms
-from judge_gym.errors import ConflictError, DesignError, NotFoundError
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, TokenError
 from judge_gym.lab import Lab
 from judge_gym.store import queries
+from judge_gym.web import serve
 
 HEADER = "judge.model,evidence,replicate,status,stages,n_stages"
 ROWS = ["a,x,0,scored,1,4", "a,x,1,scored,2 3,4", "b,x,0,abstained,,4", "b,y,0,scored,4,4"]
@@ -116,6 +117,26 @@ def test_rows_and_the_frame_say_the_same(filled: Lab) -> None:
     pd.testing.assert_frame_equal(unset, rows.isna())
     found = same[list(rows)].astype(object).where(~unset, None)
     assert found.to_dict("records") == rows.astype(object).where(~unset, None).to_dict("records")
+
+
+def test_a_lab_that_is_served_gives_the_same_frame(
+    filled: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = str(filled.store.database.url)
+    whole = pull_study("small", url=url)
+    tag = whole["tag"].iloc[0]
+    with serve(filled, port=0, work=False) as at:
+        monkeypatch.setenv("JUDGE_GYM_TOKEN", str(at.token))
+        pd.testing.assert_frame_equal(pull_study("small", url=at.url), whole)
+        one, other = (pull_experiment(tag, url=where) for where in (at.url, url))
+        pd.testing.assert_frame_equal(one, other)
+        with pytest.raises(NotFoundError, match="there is no study 'smal'; choose small"):
+            pull_study("smal", url=at.url)
+        with pytest.raises(NotFoundError, match="there is no experiment 'small'"):
+            pull_experiment("small", url=at.url)
+        monkeypatch.setenv("JUDGE_GYM_TOKEN", "none")
+        with pytest.raises(TokenError):
+            pull_study("small", url=at.url)
 
 
 def test_one_experiment_is_pulled_alone(filled: Lab) -> None:

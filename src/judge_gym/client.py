@@ -6,6 +6,7 @@ of the server carries it out, and `follow` tells how far it is.
 
 import io
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
@@ -28,7 +29,8 @@ class Client:
 
     Args:
         url: where it is: `http://HOST:PORT`, or the address that `judge-gym lab` prints.
-        token: what `judge-gym token create` printed; else that of the address.
+        token: what `judge-gym token create` printed; else that of the address, else
+            `JUDGE_GYM_TOKEN`.
         timeout: seconds to wait for an answer.
     """
 
@@ -37,7 +39,8 @@ class Client:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise DesignError(f"{url.partition('?')[0]!r} is no address; it is http://HOST:PORT")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
-        given = token or next(iter(parse_qs(parts.query).get("token", [])), None)
+        shown = next(iter(parse_qs(parts.query).get("token", [])), None)
+        given = token or shown or os.environ.get("JUDGE_GYM_TOKEN")
         self._headers = {"Authorization": f"Bearer {given}"} if given else {}
         self._pool = urllib3.PoolManager(
             timeout=timeout,
@@ -64,6 +67,13 @@ class Client:
     def load_items(self, window_id: int, items: Sequence[Mapping[str, Any]]) -> int:
         """Put texts into a window, each with title and text; how many it then holds."""
         return int(self._post(f"windows/{window_id}/evidence", {"items": list(items)})["held"])
+
+    def collect(
+        self, start_date: str, end_date: str, country: str, **search: Any
+    ) -> dict[str, Any]:
+        """Have the server search for texts: `feeds`, `gdelt` or `firecrawl`, `query`, `limit`."""
+        window = {"start_date": start_date, "end_date": end_date, "country": country}
+        return self._post("windows/search", {**window, **search})
 
     def list_windows(self) -> list[dict[str, Any]]:
         """Every window, what it holds and how it was filled."""
@@ -222,6 +232,10 @@ class Client:
     def retry(self, target: str) -> list[str]:
         """Ask again for what no attempt brought an answer to, and for nothing else."""
         return list(self._post("runs/retry", {"target": target})["started"])
+
+    def reparse(self, target: str, *, write: bool = False) -> dict[str, Any]:
+        """Read stored answers with today's parsers; what changes."""
+        return self._post("reparse", {"target": target, "write": write})
 
     def pause(self, target: str) -> list[str]:
         """Begin no further call of unfinished runs; the tags of these."""

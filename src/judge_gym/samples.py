@@ -4,12 +4,13 @@ Heavy libraries load when a frame is made.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judge_gym.axes import Design
+from judge_gym.client import Client
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.store import Store
 from judge_gym.store.database import HEAD, open_database
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMATS = ("csv", "parquet")
+SERVED = ("http://", "https://")
 PART = 1 << 17
 """Rows of a parquet file that are written at once."""
 KEY = ["judge.model", "evidence", "replicate"]
@@ -87,10 +89,15 @@ def pull_experiment(tag: str, *, url: str | None = None) -> "pd.DataFrame":
 
     Args:
         tag: the experiment's tag.
-        url: the database; else `JUDGE_GYM_DATABASE_URL`, else the working folder's.
+        url: the database, or where a lab is served (`http://HOST:PORT`, with `JUDGE_GYM_TOKEN`);
+            else `JUDGE_GYM_DATABASE_URL`, else the working folder's.
     """
     from judge_gym.analysis.frames import tidy
 
+    if url is not None and url.startswith(SERVED):
+        with Client(url) as lab:
+            lab.get_experiment_summary(tag)
+            return tidy(lab.samples(tag), source=tag)
     with _reading(url) as store:
         return tidy(stored_samples(store, store.queries.tags(tags=[tag])), source=tag)
 
@@ -100,17 +107,24 @@ def pull_study(name: str, *, url: str | None = None) -> "pd.DataFrame":
 
     Args:
         name: the study's name.
-        url: the database; else `JUDGE_GYM_DATABASE_URL`, else the working folder's.
+        url: as `pull_experiment` takes it.
     """
     from judge_gym.analysis.frames import tidy
 
+    if url is not None and url.startswith(SERVED):
+        with Client(url) as lab:
+            _known(name, (row["study"] for row in lab.list_experiments()))
+            return tidy(lab.samples(name), source=name)
     with _reading(url) as store:
-        rows = store.queries.tags(study=name)
-        if not rows:
-            studies = sorted({row["study"] for row in store.queries.tags()} - {""})
-            known = f"choose {', '.join(studies)}" if studies else "there is none yet"
-            raise NotFoundError(f"there is no study {name!r}; {known}", choices=studies)
-        return tidy(stored_samples(store, rows), source=name)
+        _known(name, (row["study"] for row in store.queries.tags()))
+        return tidy(stored_samples(store, store.queries.tags(study=name)), source=name)
+
+
+def _known(name: str, studies: Iterable[str]) -> None:
+    found = sorted({*studies} - {""})
+    if name not in found:
+        known = f"choose {', '.join(found)}" if found else "there is none yet"
+        raise NotFoundError(f"there is no study {name!r}; {known}", choices=found)
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """The verbs over studies: plan, run, start, pause, cancel, retune."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from judge_gym.archive import Archive
 from judge_gym.axes import Design
 from judge_gym.engine import (
     FINISHED,
@@ -20,6 +22,7 @@ from judge_gym.engine import (
 )
 from judge_gym.errors import BudgetError, ConflictError, DesignError
 from judge_gym.gathering import Gathered
+from judge_gym.inspection import Inspection
 from judge_gym.models.cards import Limits
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, read_file, wanted_of
 from judge_gym.records import Pool
@@ -30,7 +33,7 @@ from judge_gym.studies import BudgetSpec, Experiment
 WatchTallies = Callable[[Sequence[Tally]], None]
 
 
-class Steering(Archive):
+class Steering(Inspection):
     """An archive with an engine, which puts evidence before judges."""
 
     def __init__(self, store: Store, *, limits: Limits | None = None) -> None:
@@ -315,3 +318,33 @@ class Steering(Archive):
         saved = replace(experiment, task=replace(task, pool=pool, rubric=rubric))
         self.store.runs.save_experiment(saved, study)
         return saved
+
+
+def begin_worker(lab: Steering, options: Sequence[str] = ()) -> "subprocess.Popen[bytes] | None":
+    """A process that carries out what is ordered and ends; None where somebody is at work already.
+
+    Args:
+        lab: whose orders they are.
+        options: of every verb: `--rpm 100`.
+    """
+    try:
+        with lab.engine.lock():
+            pass
+    except ConflictError:
+        return None
+    url = lab.store.database.url.render_as_string(hide_password=False)
+    with open(worker_log(lab) or os.devnull, "ab") as said:
+        return subprocess.Popen(
+            [sys.executable, "-m", "judge_gym", *options, "worker", "--until-idle"],
+            env={**os.environ, "JUDGE_GYM_DATABASE_URL": url},
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,  # Ctrl-C is that of whoever began it
+        )
+
+
+def worker_log(lab: Steering) -> Path | None:
+    """Where such a process writes to, beside a lab on a file."""
+    file = lab.store.database.file
+    return file.with_suffix(".worker.log") if file else None

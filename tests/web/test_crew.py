@@ -1,5 +1,6 @@
 """The worker of a server: there when there is work, patient, and gone when the server goes."""
 
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,11 +44,11 @@ def test_it_waits_for_whoever_is_at_work(lab: Lab, monkeypatch: pytest.MonkeyPat
     crew = Crew(lab)
     worked: list[int] = []
 
-    def work() -> int:
+    def work(process: "subprocess.Popen[bytes]") -> int:
         worked.append(1)
-        return 0
+        return process.wait()
 
-    monkeypatch.setattr(crew, "_work", work)
+    monkeypatch.setattr(crew, "_ends", work)
     with lab.engine.lock():
         crew.start()
         crew.call()
@@ -64,13 +65,13 @@ def test_a_call_while_a_worker_is_about_to_end_begins_another(
     crew = Crew(lab)
     worked = []
 
-    def work() -> int:
+    def work(process: "subprocess.Popen[bytes]") -> int:
         worked.append(1)
         if len(worked) == 1:
             crew.call()  # as from a request
-        return 0
+        return process.wait()
 
-    monkeypatch.setattr(crew, "_work", work)
+    monkeypatch.setattr(crew, "_ends", work)
     crew.start()
     crew.call()
     until(lambda: len(worked) == 2)

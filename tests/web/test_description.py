@@ -26,7 +26,8 @@ CHECKS: list[Any] = [
     response_schema_conformance,
 ]
 EXAMPLES = 10
-ENDLESS = "/api/events"
+UNTRIED = ("/api/events", "/api/windows/search")
+"""One has no end, and the other asks servers elsewhere."""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,7 @@ def test_no_generated_request_is_answered_with_what_is_not_described(
     asked = []
     for found in schema.get_all_operations():
         operation: Any = found.ok() if isinstance(found, Ok) else pytest.fail(str(found))
-        if operation.path == ENDLESS:
+        if operation.path in UNTRIED:
             continue
 
         @settings(
@@ -104,7 +105,7 @@ def test_no_generated_request_is_answered_with_what_is_not_described(
 
         conforms()
         asked.append(operation.label)
-    assert len(asked) == len(operations(description)) - 1
+    assert len(asked) == len(operations(description)) - len(UNTRIED)
 
 
 def test_every_resource_is_described_with_an_example(description: dict[str, Any]) -> None:

@@ -23,6 +23,7 @@ def whole_app() -> "Typer":
         calibrate,
         evidence,
         lab,
+        mcp,
         models,
         steering,
         study,

@@ -100,6 +100,12 @@ def options(
     settings.update(db=db, concurrency=concurrency, rpm=rpm, tpm=tpm)
 
 
+def limit_options() -> tuple[str, ...]:
+    """The limits that stand before the verb, for a worker that is begun by it."""
+    given = [(name, settings.get(name)) for name in ("rpm", "tpm", "concurrency")]
+    return tuple(word for name, limit in given if limit for word in (f"--{name}", str(limit)))
+
+
 def open_lab(url: str | None = None) -> "Lab":
     """The lab of the database that this command names."""
     from judge_gym.lab import Lab

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from judge_gym.cli.app import NoSet, app, notes, open_lab, settings
+from judge_gym.cli.app import NoSet, app, limit_options, notes, open_lab
 
 
 @app.command()
@@ -31,10 +31,6 @@ def lab(
 
     from judge_gym.web import serve
 
-    given = ("rpm", "tpm", "concurrency")
-    options = [
-        word for name in given if settings[name] for word in (f"--{name}", str(settings[name]))
-    ]
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with (
@@ -47,7 +43,7 @@ def lab(
                 names=allow_host,
                 folder=Path(),
                 work=work,
-                options=tuple(options),
+                options=limit_options(),
             ) as at,
         ):
             url = f"{at.url}/?token={at.token}" if at.token else at.url

@@ -1,8 +1,5 @@
 """Verbs that steer runs: start, pause, resume, cancel, retry, retune; how far they are; workers."""
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,13 +16,14 @@ from judge_gym.cli.app import (
     carry_out,
     end,
     given,
+    limit_options,
     notes,
     open_lab,
     same_command,
     settings,
     show_result,
 )
-from judge_gym.errors import ConflictError, DesignError, unknown
+from judge_gym.errors import DesignError, unknown
 
 if TYPE_CHECKING:
     from judge_gym.engine import Workflow
@@ -91,30 +89,10 @@ def start(
 
 def _begin_worker(lab: "Lab") -> Path | None:
     """A worker of its own for a lab on a file, unless somebody is at work on it; its log."""
-    file = lab.store.database.file
-    if file is None:
-        return None
-    try:
-        with lab.engine.lock():
-            pass
-    except ConflictError:
-        return None
-    log = file.with_suffix(".worker.log")
-    command = [sys.executable, "-m", "judge_gym"]
-    for name in ("rpm", "tpm", "concurrency"):
-        if settings.get(name):
-            command += [f"--{name}", str(settings[name])]
-    url = lab.store.database.url.render_as_string(hide_password=False)
-    with log.open("ab") as said:
-        subprocess.Popen(
-            [*command, "worker", "--until-idle"],
-            env={**os.environ, "JUDGE_GYM_DATABASE_URL": url},
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
-            start_new_session=True,
-        )
-    return log
+    from judge_gym.steering import begin_worker, worker_log
+
+    log = worker_log(lab)
+    return log if log is not None and begin_worker(lab, limit_options()) is not None else None
 
 
 @app.command()

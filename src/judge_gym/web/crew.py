@@ -4,13 +4,12 @@ A process of its own, so that requests and calls do not take each other's time.
 """
 
 import logging
-import os
 import subprocess
-import sys
 import threading
 
-from judge_gym.errors import ConflictError, DatabaseGone
+from judge_gym.errors import DatabaseGone
 from judge_gym.lab import Lab
+from judge_gym.steering import begin_worker
 
 NAP = 2.0
 """Seconds before the next try where somebody else is at work, or a worker failed."""
@@ -58,11 +57,13 @@ class Crew:
             self._wanted.wait()
             if self._over.is_set():
                 return
-            if not self._free():
+            self._wanted.clear()  # what is ordered from now on may come too late for this worker
+            worker = self._begun()
+            if worker is None:
+                self._wanted.set()
                 self._over.wait(NAP)
                 continue
-            self._wanted.clear()
-            failed = 0 if self._work() == 0 else failed + 1
+            failed = 0 if self._ends(worker) == 0 else failed + 1
             if 0 < failed < TRIES:
                 self._over.wait(NAP)
                 self._wanted.set()
@@ -77,27 +78,14 @@ class Crew:
         except DatabaseGone:
             return True
 
-    def _free(self) -> bool:
+    def _begun(self) -> "subprocess.Popen[bytes] | None":
         try:
-            with self._lab.engine.lock():
-                return True
-        except (ConflictError, DatabaseGone):
-            return False
+            return begin_worker(self._lab, self._options)
+        except DatabaseGone:
+            return None
 
-    def _work(self) -> int:
-        """Have a worker do all there is; how it ended."""
-        database = self._lab.store.database
-        url = database.url.render_as_string(hide_password=False)
-        log = database.file.with_suffix(".worker.log") if database.file else os.devnull
-        with open(log, "ab") as said:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "judge_gym", *self._options, "worker", "--until-idle"],
-                env={**os.environ, "JUDGE_GYM_DATABASE_URL": url},
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                start_new_session=True,  # Ctrl-C is the server's, which then ends the worker
-            )
+    def _ends(self, process: "subprocess.Popen[bytes]") -> int:
+        """Wait for a worker to do all there is; how it ended."""
         while True:
             try:
                 return process.wait(0.2)

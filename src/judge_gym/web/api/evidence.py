@@ -4,10 +4,11 @@ from datetime import date
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 from starlette.responses import Response
 
 from judge_gym.records import Pool
+from judge_gym.studies import PoolSpec, WindowSpec
 from judge_gym.web import uploads
 from judge_gym.web.api.answers import (
     LARGEST,
@@ -93,6 +94,38 @@ class BenchmarkItems(Body):
             ]
         }
     )
+
+
+class Search(NewWindow):
+    """Where to look for texts: feeds, GDELT or Firecrawl; addresses of the server's own are not."""
+
+    feeds: Annotated[list[Name], Field(max_length=100)] | None = None
+    gdelt: Annotated[Name | None, Field(description="The query.")] = None
+    firecrawl: Annotated[Name | None, Field(description="The query.")] = None
+    query: Annotated[
+        str, Field(max_length=500, description="What articles of feeds must hold.")
+    ] = ""
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "country": "Valdoria",
+                    "start_date": "2026-01-01",
+                    "end_date": "2026-01-31",
+                    "gdelt": "press freedom",
+                }
+            ]
+        }
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> "Search":
+        if sum(one is not None for one in (self.feeds, self.gdelt, self.firecrawl)) != 1:
+            raise ValueError("give one of feeds, gdelt and firecrawl")
+        if self.start_date > self.end_date:
+            raise ValueError("a window ends after it starts")
+        return self
 
 
 class Dropped(Body):
@@ -192,6 +225,22 @@ def load_benchmark_evidence(lab: OpenLab, window_id: Id, body: BenchmarkItems) -
             lambda folder: lab.load_benchmark_evidence(window_id, folder),
         )
     return Json({"held": held}, 201)
+
+
+@router.post(
+    "/windows/search",
+    responses=shows(
+        {"window_id": 1, "added": 9, "held": 12, "left_out": {"no text": 3}, "notes": []}
+    ),
+)
+def collect(lab: OpenLab, body: Search) -> Response:
+    """Search for texts of a window and keep what is new, also what was found before a fault."""
+    where = body.model_dump(include={"feeds", "gdelt", "firecrawl", "query", "limit"})
+    window = WindowSpec(country=body.country, start=body.start_date, end=body.end_date)
+    made = lab.collect(PoolSpec(**where, window=window))
+    made.refuse_fault()
+    told = {"window_id": made.window_id, "added": made.added, "held": made.held}
+    return Json({**told, "left_out": dict(made.found.dropped), "notes": list(made.found.notes)})
 
 
 @router.post("/windows/{window_id}/dropped", responses=shows({"changed": 1}))

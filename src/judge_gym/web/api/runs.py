@@ -82,6 +82,12 @@ class Steered(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"target": "pilot"}]})
 
 
+class Reread(Steered):
+    """Whose stored answers are read again."""
+
+    write: Annotated[bool, Field(description="Change the records; else only look.")] = False
+
+
 class Resumed(Steered):
     """What goes on, and how far."""
 
@@ -144,7 +150,7 @@ def pause(lab: OpenLab, body: Steered) -> Response:
 
 @router.post("/runs/cancel", responses=shows({"cancelled": ["pilot"]}))
 def cancel(lab: OpenLab, body: Steered) -> Response:
-    """The same, for good; what was paid for stays."""
+    """Begin no further call of unfinished runs, for good; what was paid for stays."""
     return Json({"cancelled": lab.cancel(uploads.named(body.target))})
 
 
@@ -154,6 +160,12 @@ def retune(lab: OpenLab, body: Retuned) -> Response:
     limits = body.limits.model_dump(exclude_none=True)
     now = lab.retune(uploads.named(body.target), budget=body.budget, limits=limits)
     return Json({"budget": now.model_dump(exclude_none=True), "limits": limits})
+
+
+@router.post("/reparse", responses=shows({"written": False, "read": {}, "changes": []}))
+def reparse(lab: OpenLab, body: Reread) -> Response:
+    """Read stored answers with today's parsers, and tell what changes; nothing is asked anew."""
+    return Json(lab.reparse(uploads.named(body.target), write=body.write).to_json())
 
 
 def _watched(

@@ -1,0 +1,111 @@
+"""Whether those who look slow down those who work: `python bench/web.py`.
+
+A latency-bound run is carried out by the lab's own worker, in turns with nobody but one watcher
+and with 40 requests a second and 20 live watchers; the ratio of the medians is what looking costs.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import httpx
+import yaml
+
+from judge_gym.lab import Lab
+from judge_gym.models.serving import SimulatedServer
+from judge_gym.models.serving import serve as serve_judges
+from judge_gym.web import serve
+from judge_gym.web.app import Address
+
+RATE = 40
+WATCHERS = 20
+LATENCY = 0.25
+PATHS = ("/api/experiments", "/api/samples?target={tag}&limit=100", "/", "/experiments/{tag}")
+
+
+async def run(
+    at: Address, study: dict[str, object], loaded: bool
+) -> tuple[float, list[float], int]:
+    """Seconds of a run, of each request meanwhile, and how many failed."""
+    headers = {"Authorization": f"Bearer {at.token}"}
+    took: list[float] = []
+    bad = 0
+    async with httpx.AsyncClient(
+        base_url=at.url, headers=headers, timeout=60, limits=httpx.Limits(max_connections=200)
+    ) as client:
+
+        async def watch() -> None:
+            query = {"target": str(study["study"])}
+            async with client.stream("GET", "/api/events", params=query, timeout=None) as events:
+                async for line in events.aiter_lines():
+                    if line.startswith("event: end"):
+                        return
+
+        async def ask(path: str) -> None:
+            nonlocal bad
+            began = time.monotonic()
+            bad += (await client.get(path)).status_code != 200
+            took.append(time.monotonic() - began)
+
+        began = time.monotonic()
+        started = await client.post("/api/runs", json={"study": yaml.safe_dump(study)})
+        tag = started.raise_for_status().json()["started"][0]
+        watchers = [asyncio.create_task(watch()) for _ in range(WATCHERS if loaded else 1)]
+        asked: list[asyncio.Task[None]] = []
+        while not all(one.done() for one in watchers):
+            if loaded:
+                path = PATHS[len(asked) % len(PATHS)].format(tag=tag)
+                asked.append(asyncio.create_task(ask(path)))
+            await asyncio.sleep(1 / RATE)
+        seconds = time.monotonic() - began
+        await asyncio.gather(*asked, *watchers)
+    return seconds, sorted(took), bad
+
+
+def main() -> None:
+    """Measure, and print a line a run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    rounds = parser.parse_args().rounds
+    folder = Path(tempfile.mkdtemp(prefix="judge-gym-web-"))
+    os.chdir(folder)
+    lines = [json.dumps({"title": f"t{n}", "text": f"Decree number {n}."}) for n in range(40)]
+    (folder / "news.jsonl").write_text("\n".join(lines))
+    with serve_judges(SimulatedServer(latency=LATENCY), "127.0.0.1", 0) as url:
+        entry = f'[endpoints.slow]\nbase_url = "{url}"\nconcurrency = 8\n'
+        (folder / "judge-gym.models.toml").write_text(entry)
+        seconds: dict[bool, list[float]] = {False: [], True: []}
+        with Lab.open(f"sqlite:///{folder / 'lab.db'}") as lab, serve(lab, port=0) as at:
+            for number in range(2 * rounds):
+                loaded = bool(number % 2)
+                study: dict[str, object] = {
+                    "study": f"round-{number}",
+                    "seed": number,
+                    "samples": 5,
+                    "probe": False,
+                    "evidence": {
+                        "here": {"files": "news.jsonl", "window": {"country": "Valdoria"}}
+                    },
+                    "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
+                    "judges": ["slow:balanced"],
+                    "design": {"evidence.view": "raw", "rubric.critic": "sim:critic"},
+                }
+                took, asked, bad = asyncio.run(run(at, study, loaded))
+                seconds[loaded].append(took)
+                line = f"{'watched' if loaded else 'alone':8} {took:6.1f} s"
+                if asked:
+                    middle, late = (asked[int(part * (len(asked) - 1))] for part in (0.5, 0.95))
+                    line += f"  {len(asked)} requests, {bad} failed, "
+                    line += f"half within {middle:.3f} s, 95 % within {late:.3f} s"
+                print(line, flush=True)
+    ratio = statistics.median(seconds[True]) / statistics.median(seconds[False])
+    print(f"a run that is watched takes {ratio:.2f} times as long")
+
+
+if __name__ == "__main__":
+    main()
