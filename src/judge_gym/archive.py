@@ -75,12 +75,12 @@ class Archive(Library):
         )
         return Page([self.get_experiment_summary(row["tag"]) for row in tags.rows], tags.next)
 
-    def show_study(self, name: str) -> dict[str, Any]:
+    def find_study(self, name: str) -> dict[str, Any]:
         """A study as it was last run: its file, empty where it had none, and its budget."""
         if not self.store.queries.tags_page(after=None, limit=1, study=name).rows:
             raise NotFoundError(f"there is no study {name!r}; the start lists those that are there")
-        runs = self.store.runs
-        return {"study": name, "file": runs.find_file(name), "budget": runs.find_budget(name)}
+        file = self.store.logs.study_file(name) or ""
+        return {"study": name, "file": file, "budget": self.store.runs.find_budget(name)}
 
     def page_samples(
         self,

@@ -120,7 +120,7 @@ def test_budget_and_limits_are_changed_while_it_goes_on(visit: Visit, lab: Serve
     page.fill("[name='limits.rpm']", "120")
     page.click("#retune button")
     expect(page.locator("#log tbody tr").first).to_contain_text("retuned")
-    budget = lab.lab.show_study("thrifty")["budget"]
+    budget = lab.lab.find_study("thrifty")["budget"]
     assert {name: budget.get(name) for name in ("usd", "calls", "minutes")} == {
         "usd": 5,
         "calls": None,

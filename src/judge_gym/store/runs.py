@@ -96,12 +96,6 @@ class Runs(Verdicts):
             query = sa.select(t.studies.c.budget).where(t.studies.c.name == study)
             return connection.scalar(query) or {}
 
-    def find_file(self, study: str) -> str:
-        """The text of a study as it was last run; empty where it had none."""
-        query = sa.select(t.texts.c.body).join(t.studies, t.studies.c.file == t.texts.c.hash)
-        with self._database.read() as connection:
-            return connection.scalar(query.where(t.studies.c.name == study)) or ""
-
     def save_experiment(self, experiment: Experiment, study: str) -> None:
         """An experiment under its tag; what the tag meant before is kept as `tag@digest`."""
         task = experiment.task

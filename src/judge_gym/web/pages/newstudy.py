@@ -47,7 +47,7 @@ def new_study(
     return shown(
         request,
         "newstudy.html.j2",
-        file=lab.show_study(origin)["file"] if origin else "",
+        file=lab.find_study(origin)["file"] if origin else "",
         groups=list(groups()),
         kind=lambda knob: KINDS.get(knob.type, "text"),
         models=models(lab),

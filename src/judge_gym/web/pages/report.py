@@ -32,7 +32,7 @@ TYPES = {
 @router.get("/report/{study}")
 def report(request: Request, lab: OpenLab, study: Name) -> Response:
     """The report, or a page that waits for it."""
-    lab.show_study(study)
+    lab.find_study(study)
     reports: Reports = request.app.state.reports
     made = shown(request, "report.html.j2", study=study, standing=reports.ask(study))
     made.headers.update(FRAMING)
@@ -48,7 +48,7 @@ def report_file(
     download: bool = False,
 ) -> Response:
     """A file of the report that was made last."""
-    lab.show_study(study)
+    lab.find_study(study)
     reports: Reports = request.app.state.reports
     made: Made | None = reports.ask(study).made
     if made is None or made.fault:

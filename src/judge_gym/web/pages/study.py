@@ -41,7 +41,7 @@ def study(
         after: the last tag of the page of experiments before.
         before: the oldest event of the page of the log before.
     """
-    found = lab.show_study(name)
+    found = lab.find_study(name)
     page = lab.store.queries.tags_page(study=name, after=after, limit=ROWS)
     rows = list(_described(lab, [row["tag"] for row in page.rows]))
     whole = after is None and page.next is None and all("runs" in row for row in rows)

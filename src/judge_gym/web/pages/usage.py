@@ -22,7 +22,7 @@ Study = Annotated[Name | None, Query(description="Only what this study paid.")]
 def usage(request: Request, lab: OpenLab, study: Study = None) -> Response:
     """The page; the sums, which may take a while, come after it."""
     if study is not None:
-        lab.show_study(study)
+        lab.find_study(study)
     return shown(request, "usage.html.j2", study=study)
 
 
