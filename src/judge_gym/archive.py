@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge_gym.axes import Design
 from judge_gym.engine import FINISHED
-from judge_gym.errors import ConflictError, DesignError, unknown
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.library import Library
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags, read_file
 from judge_gym.records import TaskType
@@ -82,6 +82,13 @@ class Archive(Library):
         named = [row["tag"] for row in tags.rows]
         rows = self.store.queries.tags(tags=named) if named else []
         return Page([self._summary(row, reasons=reasons) for row in rows], tags.next)
+
+    def find_study(self, name: str) -> dict[str, Any]:
+        """A study as it was last run: its file, empty where it had none, and its budget."""
+        if not self.store.queries.tags_page(after=None, limit=1, study=name).rows:
+            raise NotFoundError(f"there is no study {name!r}; the start lists those that are there")
+        file = self.store.logs.study_file(name) or ""
+        return {"study": name, "file": file, "budget": self.store.runs.find_budget(name)}
 
     def page_samples(
         self,

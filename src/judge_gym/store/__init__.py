@@ -18,6 +18,7 @@ from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
 from judge_gym.store.spending import Spending, Spent
 from judge_gym.store.sql import Questions, Rows
+from judge_gym.store.sums import Sums
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
 
 __all__ = [
@@ -66,6 +67,7 @@ class Store:
         self.events = Events(database)
         self.tokens = Tokens(database)
         self.spending = Spending(database)
+        self.sums = Sums(database)
         self.logs = Logs(database)
         self.questions = Questions(database)
 

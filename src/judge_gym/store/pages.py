@@ -91,3 +91,18 @@ class Pages(Queries):
             tags = connection.scalars(query).all()
         rows = [{"tag": tag} for tag in tags[:limit]]
         return Page(rows, tags[limit - 1] if len(tags) > limit else None)
+
+    def study_mark(self, study: str) -> tuple[int, ...]:
+        """Numbers that differ once something was added to what a report on a study tells."""
+        mine = sa.select(t.tags.c.digest).where(t.tags.c.study == study)
+        runs = sa.select(t.runs.c.id).where(
+            t.runs.c.digest.in_(mine), t.runs.c.superseded.is_(None)
+        )
+        counted = (t.samples, t.probes, t.events)
+        queries = [sa.select(sa.func.count()).where(one.c.run_id.in_(runs)) for one in counted]
+        queries += [
+            sa.select(sa.func.count()).select_from(mine.subquery()),
+            sa.select(sa.func.count()).select_from(t.labels),
+        ]
+        with self._database.read() as connection:
+            return tuple(int(connection.scalar(query) or 0) for query in queries)
