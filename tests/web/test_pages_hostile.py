@@ -53,6 +53,10 @@ PATHS = {
     "/usage": False,
     "/usage?study=hostile": True,
     "/report/hostile": True,
+    "/": True,
+    f"/experiments/{quote(TAG)}": True,
+    "/samples/1": True,
+    f"/compare?tag={quote(TAG)}&tag=pilot": True,
 }
 
 
@@ -117,6 +121,7 @@ def test_what_is_hostile_is_shown_as_text(browser: Browser, lab: Served, path: s
     if path.startswith("/usage"):
         expect(page.locator("figure svg")).to_be_visible()
         expect(page.locator("[aria-busy]")).to_have_count(0)
+    expect(page.locator("[data-load]:not([data-loaded])")).to_have_count(0)
     page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
     page.wait_for_timeout(300)  # for what would have run by now
     refuse_harm(page)
