@@ -1,0 +1,191 @@
+"""Conditions under which a suite is asked, and what taking a guideline away does (pure).
+
+The unit is the eval: its replicates are averaged first, and evals are compared in pairs. What one
+eval does may be noise of its replicates, so each change is tested too, and all of them together
+are corrected for their number.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from judge_gym.analysis.intervals import Estimate
+from judge_gym.analysis.permutations import benjamini_hochberg, compare
+from judge_gym.errors import DesignError, unknown
+from judge_gym.outcomes import EvalResult
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a model is given besides the task; a name for it is an experiment's name."""
+
+    name: str
+    guidelines: bool = True
+    without: tuple[str, ...] = ()
+    """Sections of the guidelines that are left out."""
+    web_search: bool = False
+    extra: str = ""
+    """The user's own words, after the guidelines."""
+
+    def __post_init__(self) -> None:
+        kinds = {"guidelines": bool, "without": tuple, "web_search": bool, "extra": str}
+        for key, kind in kinds.items():
+            if not isinstance(value := getattr(self, key), kind):
+                told = f"{key} of the condition {self.name!r} is {kind.__name__}; it has {value!r}"
+                raise DesignError(told)
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """What it changes, for a hash."""
+        return {name: value for name, value in asdict(self).items() if name != "name"}
+
+    def kept(self, guidelines: Mapping[str, str]) -> dict[str, str]:
+        """The sections that are shown."""
+        if not self.guidelines:
+            return {}
+        return {name: text for name, text in guidelines.items() if name not in self.without}
+
+
+CONDITIONS = {
+    one.name: one
+    for one in (
+        Condition("default"),
+        Condition("no_guidelines", guidelines=False),
+        Condition("web_search", web_search=True),
+    )
+}
+
+
+def ablations(guidelines: Mapping[str, str], sections: Sequence[str] = ()) -> tuple[Condition, ...]:
+    """A condition per section, without it; all sections where none is named."""
+    for section in sections:
+        if section not in guidelines:
+            raise DesignError(unknown("section", section, guidelines), choices=guidelines)
+    return tuple(Condition(f"without {name}", without=(name,)) for name in (sections or guidelines))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An eval that passed more or less often under a condition than under the base."""
+
+    eval: str
+    base: float
+    """The share of its replicates that passed."""
+    under: float
+    replicates: tuple[int, int]
+    """Conclusive ones, under the base and under the condition."""
+    p: float
+    """Fisher's exact test of the two shares."""
+    q: float
+    """Corrected for the number of evals in all conditions."""
+
+    @property
+    def beyond_noise(self) -> bool:
+        """Whether replicates alone hardly explain it."""
+        return self.q < ALPHA
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a condition does, against the base."""
+
+    condition: str
+    difference: Estimate
+    """The pass rate under the condition minus that under the base, paired by eval."""
+    p: float
+    test: str
+    q: float
+    """Corrected for the number of conditions."""
+    changes: tuple[Change, ...]
+    unpaired: tuple[str, ...]
+    """Evals without a conclusive replicate on one of the sides."""
+
+    @property
+    def regressions(self) -> tuple[Change, ...]:
+        """Evals that passed less often, the largest change first."""
+        found = (change for change in self.changes if change.under < change.base)
+        return tuple(sorted(found, key=lambda c: (c.under - c.base, c.eval)))
+
+    @property
+    def improvements(self) -> tuple[Change, ...]:
+        """Evals that passed more often, the largest change first."""
+        found = (change for change in self.changes if change.under > change.base)
+        return tuple(sorted(found, key=lambda c: (c.base - c.under, c.eval)))
+
+    @property
+    def verdict(self) -> str:
+        """In words, what the condition did to the pass rate; no more than the test allows."""
+        if not self.q < ALPHA:
+            return "no effect shown"
+        return "regression" if self.difference.value < 0 else "improvement"
+
+
+Counts = Mapping[str, tuple[int, int]]
+
+
+def counts(results: Iterable[EvalResult]) -> dict[str, tuple[int, int]]:
+    """By eval, how many replicates passed and how many were conclusive."""
+    found: dict[str, tuple[int, int]] = {}
+    for result in results:
+        passed, all_ = found.get(result.path, (0, 0))
+        if result.outcome.kind != "inconclusive":
+            passed, all_ = passed + (result.outcome.kind == "passed"), all_ + 1
+        found[result.path] = (passed, all_)
+    return found
+
+
+def ablate(
+    base: Iterable[EvalResult], under: Mapping[str, Iterable[EvalResult]]
+) -> tuple[Effect, ...]:
+    """Each condition against the base, eval by eval."""
+    ours = counts(base)
+    sides = {name: counts(results) for name, results in under.items()}
+    tested = {name: _changes(ours, theirs) for name, theirs in sides.items()}
+    every = [change for changes in tested.values() for change in changes]
+    corrected = iter(_corrected([change.p for change in every]))
+    made = []
+    for name, theirs in sides.items():
+        evals = sorted(ours.keys() | theirs.keys())
+        paired = compare(_shares(theirs, evals), _shares(ours, evals), key=["ablation", name])
+        changes = tuple(
+            Change(c.eval, c.base, c.under, c.replicates, c.p, next(corrected))
+            for c in tested[name]
+        )
+        known = {change.eval for change in changes}
+        unpaired = tuple(path for path in evals if path not in known)
+        made.append((name, paired, changes, unpaired))
+    q = _corrected([paired.p for _, paired, _, _ in made])
+    return tuple(
+        Effect(name, paired.difference, paired.p, paired.test, own, changes, unpaired)
+        for (name, paired, changes, unpaired), own in zip(made, q, strict=True)
+    )
+
+
+def _shares(side: Counts, evals: Sequence[str]) -> list[float]:
+    pairs = [side.get(path, (0, 0)) for path in evals]
+    return [passed / all_ if all_ else np.nan for passed, all_ in pairs]
+
+
+def _changes(base: Counts, under: Counts) -> list[Change]:
+    """Every eval that both sides have; one that did not change has a p-value of 1."""
+    made = []
+    for path in sorted(base.keys() & under.keys()):
+        (was, n), (now, m) = base[path], under[path]
+        if n and m:
+            p = float(stats.fisher_exact([[now, m - now], [was, n - was]])[1])
+            made.append(Change(path, was / n, now / m, (n, m), p, np.nan))
+    return made
+
+
+def _corrected(p: Sequence[float]) -> list[float]:
+    """Benjamini and Hochberg's, over the p-values that are known."""
+    values = np.asarray(p, dtype=float)
+    known = np.isfinite(values)
+    if known.any():
+        values[known] = benjamini_hochberg(values[known])
+    return [float(value) for value in values]

@@ -1,0 +1,146 @@
+"""Asking for code, and reading the files out of an answer (pure)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from judge_gym.errors import DesignError
+from judge_gym.records import Draw, Message, Request, proper
+from judge_gym.suites import wording
+from judge_gym.suites.ablation import Condition
+from judge_gym.suites.loading import CodeTask, Suite
+
+MAX_TOKENS = 16_384
+LONGEST = 200
+"""Characters of a path."""
+HEADING = re.compile(r" {0,3}(#{2,6})[ \t]+(.*)")
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+DRIVE = re.compile(r"[A-Za-z]:")
+
+
+# --- asking --------------------------------------------------------------------------------------
+
+
+def requests(
+    suite: Suite,
+    tasks: Sequence[CodeTask],
+    model: str,
+    *,
+    condition: Condition,
+    series: str,
+    replicates: int = 1,
+    max_tokens: int = MAX_TOKENS,
+) -> tuple[Request, ...]:
+    """What is asked: task by task, and within a task replicate by replicate."""
+    if replicates < 1:
+        raise DesignError(f"replicates {replicates} is no number of answers; choose 1 or more")
+    system = " ".join(
+        filter(None, (wording.SYSTEM, wording.WEB_SEARCH if condition.web_search else ""))
+    )
+    shared = [wording.FORMAT]
+    if kept := condition.kept(suite.guidelines):
+        sections = "\n\n".join(f"## {name}\n{text}" for name, text in kept.items())
+        shared.append(f"{wording.GUIDELINES}\n\n{sections}")
+    if condition.extra:
+        shared.append(condition.extra)
+    head = "\n\n".join(shared)
+    return tuple(
+        Request(
+            model,
+            (
+                Message("system", (system,)),
+                Message("user", (head, f"\n\n{wording.TASK}\n{task.task.strip()}\n")),
+            ),
+            Draw(series, replicate),
+            max_tokens=max_tokens,
+        )
+        for task in tasks
+        for replicate in range(replicates)
+    )
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The files of an answer, and what stands against taking it."""
+
+    files: Mapping[str, str]
+    faults: tuple[str, ...] = ()
+
+
+def read_reply(text: str) -> Reply:
+    """The files in an answer: under each heading that is a path, the first fence.
+
+    Commentary is passed over, and of a repeated file the last one wins. Faults are a path that
+    leaves the project folder, a file that is cut off, a file that another one needs as a folder.
+    """
+    files: dict[str, str] = {}
+    faults: list[str] = []
+    heading: str | None = None
+    fence, body = "", []  # type: str, list[str]
+    for line in proper(text).split("\n"):
+        line = line.removesuffix("\r")
+        if fence:
+            if _closes(line, fence):
+                if heading is not None:
+                    _keep(heading, body, files, faults)
+                heading, fence, body = None, "", []
+            else:
+                body.append(line)
+        elif opened := FENCE.fullmatch(line):
+            # An inline fence such as ```x``` opens nothing.
+            fence = opened[1] if opened[1][0] not in opened[2] else ""
+        elif found := HEADING.fullmatch(line):
+            heading = _path_of(found[2])
+    if fence and heading is not None:
+        faults.append(f"the file {heading!r} is cut off")
+    folders = {str(parent) for path in files for parent in PurePosixPath(path).parents}
+    faults += [f"{path!r} is both a file and a folder" for path in files if path in folders]
+    return Reply(files, tuple(dict.fromkeys(faults)))
+
+
+def _closes(line: str, fence: str) -> bool:
+    mark = line.strip()
+    return len(mark) >= len(fence) and mark == fence[0] * len(mark)
+
+
+def _path_of(heading: str) -> str | None:
+    """What a heading names, if it can be a path: one word, or anything in backticks."""
+    told = heading.strip().rstrip("#").strip().removesuffix(":")
+    bare = told.strip("*_") if told.startswith(("*", "__")) else told
+    if len(bare) > 2 and bare[0] == bare[-1] == "`":
+        return bare[1:-1]
+    return bare if bare and len(bare.split()) == 1 else None
+
+
+def _keep(heading: str, body: Sequence[str], files: dict[str, str], faults: list[str]) -> None:
+    try:
+        path = safe_path(heading)
+    except DesignError as fault:
+        faults.append(fault.message)
+        return
+    files.pop(path, None)
+    files[path] = "".join(f"{line}\n" for line in body)
+
+
+def safe_path(text: str) -> str:
+    """A path inside the project folder, or a refusal.
+
+    >>> safe_path("./src/solution.py")
+    'src/solution.py'
+    """
+    parts = [part for part in text.split("/") if part != "."]
+    if text.startswith("/") or DRIVE.match(text) or "\\" in text:
+        fault = "is not relative to the project folder"
+    elif ".." in parts:
+        fault = "leaves the project folder"
+    elif not parts or not all(parts) or text.startswith("~"):
+        fault = "names no file"
+    elif not text.isprintable() or len(text) > LONGEST or len(text.encode()) > LONGEST:
+        fault = "has characters that no path needs, or too many"
+    else:
+        return "/".join(parts)
+    raise DesignError(f"the path {text[:LONGEST]!r} {fault}")

@@ -1,0 +1,4 @@
+"""What runs within a sandbox: the first process, its limits, and the doors of graders.
+
+It is copied to no place and imports the standard library alone, so that any interpreter runs it.
+"""

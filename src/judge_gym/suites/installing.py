@@ -1,0 +1,80 @@
+"""What a suite needs besides the system's programs: fetched once, then read by every sandbox.
+
+No candidate's code has a part in it, so no sandbox does: it may use the network, starts from the
+suite's own list of dependencies, and whatever goes wrong is infrastructure.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from judge_gym.outcomes import StepResult
+from judge_gym.records import digest
+from judge_gym.suites.loading import Suite
+
+INSTALLED = Path(".judge-gym/installed")
+"""Where dependencies of suites are kept, by their hash."""
+KEPT = 64 << 10
+
+
+def place(suite: Suite, installed: Path = INSTALLED) -> Path:
+    """The folder of a suite's dependencies; another list makes another folder."""
+    words = suite.steps["install"].command
+    return installed / digest([words, dict(suite.dependencies)])[:16]
+
+
+def install(suite: Suite, installed: Path = INSTALLED) -> StepResult:
+    """Run the suite's command in a folder that holds its list, unless that was done before."""
+    final, started = place(suite, installed), time.monotonic()
+    if final.is_dir():
+        return StepResult("install", "passed", 0.0)
+    installed.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=installed))
+    made.chmod(0o755)  # sandboxes read it as another user
+    for path, text in suite.dependencies.items():
+        (made / path).parent.mkdir(parents=True, exist_ok=True)
+        (made / path).write_text(text, encoding="utf-8")
+    reason, output = _run(suite, made)
+    seconds = time.monotonic() - started
+    if not reason:
+        with contextlib.suppress(OSError):  # another worker was first
+            made.rename(final)
+    shutil.rmtree(made, ignore_errors=True)
+    return StepResult("install", "inconclusive" if reason else "passed", seconds, reason, output)
+
+
+def _run(suite: Suite, folder: Path) -> tuple[str, str]:
+    """Why it did not succeed, if so, and what it printed."""
+    step = suite.steps["install"]
+    words = [sys.executable if word == "{python}" else word for word in step.command]
+    env = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "LANG": "C.UTF-8"}
+    with tempfile.TemporaryFile() as log:
+        try:
+            process = subprocess.Popen(
+                words,
+                cwd=folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        except OSError as fault:
+            return f"it could not be started: {fault}", ""
+        try:
+            code = process.wait(step.seconds)
+            reason = f"exit code {code}" if code else ""
+        except subprocess.TimeoutExpired:
+            reason = f"not done within {step.seconds:g} s"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        log.seek(max(0, log.tell() - KEPT))
+        return reason, log.read().decode("utf-8", "replace")

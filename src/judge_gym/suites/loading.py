@@ -1,0 +1,337 @@
+"""A suite from its folder: tasks, answers, graders, guidelines, steps, and a version of it all.
+
+`SUITE/<NNN-category>/<NNN-name>/` holds a task; `suite.toml` says by which commands answers are
+judged, `kit/` holds what those commands need, `install/` a list of dependencies.
+"""
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from judge_gym.errors import DesignError, NotFoundError, unknown
+from judge_gym.outcomes import EvalSource
+from judge_gym.records import content_hash, digest
+from judge_gym.suites import wording
+from judge_gym.suites.ablation import CONDITIONS, Condition
+from judge_gym.suites.sandbox import Limits
+from judge_gym.suites.views import INSIDE
+
+PROTOCOL = 1
+"""Raised whenever the same files would be judged differently."""
+Pipeline = Literal["full", "static"]
+PIPELINES: tuple[Pipeline, ...] = get_args(Pipeline)
+COMMANDS = ("install", "build", "lint", "types", "tests")
+"""The steps that are commands, in their order; writing the files comes before them."""
+SHIPPED = Path(__file__).parent / "python"
+"""The suite that comes with judge-gym."""
+NAME = re.compile(r"\d{3}-[a-z0-9]+(-[a-z0-9]+)*")
+SECTION = re.compile(r"^## +(.+?)\s*$", flags=re.M)
+IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".DS_Store"}
+_GRADING = ("calling.py", "grading.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command that judges, or prepares to."""
+
+    name: str
+    command: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTask:
+    """One eval: what is asked, and all that is needed to judge an answer."""
+
+    category: str
+    name: str
+    task: str
+    answer: Mapping[str, str]
+    grader: Mapping[str, str]
+    gaps: str = ""
+    pipeline: Pipeline = "full"
+    tests: int = 1
+    """A result counts only if at least so many tests were collected."""
+    limits: Limits = field(default_factory=Limits)
+    hash: str = ""
+    """Of every file of the eval."""
+
+    @property
+    def path(self) -> str:
+        """Where it stands in its suite."""
+        return f"{self.category}/{self.name}"
+
+    @property
+    def source(self) -> EvalSource:
+        """The files behind it, for whoever reads about a failure."""
+        return EvalSource(self.category, self.name, self.task, self.answer, self.grader, self.gaps)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Evals in order, and how they are asked and judged."""
+
+    name: str
+    folder: Path
+    evals: tuple[CodeTask, ...]
+    steps: Mapping[str, Step]
+    guidelines: Mapping[str, str]
+    """Text by section, in their order."""
+    conditions: Mapping[str, Condition]
+    kit: Mapping[str, str]
+    """Files that steps find under `{kit}`, such as the settings of linters."""
+    dependencies: Mapping[str, str]
+    """Files that the step `install` starts from."""
+    tools: Mapping[str, tuple[str, ...]]
+    """How each tool that grades says its version."""
+    summary: str = ""
+
+    @cached_property
+    def version(self) -> str:
+        """The benchmark version: scores are compared within one version only."""
+        own = {name: (INSIDE / name).read_text(encoding="utf-8") for name in _GRADING}
+        return digest(
+            {
+                "protocol": PROTOCOL,
+                "prompts": {k: v for k, v in vars(wording).items() if k.isupper()},
+                "guidelines": dict(self.guidelines),
+                "conditions": {k: v.key for k, v in self.conditions.items()},
+                "evals": {task.path: task.hash for task in self.evals},
+                "steps": {k: [v.command, v.seconds] for k, v in self.steps.items()},
+                "files": [dict(self.kit), dict(self.dependencies), own],
+                "tools": {name: tool_version(words) for name, words in self.tools.items()},
+            }
+        )[:16]
+
+    def find(self, path: str) -> CodeTask:
+        """An eval by `category/name`, or by its name where only one has it."""
+        found = [task for task in self.evals if path in (task.path, task.name)]
+        if len(found) == 1:
+            return found[0]
+        paths = [task.path for task in self.evals]
+        raise NotFoundError(unknown("eval", path, paths, self.name), choices=paths)
+
+    def select(self, patterns: Sequence[str] = ()) -> tuple[CodeTask, ...]:
+        """The evals whose paths hold one of the patterns; all where there is none."""
+        found = tuple(
+            task for task in self.evals if not patterns or any(p in task.path for p in patterns)
+        )
+        if not found:
+            paths = [task.path for task in self.evals]
+            raise NotFoundError(unknown("eval", ", ".join(patterns), paths), choices=paths)
+        return found
+
+
+@cache
+def tool_version(words: tuple[str, ...]) -> str:
+    """What a tool says of its version."""
+    command = [sys.executable if word == "{python}" else word for word in words]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError) as fault:
+        told = f"the tool of {' '.join(words)!r} does not say its version"
+        raise DesignError(f"{told}: {fault}") from fault
+    return done.stdout.strip() or done.stderr.strip()
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def load_suite(path: Path | str) -> Suite:
+    """The suite in a folder, or `python` for the one that comes with judge-gym."""
+    folder = SHIPPED if str(path) == "python" and not Path(path).is_dir() else Path(path)
+    if not (folder / "suite.toml").is_file():
+        raise NotFoundError(f"no suite in {str(path)!r}: a suite is a folder with a suite.toml")
+    about = _toml(folder / "suite.toml")
+    known = ("name", "summary", "limits", "steps", "tools", "conditions")
+    _known(about, known, "key", folder / "suite.toml")
+    limits = _limits(Limits(), about.get("limits", {}), folder / "suite.toml")
+    return Suite(
+        name=_text(about, "name", folder / "suite.toml"),
+        summary=str(about.get("summary", "")),
+        folder=folder,
+        evals=_evals(folder, limits),
+        steps=_steps(about.get("steps", {}), folder / "suite.toml"),
+        guidelines=(guidelines := _guidelines(folder / "guidelines.md")),
+        conditions=_conditions(about.get("conditions", {}), guidelines, folder / "suite.toml"),
+        kit=_files(folder / "kit"),
+        dependencies=_files(folder / "install"),
+        tools={
+            name: _words(words, f"tools.{name}", folder / "suite.toml")
+            for name, words in about.get("tools", {}).items()
+        },
+    )
+
+
+def _evals(folder: Path, limits: Limits) -> tuple[CodeTask, ...]:
+    found = sorted(
+        {path.parent for path in folder.rglob("TASK.*") if path.suffix in (".md", ".txt")}
+    )
+    tasks = []
+    for place in found:
+        parts = place.relative_to(folder).parts
+        if len(parts) != 2:
+            raise DesignError(f"{place} holds a task; an eval is SUITE/<NNN-category>/<NNN-name>")
+        for part in parts:
+            if not NAME.fullmatch(part):
+                told = f"{part!r} in {place} is no name; choose such as '001-basics'"
+                raise DesignError(told)
+        tasks.append(_eval(place, *parts, limits))
+    if not tasks:
+        raise DesignError(f"{folder} holds no eval: no folder has a TASK.md or TASK.txt")
+    for place in sorted(folder.iterdir()):
+        if NAME.fullmatch(place.name) and not any(t.category == place.name for t in tasks):
+            raise DesignError(f"the category {place} holds no eval")
+    return tuple(tasks)
+
+
+def _eval(place: Path, category: str, name: str, limits: Limits) -> CodeTask:
+    file = place / "eval.toml"
+    about = _toml(file) if file.is_file() else {}
+    _known(about, ("pipeline", "tests", "limits"), "key", file)
+    pipeline = about.get("pipeline", "full")
+    if pipeline not in PIPELINES:
+        raise DesignError(unknown("pipeline", pipeline, PIPELINES, str(file)), choices=PIPELINES)
+    tests = about.get("tests", 1)
+    if type(tests) is not int or tests < 1:
+        raise DesignError(f"tests {tests!r} in {file} is no number of tests; choose 1 or more")
+    answer, grader = _files(place / "answer"), _files(place / "grader")
+    for kind, files in (("answer", answer), ("grader", grader)):
+        if not files:
+            raise DesignError(f"{place} has no {kind}: the folder {kind}/ is missing or empty")
+    task = _one(place, "TASK")
+    if not task.strip():
+        raise DesignError(f"the task of {place} is empty")
+    return CodeTask(
+        category,
+        name,
+        task,
+        answer,
+        grader,
+        gaps=_one(place, "GAPS"),
+        pipeline=pipeline,
+        tests=tests,
+        limits=_limits(limits, about.get("limits", {}), file),
+        hash=digest({path: content_hash(text) for path, text in _files(place).items()}),
+    )
+
+
+def _one(place: Path, stem: str) -> str:
+    """The text of `STEM.md` or `STEM.txt`; empty where there is neither."""
+    found = [path for suffix in ("md", "txt") if (path := place / f"{stem}.{suffix}").is_file()]
+    if len(found) > 1:
+        raise DesignError(f"{place} has both {stem}.md and {stem}.txt; choose one")
+    return _read(found[0]) if found else ""
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """Every file below a folder, by its path there; links are refused."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        inner = path.relative_to(folder)
+        if any(part in IGNORED for part in inner.parts):
+            continue
+        if path.is_symlink():
+            raise DesignError(f"{path} is a link; a suite holds its files itself")
+        if path.is_file():
+            found[inner.as_posix()] = _read(path)
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as fault:
+        raise DesignError(f"{path} is no UTF-8 text") from fault
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_read(path))
+    except tomllib.TOMLDecodeError as fault:
+        raise DesignError(f"{path}: broken TOML: {fault}") from fault
+
+
+def _known(table: Any, known: Sequence[str], what: str, file: Path) -> None:
+    if not isinstance(table, dict):
+        raise DesignError(f"{table!r} in {file} is no table of {', '.join(known)}")
+    for key in table:
+        if key not in known:
+            raise DesignError(unknown(what, key, known, str(file)), choices=known)
+
+
+def _text(table: Mapping[str, Any], key: str, file: Path) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise DesignError(f"{file} needs a {key}; it has {value!r}")
+    return value
+
+
+def _words(value: Any, key: str, file: Path) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
+        told = f"{key} in {file} is a list of words, such as ['ruff', 'check']; it has {value!r}"
+        raise DesignError(told)
+    return tuple(value)
+
+
+def _limits(base: Limits, table: Any, file: Path) -> Limits:
+    names = [one.name for one in fields(Limits)]
+    _known(table, names, "limit", file)
+    for name, value in table.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise DesignError(f"limit {name} in {file} is above 0; it has {value!r}")
+        if name != "seconds" and not isinstance(value, int):
+            raise DesignError(f"limit {name} in {file} is a whole number; it has {value!r}")
+    return replace(base, **table)
+
+
+def _steps(table: Any, file: Path) -> dict[str, Step]:
+    _known(table, COMMANDS, "step", file)
+    if "tests" not in table:
+        raise DesignError(f"{file} has no step 'tests'; steps are {', '.join(COMMANDS)}")
+    made = {}
+    for name in (name for name in COMMANDS if name in table):
+        _known(table[name], ("command", "seconds"), "key", file)
+        seconds = table[name].get("seconds", 60.0)
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
+            raise DesignError(f"seconds of step {name} in {file} is above 0; it has {seconds!r}")
+        words = _words(table[name].get("command"), f"steps.{name}.command", file)
+        made[name] = Step(name, words, float(seconds))
+    return made
+
+
+def _guidelines(file: Path) -> dict[str, str]:
+    """Sections by heading; what stands before the first one is the section `general`."""
+    if not file.is_file():
+        return {}
+    first, *rest = SECTION.split(_read(file))
+    general = re.sub(r"\A\s*# .*", "", first).strip()
+    found = {"general": general} if general else {}
+    for name, text in zip(rest[::2], rest[1::2], strict=True):
+        if name in found:
+            raise DesignError(f"two sections of {file} are called {name!r}")
+        if not text.strip():
+            raise DesignError(f"the section {name!r} of {file} is empty")
+        found[name] = text.strip()
+    return found
+
+
+def _conditions(table: Any, guidelines: Mapping[str, str], file: Path) -> dict[str, Condition]:
+    """The conditions that every suite has, and the suite's own."""
+    made = dict(CONDITIONS)
+    known = ("guidelines", "without", "web_search", "extra")
+    for name, about in table.items():
+        _known(about, known, f"key of the condition {name!r}", file)
+        given: dict[str, Any] = {**about, "without": tuple(about.get("without", ()))}
+        own = Condition(name, **given)
+        for section in own.without:
+            if section not in guidelines:
+                raise DesignError(unknown("section", section, guidelines), choices=guidelines)
+        made[name] = own
+    return made

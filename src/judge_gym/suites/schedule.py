@@ -1,0 +1,63 @@
+"""When a model is due for another run (pure): new and cheap ones often, old and dear seldom."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+SHORTEST, SPAN, HALF_AGE = 1.0, 59.0, 365.0
+"""Days: the interval of a model that is new, what age adds at most, and the age for half of it."""
+CHEAP, DEAR, DEAR_DAYS = 5.0, 50.0, 14.0
+"""USD a run from which cost counts, where its floor ends to rise, and the floor there in days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What is known of a model: when it was first seen and last tried, and what a run costs."""
+
+    model: str
+    first_seen: datetime
+    last: datetime | None = None
+    """The latest attempt in whatever benchmark version; a failed one counts."""
+    usd: float | None = None
+    """Of a run; None where no price is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Whether a model is to be run, and from when on."""
+
+    model: str
+    interval: timedelta
+    since: datetime | None
+    """When it became, or becomes, due; None where it was never tried."""
+    due: bool
+
+
+def interval(age: timedelta, usd: float | None = None) -> timedelta:
+    """The time between two runs of a model.
+
+    >>> interval(timedelta(0)).days, interval(timedelta(days=365)).days
+    (1, 30)
+    >>> interval(timedelta(0), usd=50).days
+    14
+    """
+    days = max(0.0, age / timedelta(days=1))
+    return timedelta(days=max(SHORTEST + SPAN * days / (days + HALF_AGE), cost_floor(usd)))
+
+
+def cost_floor(usd: float | None) -> float:
+    """Days that must pass for the sake of cost; none below 5 USD or where the price is unknown."""
+    if usd is None or usd < CHEAP:
+        return 0.0
+    share = min(1.0, (usd - CHEAP) / (DEAR - CHEAP))
+    return SHORTEST + share * (DEAR_DAYS - SHORTEST)
+
+
+def due(attempts: Iterable[Attempt], now: datetime) -> tuple[Due, ...]:
+    """Every model: those never tried first, then in the order in which they are due."""
+    found = []
+    for one in attempts:
+        apart = interval(now - one.first_seen, one.usd)
+        since = None if one.last is None else one.last + apart
+        found.append(Due(one.model, apart, since, since is None or since <= now))
+    return tuple(sorted(found, key=lambda d: (d.since is not None, d.since or now, d.model)))

@@ -1,0 +1,193 @@
+"""From outcomes to scores and a leaderboard (pure); what is inconclusive counts for nobody."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from judge_gym.analysis.intervals import Estimate, share, undefined
+from judge_gym.outcomes import EvalResult, Inconclusive
+from judge_gym.suites.ablation import counts
+
+LAST = 10
+"""Complete runs that a leaderboard looks back on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunScore:
+    """What remains of a run for the leaderboard."""
+
+    run: str
+    model: str
+    experiment: str
+    version: str
+    """Of the benchmark."""
+    ended: float
+    """Orders the runs; seconds of any clock that they share."""
+    complete: bool
+    evals: Mapping[str, tuple[int, int]]
+    """By eval: how often it passed, of how many conclusive replicates."""
+    inconclusive: Mapping[str, int] = field(default_factory=dict)
+    """By reason."""
+    usd: float | None = None
+    """None where the price of any call is unknown."""
+    seconds: float | None = None
+    """Of a generation, on average."""
+
+    @property
+    def passed(self) -> int:
+        """How often an eval passed."""
+        return sum(passed for passed, _ in self.evals.values())
+
+    @property
+    def failed(self) -> int:
+        """How often one failed."""
+        return sum(n - passed for passed, n in self.evals.values())
+
+    @property
+    def score(self) -> float | None:
+        """Share that passed, of passed and failed; a run without a conclusive eval has none."""
+        concluded = self.passed + self.failed
+        return self.passed / concluded if concluded else None
+
+    @property
+    def estimate(self) -> Estimate:
+        """The score with its interval: Wilson's, clustered by eval where there are replicates."""
+        return pooled([self])
+
+    def categories(self) -> dict[str, tuple[int, int]]:
+        """By category, how often an eval passed, of how many conclusive."""
+        found: dict[str, tuple[int, int]] = {}
+        for path, (passed, n) in sorted(self.evals.items()):
+            category = path.partition("/")[0]
+            before = found.get(category, (0, 0))
+            found[category] = (before[0] + passed, before[1] + n)
+        return found
+
+
+def run_score(
+    results: Iterable[EvalResult],
+    *,
+    run: str,
+    model: str,
+    experiment: str,
+    version: str,
+    ended: float,
+    complete: bool = True,
+) -> RunScore:
+    """The score of a run from its results, whatever their order."""
+    rows = sorted(results, key=lambda row: (row.path, row.replicate))
+    reasons = Counter(row.outcome.why for row in rows if isinstance(row.outcome, Inconclusive))
+    prices = [row.usd for row in rows]
+    known = [usd for usd in prices if usd is not None]
+    return RunScore(
+        run,
+        model,
+        experiment,
+        version,
+        ended,
+        complete,
+        evals=counts(rows),
+        inconclusive=dict(sorted(reasons.items())),
+        usd=sum(known) if rows and len(known) == len(prices) else None,
+        seconds=float(np.mean([row.seconds for row in rows])) if rows else None,
+    )
+
+
+def pooled(runs: Iterable[RunScore]) -> Estimate:
+    """The mean score of runs; evals are what varies, so the interval is clustered by eval.
+
+    What an eval adds to the mean, over all runs, is one value; of a single run without replicates
+    these are 0 and 1, and the interval is Wilson's.
+    """
+    scored = [(run, run.score) for run in runs]
+    known = [(run, score) for run, score in scored if score is not None]
+    if not known:
+        return undefined()
+    added: defaultdict[str, float] = defaultdict(float)
+    for run, score in known:
+        weight = len(known) * (run.passed + run.failed)
+        for path, (passed, n) in run.evals.items():
+            if n:
+                added[path] += (passed - n * score) / weight
+    mean = float(np.mean([score for _, score in known]))
+    # Rounded, because 0 and 1 must be 0 and 1 for Wilson's interval.
+    values = np.round([mean + len(added) * added[path] for path in sorted(added)], 12)
+    return share(values)._replace(value=mean)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardRow:
+    """A model under an experiment, in one version of a benchmark."""
+
+    model: str
+    experiment: str
+    version: str
+    runs: int
+    """With a score, of the last ten."""
+    score: Estimate
+    sd: float
+    """Of the runs' scores, over the population."""
+    evals: int
+    passed: int
+    failed: int
+    inconclusive: int
+    unscored: int
+    """Complete runs in which nothing was conclusive."""
+    usd: float | None
+    """A run's mean cost, over the runs whose cost is known."""
+    seconds: float | None
+    """A generation's mean time."""
+
+
+class Leaderboard:
+    """Rows that follow the runs: a run may be added, or added again, in any order."""
+
+    def __init__(self, runs: Iterable[RunScore] = ()) -> None:
+        self._runs: dict[str, RunScore] = {}
+        for run in runs:
+            self.add(run)
+
+    def add(self, run: RunScore) -> None:
+        """Take a run in; one that is known is replaced."""
+        self._runs[run.run] = run
+
+    def rows(self) -> tuple[LeaderboardRow, ...]:
+        """The best first; only rows of one version and experiment are to be compared."""
+        groups: defaultdict[tuple[str, str, str], list[RunScore]] = defaultdict(list)
+        for run in self._runs.values():
+            if run.complete:
+                groups[run.model, run.experiment, run.version].append(run)
+        made = [_row(*key, runs) for key, runs in groups.items()]
+        return tuple(sorted(made, key=_place))
+
+
+def _place(row: LeaderboardRow) -> tuple[str, str, float, str]:
+    best = -row.score.value if row.runs else np.inf
+    return row.version, row.experiment, best, row.model
+
+
+def _row(model: str, experiment: str, version: str, runs: list[RunScore]) -> LeaderboardRow:
+    ordered = sorted(runs, key=lambda run: (run.ended, run.run))
+    last = [run for run in ordered if run.score is not None][-LAST:]
+    since = last[0].ended if last else -np.inf
+    unscored = [run for run in ordered if run.score is None and run.ended >= since]
+    scores = [run.score for run in last if run.score is not None]
+    prices = [run.usd for run in last if run.usd is not None]
+    times = [run.seconds for run in last if run.seconds is not None]
+    return LeaderboardRow(
+        model,
+        experiment,
+        version,
+        runs=len(last),
+        score=pooled(last),
+        sd=float(np.std(scores)) if scores else float("nan"),
+        evals=len({path for run in last for path, (_, n) in run.evals.items() if n}),
+        passed=sum(run.passed for run in last),
+        failed=sum(run.failed for run in last),
+        inconclusive=sum(sum(run.inconclusive.values()) for run in [*last, *unscored]),
+        unscored=len(unscored),
+        usd=float(np.mean(prices)) if prices else None,
+        seconds=float(np.mean(times)) if times else None,
+    )

@@ -1,0 +1,288 @@
+"""The steps that an answer goes through, and what they say of it.
+
+Every step starts from the candidate's files alone, on a disk of its own: nothing that one step
+leaves behind reaches the next. The tests run apart from the candidate (see `inside.grading`).
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from judge_gym.errors import DesignError
+from judge_gym.outcomes import (
+    EvalResult,
+    Failed,
+    Inconclusive,
+    InconclusiveReason,
+    Outcome,
+    Passed,
+    StepResult,
+)
+from judge_gym.suites.generation import read_reply, safe_path
+from judge_gym.suites.installing import INSTALLED, install, place
+from judge_gym.suites.loading import COMMANDS, CodeTask, Step, Suite
+from judge_gym.suites.sandbox import Job, Limits, Ran, choose, run
+
+FILESYSTEM = "filesystem"
+STEPS = (FILESYSTEM, *COMMANDS)
+STOPPING = (FILESYSTEM, "install", "build")
+"""Where one of these does not pass, the rest is not tried."""
+STATIC = (FILESYSTEM, "tests")
+TAP_LINE = re.compile(r"(not )?ok (\d+)\b(?: -)?(.*)")
+TAP_PLAN = re.compile(r"1\.\.(\d+)\b")
+UNDECIDED = re.compile(r"# *(skip|todo)\b", flags=re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What a grader reported."""
+
+    collected: int
+    passed: int
+    failed: tuple[str, ...]
+
+
+def read_tap(report: str) -> Tally | None:
+    """The top-level tests of a TAP report; None unless it has one plan, and no test twice."""
+    planned: list[int] = []
+    found: dict[int, tuple[bool, str]] = {}
+    lines = report.split("\n")
+    for line in lines:
+        if plan := TAP_PLAN.match(line):
+            planned.append(int(plan[1]))
+        elif test := TAP_LINE.match(line):
+            passed = not test[1] and not UNDECIDED.search(test[3])
+            if int(test[2]) in found:
+                return None
+            found[int(test[2])] = (passed, test[3].strip())
+    if len(planned) != 1 or set(found) - set(range(1, planned[0] + 1)):
+        return None
+    failed = tuple(name for passed, name in found.values() if not passed)
+    passes = len(found) - len(failed)
+    missing = planned[0] - len(found)
+    return Tally(planned[0], passes, failed + ("a test that did not run",) * missing)
+
+
+# --- one eval ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where evals are run: the isolation, and the folder of installed dependencies."""
+
+    lane: str
+    allow_unisolated: bool = False
+    installed: Path = INSTALLED
+
+
+def bench(
+    lane: str | None = None, *, allow_unisolated: bool = False, installed: Path = INSTALLED
+) -> Bench:
+    """A bench on this machine; refused where nothing isolates, unless that is allowed."""
+    return Bench(choose(lane, allow_unisolated=allow_unisolated), allow_unisolated, installed)
+
+
+def run_reply(suite: Suite, task: CodeTask, text: str, on: Bench) -> EvalResult:
+    """What a model's answer is worth: its files are read, then run through the steps.
+
+    An empty answer is inconclusive; one without a readable file is the model's failure, and its
+    text is kept.
+    """
+    if not text.strip():
+        step = StepResult(FILESYSTEM, "inconclusive", 0.0, "the reply is empty")
+        return _result(task, {}, [step, *_skipped(suite, task, FILESYSTEM)], on)
+    reply = read_reply(text)
+    faults = reply.faults or (() if reply.files else ("the reply holds no file",))
+    if faults:
+        step = StepResult(FILESYSTEM, "failed", 0.0, "; ".join(faults), output=text)
+        return _result(task, reply.files, [step, *_skipped(suite, task, FILESYSTEM)], on)
+    return run_eval(suite, task, reply.files, on)
+
+
+def run_eval(suite: Suite, task: CodeTask, files: Mapping[str, str], on: Bench) -> EvalResult:
+    """Run a candidate's files through the steps of a suite."""
+    try:
+        clean = {safe_path(path): text for path, text in files.items()}
+        fault = "" if clean else "there is no file"
+    except DesignError as refused:
+        clean, fault = {}, refused.message
+    results = [StepResult(FILESYSTEM, "failed" if fault else "passed", 0.0, fault)]
+    for name in COMMANDS:
+        if name not in suite.steps or (task.pipeline == "static" and name not in STATIC):
+            results.append(_why_not(suite, name))
+        elif stopped := next((r.name for r in results if _stops(r)), None):
+            results.append(StepResult(name, "skipped", 0.0, f"{stopped} did not pass"))
+        elif name == "install":
+            results.append(install(suite, on.installed))
+        else:
+            results.append(_judged(suite, task, name, clean, on))
+    return _result(task, files, results, on)
+
+
+def check_answers(
+    suite: Suite, on: Bench, tasks: Sequence[CodeTask] | None = None, *, at_once: int | None = None
+) -> tuple[EvalResult, ...]:
+    """Every reference answer through the same steps; each must pass, with the tests expected."""
+
+    def check(task: CodeTask) -> EvalResult:
+        result = run_eval(suite, task, task.answer, on)
+        collected = result.steps[-1].tests_collected
+        if isinstance(result.outcome, Passed) and collected != task.tests:
+            told = f"the grader holds {collected} tests, eval.toml expects {task.tests}"
+            return replace(result, outcome=Failed("tests", told))
+        return result
+
+    with ThreadPoolExecutor(at_once or os.cpu_count() or 1) as pool:
+        return tuple(pool.map(check, suite.evals if tasks is None else tasks))
+
+
+def outcome(steps: Sequence[StepResult], why: InconclusiveReason = "infrastructure") -> Outcome:
+    """What steps come to: a failure is one whatever else could not be found out."""
+    for step in steps:
+        if step.status == "failed":
+            return Failed(step.name, step.reason)
+    for step in steps:
+        if step.status == "inconclusive":
+            return Inconclusive(why, step.reason, step.name)
+    return Passed()
+
+
+def _result(
+    task: CodeTask, files: Mapping[str, str], steps: Sequence[StepResult], on: Bench
+) -> EvalResult:
+    return EvalResult(
+        task.category, task.name, outcome(steps), tuple(steps), dict(files), isolation=on.lane
+    )
+
+
+def _stops(result: StepResult) -> bool:
+    return result.name in STOPPING and result.status in ("failed", "inconclusive")
+
+
+def _skipped(suite: Suite, task: CodeTask, after: str) -> list[StepResult]:
+    names = [name for name in COMMANDS if name in suite.steps]
+    return [StepResult(name, "skipped", 0.0, f"{after} did not pass") for name in names]
+
+
+def _why_not(suite: Suite, name: str) -> StepResult:
+    reason = "the eval is static" if name in suite.steps else "the suite has no such step"
+    return StepResult(name, "skipped", 0.0, reason)
+
+
+# --- the steps -----------------------------------------------------------------------------------
+
+
+def _judged(
+    suite: Suite, task: CodeTask, name: str, files: Mapping[str, str], on: Bench
+) -> StepResult:
+    """A step's result.
+
+    Where a step did not come to an end, the reference answer decides whose fault that is: if it
+    fares no better, the machine or the grader is to blame.
+    """
+    result, ended = _attempt(suite, task, name, files, on)
+    if not ended and not _attempt(suite, task, name, task.answer, on)[1]:
+        reason = f"{result.reason}; so it does with the reference answer"
+        return replace(result, status="inconclusive", reason=reason)
+    return result
+
+
+def _attempt(
+    suite: Suite, task: CodeTask, name: str, files: Mapping[str, str], on: Bench
+) -> tuple[StepResult, bool]:
+    """A step's result, and whether the step came to an end."""
+    step = suite.steps[name]
+    if name == "tests":
+        return _tests(suite, task, step, files, on)
+    ran = _run(suite, step.command, on, files=files, limits=_limits(task, step), kit=suite.kit)
+    reason = "" if ran.passed else _told(ran, step)
+    return _made(name, ran, reason), ran.ended not in ("time", "broken")
+
+
+def _tests(
+    suite: Suite, task: CodeTask, step: Step, files: Mapping[str, str], on: Bench
+) -> tuple[StepResult, bool]:
+    kit = {f"grader/{path}": text for path, text in task.grader.items()}
+    kit |= {**suite.kit, "candidate.json": json.dumps(dict(files))}
+
+    def answer(asked: Any) -> dict[str, Any]:
+        """A grader's wish: a command in a fresh sandbox that holds the candidate's files."""
+        ran = _run(
+            suite, asked["command"], on, files=files, limits=task.limits, stdin=asked["stdin"]
+        )
+        return {"ended": ran.ended, "code": ran.code, "stdout": ran.stdout, "stderr": ran.stderr}
+
+    ran = _run(
+        suite,
+        step.command,
+        on,
+        limits=replace(_limits(task, step), processes=256),
+        kit=kit,
+        answer=answer,
+        env={"PYTHONPATH": "{inside}/..", "CANDIDATE_FILES": "{kit}/candidate.json"},
+    )
+    tally = read_tap(ran.report) if ran.ended == "exited" else None
+    if tally is None:
+        why = _told(ran, step) if ran.ended != "exited" else "the grader did not report"
+        return _made("tests", ran, why), False
+    if tally.collected < task.tests:
+        reason = f"{tally.collected} tests were collected, {task.tests} are expected"
+    elif tally.failed:
+        first = ", ".join(tally.failed[:5]) + (", ..." if len(tally.failed) > 5 else "")
+        reason = f"{len(tally.failed)} of {tally.collected} tests failed: {first}"
+    else:
+        reason = "" if ran.code == 0 else f"the grader ended with code {ran.code}"
+    return _made("tests", ran, reason, tally), True
+
+
+def _made(name: str, ran: Ran, reason: str, tally: Tally | None = None) -> StepResult:
+    """A step's result; a reason is why it failed."""
+    return StepResult(
+        name,
+        "failed" if reason else "passed",
+        ran.seconds,
+        reason,
+        ran.output,
+        tests_passed=tally.passed if tally else None,
+        tests_collected=tally.collected if tally else None,
+    )
+
+
+def _run(
+    suite: Suite,
+    command: Sequence[str],
+    on: Bench,
+    *,
+    limits: Limits,
+    files: Mapping[str, str] | None = None,
+    kit: Mapping[str, str] | None = None,
+    stdin: str = "",
+    env: Mapping[str, str] | None = None,
+    answer: Callable[[Any], Any] | None = None,
+) -> Ran:
+    tools = [words[0] for words in suite.tools.values() if words[0] != "{python}"]
+    mounts = {"deps": place(suite, on.installed)} if "install" in suite.steps else {}
+    job = Job(command, files or {}, kit or {}, mounts, env or {}, stdin, limits=limits, tools=tools)
+    return run(job, lane=on.lane, allow_unisolated=on.allow_unisolated, answer=answer)
+
+
+def _limits(task: CodeTask, step: Step) -> Limits:
+    return replace(task.limits, seconds=step.seconds, cpu_seconds=max(1, int(step.seconds)))
+
+
+def _told(ran: Ran, step: Step) -> str:
+    """Why a run did not pass."""
+    match ran.ended:
+        case "time":
+            return f"not done within {step.seconds:g} s"
+        case "memory" | "disk":
+            return f"more {ran.ended} than allowed"
+        case "broken":
+            return f"it could not be started: {ran.reason}"
+    lines = [line for line in ran.output.split("\n") if line.strip()]
+    return f"exit code {ran.code}" + (f": {lines[-1].strip()[:200]}" if lines else "")

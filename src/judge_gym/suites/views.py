@@ -1,0 +1,118 @@
+"""What a sandbox shows of its host, and the command lines that make it so."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from judge_gym.errors import DesignError
+
+Lane = Literal["bubblewrap", "namespaces", "none"]
+LANES: tuple[Lane, ...] = ("bubblewrap", "namespaces")
+"""In the order in which they are preferred; `none` is never chosen unless it is asked for."""
+BOX = "/box"
+INSIDE = Path(__file__).parent / "inside"
+PACKAGE = Path(__file__).parent.parent
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
+SETTINGS = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
+NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl")
+
+
+def program(lane: Lane) -> str:
+    """The program that makes a lane."""
+    return {"bubblewrap": "bwrap", "namespaces": "unshare", "none": "sh"}[lane]
+
+
+def view(
+    mounts: Mapping[str, Path], tools: Sequence[str], *, network: bool, disk_mb: int
+) -> dict[str, Any]:
+    """What a job sees, by path."""
+    listed = [*SYSTEM, *SETTINGS, *(NETWORK if network else ())]
+    binds, links = [], []
+    for path in listed:
+        if os.path.islink(path) and path in SYSTEM:
+            links.append((os.readlink(path), path))
+        elif os.path.exists(path):
+            binds.append((path, path))
+    roots = {sys.prefix, sys.base_prefix, *(_home(tool) for tool in tools)}
+    for root in sorted(roots):
+        if not any(Path(root).is_relative_to(path) for path, _ in binds):
+            binds.append((root, root))
+    # The package holds reference answers; a candidate that could read them would pass by copying.
+    hidden = [str(PACKAGE) for path, _ in binds if PACKAGE.is_relative_to(path)]
+    binds += [(str(path.resolve()), f"/mnt/{name}") for name, path in mounts.items()]
+    binds.append((str(INSIDE), "/mnt/inside"))
+    return {
+        "binds": binds,
+        "links": [*links, (f"{BOX}/tmp", "/tmp")],
+        "hidden": sorted(set(hidden)),
+        "box": BOX,
+        "disk_mb": disk_mb,
+    }
+
+
+def _home(tool: str) -> str:
+    """The folder of a program and its libraries."""
+    found = shutil.which(tool)
+    if found is None:
+        raise DesignError(f"the tool {tool!r} is not installed")
+    return str(Path(found).resolve().parent.parent)
+
+
+def enter(lane: Lane, seen: Mapping[str, Any], *, network: bool) -> list[str]:
+    """The command line that makes a lane's view and starts its first process there."""
+    root = os.getuid() == 0
+    parts = "/mnt" if lane == "bubblewrap" else str(INSIDE.parent)
+    code = f"import sys; sys.path.append({parts!r}); from inside.stage import main; main()"
+    start = [sys.executable, "-I", "-S", "-c", code]
+    if lane == "none":
+        return start
+    found = shutil.which(program(lane)) or program(lane)
+    spaces = ["pid", "ipc", "uts", *([] if network else ["net"]), *([] if root else ["user"])]
+    if lane == "namespaces":
+        own = [] if root else ["--map-root-user"]
+        made = [f"--{space}" for space in ["mount", *spaces]]
+        return [
+            found,
+            *made,
+            *own,
+            "--fork",
+            "--kill-child=KILL",
+            *start,
+        ]
+    words = [f"--unshare-{space}" for space in spaces]
+    words += ["--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
+    if root:
+        words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    for folder in _parents([target for _, target in seen["binds"]]):
+        words += ["--perms", "0755", "--dir", folder]
+    for source, target in seen["binds"]:
+        words += ["--ro-bind", source, target]
+    for folder in seen["hidden"]:
+        words += ["--size", "4096", "--tmpfs", folder, "--remount-ro", folder]
+    for target, place in seen["links"]:
+        words += ["--symlink", target, place]
+    words += ["--proc", "/proc", "--dev", "/dev"]
+    words += ["--perms", "1777", "--size", str(1 << 20), "--tmpfs", "/dev/shm"]
+    words += ["--remount-ro", "/dev"]
+    words += ["--perms", "0777", "--size", str(seen["disk_mb"] << 20), "--tmpfs", seen["box"]]
+    return [
+        found,
+        *words,
+        "--remount-ro",
+        "/",
+        "--chdir",
+        "/",
+        *start,
+    ]
+
+
+def _parents(targets: Sequence[str]) -> list[str]:
+    """The folders that lead to what is bound; left to itself, bubblewrap makes them root's own."""
+    found = {str(parent) for target in targets for parent in Path(target).parents}
+    inside = {
+        str(folder) for folder in found for top in targets if Path(folder).is_relative_to(top)
+    }
+    return sorted(found - inside - {"/"})
