@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from judge_gym.errors import DesignError, unknown
 from judge_gym.models.cards import PRICED_AS, Limits, ModelCard, context_data, uncallable
 from judge_gym.models.entries import USER_FILE, Entries, limits, prices
-from judge_gym.models.simulated import PRESETS, SimulatedModel, temper
+from judge_gym.models.simulated import SIMULATED, SimulatedModel, character
 from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 DATED = re.compile(r"(\d{4}-\d\d-\d\d|\d{8}|-\d\d-\d\d|-\d{4}|-00\d)(:\w+)?$")
 """How versions end that do not change: gpt-4.1-2025-04-14, grok-4-0709, gemini-2.0-flash-001."""
-SIMULATED = [f"sim:{preset}" for preset in PRESETS]
 
 
 class Registry:
@@ -77,7 +76,7 @@ class Registry:
         if not name:
             raise DesignError(f"{id!r} names no model; an id is provider:name")
         if provider == "sim":
-            return ModelCard(id, provider, name, temper(name).family, simulated=True, dated=True)
+            return ModelCard(id, provider, name, character(name).family, simulated=True, dated=True)
         facts, scope = self.entries.facts(provider, id)
         # A router's name of a model begins with who made it: meta-llama/llama-3.3-70b-instruct.
         maker = name.partition("/")[0] if provider == "openrouter" else provider
