@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 DATED = re.compile(r"(\d{4}-\d\d-\d\d|\d{8}|-\d\d-\d\d|-\d{4}|-00\d)(:\w+)?$")
 """How versions end that do not change: gpt-4.1-2025-04-14, grok-4-0709, gemini-2.0-flash-001."""
+
+DAY = re.compile(r"(20\d\d)-?(\d\d)-?(\d\d)$")
 
 
 class Registry:
@@ -99,6 +102,7 @@ class Registry:
             deadline=facts.get("deadline", 300.0),
             limits=limits(scope, facts),
             prices=prices(facts),
+            first_seen=facts.get("first_seen") or _date_in(facts.get("version") or name),
         )
 
     def providers(self) -> list[dict[str, Any]]:
@@ -118,6 +122,13 @@ class Registry:
                 }
             )
         return rows
+
+    def scheduled(self) -> list[str]:
+        """The models whose entries say that suites are run on them from time to time."""
+        named = self.entries.named
+        return [
+            id for id in named if self.entries.facts(id.partition(":")[0], id)[0].get("scheduled")
+        ]
 
     def priced(self, provider: str) -> list[str]:
         """The models of a provider that the price data knows and that are not withdrawn."""
@@ -185,6 +196,15 @@ class Registry:
             where = f" (key_env of endpoints.{card.provider} in {USER_FILE})" if card.own else ""
             raise uncallable(card.id, f"set {' or '.join(names)}{where}", SIMULATED)
         return key
+
+
+def _date_in(version: str) -> date | None:
+    """The day that a version is named after."""
+    found = DAY.search(version)
+    try:
+        return date(*map(int, found.groups())) if found else None
+    except ValueError:
+        return None
 
 
 def _url(facts: Mapping[str, Any]) -> str:

@@ -70,7 +70,6 @@ class Job:
     """By name, folders of the host that it may read besides."""
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: str = ""
-    network: bool = False
     limits: Limits = field(default_factory=Limits)
     tools: Sequence[str] = ()
     """Programs, by name, that it needs besides those of the system."""
@@ -169,7 +168,7 @@ def run(
 def _run(job: Job, lane: Lane, answer: Answer | None, stop: threading.Event | None = None) -> Ran:
     stop = stop or threading.Event()
     _refuse(stop)
-    seen = view(job.mounts, job.tools, network=job.network, disk_mb=job.limits.disk_mb)
+    seen = view(job.mounts, job.tools, job.limits.disk_mb)
     pipes = {
         name: os.pipe() for name in ("status", *(("report", "ask", "answer") if answer else ()))
     }
@@ -198,7 +197,7 @@ def _run(job: Job, lane: Lane, answer: Answer | None, stop: threading.Event | No
     }
     started = time.monotonic()
     process = subprocess.Popen(
-        enter(lane, seen, network=job.network),
+        enter(lane, seen),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -17,7 +17,6 @@ INSIDE = Path(__file__).parent / "inside"
 PACKAGE = Path(__file__).parent.parent
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 SETTINGS = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
-NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl")
 
 
 def program(lane: Lane) -> str:
@@ -25,13 +24,10 @@ def program(lane: Lane) -> str:
     return {"bubblewrap": "bwrap", "namespaces": "unshare", "none": "sh"}[lane]
 
 
-def view(
-    mounts: Mapping[str, Path], tools: Sequence[str], *, network: bool, disk_mb: int
-) -> dict[str, Any]:
+def view(mounts: Mapping[str, Path], tools: Sequence[str], disk_mb: int) -> dict[str, Any]:
     """What a job sees, by path."""
-    listed = [*SYSTEM, *SETTINGS, *(NETWORK if network else ())]
     binds, links = [], []
-    for path in listed:
+    for path in (*SYSTEM, *SETTINGS):
         if os.path.islink(path) and path in SYSTEM:
             links.append((os.readlink(path), path))
         elif os.path.exists(path):
@@ -44,9 +40,11 @@ def view(
     hidden = [str(PACKAGE) for path, _ in binds if PACKAGE.is_relative_to(path)]
     binds += [(str(path.resolve()), f"/mnt/{name}") for name, path in mounts.items()]
     binds.append((str(INSIDE), "/mnt/inside"))
+    if not any(Path(target).is_relative_to("/tmp") for _, target in binds):
+        links.append((f"{BOX}/tmp", "/tmp"))  # for programs that do not ask where it is
     return {
         "binds": binds,
-        "links": [*links, (f"{BOX}/tmp", "/tmp")],
+        "links": links,
         "hidden": sorted(set(hidden)),
         "box": BOX,
         "disk_mb": disk_mb,
@@ -58,10 +56,13 @@ def _home(tool: str) -> str:
     found = shutil.which(tool)
     if found is None:
         raise DesignError(f"the tool {tool!r} is not installed")
-    return str(Path(found).resolve().parent.parent)
+    program_file = Path(found).resolve()
+    folder = program_file.parent.parent
+    # Of a program in ~/bin that would be the whole home, keys and all.
+    return str(program_file.parent if Path.home().is_relative_to(folder) else folder)
 
 
-def enter(lane: Lane, seen: Mapping[str, Any], *, network: bool) -> list[str]:
+def enter(lane: Lane, seen: Mapping[str, Any]) -> list[str]:
     """The command line that makes a lane's view and starts its first process there."""
     root = os.getuid() == 0
     parts = "/mnt" if lane == "bubblewrap" else str(INSIDE.parent)
@@ -70,18 +71,11 @@ def enter(lane: Lane, seen: Mapping[str, Any], *, network: bool) -> list[str]:
     if lane == "none":
         return start
     found = shutil.which(program(lane)) or program(lane)
-    spaces = ["pid", "ipc", "uts", *([] if network else ["net"]), *([] if root else ["user"])]
+    spaces = ["pid", "ipc", "uts", "net", *([] if root else ["user"])]
     if lane == "namespaces":
         own = [] if root else ["--map-root-user"]
         made = [f"--{space}" for space in ["mount", *spaces]]
-        return [
-            found,
-            *made,
-            *own,
-            "--fork",
-            "--kill-child=KILL",
-            *start,
-        ]
+        return [found, *made, *own, "--fork", "--kill-child=KILL", *start]
     words = [f"--unshare-{space}" for space in spaces]
     words += ["--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
     if root:
@@ -98,15 +92,7 @@ def enter(lane: Lane, seen: Mapping[str, Any], *, network: bool) -> list[str]:
     words += ["--perms", "1777", "--size", str(1 << 20), "--tmpfs", "/dev/shm"]
     words += ["--remount-ro", "/dev"]
     words += ["--perms", "0777", "--size", str(seen["disk_mb"] << 20), "--tmpfs", seen["box"]]
-    return [
-        found,
-        *words,
-        "--remount-ro",
-        "/",
-        "--chdir",
-        "/",
-        *start,
-    ]
+    return [found, *words, "--remount-ro", "/", "--chdir", "/", *start]
 
 
 def _parents(targets: Sequence[str]) -> list[str]:

@@ -1,0 +1,14 @@
+/** Items by key, both in the order in which they first occur. */
+export function groupBy<T>(items: readonly T[], key: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const name = key(item);
+    const group = groups.get(name);
+    if (group) {
+      group.push(item);
+    } else {
+      groups.set(name, [item]);
+    }
+  }
+  return groups;
+}

@@ -1,0 +1,15 @@
+"""Roman numerals."""
+
+VALUES = (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1)
+SIGNS = ("M", "CM", "D", "CD", "C", "XC", "L", "XL", "X", "IX", "V", "IV", "I")
+
+
+def to_roman(number: int) -> str:
+    """A number from 1 to 3999 in Roman numerals."""
+    if not 1 <= number <= 3999:
+        raise ValueError(f"{number} has no Roman numeral")
+    written = ""
+    for value, sign in zip(VALUES, SIGNS, strict=True):
+        count, number = divmod(number, value)
+        written += sign * count
+    return written

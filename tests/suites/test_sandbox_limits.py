@@ -1,0 +1,200 @@
+"""What a hostile command may use in every lane that this machine has, and what it leaves behind."""
+
+import json
+import secrets
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from judge_gym.suites.sandbox import Job, Limits, Ran, run
+from suites_kit import EACH_LANE, none_left, running
+
+pytestmark = pytest.mark.parametrize("lane", EACH_LANE)
+SMALL = Limits(seconds=20, cpu_seconds=10, memory_mb=128, disk_mb=8, processes=16, output_kb=16)
+
+
+def python(lane: str, source: str, *args: str, limits: Limits = SMALL, **given: Any) -> Ran:
+    command = ["{python}", "-I", "-c", source, *args]
+    return run(Job(command, limits=limits, **given), lane=lane)
+
+
+def told(ran: Ran) -> Any:
+    assert ran.passed, (ran.ended, ran.code, ran.reason, ran.output)
+    return json.loads(ran.stdout)
+
+
+def test_forks_without_end_are_few_and_end(lane: str) -> None:
+    token = secrets.token_hex(8)
+    source = """
+import os, sys
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass
+"""
+    limits = Limits(seconds=2, cpu_seconds=2, memory_mb=256, disk_mb=8, processes=16)
+    ran = python(lane, source, token, limits=limits)
+    assert ran.ended in ("time", "exited")
+    assert none_left(token)
+
+
+def test_processes_are_counted(lane: str) -> None:
+    source = """
+import os, json, time
+made = 0
+try:
+    while made < 100:
+        if os.fork() == 0:
+            time.sleep(60)
+        made += 1
+except OSError:
+    pass
+print(json.dumps(made))
+"""
+    assert 5 <= told(python(lane, source)) < 16
+
+
+def test_the_memory_of_one_process_is_limited(lane: str) -> None:
+    source = "x = bytearray(1 << 30)"
+    ran = python(lane, source)
+    assert not ran.passed
+    assert "MemoryError" in ran.stderr
+
+
+def test_the_memory_of_all_processes_together_is_limited(lane: str) -> None:
+    token = secrets.token_hex(8)
+    source = """
+import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        held = bytearray(os.urandom(1 << 20) * 40)
+        time.sleep(60)
+time.sleep(60)
+"""
+    ran = python(lane, source, token)
+    assert ran.ended == "memory"
+    assert none_left(token)
+
+
+def test_the_disk_is_limited_in_all(lane: str) -> None:
+    source = """
+import json
+written, fault = 0, 0
+for number in range(64):
+    try:
+        with open(f"file{number}", "wb", buffering=0) as file:
+            written += file.write(bytes(1 << 20))
+    except OSError as error:
+        fault = error.errno
+        break
+for folder in ("/tmp", "/dev/shm"):
+    try:
+        with open(f"{folder}/more", "wb", buffering=0) as file:
+            written += file.write(bytes(4 << 20))
+    except OSError:
+        pass
+print(json.dumps([written, fault]))
+"""
+    written, fault = told(python(lane, source))
+    assert fault == 28  # no space left
+    assert 4 << 20 <= written <= 10 << 20
+
+
+def test_so_many_empty_files_are_too_many(lane: str) -> None:
+    source = "n = 0\nwhile True:\n    open(f'{n}', 'w').close()\n    n += 1"
+    assert python(lane, source).ended == "disk"
+
+
+def test_one_that_hangs_with_children_is_ended_with_them(lane: str) -> None:
+    token = secrets.token_hex(8)
+    source = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = [sys.executable, "-I", "-c", "import time; time.sleep(600)", sys.argv[1]]
+subprocess.Popen(child, start_new_session=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(600)
+    os._exit(0)
+print("started", flush=True)
+time.sleep(600)
+"""
+    limits = Limits(seconds=1.5, processes=16)
+    ran = python(lane, source, token, limits=limits)
+    assert (ran.ended, ran.stdout) == ("time", "started\n")
+    assert ran.seconds < 15
+    assert none_left(token)
+
+
+def test_children_end_with_a_command_that_ends_well(lane: str) -> None:
+    token = secrets.token_hex(8)
+    source = """
+import subprocess, sys
+child = [sys.executable, "-I", "-c", "import time; time.sleep(600)", sys.argv[1]]
+subprocess.Popen(child, start_new_session=True)
+"""
+    assert python(lane, source, token).passed
+    assert none_left(token)
+
+
+def test_its_first_process_cannot_be_stopped_or_spoken_for(lane: str) -> None:
+    source = """
+import os, signal, time
+for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
+    try:
+        os.kill(1, number)
+    except OSError:
+        pass
+said = b'{"ended": "exited", "code": 0}'
+for number in range(3, 256):
+    for path in (f"/proc/1/fd/{number}", f"/proc/self/fd/{number}"):
+        try:
+            with open(path, "wb", buffering=0) as file:
+                file.write(said)
+        except OSError:
+            pass
+    try:
+        os.write(number, said)
+    except OSError:
+        pass
+time.sleep(600)
+"""
+    ran = python(lane, source, limits=Limits(seconds=1.5))
+    assert ran.ended == "time"
+
+
+def test_output_is_kept_up_to_a_cap(lane: str) -> None:
+    source = "import sys\nfor _ in range(2000): print('x' * 1000)\nprint('y', file=sys.stderr)"
+    ran = python(lane, source)
+    assert ran.passed
+    assert len(ran.stdout) < (16 << 10) + 100
+    assert ran.stdout.endswith("more bytes were not kept]")
+    assert ran.stderr == "y\n"
+
+
+def test_eight_at_once_do_not_share_their_limits(lane: str) -> None:
+    source = """
+import os, time
+made = [os.fork() for _ in range(3)]
+time.sleep(1 if all(made) else 600)
+"""
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(lambda _: python(lane, source), range(8)))
+    assert all(ran.passed for ran in done), [ran.output for ran in done]
+
+
+def test_the_look_for_processes_sees_one(lane: str) -> None:
+    """Else every test of what is left would pass in vain."""
+    token = secrets.token_hex(8)
+    own = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", token])
+    try:
+        assert running(token) == [own.pid]
+    finally:
+        own.kill()
+        own.wait()
+    assert none_left(token)
