@@ -43,6 +43,11 @@ class SuiteReport:
         return self.status != "unfinished" and lost > TOLERANCE * self.run.wanted
 
     @property
+    def isolation(self) -> list[str]:
+        """How candidates were kept apart from their host."""
+        return sorted({row.result.isolation for row in self.results} - {""})
+
+    @property
     def stopped(self) -> JudgeGymError | None:
         """Why the last command ended early."""
         return self.execution.stopped if self.execution else None
@@ -75,7 +80,7 @@ class SuiteReport:
             "categories": {k: list(v) for k, v in self.score.categories().items()},
             "cost": self.score.usd,
             "seconds": self.score.seconds,
-            "isolation": sorted({row.result.isolation for row in self.results} - {""}),
+            "isolation": self.isolation,
             "calls": tally.paid,
             "reused": tally.reused,
             "usd": tally.usd,
