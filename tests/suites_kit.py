@@ -1,5 +1,6 @@
 """What tests of suites share: the lanes of this machine, and a look at what is left running."""
 
+import shutil
 import time
 from pathlib import Path
 
@@ -13,7 +14,10 @@ EACH_LANE = [
         lane,
         marks=[
             pytest.mark.needs(program(lane)),
-            pytest.mark.skipif(lane not in lanes(), reason=f"the lane {lane} does not work here"),
+            pytest.mark.skipif(
+                shutil.which(program(lane)) is not None and lane not in lanes(),
+                reason=f"the lane {lane} does not work here",
+            ),
         ],
     )
     for lane in LANES

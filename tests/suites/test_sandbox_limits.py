@@ -4,7 +4,9 @@ import json
 import secrets
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -193,8 +195,42 @@ def test_the_look_for_processes_sees_one(lane: str) -> None:
     token = secrets.token_hex(8)
     own = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", token])
     try:
-        assert running(token) == [own.pid]
+        last = time.monotonic() + 10
+        while own.pid not in running(token) and time.monotonic() < last:
+            time.sleep(0.05)  # it is there a moment before it has its own command line
+        assert own.pid in running(token)
     finally:
         own.kill()
         own.wait()
     assert none_left(token)
+
+
+def test_it_ends_with_the_host_that_started_it(lane: str) -> None:
+    token = secrets.token_hex(8)
+    source = f"""
+from judge_gym.suites.sandbox import Job, Limits, run
+command = ["{{python}}", "-I", "-c", "import time; time.sleep(600)", "inside-{token}"]
+run(Job(command, limits=Limits(seconds=120)), lane="{lane}")
+"""
+    host = subprocess.Popen([sys.executable, "-c", source])
+    last = time.monotonic() + 30
+    try:
+        while not _inside(token) and time.monotonic() < last:
+            time.sleep(0.05)
+        assert _inside(token)
+    finally:
+        host.kill()
+        host.wait()
+    assert none_left(token)
+
+
+def _inside(token: str) -> bool:
+    """Whether the candidate's own process runs; the host's command line holds the token too."""
+    for pid in running(f"inside-{token}"):
+        try:
+            line = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if line.endswith(f"\0inside-{token}\0".encode()):
+            return True
+    return False

@@ -110,7 +110,7 @@ def _closes(line: str, fence: str) -> bool:
 def _path_of(heading: str) -> str | None:
     """What a heading names, if it can be a path: one word, or anything in backticks."""
     told = heading.strip().rstrip("#").strip().removesuffix(":")
-    bare = told.strip("*_") if told.startswith(("*", "__")) else told
+    bare = told.strip("*")
     if len(bare) > 2 and bare[0] == bare[-1] == "`":
         return bare[1:-1]
     return bare if bare and len(bare.split()) == 1 else None

@@ -9,6 +9,7 @@ namespaces of our own making; what confines the process within is the same (`ins
 import contextlib
 import json
 import os
+import re
 import secrets
 import selectors
 import shutil
@@ -73,6 +74,8 @@ class Job:
     limits: Limits = field(default_factory=Limits)
     tools: Sequence[str] = ()
     """Programs, by name, that it needs besides those of the system."""
+    hidden: Sequence[Path] = ()
+    """Folders that it must not see, wherever they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,8 @@ def run(
         job: what to run.
         lane: how it is isolated; else the first lane that works here.
         allow_unisolated: run even where nothing isolates.
-        answer: of a grader: what it asks, one JSON value, becomes what it is answered.
+        answer: of a grader: what it asks, a JSON value or None if it is none, becomes what it is
+            answered.
         stop: once it is set, nothing begins, and what runs is ended.
     """
     return _run(job, choose(lane, allow_unisolated=allow_unisolated), answer, stop)
@@ -168,7 +172,7 @@ def run(
 def _run(job: Job, lane: Lane, answer: Answer | None, stop: threading.Event | None = None) -> Ran:
     stop = stop or threading.Event()
     _refuse(stop)
-    seen = view(job.mounts, job.tools, job.limits.disk_mb)
+    seen = view(job.mounts, job.tools, job.hidden, job.limits.disk_mb)
     pipes = {
         name: os.pipe() for name in ("status", *(("report", "ask", "answer") if answer else ()))
     }
@@ -188,7 +192,7 @@ def _run(job: Job, lane: Lane, answer: Answer | None, stop: threading.Event | No
         "files": {f"work/{path}": text for path, text in job.files.items()}
         | {f"kit/{path}": text for path, text in job.kit.items()},
         "stdin": job.stdin,
-        "limits": asdict(job.limits),
+        "limits": {**asdict(job.limits), "processes": job.limits.processes + _others(lane)},
         "uid": USERS + secrets.randbelow(USERS >> 1)
         if os.getuid() == 0 and lane != "none"
         else None,
@@ -222,6 +226,23 @@ def _run(job: Job, lane: Lane, answer: Answer | None, stop: threading.Event | No
 def _refuse(stop: threading.Event) -> None:
     if stop.is_set():
         raise Interrupted("the run was stopped")
+
+
+def _others(lane: Lane) -> int:
+    """Processes and threads of the user that count against a sandbox's own limit.
+
+    A namespace has a count of its own from Linux 5.14 on, and root's sandboxes have users of
+    their own; elsewhere all that the user runs is counted.
+    """
+    release = tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
+    if os.getuid() == 0 or (lane != "none" and release >= (5, 14)):
+        return 0
+    count = 0
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if path.stat().st_uid == os.getuid():
+                count += sum(1 for _ in (path / "task").iterdir())
+    return count
 
 
 def _filled(word: str, names: Mapping[str, str]) -> str:
@@ -316,7 +337,11 @@ class _Heard:
 
     def _reply(self, line: bytes) -> None:
         assert self.answer
-        said = json.dumps(self.answer(json.loads(line))).encode() + b"\n"
+        try:
+            asked = json.loads(line)
+        except ValueError:
+            asked = None
+        said = json.dumps(self.answer(asked)).encode() + b"\n"
         with contextlib.suppress(BrokenPipeError):  # the grader has ended meanwhile
             while said:
                 said = said[os.write(self.kept["answer"], said) :]

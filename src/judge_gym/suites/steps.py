@@ -98,12 +98,12 @@ def run_reply(suite: Suite, task: CodeTask, text: str, on: Bench) -> EvalResult:
     """
     if not text.strip():
         step = StepResult(FILESYSTEM, "inconclusive", 0.0, "the reply is empty")
-        return _result(task, {}, [step, *_skipped(suite, task, FILESYSTEM)], on)
+        return _result(task, {}, [step, *_skipped(suite, FILESYSTEM)], on)
     reply = read_reply(text)
     faults = reply.faults or (() if reply.files else ("the reply holds no file",))
     if faults:
         step = StepResult(FILESYSTEM, "failed", 0.0, "; ".join(faults), output=text)
-        return _result(task, reply.files, [step, *_skipped(suite, task, FILESYSTEM)], on)
+        return _result(task, reply.files, [step, *_skipped(suite, FILESYSTEM)], on)
     return run_eval(suite, task, reply.files, on)
 
 
@@ -167,7 +167,7 @@ def _stops(result: StepResult) -> bool:
     return result.name in STOPPING and result.status in ("failed", "inconclusive")
 
 
-def _skipped(suite: Suite, task: CodeTask, after: str) -> list[StepResult]:
+def _skipped(suite: Suite, after: str) -> list[StepResult]:
     names = [name for name in COMMANDS if name in suite.steps]
     return [StepResult(name, "skipped", 0.0, f"{after} did not pass") for name in names]
 
@@ -215,9 +215,13 @@ def _tests(
 
     def answer(asked: Any) -> dict[str, Any]:
         """A grader's wish: a command in a fresh sandbox that holds the candidate's files."""
-        ran = _run(
-            suite, asked["command"], on, files=files, limits=task.limits, stdin=asked["stdin"]
-        )
+        match asked:
+            case {"command": [str(), *_] as words, "stdin": str(stdin)}:
+                command = [str(word) for word in words]
+            case _:
+                told = 'a grader asks {"command": ["word", ...], "stdin": "text"}'
+                return {"ended": "broken", "code": 125, "stdout": "", "stderr": told}
+        ran = _run(suite, command, on, files=files, limits=task.limits, stdin=stdin)
         return {"ended": ran.ended, "code": ran.code, "stdout": ran.stdout, "stderr": ran.stderr}
 
     ran = _run(
@@ -270,7 +274,17 @@ def _run(
 ) -> Ran:
     tools = [words[0] for words in suite.tools.values() if words[0] != "{python}"]
     mounts = {"deps": place(suite, on.installed)} if "install" in suite.steps else {}
-    job = Job(command, files or {}, kit or {}, mounts, env or {}, stdin, limits=limits, tools=tools)
+    job = Job(
+        command,
+        files or {},
+        kit or {},
+        mounts,
+        env or {},
+        stdin,
+        limits=limits,
+        tools=tools,
+        hidden=[suite.folder],
+    )
     return run(job, lane=on.lane, allow_unisolated=on.allow_unisolated, answer=answer, stop=on.stop)
 
 

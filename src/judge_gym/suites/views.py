@@ -24,7 +24,9 @@ def program(lane: Lane) -> str:
     return {"bubblewrap": "bwrap", "namespaces": "unshare", "none": "sh"}[lane]
 
 
-def view(mounts: Mapping[str, Path], tools: Sequence[str], disk_mb: int) -> dict[str, Any]:
+def view(
+    mounts: Mapping[str, Path], tools: Sequence[str], hidden: Sequence[Path], disk_mb: int
+) -> dict[str, Any]:
     """What a job sees, by path."""
     binds, links = [], []
     for path in (*SYSTEM, *SETTINGS):
@@ -37,7 +39,10 @@ def view(mounts: Mapping[str, Path], tools: Sequence[str], disk_mb: int) -> dict
         if not any(Path(root).is_relative_to(path) for path, _ in binds):
             binds.append((root, root))
     # The package holds reference answers; a candidate that could read them would pass by copying.
-    hidden = [str(PACKAGE) for path, _ in binds if PACKAGE.is_relative_to(path)]
+    secret = {folder.resolve() for folder in (PACKAGE, *hidden)}
+    covered = [
+        str(folder) for folder in secret if any(folder.is_relative_to(path) for path, _ in binds)
+    ]
     binds += [(str(path.resolve()), f"/mnt/{name}") for name, path in mounts.items()]
     binds.append((str(INSIDE), "/mnt/inside"))
     if not any(Path(target).is_relative_to("/tmp") for _, target in binds):
@@ -45,7 +50,7 @@ def view(mounts: Mapping[str, Path], tools: Sequence[str], disk_mb: int) -> dict
     return {
         "binds": binds,
         "links": links,
-        "hidden": sorted(set(hidden)),
+        "hidden": sorted(covered),
         "box": BOX,
         "disk_mb": disk_mb,
     }

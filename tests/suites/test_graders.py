@@ -1,0 +1,42 @@
+"""The shipped graders notice: an answer whose functions do nothing fails all but a few tests."""
+
+import ast
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from judge_gym.outcomes import EvalResult, Failed
+from judge_gym.suites import CodeTask, bench, load_suite, run_eval
+from judge_gym.suites.sandbox import lanes
+
+pytestmark = pytest.mark.skipif(not lanes(), reason="no sandbox works here")
+
+
+class Hollow(ast.NodeTransformer):
+    """Leaves nothing in a function."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.body = [ast.Return(ast.Constant(None))]
+        return node
+
+
+def hollow(source: str) -> str:
+    return ast.unparse(ast.fix_missing_locations(Hollow().visit(ast.parse(source))))
+
+
+def test_answers_that_do_nothing_fail() -> None:
+    whole = load_suite("python")
+    suite = replace(whole, steps={"tests": whole.steps["tests"]})
+    on = bench()
+
+    def judged(task: CodeTask) -> EvalResult:
+        files = {path: hollow(text) for path, text in task.answer.items() if path.endswith(".py")}
+        return run_eval(suite, task, files or {"other.txt": "x"}, on)
+
+    with ThreadPoolExecutor(2) as pool:
+        for task, result in zip(suite.evals, pool.map(judged, suite.evals), strict=True):
+            tests = result.steps[-1]
+            assert isinstance(result.outcome, Failed), task.path
+            assert tests.tests_passed is not None and tests.tests_collected == task.tests
+            assert tests.tests_passed <= task.tests // 2, (task.path, tests)

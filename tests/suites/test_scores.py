@@ -1,0 +1,178 @@
+"""Scores and the leaderboard, against plain arithmetic and published intervals."""
+
+import math
+import random
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from statsmodels.stats.proportion import proportion_confint
+
+from judge_gym.outcomes import EvalResult, Failed, Inconclusive, Outcome, Passed
+from judge_gym.suites import Leaderboard, RunScore, run_score
+
+KINDS: dict[str, Outcome] = {
+    "p": Passed(),
+    "f": Failed("tests", "x"),
+    "i": Inconclusive("infrastructure", "x"),
+    "r": Inconclusive("rate_limit", "x"),
+}
+
+
+def results(letters: str, usd: float | None = 0.5, seconds: float = 2.0) -> list[EvalResult]:
+    """An eval per letter."""
+    return [
+        EvalResult("001-a", f"{n:03}-x", KINDS[letter], usd=usd, seconds=seconds)
+        for n, letter in enumerate(letters)
+    ]
+
+
+def scored(
+    letters: str,
+    run: str = "r",
+    ended: float = 0.0,
+    complete: bool = True,
+    model: str = "m",
+    version: str = "v",
+    usd: float | None = 0.5,
+) -> RunScore:
+    return run_score(
+        results(letters, usd),
+        run=run,
+        model=model,
+        experiment="default",
+        version=version,
+        ended=ended,
+        complete=complete,
+    )
+
+
+def test_inconclusive_evals_leave_the_denominator_and_are_shown() -> None:
+    run = scored("ppfir")
+    assert (run.passed, run.failed, run.score) == (2, 1, 2 / 3)
+    assert run.inconclusive == {"infrastructure": 1, "rate_limit": 1}
+    assert (run.usd, run.seconds) == (2.5, 2.0)
+
+
+def test_a_run_without_a_conclusive_eval_has_no_score() -> None:
+    run = scored("iii")
+    assert run.score is None
+    assert math.isnan(run.estimate.value)
+    [row] = Leaderboard([run]).rows()
+    assert (row.runs, row.unscored, row.inconclusive) == (0, 1, 3)
+    assert math.isnan(row.score.value) and math.isnan(row.sd)
+
+
+@pytest.mark.parametrize("letters", ["ppf", "pppp", "ffff", "pfpfpfpfpi", "p"])
+def test_a_single_run_has_wilsons_interval(letters: str) -> None:
+    right, n = letters.count("p"), letters.count("p") + letters.count("f")
+    low, high = proportion_confint(right, n, method="wilson")
+    found = scored(letters).estimate
+    assert found.value == pytest.approx(right / n)
+    assert found.low == pytest.approx(low, abs=1e-9)
+    assert found.high == pytest.approx(high, abs=1e-9)
+
+
+def test_several_runs_are_clustered_by_eval() -> None:
+    """Student's t over what each eval passed on average; runs do not count as more evals."""
+    runs = ["ppffpfpp", "ppfffpfp", "pffpfpfp"]
+    board = Leaderboard([scored(text, f"r{n}", n) for n, text in enumerate(runs)])
+    [row] = board.rows()
+    means = [sum(run[n] == "p" for run in runs) / 3 for n in range(8)]
+    half = 2.364624 * statistics.stdev(means) / math.sqrt(8)  # t, 7 degrees of freedom
+    assert row.score.value == pytest.approx(statistics.mean(means))
+    assert row.score.low == pytest.approx(max(0, statistics.mean(means) - half), abs=1e-5)
+    assert row.score.high == pytest.approx(min(1, statistics.mean(means) + half), abs=1e-5)
+    scores = [run.count("p") / 8 for run in runs]
+    assert row.sd == pytest.approx(statistics.pstdev(scores))
+    assert row.score.n == 8
+
+
+def test_the_mean_is_of_runs_also_where_evals_are_missing() -> None:
+    [row] = Leaderboard([scored("ppfi", "a"), scored("fffp", "b", 1)]).rows()
+    assert row.score.value == pytest.approx((2 / 3 + 1 / 4) / 2)
+    assert row.score.low < row.score.value < row.score.high
+
+
+def test_without_variance_over_evals_there_is_no_interval() -> None:
+    [row] = Leaderboard([scored("pppp", "a"), scored("ffff", "b", 1)]).rows()
+    assert (row.score.value, row.sd) == (0.5, 0.5)
+    assert not row.score.known
+
+
+def test_the_last_ten_complete_runs_count() -> None:
+    old = [scored("ffff", f"old{n}", n) for n in range(5)]
+    new = [scored("pppp", f"new{n}", 10 + n) for n in range(10)]
+    unfinished = [scored("ffff", "open", 99, complete=False)]
+    [row] = Leaderboard([*new, *unfinished, *old]).rows()
+    assert (row.runs, row.score.value, row.sd) == (10, 1.0, 0.0)
+
+
+def test_an_unknown_price_is_null_and_not_0() -> None:
+    [row] = Leaderboard([scored("pf", usd=None)]).rows()
+    assert row.usd is None
+    [row] = Leaderboard([scored("pf", "a", usd=None), scored("pf", "b", usd=2.0)]).rows()
+    assert row.usd == 4.0
+    mixed = [*results("p", 1.0), *results("f", None)]
+    run = run_score(mixed, run="x", model="m", experiment="e", version="v", ended=0)
+    assert run.usd is None
+
+
+def test_versions_are_not_mixed_and_the_best_stands_first() -> None:
+    rows = Leaderboard(
+        [
+            scored("pf", "1", model="a"),
+            scored("pp", "2", model="b"),
+            scored("ff", "3", model="b", version="w"),
+            scored("ii", "4", model="c"),
+        ]
+    ).rows()
+    assert [(row.version, row.model) for row in rows] == [
+        ("v", "b"),
+        ("v", "a"),
+        ("v", "c"),
+        ("w", "b"),
+    ]
+
+
+def test_categories_add_up() -> None:
+    made = [EvalResult("001-a", "1", Passed()), EvalResult("002-b", "1", Failed("lint", ""))]
+    made.append(EvalResult("002-b", "2", Inconclusive("judge_error", "")))
+    run = run_score(made, run="x", model="m", experiment="e", version="v", ended=0)
+    assert run.categories() == {"001-a": (1, 1), "002-b": (0, 1)}
+
+
+RUNS = st.lists(
+    st.builds(
+        scored,
+        st.text(st.sampled_from("pfir"), max_size=6),
+        st.sampled_from([f"run{n}" for n in range(20)]),
+        st.integers(0, 5).map(float),
+        st.booleans(),
+        st.sampled_from(["m", "n"]),
+        st.sampled_from(["v", "w"]),
+        st.sampled_from([None, 0.1, 0.7]),
+    ),
+    max_size=40,
+)
+
+
+@given(RUNS, st.randoms(use_true_random=False))
+def test_a_leaderboard_kept_up_equals_one_rebuilt(runs: list[RunScore], rng: random.Random) -> None:
+    """Rows may come in any order and come again; what is last known of a run counts."""
+    kept = Leaderboard()
+    for run in runs:
+        kept.add(run)
+        kept.rows()
+    last = list({run.run: run for run in runs}.values())
+    rng.shuffle(last)
+    assert repr(kept.rows()) == repr(Leaderboard(last).rows())
+
+
+@given(st.text(st.sampled_from("pfir"), max_size=12), st.randoms(use_true_random=False))
+def test_the_order_of_results_does_not_matter(letters: str, rng: random.Random) -> None:
+    rows = results(letters)
+    shuffled = rng.sample(rows, len(rows))
+    about = {"run": "r", "model": "m", "experiment": "e", "version": "v", "ended": 0.0}
+    assert run_score(shuffled, **about) == run_score(rows, **about)  # type: ignore[arg-type]
