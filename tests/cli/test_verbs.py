@@ -16,7 +16,7 @@ import pytest
 
 from conftest import Call, succeed
 from judge_gym.axes import Design
-from judge_gym.models.simulated import PRESETS, Temper
+from judge_gym.models.simulated import CODERS, PRESETS, Temper
 from judge_gym.store.database import HEAD
 
 WriteStudy = Callable[..., Path]
@@ -310,7 +310,7 @@ def test_axes_lists_every_knob_in_every_form(call: Call) -> None:
 def test_simulated_judges_are_listed_with_their_parameters(call: Call) -> None:
     listed = succeed(call("sim", "list", "--json")).json
     assert len(listed) >= 5
-    assert listed.keys() == PRESETS.keys()
+    assert listed.keys() == {**PRESETS, **CODERS}.keys()
     assert all(set(temper) == set(Temper.model_fields) for temper in listed.values())
     text = succeed(call("sim", "list")).out
     assert all(f"sim:{preset}" in text for preset in PRESETS)
