@@ -306,3 +306,23 @@ def test_a_suite_that_stands_where_sandboxes_look_is_hidden(suite: Suite, tmp_pa
     )
     result = run_eval(own, own.evals[0], {"solution.py": GOOD}, bench())
     assert result.outcome == Passed(), result.steps
+
+
+def test_runs_that_are_cut_off_with_the_answer_too_are_infrastructure(judge: Of) -> None:
+    """So a machine that is too slow for anyone fails no one."""
+    grader = """
+def test_x(candidate):
+    assert candidate.command(["sleep", "60"]).code == 0
+"""
+    limits = Limits(seconds=0.3)
+    found = judge(GOOD, grader={"test_x.py": grader}, tests=1, limits=limits).outcome
+    assert isinstance(found, Inconclusive)
+    assert (found.why, found.step) == ("infrastructure", "tests")
+
+
+def test_a_candidate_that_hangs_when_called_fails(judge: Of) -> None:
+    source = "def double(n: int) -> int:\n    while True:\n        pass\n"
+    result = judge(source, limits=Limits(seconds=5))
+    assert isinstance(result.outcome, Failed)
+    assert result.outcome.step == "tests"
+    assert result.steps[-1].tests_passed == 0

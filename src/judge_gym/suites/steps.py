@@ -190,7 +190,7 @@ def _judged(
     """
     result, ended = _attempt(suite, task, name, files, on)
     if not ended and not _attempt(suite, task, name, task.answer, on)[1]:
-        reason = f"{result.reason}; so it does with the reference answer"
+        reason = f"{result.reason}; the reference answer fares no better"
         return replace(result, status="inconclusive", reason=reason)
     return result
 
@@ -198,7 +198,7 @@ def _judged(
 def _attempt(
     suite: Suite, task: CodeTask, name: str, files: Mapping[str, str], on: Bench
 ) -> tuple[StepResult, bool]:
-    """A step's result, and whether the step came to an end."""
+    """A step's result, and whether all that it started came to an end."""
     step = suite.steps[name]
     if name == "tests":
         return _tests(suite, task, step, files, on)
@@ -212,6 +212,7 @@ def _tests(
 ) -> tuple[StepResult, bool]:
     kit = {f"grader/{path}": text for path, text in task.grader.items()}
     kit |= {**suite.kit, "candidate.json": json.dumps(dict(files))}
+    cut_off: list[Ran] = []
 
     def answer(asked: Any) -> dict[str, Any]:
         """A grader's wish: a command in a fresh sandbox that holds the candidate's files."""
@@ -222,6 +223,7 @@ def _tests(
                 told = 'a grader asks {"command": ["word", ...], "stdin": "text"}'
                 return {"ended": "broken", "code": 125, "stdout": "", "stderr": told}
         ran = _run(suite, command, on, files=files, limits=task.limits, stdin=stdin)
+        cut_off.extend([ran] if ran.ended in ("time", "broken") else [])
         return {"ended": ran.ended, "code": ran.code, "stdout": ran.stdout, "stderr": ran.stderr}
 
     ran = _run(
@@ -244,7 +246,7 @@ def _tests(
         reason = f"{len(tally.failed)} of {tally.collected} tests failed: {first}"
     else:
         reason = "" if ran.code == 0 else f"the grader ended with code {ran.code}"
-    return _made("tests", ran, reason, tally), True
+    return _made("tests", ran, reason, tally), not (reason and cut_off)
 
 
 def _made(name: str, ran: Ran, reason: str, tally: Tally | None = None) -> StepResult:
