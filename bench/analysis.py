@@ -1,8 +1,9 @@
 """How analyses grow with the samples: `python bench/analysis.py [SAMPLES ...]`.
 
 A synthetic study of 4 tasks, 2 variants and 5 judges, with subsets, abstentions, swaps and probes,
-at several sizes in one run. Steps are in seconds of CPU, since machines are shared, with the wall
-clock over all steps; peak memory is that of a process of its own.
+at several sizes in one run. Each analysis is timed by itself, then the whole report, which works
+out once what several of its sections read. Steps are in seconds of CPU, since machines are shared,
+with the wall clock of the report; peak memory is that of a process of its own.
 """
 
 import multiprocessing
@@ -10,18 +11,48 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from judge_gym.analysis.agreement import nominal_agreement
 from judge_gym.analysis.consistency import consistency
+from judge_gym.analysis.contrasts import contrasts, judge_contrasts
 from judge_gym.analysis.endpoints import cell_endpoints, judge_endpoints
-from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.expertise import calibration, probed_verdicts
+from judge_gym.analysis.frames import CELL, tidy
 from judge_gym.analysis.geometry import display_bias, geometry
+from judge_gym.analysis.hypotheses import hypotheses
 from judge_gym.analysis.metrics import conflict, nine_metrics
 from judge_gym.analysis.polarization import pairwise, polarization
+from judge_gym.analysis.ranking import ranking
+from judge_gym.analysis.regressions import regressions
+from judge_gym.analysis.report import build_report
+from judge_gym.analysis.swapping import swap_sensitivity
+from judge_gym.analysis.validity import validity
 
+PARTS: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "endpoints by cell": cell_endpoints,
+    "endpoints by judge": judge_endpoints,
+    "geometry": geometry,
+    "position and label": display_bias,
+    "polarization": polarization,
+    "pairs of judges": pairwise,
+    "conflict": conflict,
+    "agreement": nominal_agreement,
+    "consistency": consistency,
+    "nine metrics": nine_metrics,
+    "calibration": lambda frame: calibration(probed_verdicts(frame), CELL),
+    "swaps": swap_sensitivity,
+    "contrasts": contrasts,
+    "judges compared": judge_contrasts,
+    "ranks of levels": ranking,
+    "regressions": regressions,
+    "hypotheses": hypotheses,
+    "validity": validity,
+}
 SIZES = (10_000, 100_000, 1_000_000)
 TASKS, JUDGES, METHODS, STAGES = 4, 5, ("single", "subset"), 4
 REPLICATES = 10
@@ -78,22 +109,18 @@ def measure(samples: int, told: Any) -> None:
     taken: dict[str, float] = {"samples": len(raw)}
 
     def timed(name: str, work: Callable[[], Any]) -> Any:
-        start, wall = time.process_time(), time.perf_counter()
+        start = time.process_time()
         found = work()
         taken[name] = time.process_time() - start
-        taken["wall"] = taken.get("wall", 0.0) + time.perf_counter() - wall
         return found
 
     frame = timed("tidy", lambda: tidy(raw))
-    cells = timed("endpoints by cell", lambda: cell_endpoints(frame))
-    timed("endpoints by judge", lambda: judge_endpoints(frame, cells))
-    timed("geometry", lambda: geometry(frame))
-    timed("position and label", lambda: display_bias(frame))
-    timed("polarization", lambda: polarization(frame))
-    timed("pairs of judges", lambda: pairwise(frame))
-    timed("conflict", lambda: conflict(frame))
-    timed("consistency", lambda: consistency(frame))
-    timed("nine metrics", lambda: nine_metrics(frame))
+    for name, analysis in PARTS.items():
+        timed(name, partial(analysis, frame))
+    start = time.perf_counter()
+    report = timed("report: every table", lambda: build_report("bench", raw, None))
+    timed("report: the page", report.html)
+    taken["report: wall"] = time.perf_counter() - start
     taken["MB at most"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     told.send(taken)
 
@@ -112,10 +139,7 @@ def main() -> None:
         numbers = "".join(
             f"{column[name]:14,.{0 if column[name] > 100 else 2}f}" for column in columns
         )
-        print(f"{name:20}{numbers}", flush=True)
-    outside = {"samples", "wall", "MB at most"}
-    total = [sum(column[name] for name in column if name not in outside) for column in columns]
-    print(f"{'seconds in all':20}" + "".join(f"{seconds:14,.2f}" for seconds in total))
+        print(f"{name:22}{numbers}", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,30 +78,31 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield opened
 
 
+def study_file(folder: Path, name: str = "study.yaml", **changes: Any) -> Path:
+    """Writes a small valid study, with any key replaced, and the evidence that it names."""
+    lines = [f'{{"title": "{title}", "text": "{text}"}}' for title, text in TEXTS.items()]
+    (folder / "evidence.jsonl").write_text("\n".join(lines))
+    study: dict[str, Any] = {
+        "study": "small",
+        "seed": 3,
+        "samples": 2,
+        "evidence": {"here": {"files": "evidence.jsonl", "window": {"country": "Valdoria"}}},
+        "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
+        "judges": ["sim:balanced", "sim:strict"],
+        "design": {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"},
+    }
+    study.update(changes)
+    path = folder / name
+    path.write_text(
+        yaml.safe_dump({k: v for k, v in study.items() if v is not None}, sort_keys=False)
+    )
+    return path
+
+
 @pytest.fixture
 def write_study(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a small valid study, with any key replaced, and the evidence that it names."""
-
-    def write(name: str = "study.yaml", **changes: Any) -> Path:
-        lines = [f'{{"title": "{title}", "text": "{text}"}}' for title, text in TEXTS.items()]
-        (tmp_path / "evidence.jsonl").write_text("\n".join(lines))
-        study: dict[str, Any] = {
-            "study": "small",
-            "seed": 3,
-            "samples": 2,
-            "evidence": {"here": {"files": "evidence.jsonl", "window": {"country": "Valdoria"}}},
-            "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
-            "judges": ["sim:balanced", "sim:strict"],
-            "design": {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"},
-        }
-        study.update(changes)
-        path = tmp_path / name
-        path.write_text(
-            yaml.safe_dump({k: v for k, v in study.items() if v is not None}, sort_keys=False)
-        )
-        return path
-
-    return write
+    """Writes a study into the folder of the test, as `study_file` does."""
+    return partial(study_file, tmp_path)
 
 
 # --- stores --------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from judge_gym.analysis.agreement import (
     ratings,
 )
 from judge_gym.analysis.frames import ordinal, tidy
-from judge_gym.analysis.intervals import Floats, bootstrap
+from judge_gym.analysis.intervals import Floats, Summed, bootstrap
 from judge_gym.errors import DesignError
 
 ROOT = Path(__file__).parents[2]
@@ -96,9 +96,7 @@ def value(found: pd.DataFrame, measure: str) -> float:
 
 @pytest.mark.parametrize(("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815)])
 def test_alpha_of_the_textbook_table(level: Level, alpha: float) -> None:
-    assert float(krippendorff_alpha(counted(TEXTBOOK.T, 5), level)) == pytest.approx(
-        alpha, abs=5e-4
-    )
+    assert krippendorff_alpha(counted(TEXTBOOK.T, 5), level).value == pytest.approx(alpha, abs=5e-4)
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal"])
@@ -108,12 +106,12 @@ def test_alpha_is_that_of_the_package_on_any_table_with_gaps(level: Level) -> No
         rated = rng.integers(1, 6, (rng.integers(4, 30), rng.integers(2, 6))).astype(float)
         rated[rng.random(rated.shape) < 0.2] = np.nan
         expected = krippendorff.alpha(rated.T, level_of_measurement=level)
-        assert float(krippendorff_alpha(counted(rated, 5), level)) == pytest.approx(expected)
+        assert krippendorff_alpha(counted(rated, 5), level).value == pytest.approx(expected)
 
 
 def test_fleiss_kappa_of_his_own_table() -> None:
-    assert float(fleiss_kappa(FLEISS)) == pytest.approx(0.210, abs=5e-4)
-    assert float(fleiss_kappa(FLEISS)) == pytest.approx(statsmodels_fleiss(FLEISS))
+    assert fleiss_kappa(FLEISS).value == pytest.approx(0.210, abs=5e-4)
+    assert fleiss_kappa(FLEISS).value == pytest.approx(statsmodels_fleiss(FLEISS))
 
 
 @pytest.mark.parametrize(("power", "weights"), [(0, None), (1, "linear"), (2, "quadratic")])
@@ -125,17 +123,17 @@ def test_kappa_of_two_raters_is_that_of_statsmodels(power: int, weights: str | N
         table = np.histogram2d(first, second, bins=[np.arange(0.5, 5)] * 2)[0]
         expected = cohens_kappa(table, wt=weights, return_results=False)
         rated = np.stack([first, second], axis=1).astype(float)
-        assert float(cohen_kappa(rated, power)) == pytest.approx(expected)
+        assert cohen_kappa(rated, power).value == pytest.approx(expected)
 
 
 def test_kappa_of_three_raters_is_the_mean_over_pairs() -> None:
     rated = np.random.default_rng(3).integers(1, 5, (30, 3)).astype(float)
-    pairs = [float(cohen_kappa(rated[:, pair], 2)) for pair in ([0, 1], [0, 2], [1, 2])]
-    assert float(cohen_kappa(rated, 2)) == pytest.approx(np.mean(pairs))
+    pairs = [cohen_kappa(rated[:, pair], 2).value for pair in ([0, 1], [0, 2], [1, 2])]
+    assert cohen_kappa(rated, 2).value == pytest.approx(np.mean(pairs))
 
 
 def test_intraclass_correlation_of_shrout_and_fleiss() -> None:
-    assert float(intraclass_correlation(SHROUT)) == pytest.approx(0.29, abs=5e-3)
+    assert intraclass_correlation(SHROUT).value == pytest.approx(0.29, abs=5e-3)
 
 
 @pytest.mark.parametrize(
@@ -148,19 +146,23 @@ def test_intraclass_correlation_of_shrout_and_fleiss() -> None:
         intraclass_correlation,
     ],
 )
-def test_many_tables_at_once_give_what_each_gives_alone(
-    measure: Callable[[Floats], Floats],
+def test_sums_over_some_items_give_what_these_items_give_alone(
+    measure: Callable[[Floats], Summed],
 ) -> None:
-    tables = np.random.default_rng(4).multinomial(5, [0.5, 0.3, 0.2], (6, 12)).astype(float)
-    np.testing.assert_allclose(measure(tables), [measure(table) for table in tables])
+    rng = np.random.default_rng(4)
+    table = rng.multinomial(5, [0.5, 0.3, 0.2], 12).astype(float)
+    whole = measure(table)
+    picks = np.concatenate([rng.integers(0, 12, (6, 12)), np.array([range(12)] * 2)])
+    together = whole.of(whole.rows[picks].sum(axis=1))
+    np.testing.assert_allclose(together, [measure(table[some]).value for some in picks])
 
 
 def test_where_chance_leaves_nothing_to_expect_agreement_is_undefined() -> None:
     same = np.full((5, 3), 2.0)
-    assert np.isnan(float(cohen_kappa(same, 2)))
-    assert np.isnan(float(intraclass_correlation(same)))
-    assert np.isnan(float(krippendorff_alpha(counted(same, 4), "ordinal")))
-    assert np.isnan(float(fleiss_kappa(counted(same, 4))))
+    assert np.isnan(cohen_kappa(same, 2).value)
+    assert np.isnan(intraclass_correlation(same).value)
+    assert np.isnan(krippendorff_alpha(counted(same, 4), "ordinal").value)
+    assert np.isnan(fleiss_kappa(counted(same, 4)).value)
 
 
 # --- ratings -------------------------------------------------------------------------------------
@@ -211,7 +213,7 @@ def test_the_textbook_coders_as_judges() -> None:
     assert value(nominal, "fleiss_kappa") == pytest.approx(
         statsmodels_fleiss(counted(complete, 5)[:, :4])
     )
-    assert value(ordered, "icc") == pytest.approx(float(intraclass_correlation(complete)))
+    assert value(ordered, "icc") == pytest.approx(intraclass_correlation(complete).value)
     items = nominal.set_index("measure")[["items", "dropped"]]
     assert list(items.loc["alpha_nominal"]) == [11, 1]
     assert list(items.loc["fleiss_kappa"]) == [8, 4]
@@ -235,7 +237,7 @@ def test_pairs_of_judges_are_named() -> None:
     assert found["judge"].unique().tolist() == ["judge 0", "judge 1"]
     one = found.set_index(["judge", "other", "measure"])["value"]
     assert one[("judge 0", "judge 2", "kappa_quadratic")] == pytest.approx(
-        float(cohen_kappa(rated[:, [0, 2]], 2))
+        cohen_kappa(rated[:, [0, 2]], 2).value
     )
 
 
@@ -310,10 +312,10 @@ def draw(rng: np.random.Generator, items: int) -> Floats:
 def test_intervals_of_alpha_cover_at_12_items() -> None:
     rng = np.random.default_rng(7)
     measure = partial(krippendorff_alpha, level="ordinal")
-    truth = float(measure(counted(draw(rng, 200_000), 4)))
+    truth = measure(counted(draw(rng, 200_000), 4)).value
     hits = 0
     for number in range(panels := 100):
-        found = bootstrap(counted(draw(rng, 12), 4), measure, key=number)
+        found = bootstrap(measure(counted(draw(rng, 12), 4)), key=number)
         hits += found.low <= truth <= found.high
     reach = stats.binomtest(hits, panels).proportion_ci(0.99, "wilson")
     assert reach.low <= 0.97

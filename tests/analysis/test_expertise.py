@@ -265,3 +265,28 @@ def test_the_interval_of_the_bias_covers_at_12_items() -> None:
     [found] = calibration(first).to_dict("records")
     row = means[int(frame["concept"].iloc[0])]
     assert found["bias"] == pytest.approx(row.mean())
+
+
+@pytest.mark.parametrize("over", [0.25, 0.0])
+@pytest.mark.parametrize(("items", "least"), [(12, 0.92), (40, 0.93)])
+def test_intervals_of_brier_score_and_calibration_error_cover(
+    items: int, least: float, over: float
+) -> None:
+    """Verdicts whose reference y scatters about q, stated as q and a quarter more, or as q."""
+    rng = np.random.default_rng(items)
+
+    def drawn(panels: int, items: int) -> pd.DataFrame:
+        item = rng.normal(size=(panels, items, 1))
+        q = 1 / (1 + np.exp(-(item + rng.normal(0, 0.7, (panels, items, 10)))))
+        stated = np.clip(np.round(q + over + rng.normal(0, 0.05, q.shape), 2), 0, 1)
+        panel, place, _ = (axis.ravel() for axis in np.indices(q.shape))
+        columns = {"panel": panel, "evidence": panel * items + place, "outcome": "probed"}
+        return pd.DataFrame({**columns, "p": stated.ravel(), "y": rng.binomial(15, q).ravel() / 15})
+
+    truth = calibration(drawn(1, 30_000)).iloc[0]
+    found = calibration(drawn(120, items), ["panel"])
+    for name in ("brier", "error"):
+        held = (found[f"{name}_low"] <= truth[name]) & (found[f"{name}_high"] >= truth[name])
+        reach = stats.binomtest(int(held.sum()), len(held)).proportion_ci(0.99, "wilson")
+        assert reach.high >= least
+        assert reach.low <= 0.97 or over == 0.0  # an error of 0 may be held more often

@@ -415,6 +415,16 @@ def test_contrasts_are_filled_where_they_hold() -> None:
     assert "unaffected by construction" in words(ElementTree.fromstring(drawn("forest")))
 
 
+def test_the_names_of_contrasts_are_whole() -> None:
+    long = "democratic backsliding of the central administration (ecc, Valdoria)"
+    frame = effects().iloc[:2].assign(task=[long, "fascism"], judge="all")
+    chart = figures.forest_figure(frame)
+    assert chart is not None
+    told = " ".join(words(ElementTree.fromstring(figures.svg(chart))))
+    assert "…" not in told
+    assert all(word in told for word in long.split())
+
+
 def test_coverage_is_judged_by_its_whole_interval() -> None:
     rows = rows_of(figures.coverage_figure(coverage()))
     places = {row["quantity"]: row["place"] for row in rows}

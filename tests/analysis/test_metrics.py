@@ -75,6 +75,26 @@ def test_an_item_without_a_probability_is_dropped_from_entrenchment() -> None:
     assert entrenchment(made)[["items", "dropped"]].to_numpy().tolist() == [[1, 1]] * 3
 
 
+def leaning(panels: int, items: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Three judges who share a view of an item in part, and are the surer the more they lean."""
+    shared = rng.dirichlet([1.5] * 4, (panels, items, 1))
+    chances = 0.6 * shared + 0.4 * rng.dirichlet([0.7] * 4, (panels, items, 3))
+    frame = simulated(chances, 5, rng)
+    sure = rng.beta(6, 3, (panels, items, 3)) + 0.3 * (chances.max(axis=-1) - 0.5)
+    cell = frame["evidence"] * 3 + frame[JUDGE].str[-1].astype(int)
+    return frame.assign(probe=np.clip(sure, 0, 1).ravel()[cell])
+
+
+def test_intervals_of_entrenchment_cover_at_12_items() -> None:
+    rng = np.random.default_rng(12)
+    truth = entrenchment(leaning(2, 2000, rng)).groupby(JUDGE)["mean"].mean()
+    found = entrenchment(leaning(120, 12, rng))
+    for name, part in found.groupby(JUDGE):
+        held = (part["low"] <= truth[name]) & (part["high"] >= truth[name])
+        reach = stats.binomtest(int(held.sum()), len(held)).proportion_ci(0.99, "wilson")
+        assert reach.high >= 0.92 and reach.low <= 0.97
+
+
 # --- ground truth --------------------------------------------------------------------------------
 
 

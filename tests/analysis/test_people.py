@@ -166,6 +166,31 @@ def test_what_the_test_lacks_is_said(items: int, raters: str, enough: int) -> No
     assert found["missing"].startswith(f"{enough} raters share at least 30 judged items")
 
 
+def test_a_judge_at_the_limit_passes_no_more_often_than_it_may() -> None:
+    """Raters agree; a judge that is off on a fifth of the items is just as bad as may be (.2)."""
+    rng = np.random.default_rng(11)
+    judges, items = 300, 40
+    given = labels({rater: [2] * items for rater in ("ann", "bob", "cid")})
+
+    def passed(right: float) -> float:
+        judge, item = (axis.ravel() for axis in np.indices((judges, items)))
+        frame = pd.DataFrame(
+            {
+                "judge.model": [f"j{number}" for number in judge],
+                "evidence": item,
+                "stages": np.where(rng.random(len(item)) < right, "2", "4"),
+                **{"tag": "t", "replicate": 0, "n_stages": 4, "status": "scored"},
+            }
+        )
+        found = alt_test(tidy(frame), given)
+        assert len(found) == judges
+        return float(found["passed"].astype(bool).mean())
+
+    reach = stats.binomtest(round(passed(0.8) * judges), judges).proportion_ci(0.99, "wilson")
+    assert reach.low <= 0.06
+    assert passed(1.0) == 1.0
+
+
 def test_unknown_annotators_are_refused() -> None:
     with pytest.raises(DesignError, match="choose 'experts', 'skilled' or 'crowd'"):
         alt_test(verdicts(["1"]), labels({"a": [1]}), "wizards")  # type: ignore[arg-type]

@@ -1,15 +1,17 @@
 """Regressions against a sandwich written out, group means, and simulated clusters."""
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
+from statsmodels.regression.mixed_linear_model import MixedLM
 
 from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.intercepts import random_intercept
 from judge_gym.analysis.intervals import seeded
 from judge_gym.analysis.regressions import (
     COLLINEAR,
@@ -134,6 +136,34 @@ def test_intervals_cover_where_items_are_alike_and_plain_ones_do_not() -> None:
     assert plain / 400 < 0.8
 
 
+def test_intervals_cover_where_cells_are_alike_by_item_and_by_rubric() -> None:
+    """The effect of what varies between rubrics: items alone are not the clusters."""
+    rng = seeded("two ways")
+    item, rubric = (axis.ravel() for axis in np.indices((30, 20)))
+    covered = one_way = 0
+    for _ in range(400):
+        x = np.column_stack([np.ones(600), rng.normal(size=20)[rubric]])
+        alike = 0.5 * rng.normal(size=30)[item] + rng.normal(size=20)[rubric]
+        y = 0.3 * x[:, 1] + alike + rng.normal(size=600)
+        low, high = cluster_robust(y, x, np.column_stack([item, rubric])).conf_int()[1]
+        covered += low <= 0.3 <= high
+        low, high = cluster_robust(y, x, item).conf_int()[1]
+        one_way += low <= 0.3 <= high
+    interval = stats.binomtest(covered, 400).proportion_ci(0.99)
+    assert interval.high >= 0.93 and interval.low <= 0.97
+    assert one_way / 400 < 0.6
+
+
+def test_ten_rubrics_are_clusters_beside_the_items_and_nine_are_not() -> None:
+    for rubrics in (9, 10):
+        frame = panel("rubrics", items=12)
+        frame["rubric"] = frame["replicate"] * 4 + frame["evidence"] % 4
+        frame["rubric"] = frame["rubric"].clip(upper=rubrics - 1)
+        table = regressions(tidy(frame), sensitivity=False)
+        told = note(table, "score", "judge.model=sim:b")
+        assert told == ("clustered on evidence and on 10 rubrics" if rubrics == 10 else "")
+
+
 # --- what cannot be estimated --------------------------------------------------------------------
 
 
@@ -159,15 +189,15 @@ def test_a_model_that_does_not_converge_is_a_row_that_says_so(
     class Lost:
         """A fit whose search ended nowhere."""
 
-        converged = False
+        mle_retvals: ClassVar = {"converged": False}
         params = bse = pvalues = np.full(9, np.nan)
 
         def conf_int(self, alpha: float) -> np.ndarray:
             return np.full((9, 2), np.nan)
 
-    monkeypatch.setattr("judge_gym.analysis.regressions.MixedLM.fit", lambda self: Lost())
+    monkeypatch.setattr("judge_gym.analysis.regressions.OrderedModel.fit", lambda *_, **__: Lost())
     table = regressions(tidy(panel("lost", items=12)))
-    assert note(table, "score, random intercept", "all") == "not fitted: did not converge"
+    assert note(table, "score, ordered logit", "all") == "not fitted: did not converge"
     assert np.isfinite(row(table, "score", "intercept")["se"])
 
 
@@ -249,14 +279,31 @@ def test_sensitivity_models_point_the_same_way() -> None:
     assert mixed == pytest.approx(least, abs=1e-6)  # every item has every judge
 
 
+@pytest.mark.parametrize("spread", [0.2, 1.0, 5.0])
+def test_a_random_intercept_is_that_of_the_library_for_mixed_models(spread: float) -> None:
+    rng = seeded("mixed", spread)
+    groups = np.sort(rng.integers(0, 15, 120))  # groups of many sizes
+    x = np.column_stack([np.ones(120), rng.normal(size=15)[groups], rng.normal(size=120)])
+    y = x @ [0.2, 0.5, -0.1] + spread * rng.normal(size=15)[groups] + rng.normal(size=120)
+    found, fit = random_intercept(y, x, groups), MixedLM(y, x, groups=groups).fit()
+    np.testing.assert_allclose(found.params, fit.fe_params, rtol=1e-3)
+    np.testing.assert_allclose(found.errors, fit.bse_fe, rtol=5e-3)
+    between = float(fit.cov_re[0, 0])
+    assert found.between == pytest.approx(between / (between + fit.scale), rel=1e-2)
+
+
 def test_a_random_intercept_that_vanishes_is_a_note_and_no_warning() -> None:
     frame = panel("boundary", items=12)
-    frame["stages"] = (1 + seeded("boundary").integers(0, 4, len(frame))).astype(str)
+    rng = seeded("boundary")
+    frame["stages"] = "1"
+    for _, part in frame.groupby("evidence"):  # every item has each stage as often as the others
+        frame.loc[part.index, "stages"] = rng.permutation(np.resize(list("1234"), len(part)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         table = regressions(tidy(frame))
     mixed = table[table["model"].str.endswith("random intercept")]
-    assert len(mixed) and mixed["note"].str.contains("boundary|converge").any()
+    assert len(mixed) and mixed["note"].str.contains("boundary").any()
+    assert mixed["se"].notna().all()
 
 
 @pytest.mark.parametrize("stages", [{"sim:a": "1", "sim:c": "4"}, {"sim:c": "4"}])
@@ -278,6 +325,7 @@ def test_scales_that_differ_have_no_common_stages() -> None:
 def test_many_cells_are_drawn_by_items(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge_gym.analysis.regressions.SENSITIVITY_CELLS", 120)
     table = regressions(tidy(panel("large", items=20)))
-    found = row(table, "score, random intercept", "intercept")
+    found = row(table, "score, ordered logit", "judge.model=sim:b")
     assert (found["n"], found["clusters"]) == (120, 10) and "10 of 20 items" in found["note"]
-    assert row(table, "score", "intercept")["n"] == 240
+    for model in ("score", "score, random intercept"):
+        assert row(table, model, "intercept")["n"] == 240

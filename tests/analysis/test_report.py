@@ -4,15 +4,16 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from html import escape, unescape
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
 
-from conftest import Scripted
+from conftest import Scripted, study_file
 from judge_gym.analysis.frames import JUDGE
 from judge_gym.analysis.report import Report, build_report
 from judge_gym.cli import main
@@ -85,10 +86,39 @@ def url(lab: Lab) -> str:
     return f"sqlite:///{lab.store.database.file}"
 
 
-def text_of(lab: Lab, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+class Ran(NamedTuple):
+    """A study that was run, and what came of it: for tests that only look."""
+
+    url: str
+    samples: pd.DataFrame
+    usage: pd.DataFrame
+    report: Report
+    html: str
+
+
+def ran(folder: Path, **changes: Any) -> Ran:
+    with Lab.open(f"sqlite:///{folder / 'lab.db'}") as lab:
+        report = run(lab, study_file(folder, **changes))
+        usage = pd.DataFrame(lab.usage("small"))
+        return Ran(url(lab), lab.samples("small"), usage, report, report.html())
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Two judges on three items, each under its own rubric."""
+    return ran(tmp_path_factory.mktemp("plain"))
+
+
+@pytest.fixture(scope="module")
+def swapped(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """The same, under each other's rubric too."""
+    return ran(tmp_path_factory.mktemp("swapped"), swap="all")
+
+
+def text_of(database: str, capsys: pytest.CaptureFixture[str], *words: str) -> str:
     """What `judge-gym report` prints."""
     with pytest.raises(SystemExit) as end:
-        main(["--db", url(lab), "report", "small", *words])
+        main(["--db", database, "report", "small", *words])
     assert end.value.code == 0
     return capsys.readouterr().out
 
@@ -119,10 +149,9 @@ def test_a_report_has_the_facts_of_the_run(lab: Lab, write_study: Write) -> None
     assert all(value in page.words for value in report.facts.values())
 
 
-def test_its_tables_are_on_the_page(lab: Lab, write_study: Write) -> None:
-    report = run(lab, write_study())
-    page, frame = Page(report.html()), lab.samples("small")
-    assert page.tables.keys() == {table.title for table in report.tables}
+def test_its_tables_are_on_the_page(plain: Ran) -> None:
+    page, frame = Page(plain.html), plain.samples
+    assert page.tables.keys() == {table.title for table in plain.report.tables}
     assert {"Statuses", "Expected stage", "Polarization", "Cost"} <= page.tables.keys()
     assert page.column("Statuses", JUDGE) == ["sim:balanced", "sim:strict"]
     assert page.column("Statuses", "n") == ["6", "6"]
@@ -133,17 +162,15 @@ def test_its_tables_are_on_the_page(lab: Lab, write_study: Write) -> None:
     assert calls["neutralizer"] == "3" and calls["critic"] == "2"
 
 
-def test_every_chart_is_drawn(lab: Lab, write_study: Write) -> None:
-    report = run(lab, write_study(swap="all"))
-    html = report.html()
-    drawn = [chart.title for chart in report.charts]
+def test_every_chart_is_drawn(swapped: Ran) -> None:
+    drawn = [chart.title for chart in swapped.report.charts]
     assert {"Distribution of verdicts", "Item by item", "Own and rivals' rubrics"} <= set(drawn)
-    assert len(drawn) == len(set(drawn)) == html.count("<svg ")
+    assert len(drawn) == len(set(drawn)) == swapped.html.count("<svg ")
 
 
-def test_a_report_is_the_same_each_time(lab: Lab, write_study: Write) -> None:
-    first = run(lab, write_study(swap="all")).html()
-    assert lab.report("small").html() == first
+def test_a_report_is_the_same_each_time(swapped: Ran) -> None:
+    with Lab.open(swapped.url) as lab:
+        assert lab.report("small").html() == swapped.html
 
 
 def test_a_verdict_that_two_experiments_share_counts_once(lab: Lab, write_study: Write) -> None:
@@ -169,33 +196,33 @@ def test_items_that_share_a_title_stay_apart(lab: Lab, write_study: Write, tmp_p
     assert len(cells) == 2
 
 
-def test_a_report_on_one_tag_covers_that_experiment_alone(lab: Lab, write_study: Write) -> None:
-    run(lab, write_study())
-    report = lab.report("small/fascism/here/sim:strict")
+def test_a_report_on_one_tag_covers_that_experiment_alone(plain: Ran) -> None:
+    with Lab.open(plain.url) as lab:
+        report = lab.report("small/fascism/here/sim:strict")
     assert report.facts["experiments"] == "1" and report.facts["judges"] == "sim:strict"
     assert report.facts["samples"].startswith("6 ")
 
 
-def test_warnings_are_on_the_page(lab: Lab, write_study: Write) -> None:
-    run(lab, write_study())
-    warned = build_report("small", lab.samples("small"), NO_USAGE, warnings=("1 of 3 & more",))
+def test_warnings_are_on_the_page(plain: Ran) -> None:
+    warned = replace(plain.report, warnings=("1 of 3 & more",))
     assert "1 of 3 & more" in Page(warned.html()).words
+    given = build_report("one", judged({"a": [1.0, 0, 0, 0]}), NO_USAGE, warnings=("a, b",))
+    assert given.warnings == ("a, b",)
 
 
 # --- simulated or not ----------------------------------------------------------------------------
 
 
 def test_a_report_says_at_both_ends_that_judges_were_simulated(
-    lab: Lab, write_study: Write, capsys: pytest.CaptureFixture[str]
+    plain: Ran, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = run(lab, write_study())
+    report, html = plain.report, plain.html
     assert "simulated" in report.banner
-    html = report.html()
     first, last = html.find(report.banner), html.rfind(report.banner)
     assert -1 < first < html.index("<dl>") < html.rindex("</table>") < last
-    printed = text_of(lab, capsys)
+    printed = text_of(plain.url, capsys)
     assert printed.startswith(report.banner) and printed.rstrip().endswith(report.banner)
-    assert json.loads(text_of(lab, capsys, "--json"))["banner"] == report.banner
+    assert json.loads(text_of(plain.url, capsys, "--json"))["banner"] == report.banner
 
 
 def test_a_report_without_any_answer_still_says_so(lab: Lab, write_study: Write) -> None:
@@ -204,10 +231,9 @@ def test_a_report_without_any_answer_still_says_so(lab: Lab, write_study: Write)
 
 
 def test_what_a_model_reports_decides_whether_it_was_simulated(
-    lab: Lab, write_study: Write
+    plain: Ran,
 ) -> None:
-    run(lab, write_study())
-    frame = lab.samples("small")
+    frame = plain.samples
     strict = frame[JUDGE] == "sim:strict"
     hosted = frame.assign(**{JUDGE: "openai:gpt-4.1", "reported_model": "gpt-4.1-2025-04-14"})
     report = build_report("small", hosted.assign(rubric_author="openai:gpt-4.1"), NO_USAGE)
@@ -236,14 +262,12 @@ def test_what_is_undefined_is_a_dash(
     assert page.column("Expected stage", "low") == page.column("Expected stage", "high") == ["–"]
     assert page.column("Expected stage", "items") == ["1"]
     assert "nan" not in " ".join(page.words).lower().split()
-    tables = json.loads(text_of(lab, capsys, "--json"))["tables"]
+    tables = json.loads(text_of(url(lab), capsys, "--json"))["tables"]
     assert tables["Expected stage"][0]["low"] is None
 
 
-def test_an_unknown_cost_is_not_shown_as_nothing(lab: Lab, write_study: Write) -> None:
-    run(lab, write_study())
-    usage = pd.DataFrame(lab.usage("small")).assign(usd=None)
-    report = build_report("small", lab.samples("small"), usage)
+def test_an_unknown_cost_is_not_shown_as_nothing(plain: Ran) -> None:
+    report = build_report("small", plain.samples, plain.usage.assign(usd=None))
     assert "0.0000" not in report.facts["cost"]
     assert set(Page(report.html()).column("Cost", "usd")) == {"–"}
 
@@ -301,13 +325,13 @@ def test_options_without_order_have_no_expected_stage(
 
 
 def test_polarization_says_that_each_judge_used_its_own_rubric_only_where_it_did(
-    lab: Lab, write_study: Write, tmp_path: Path
+    plain: Ran, lab: Lab, write_study: Write, tmp_path: Path
 ) -> None:
     def note(report: Report) -> str:
         return next(table.note for table in report.tables if table.title == "Polarization")
 
     third = {"rubric.author": "sim:hasty", "evidence.view": "raw", "rubric.critic": "sim:critic"}
-    assert "own rubric" in note(run(lab, write_study()))
+    assert "own rubric" in note(plain.report)
     assert "own rubric" not in note(run(lab, given_rubric(write_study, tmp_path, "ordinal")))
     assert "own rubric" not in note(run(lab, write_study(study="third", design=third)))
 
@@ -315,9 +339,8 @@ def test_polarization_says_that_each_judge_used_its_own_rubric_only_where_it_did
 # --- the page ------------------------------------------------------------------------------------
 
 
-def test_the_page_needs_nothing_else(lab: Lab, write_study: Write) -> None:
-    html = run(lab, write_study(swap="all")).html()
-    page = Page(html)
+def test_the_page_needs_nothing_else(swapped: Ran) -> None:
+    html, page = swapped.html, Page(swapped.html)
     fetching = {"script", "link", "img", "iframe", "object", "embed", "image", "use", "base"}
     assert not fetching & {tag for tag, _ in page.elements}
     assert not [a for _, a in page.elements if {"src", "xlink:href", "srcset"} & a.keys()]
@@ -352,7 +375,7 @@ def test_what_a_study_names_is_escaped(
     assert not [name for _, a in page.elements for name in a if name.startswith("on")]
     assert f"{concept} (ecc, {country})" in page.words, "it is shown as it was written"
     assert escape(concept, quote=False) in html
-    assert concept in text_of(lab, capsys)
+    assert concept in text_of(url(lab), capsys)
 
 
 @pytest.mark.parametrize("concept", ["[red]power[/red]", "power [/closed]"])
@@ -360,7 +383,7 @@ def test_what_a_study_names_is_no_markup_on_a_terminal(
     lab: Lab, write_study: Write, capsys: pytest.CaptureFixture[str], concept: str
 ) -> None:
     run(lab, write_study(tasks=[{"type": "ecc", "concept": concept, "evidence": "here"}]))
-    assert concept in text_of(lab, capsys)
+    assert concept in text_of(url(lab), capsys)
 
 
 MEASURE = """<!doctype html><title>-</title>
@@ -413,18 +436,23 @@ def measured(html: str, width: int, folder: Path) -> dict[str, Any]:
     return seen
 
 
-@pytest.mark.needs("chromium")
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_fits_a_phone_and_a_desk_and_its_figures_are_drawn(
-    lab: Lab, write_study: Write, tmp_path: Path, width: int
-) -> None:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Two tasks, one of a long name, two methods, and swaps."""
     tasks = [
         {"type": "ecc", "concept": concept, "evidence": "here"}
         for concept in ("democratic backsliding of the central administration", "fascism")
     ]
     vary = {"verdict.method": ["single", "subset"]}
-    html = run(lab, write_study(tasks=tasks, vary=vary, swap="all")).html()
-    seen = measured(html, width, tmp_path)
+    return ran(tmp_path_factory.mktemp("whole"), tasks=tasks, vary=vary, swap="all")
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_fits_a_phone_and_a_desk_and_its_figures_are_drawn(
+    whole: Ran, tmp_path: Path, width: int
+) -> None:
+    seen = measured(whole.html, width, tmp_path)
     assert seen["window"] == width, "the page is laid out at the width that is tested"
     assert seen["page"] <= width, "nothing runs over the side"
     assert seen["banners"] == 2
@@ -470,8 +498,7 @@ def failed(editor: str, status: str) -> dict[str, Any]:
     return {"editor": editor, "status": status, "checks": None}
 
 
-def test_views_are_counted_by_editor_with_the_reasons_to_look(lab: Lab, write_study: Write) -> None:
-    run(lab, write_study())
+def test_views_are_counted_by_editor_with_the_reasons_to_look(plain: Ran) -> None:
     views = [
         checked("sim:a", ratio=0.2),
         checked("sim:b", ratio=1.5, long=True),
@@ -480,7 +507,7 @@ def test_views_are_counted_by_editor_with_the_reasons_to_look(lab: Lab, write_st
         failed("sim:a", "refused"),
         failed("sim:c", "truncated"),
     ]
-    report = build_report("small", lab.samples("small"), NO_USAGE, views=views)
+    report = build_report("small", plain.samples, NO_USAGE, views=views)
     [head, *rows] = Page(report.html()).tables["Views"]
     assert head == [
         "editor", "views", "failed", "flagged", "too long", "numbers", "names", "length ratio",
@@ -696,8 +723,8 @@ def test_pairs_and_texts_in_one_study_are_scored_each_in_its_own_table(
     assert page.column("Expected stage", "task") == ["tone (benchmark, texts)"]
 
 
-def test_without_pairs_there_is_no_table_of_them(lab: Lab, write_study: Write) -> None:
-    assert TABLE not in Page(run(lab, write_study()).html()).tables
+def test_without_pairs_there_is_no_table_of_them(plain: Ran) -> None:
+    assert TABLE not in Page(plain.html).tables
 
 
 # --- views by wording ----------------------------------------------------------------------------
@@ -760,3 +787,19 @@ def test_a_report_is_made_of_whatever_was_judged(frame: pd.DataFrame) -> None:
     assert not {"nan", "inf", "nat"} & set(" ".join(page.words).lower().split())
     assert all(section.lead for section in report.sections)
     assert report.markdown().startswith("# odd\n")
+
+
+def test_what_a_verdict_costs_stands_against_how_often_it_is_right() -> None:
+    chances: dict[str, Chances] = {"cheap": [0.5, 0.5, 0, 0], "dear": [0.1, 0.9, 0, 0]}
+    price = {"cheap": 0.001, "dear": 0.02}
+    frame = judged(chances, items=30, truth=2)
+    report = build_report("priced", frame.assign(usd=frame[JUDGE].map(price)), None)
+    [chart] = [one.chart for one in report.charts if one.title == "Cost against accuracy"]
+    [rows] = chart.to_dict()["datasets"].values()
+    right = (frame["stages"] == "2").groupby(frame[JUDGE]).mean()
+    for row in rows:
+        assert row["usd"] == pytest.approx(price[row[JUDGE]])
+        assert row["accuracy"] == pytest.approx(right[row[JUDGE]])
+    assert {row[JUDGE] for row in rows} == set(price)
+    free = build_report("unpriced", frame, None)
+    assert "Cost against accuracy" not in {one.title for one in free.charts}

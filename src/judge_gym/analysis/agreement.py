@@ -5,7 +5,7 @@ raters, and judges are not held to agree because they saw one display. Measures 
 `OrdinalFrame`: on a nominal rubric they do not type-check.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
@@ -15,12 +15,12 @@ import pandas as pd
 
 from judge_gym.analysis.belief import sources
 from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, once_per_call
-from judge_gym.analysis.intervals import Estimate, Floats, Statistic, bootstrap, undefined
+from judge_gym.analysis.intervals import Estimate, Floats, Summed, bootstrap, undefined
 
 Level = Literal["nominal", "ordinal"]
 PANEL = ["task", "variant"]
 CLOSE = 1e-9
-"""Shares that differ by less are equal: they are sums of fractions."""
+"""What differs by less is equal: shares are sums of fractions."""
 
 
 # --- what a judge says of an item ----------------------------------------------------------------
@@ -59,75 +59,112 @@ def ratings(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-# --- the measures, over (..., items, columns) ----------------------------------------------------
+# --- the measures, as functions of sums over items -----------------------------------------------
 
 
-def krippendorff_alpha(counts: Floats, level: Level) -> Floats:
-    """Krippendorff's alpha from how many raters gave an item each stage; at least two per item."""
+def krippendorff_alpha(counts: Floats, level: Level, parts: int | None = None) -> Summed:
+    """Krippendorff's alpha from how many raters gave an item each stage; at least two per item.
+
+    Args:
+        counts: a row per item, a column per stage, in their order.
+        level: whether the order counts.
+        parts: into how many clusters items are dealt; left out, each is its own.
+    """
+    n_stages = counts.shape[-1]
+    diagonal = np.eye(n_stages)
     pairable = counts / (counts.sum(axis=-1, keepdims=True) - 1)
-    together = np.swapaxes(pairable, -1, -2) @ counts
-    diagonal = np.eye(counts.shape[-1])
-    together = together - diagonal * pairable.sum(axis=-2)[..., None]
-    given = together.sum(axis=-1)
-    by_chance = given[..., None] * given[..., None, :] - diagonal * given[..., None]
-    by_chance = by_chance / (given.sum(axis=-1) - 1)[..., None, None]
-    if level == "nominal":
-        distance = 1 - diagonal
-    else:  # stages lie as far apart as the ratings between the middles of their ranks
-        middle = given.cumsum(axis=-1) - given / 2
-        distance = (middle[..., None] - middle[..., None, :]) ** 2
-    return _beyond_chance(
-        (together * distance).sum(axis=(-1, -2)), (by_chance * distance).sum(axis=(-1, -2))
-    )
+    if parts is None:
+        pairs = pairable[:, :, None] * (counts[:, None, :] - diagonal)
+    else:
+        dealt = [slice(part, None, parts) for part in range(parts)]
+        together = [pairable[some].T @ counts[some] for some in dealt]
+        own = [diagonal * pairable[some].sum(axis=0) for some in dealt]
+        pairs = np.stack(together) - np.stack(own)
+
+    def alpha(sums: Floats) -> Floats:
+        together = sums.reshape(*sums.shape[:-1], n_stages, n_stages)
+        given = together.sum(axis=-1)
+        by_chance = given[..., None] * given[..., None, :] - diagonal * given[..., None]
+        by_chance = by_chance / (given.sum(axis=-1) - 1)[..., None, None]
+        if level == "nominal":
+            distance = 1 - diagonal
+        else:  # stages lie as far apart as the ratings between the middles of their ranks
+            middle = given.cumsum(axis=-1) - given / 2
+            distance = (middle[..., None] - middle[..., None, :]) ** 2
+        return _beyond_chance(
+            (together * distance).sum(axis=(-1, -2)), (by_chance * distance).sum(axis=(-1, -2))
+        )
+
+    return Summed(pairs.reshape(len(pairs), -1), alpha)
 
 
-def fleiss_kappa(counts: Floats) -> Floats:
+def fleiss_kappa(counts: Floats) -> Summed:
     """Fleiss' kappa from how many raters gave an item each stage; equally many for each item."""
     raters = counts.sum(axis=-1)
     alike = (counts * (counts - 1)).sum(axis=-1) / (raters * (raters - 1))
-    share = counts.sum(axis=-2) / raters.sum(axis=-1)[..., None]
-    return _beyond_chance(1 - alike.mean(axis=-1), 1 - (share**2).sum(axis=-1))
+
+    def kappa(sums: Floats) -> Floats:
+        items, agreed, given = sums[..., 0], sums[..., 1], sums[..., 2:]
+        share = given / given.sum(axis=-1, keepdims=True)
+        return _beyond_chance(1 - agreed / items, 1 - (share**2).sum(axis=-1))
+
+    return Summed(np.column_stack([np.ones(len(counts)), alike, counts]), kappa)
 
 
-def cohen_kappa(rated: Floats, power: int) -> Floats:
+def cohen_kappa(rated: Floats, power: int) -> Summed:
     """Cohen's kappa of stages, a column per rater, averaged over pairs of raters (Light's).
 
     Args:
         rated: stages, none missing.
         power: of the distance between stages that a disagreement weighs: 0, 1 or 2.
     """
-    stages = np.unique(rated)
+    stages, (items, raters) = np.unique(rated), rated.shape
     apart = np.abs(stages[:, None] - stages)
     weight = (apart > 0).astype(float) if power == 0 else apart**power
-    share = (rated[..., None] == stages).mean(axis=-3)
-    found = []
-    for left, right in combinations(range(rated.shape[-1]), 2):
-        gap = np.abs(rated[..., left] - rated[..., right])
-        observed = (gap > 0) if power == 0 else gap**power
-        expected = ((share[..., left, :] @ weight) * share[..., right, :]).sum(axis=-1)
-        found.append(_beyond_chance(observed.mean(axis=-1), expected))
-    mean: Floats = np.mean(found, axis=0)
-    return mean
+    given = (rated[:, :, None] == stages).reshape(items, -1)
+    pairs = list(combinations(range(raters), 2))
+    gaps = np.abs(np.stack([rated[:, left] - rated[:, right] for left, right in pairs], axis=1))
+    weighed = (gaps > 0).astype(float) if power == 0 else gaps**power
+
+    def kappa(sums: Floats) -> Floats:
+        counts = sums[..., len(pairs) :].reshape(*sums.shape[:-1], raters, len(stages))
+        total = counts[..., 0, :].sum(axis=-1)
+        share = counts / total[..., None, None]
+        found = []
+        for place, (left, right) in enumerate(pairs):
+            expected = ((share[..., left, :] @ weight) * share[..., right, :]).sum(axis=-1)
+            found.append(_beyond_chance(sums[..., place] / total, expected))
+        mean: Floats = np.mean(found, axis=0)
+        return mean
+
+    return Summed(np.column_stack([weighed, given]), kappa)
 
 
-def intraclass_correlation(rated: Floats) -> Floats:
+def intraclass_correlation(rated: Floats) -> Summed:
     """ICC(2,1): absolute agreement of single raters, drawn from many like them."""
-    items, raters = rated.shape[-2:]
-    grand = rated.mean(axis=(-1, -2), keepdims=True)
-    by_item = rated.mean(axis=-1, keepdims=True) - grand
-    by_rater = rated.mean(axis=-2, keepdims=True) - grand
-    rest = rated - grand - by_item - by_rater
-    between = raters * (by_item**2).sum(axis=(-1, -2)) / (items - 1)
-    raters_apart = items * (by_rater**2).sum(axis=(-1, -2)) / (raters - 1)
-    error = (rest**2).sum(axis=(-1, -2)) / ((items - 1) * (raters - 1))
-    whole = between + (raters - 1) * error + raters * (raters_apart - error) / items
-    return _beyond_chance(whole - (between - error), whole)
+    raters = rated.shape[1]
+    gaps = rated - rated.mean()  # small numbers, so that squares lose no digits
+    whole = gaps.sum(axis=1) ** 2 / raters
+
+    def correlation(sums: Floats) -> Floats:
+        items, by_rater = sums[..., 0], sums[..., 3:]
+        grand = by_rater.sum(axis=-1) ** 2 / (items * raters)
+        items_apart, squares = sums[..., 1] - grand, sums[..., 2] - grand
+        raters_apart = (by_rater**2).sum(axis=-1) / items - grand
+        between = items_apart / (items - 1)
+        error = (squares - items_apart - raters_apart) / ((items - 1) * (raters - 1))
+        by_raters = raters_apart / (raters - 1)
+        total = between + (raters - 1) * error + raters * (by_raters - error) / items
+        return _beyond_chance(total - (between - error), total)
+
+    columns = [np.ones(len(rated)), whole, (gaps**2).sum(axis=1), gaps]
+    return Summed(np.column_stack(columns), correlation)
 
 
 def _beyond_chance(observed: Floats, expected: Floats) -> Floats:
     """1 - observed / expected disagreement; undefined where chance leaves none to expect."""
     found = np.full(np.shape(expected), np.nan)
-    np.divide(observed, expected, out=found, where=expected > CLOSE**2)
+    np.divide(observed, expected, out=found, where=expected > CLOSE)
     return 1 - found
 
 
@@ -141,7 +178,7 @@ class _Measure(NamedTuple):
     """Whether the statistic takes counts of stages instead of ratings."""
     least: int | None
     """Raters that an item needs; None is all of them."""
-    statistic: Statistic
+    statistic: Callable[[Floats], Summed]
 
 
 _NOMINAL = (
@@ -220,5 +257,5 @@ def _estimate(wide: pd.DataFrame, measure: _Measure, key: list[Any]) -> Estimate
     if measure.counted:
         stages = np.unique(kept[~np.isnan(kept)])
         kept = (kept[:, :, None] == stages).sum(axis=1).astype(float)
-    found = bootstrap(kept, measure.statistic, key=[measure.name, *key])
+    found = bootstrap(measure.statistic(kept), key=[measure.name, *key])
     return found._replace(high=min(found.high, 1.0)) if found.known else found

@@ -6,21 +6,28 @@ elsewhere only the total is known.
 """
 
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
-import krippendorff
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from judge_gym.analysis.agreement import Level, krippendorff_alpha
 from judge_gym.analysis.belief import Verdicts, replicate_conflict
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.endpoints import positions
 from judge_gym.analysis.frames import CELL, JUDGE, with_variant
-from judge_gym.analysis.intervals import LEVEL, Estimate, bootstrap, skewed, undefined
+from judge_gym.analysis.intervals import (
+    LEVEL,
+    Estimate,
+    Summed,
+    bootstrap,
+    jackknife_error,
+    skewed,
+    undefined,
+)
 from judge_gym.analysis.panels import Panel, panels, ratio, row_means
 
-Level = Literal["nominal", "ordinal"]
 ALL = "all"
 """What a table calls all judges of a panel together."""
 STRONG = 0.5
@@ -153,7 +160,7 @@ def _agreements(panel: Panel) -> dict[str, Estimate]:
         return {"alpha": _alpha(item, panel.mask[scored], "nominal")}
     place = positions(panel.rows[scored])
     key = ["icc", *map(str, panel.key.values())]
-    icc = bootstrap(_moments(place, item), _icc, key=key)
+    icc = bootstrap(_icc(place, item), key=key)
     return {
         "alpha": _alpha(item, np.round(place, 9), "ordinal"),
         "icc": icc._replace(high=min(1.0, icc.high)) if icc.known else icc,
@@ -168,26 +175,23 @@ def _columns(parts: dict[str, Estimate]) -> dict[str, float]:
     return found
 
 
-def _moments(values: FloatArray, item: IntArray) -> FloatArray:
-    """For each item with two values or more: how many, their mean, and squares about it."""
-    n = np.bincount(item)
-    mean = np.bincount(item, values) / np.maximum(n, 1)
-    squares = np.bincount(item, (values - mean[item]) ** 2)
-    return np.column_stack([n, mean, squares])[n > 1]
+def _icc(values: FloatArray, item: IntArray) -> Summed:
+    """The one-way intraclass correlation of a single replicate, over items with two or more."""
+    n = np.bincount(item).astype(float)
+    gaps = values - values.mean()  # small numbers, so that squares lose no digits
+    mean = ratio(np.bincount(item, gaps), n)
+    within = np.bincount(item, (gaps - mean[item]) ** 2)
+    rows = np.column_stack([np.ones(len(n)), n, n**2, n * mean, n * mean**2, within])
 
+    def correlation(sums: FloatArray) -> FloatArray:
+        items, total, squares, whole, means, rest = np.moveaxis(sums, -1, 0)
+        size = ratio(total - ratio(squares, total), items - 1)
+        between = ratio(means - ratio(whole**2, total), items - 1)
+        inside = ratio(rest, total - items)
+        spread = between + (size - 1) * inside
+        return ratio(between - inside, np.where(spread > 1e-15, spread, 0.0))
 
-def _icc(rows: FloatArray) -> FloatArray:
-    """The one-way intraclass correlation of a single replicate, from rows of moments."""
-    n, mean, squares = (rows[..., column] for column in range(3))
-    items, total = rows.shape[-2], n.sum(axis=-1)
-    if items < 2:
-        return np.full(rows.shape[:-2], np.nan)
-    grand = (n * mean).sum(axis=-1, keepdims=True) / total[..., None]
-    size = (total - (n**2).sum(axis=-1) / total) / (items - 1)
-    between = (n * (mean - grand) ** 2).sum(axis=-1) / (items - 1)
-    within = squares.sum(axis=-1) / (total - items)
-    spread = between + (size - 1) * within
-    return ratio(between - within, np.where(spread > 1e-15, spread, 0.0))
+    return Summed(rows[n > 1], correlation)
 
 
 def _alpha(item: IntArray, values: np.ndarray, level: Level) -> Estimate:
@@ -196,30 +200,16 @@ def _alpha(item: IntArray, values: np.ndarray, level: Level) -> Estimate:
     It is undefined where no item has two values, or all values are the same.
     """
     domain, code = np.unique(values, return_inverse=True)
-    counts = np.zeros((int(item.max()) + 1, len(domain)), dtype=np.int64)
+    counts = np.zeros((int(item.max()) + 1, len(domain)))
     np.add.at(counts, (item, code), 1)
     counts = counts[counts.sum(axis=1) > 1]
-    value = _agreement(counts, domain, level)
-    parts = min(len(counts), LEFT_OUT)
-    if np.isnan(value) or parts < 3:
-        return undefined(len(counts), value)
-    part = np.arange(len(counts)) % parts
-    left = np.array([_agreement(counts[part != out], domain, level) for out in range(parts)])
-    error = float(np.sqrt((parts - 1) * np.nanvar(left))) if not np.isnan(left).any() else 0.0
-    if error <= 0:
-        return undefined(len(counts), value)
+    items = len(counts)
+    if not items:
+        return undefined()
+    parts = min(items, LEFT_OUT)
+    whole = krippendorff_alpha(counts, level, parts)
+    error = float(jackknife_error(whole.rows, whole)) if parts > 2 else 0.0
+    if not error > 0:
+        return undefined(items, whole.value)
     half = float(stats.t.ppf((1 + LEVEL) / 2, parts - 1)) * error
-    return Estimate(value, value - half, min(1.0, value + half), len(counts))
-
-
-def _agreement(counts: IntArray, domain: np.ndarray, level: Level) -> float:
-    used = counts.sum(axis=0) > 0
-    if used.sum() < 2:
-        return float("nan")
-    return float(
-        krippendorff.alpha(
-            value_counts=counts[:, used],
-            value_domain=domain[used].tolist(),
-            level_of_measurement=level,
-        )
-    )
+    return Estimate(whole.value, whole.value - half, min(1.0, whole.value + half), items)

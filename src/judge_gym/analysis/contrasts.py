@@ -185,14 +185,23 @@ def _contrast(
 
 
 def _shown(frame: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
-    """By task and variant: each judge's display of an item and replicate, its order and labels."""
-    keys = ["task", "variant", JUDGE, "evidence", "replicate", "flipped", "n_stages"]
+    """By task and variant: what each judge saw of an item and replicate, all as numbers."""
+    keys = ["evidence", "replicate", "flipped", "n_stages"]
     known = frame["display"].notna() & (frame["display"] != "")
-    rows = frame.loc[known, [*keys, "display"]].drop_duplicates()
-    read = {text: _read(text) for text in rows["display"].unique()}
-    for part, name in enumerate(("order", "labels")):
-        rows[name] = rows["display"].map({text: parts[part] for text, parts in read.items()})
-    return {(str(k[0]), str(k[1])): part for k, part in rows.groupby(["task", "variant"])}
+    rows = frame.loc[known, ["task", "variant", JUDGE, *keys, "display"]]
+    place, texts = pd.factorize(rows["display"])
+    read = [_read(str(text)) for text in texts]
+    seen = rows[["task", "variant", JUDGE]].assign(
+        shown=rows.groupby(keys, sort=False).ngroup(),
+        **{
+            name: pd.factorize(np.array([parts[part] for parts in read], dtype=object))[0][place]
+            for part, name in enumerate(("order", "labels"))
+        },
+    )
+    return {
+        (str(task), str(variant)): part.drop_duplicates()
+        for (task, variant), part in seen.groupby(["task", "variant"])
+    }
 
 
 def _read(display: str) -> tuple[str, str]:
@@ -216,8 +225,7 @@ def _displays(left: pd.DataFrame | None, right: pd.DataFrame | None, contrast: C
         parts = {"labels"}
     elif contrast.knob == "presentation.labels" and "fixed" in (contrast.level, contrast.base):
         parts = {"order"}
-    keys = ["evidence", "replicate", "flipped", "n_stages"]
-    keys += [] if contrast.knob == JUDGE else [JUDGE]
+    keys = ["shown"] if contrast.knob == JUDGE else ["shown", JUDGE]
     both = left.merge(right, on=keys, suffixes=("", "_base"))
     differ = np.logical_or.reduce([both[part] != both[f"{part}_base"] for part in sorted(parts)])
     return f"displays differ in {int(differ.sum())} of {len(both)}" if differ.any() else ""
@@ -251,22 +259,30 @@ class _Sides:
             for values, (variant, judge) in zip(table, names.to_numpy(), strict=True):
                 self.values[str(task), variant, judge] = values
                 self.judges.setdefault((str(task), variant), []).append(judge)
-        self._calls = {
-            column: self._distinct(column).groupby([self.frame[name] for name in CELL]).unique()
-            for column in ("call_id", "probe_call_id")
-        }
+        self._calls = {name: self._distinct(name) for name in ("call_id", "probe_call_id")}
 
-    def _distinct(self, column: str) -> pd.Series:
-        """A number per call; as everywhere, a call belongs to an item."""
-        return self.frame.groupby(["evidence", column]).ngroup().where(self.frame[column].notna())
+    def _distinct(self, column: str) -> dict[Side, tuple[int, set[int]]]:
+        """By side, how many calls it has, and which of them another side has too."""
+        known = self.frame.loc[self.frame[column].notna(), [*CELL, "evidence", column]]
+        # As everywhere, a call belongs to an item.
+        call = known.groupby(["evidence", column], sort=False).ngroup().rename("call")
+        calls = pd.concat([known[CELL], call], axis=1).drop_duplicates()
+        several = calls["call"].duplicated(keep=False)
+        common = calls[several].groupby(CELL)["call"].agg(set)
+        sizes = calls.groupby(CELL).size()
+        found = zip(sizes.index.tolist(), sizes.tolist(), strict=True)
+        return {side: (n, common.get(side, set())) for side, n in found}
 
     def shared(self, pairs: Sequence[tuple[Side, Side]], column: str) -> float:
         """The share of all calls that both sides have; unknown where calls have no identity."""
         both = total = 0
         for side, other in pairs:
-            ours, theirs = (set(self._calls[column][one]) for one in (side, other))
-            both += sum(call in theirs for call in ours if call == call)
-            total += sum(call == call for call in ours | theirs)
+            (n, ours), (m, theirs) = (
+                self._calls[column].get(one, (0, set())) for one in (side, other)
+            )
+            common = len(ours & theirs)
+            both += common
+            total += n + m - common
         return both / total if total else np.nan
 
     def rows(

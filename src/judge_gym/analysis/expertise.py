@@ -10,13 +10,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import stats
 
+from judge_gym.analysis.belief.masses import matched
 from judge_gym.analysis.frames import CELL, JUDGE, once_per_call
-from judge_gym.analysis.intervals import Estimate, Floats, bootstrap, share, student
+from judge_gym.analysis.intervals import (
+    LEVEL,
+    Estimate,
+    Floats,
+    resampled,
+    share,
+    skewed,
+    student,
+    undefined,
+)
 
 CONFIDENT = 0.8
 CONTRADICTED = 0.5
 BINS = 10
+CLEAR = 2.0
+"""Errors that a bin's gap lies from 0 where its side is taken as known."""
 OUTCOMES = ("probed", "abstained", "unread", "probe_unread", "unprobed")
 """What became of a sample: the last three are a verdict or a probe without a reading, and a scored
 verdict that was never probed."""
@@ -103,19 +116,21 @@ def _agreement_sums(group: _Ints, mask: _Ints) -> Floats:
 
     Agreement depends on the chosen sets alone, so only distinct pairs of sets are met.
     """
-    verdicts = pd.DataFrame({"group": group, "mask": mask})
-    distinct = verdicts.groupby(["group", "mask"], as_index=False).size()
-    distinct["of"] = np.arange(len(distinct))
-    pairs = distinct.merge(distinct[distinct["mask"] != 0], on="group", suffixes=("", "_other"))
-    other = pairs["mask_other"].to_numpy(np.int64)
-    common = np.bitwise_count(pairs["mask"].to_numpy(np.int64) & other)
-    a = common / np.bitwise_count(other)
-    powers = a[:, None] ** np.arange(4) * pairs["size_other"].to_numpy(float)[:, None]
-    of = pairs["of"].to_numpy(np.int64)
-    sums = np.stack([np.bincount(of, column, len(distinct)) for column in powers.T], axis=1)
-    place = verdicts.merge(distinct, on=["group", "mask"], how="left")["of"].to_numpy(np.int64)
-    found: Floats = sums[place]
-    return found
+    sets, code = np.unique(mask, return_inverse=True)
+    distinct, of, size = np.unique(
+        group * len(sets) + code, return_inverse=True, return_counts=True
+    )
+    owner, chosen = distinct // len(sets), sets[distinct % len(sets)]
+    scored = np.flatnonzero(chosen)
+    ours, place = matched(owner, owner[scored])
+    theirs = scored[place]
+    a = np.bitwise_count(chosen[ours] & chosen[theirs]) / np.bitwise_count(chosen[theirs])
+    sums: list[Floats] = []
+    powers: Floats = size[theirs].astype(float)
+    for _ in range(4):
+        sums.append(np.bincount(ours, powers, len(distinct)).astype(float))
+        powers = powers * a
+    return np.stack(sums, axis=1)[of].astype(float)
 
 
 def _outcome(frame: pd.DataFrame) -> pd.Series:
@@ -157,7 +172,7 @@ def calibration(verdicts: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
         contradicted = (confident["y"] < CONTRADICTED).astype(float)
         estimates = {
             "bias": student(_per_item(known["p"] - known["y"], known)),
-            "brier": student(
+            "brier": skewed(
                 _per_item(known["p"] ** 2 - 2 * known["p"] * known["y"] + known["y"], known)
             ),
             "error": _calibration_error(known, key),
@@ -219,24 +234,33 @@ def _bin(known: pd.DataFrame) -> pd.Series:
 def _calibration_error(known: pd.DataFrame, key: dict[str, Any]) -> Estimate:
     """The mean distance of p from y over bins, by how many verdicts each holds.
 
-    Chance alone makes it larger than 0: compare it at equal n.
+    Chance alone makes it larger than 0: compare it at equal n. In a bin that lies clearly on one
+    side chance moves the error up and down, in another up alone, and the lower end allows for it:
+    a plain bootstrap rules out 0 for judges that are calibrated.
     """
     parts = known.assign(bin=_bin(known), gap=known["p"] - known["y"], n=1.0)
     table = parts.pivot_table(
         index="evidence", columns="bin", values=["gap", "n"], aggfunc="sum", fill_value=0.0
     )
-    if table.empty:
-        return student([])
+    n = len(table)
+    if n < 3:
+        return undefined(n)
     gaps, counts = table["gap"].to_numpy(float), table["n"].to_numpy(float)
-    bins = len(table["gap"].columns)
-
-    def error(rows: Floats) -> Floats:
-        total = rows.sum(axis=-2)
-        value: Floats = np.abs(total[..., :bins]).sum(axis=-1) / total[..., bins:].sum(axis=-1)
-        return value
-
-    found = bootstrap(np.hstack([gaps, counts]), error, key=["calibration error", key])
-    return found._replace(low=max(found.low, 0.0)) if found.known else found
+    total, verdicts = gaps.sum(axis=0), counts.sum()
+    rest = gaps - counts * (total / counts.sum(axis=0))
+    clear = np.abs(total) > CLEAR * np.sqrt(n / (n - 1) * (rest**2).sum(axis=0))
+    sides = gaps * np.sign(total) - counts * (np.abs(total).sum() / verdicts)
+    columns = np.column_stack([sides[:, clear].sum(axis=1), sides.sum(axis=1), rest[:, ~clear]])
+    drawn = resampled(columns, key=["calibration error", key]) - columns.sum(axis=0)
+    up = drawn[:, 0] + np.abs(drawn[:, 2:]).sum(axis=1)
+    few = stats.t.ppf((1 + LEVEL) / 2, n - 1) / stats.norm.ppf((1 + LEVEL) / 2)
+    reach = few * np.sqrt(n / (n - 1)) / verdicts
+    value = float(np.abs(total).sum() / verdicts)
+    low = value - reach * float(np.quantile(up, (1 + LEVEL) / 2))
+    high = value - reach * float(np.quantile(drawn[:, 1], (1 - LEVEL) / 2))
+    if not high > low:
+        return undefined(n, value)
+    return Estimate(value, max(0.0, low), high, n)
 
 
 def _flat(name: str, found: Estimate) -> list[tuple[str, float]]:

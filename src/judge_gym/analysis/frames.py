@@ -180,8 +180,15 @@ def level_name(level: object) -> str:
 
 def once_per_call(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Each call once per group; rows that share a call are one observation."""
-    seen = frame.duplicated([*by, "evidence", "call_id"]) & frame["call_id"].notna()
-    return frame[~seen].reset_index(drop=True)
+    # Few calls are shared: only they are looked at in full.
+    calls = frame["call_id"]
+    several = np.flatnonzero(calls.duplicated(keep=False) & calls.notna())
+    if not len(several):
+        return frame.reset_index(drop=True)
+    seen = frame[[*by, "evidence", "call_id"]].iloc[several].duplicated()
+    kept = np.full(len(frame), True)
+    kept[several[seen.to_numpy()]] = False
+    return frame[kept].reset_index(drop=True)
 
 
 OrdinalFrame = NewType("OrdinalFrame", pd.DataFrame)

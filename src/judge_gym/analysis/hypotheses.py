@@ -5,7 +5,6 @@ over the four is below .05. One that the data cannot speak to has no p, and coun
 family, which is always the four.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,20 +32,34 @@ class Tested(NamedTuple):
     note: str
 
 
-def hypotheses(frame: pd.DataFrame) -> pd.DataFrame:
+def hypotheses(
+    frame: pd.DataFrame, verdicts: pd.DataFrame | None = None, pairs: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """H1 to H4 on a tidy frame.
+
+    Args:
+        frame: the samples.
+        verdicts: their `probed_verdicts`, where these are at hand.
+        pairs: their `swap_pairs`, where these are at hand.
 
     Returns:
         A row each: hypothesis, claim, estimand, rule, value, low, high, items, p, holm, verdict
         (supported, not supported, insufficient data), note.
     """
     rows = []
-    tested = [test(frame) for _, _, _, test in HYPOTHESES]
+    verdicts = probed_verdicts(frame) if verdicts is None else verdicts
+    pairs = swap_pairs(frame) if pairs is None else pairs
+    tested = [
+        contested_distance(frame),
+        overstated_agreement(verdicts),
+        confidence_in_own_rubric(pairs),
+        forced_choice_distance(frame),
+    ]
     known = [
         one.p if one.estimate.known and one.estimate.n >= MIN_ITEMS else np.nan for one in tested
     ]
     corrected = holm(np.nan_to_num(known, nan=1.0))
-    for (name, claim, estimand, _), one, p, adjusted in zip(
+    for (name, claim, estimand), one, p, adjusted in zip(
         HYPOTHESES, tested, known, corrected, strict=True
     ):
         value, low, high, items = one.estimate
@@ -92,17 +105,16 @@ def contested_distance(frame: pd.DataFrame) -> Tested:
     return two_samples(contested, plain)._replace(note=note)
 
 
-def overstated_agreement(frame: pd.DataFrame) -> Tested:
+def overstated_agreement(verdicts: pd.DataFrame) -> Tested:
     """Stated probability of expert agreement minus what the other verdicts warrant."""
-    verdicts = probed_verdicts(frame).dropna(subset=["p", "y"])
-    if verdicts.empty:
+    known = verdicts.dropna(subset=["p", "y"])
+    if known.empty:
         return _lacking("needs probes, and three verdicts of other judges on other displays")
-    return one_sample((verdicts["p"] - verdicts["y"]).groupby(verdicts["evidence"]).mean())
+    return one_sample((known["p"] - known["y"]).groupby(known["evidence"]).mean())
 
 
-def confidence_in_own_rubric(frame: pd.DataFrame) -> Tested:
+def confidence_in_own_rubric(pairs: pd.DataFrame) -> Tested:
     """Stated probability under the own rubric minus under a rival's."""
-    pairs = swap_pairs(frame)
     rivals = pairs[pairs["role"] == "rival"]
     if rivals.empty:
         return _lacking("needs probed samples under own and under rivals' rubrics (swap)")
@@ -130,30 +142,26 @@ def _matched_knobs(frame: pd.DataFrame) -> list[str]:
     return [*knobs, *(["series"] if frame["series"].nunique() > 1 else [])]
 
 
-HYPOTHESES: tuple[tuple[str, str, str, Callable[[pd.DataFrame], Tested]], ...] = (
+HYPOTHESES = (
     (
         "H1 entrenchment",
         "Judges lie farther apart on contested concepts than on plain ones, whatever the rubric.",
         "squared distance of judges under a third party's rubric, ecc minus control",
-        contested_distance,
     ),
     (
         "H2 consensus hallucination",
         "Judges overstate how far experts would agree with them.",
         "stated probability minus what other judges' verdicts warrant",
-        overstated_agreement,
     ),
     (
         "H3 framework sensitivity",
         "Stated agreement drops under a rival's rubric.",
         "stated probability, own minus rival's rubric",
-        confidence_in_own_rubric,
     ),
     (
         "H4 forced-choice inflation",
         "Some of the distance between point verdicts is forced choice.",
         "squared distance of judges, single minus subset, same items",
-        forced_choice_distance,
     ),
 )
 

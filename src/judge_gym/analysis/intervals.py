@@ -3,7 +3,7 @@
 The unit is the evidence item: a cell's replicates are averaged first, then items are the sample.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +13,6 @@ from scipy import stats
 from judge_gym.records import digest
 
 Floats = npt.NDArray[np.float64]
-Statistic = Callable[[Floats], Floats]
-"""From arrays of (..., clusters, columns) to values of (...)."""
 LEVEL = 0.95
 PERCENTILE_FROM = 40
 """Clusters from which the percentile bootstrap covers what it should; below, bootstrap-t."""
@@ -23,6 +21,8 @@ SKEWED_FROM = 6
 DEGENERATE = 0.01
 """Of resamples without a spread, the share from which there is nothing to studentise by."""
 DRAWS = 999
+HELD = 1 << 22
+"""Numbers that a bootstrap holds at once."""
 
 
 class Estimate(NamedTuple):
@@ -37,6 +37,20 @@ class Estimate(NamedTuple):
     def known(self) -> bool:
         """Whether there is an interval to decide by."""
         return bool(np.isfinite([self.value, self.low, self.high]).all())
+
+
+class Summed(NamedTuple):
+    """A statistic of sums over clusters (evidence items), so that none is added up twice."""
+
+    rows: Floats
+    """A row per cluster: what is summed."""
+    of: Callable[[Floats], Floats]
+    """From sums (..., columns) to values (...)."""
+
+    @property
+    def value(self) -> float:
+        """The statistic of all clusters."""
+        return float(self.of(self.rows.sum(axis=0)))
 
 
 def undefined(n: int = 0, value: float = np.nan) -> Estimate:
@@ -130,45 +144,61 @@ def clustered_error(values: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
     return float(np.sqrt((residuals**2).sum()) / len(known))
 
 
-def bootstrap(data: npt.ArrayLike, statistic: Statistic, *, key: Any) -> Estimate:
+def bootstrap(given: Summed, *, key: Any) -> Estimate:
     """What is not a mean: studentised over clusters, from 40 on by percentiles.
 
     Args:
-        data: a row per cluster (an evidence item), or a value per cluster.
-        statistic: takes arrays of (..., clusters, columns).
+        given: the statistic, and what each cluster adds to its sums.
         key: what the random draws are seeded from.
     """
-    rows = np.asarray(data, dtype=float)
-    rows = rows[:, None] if rows.ndim == 1 else rows
-    n = len(rows)
-    value = float(statistic(rows)) if n else np.nan
+    rows, n = given.rows, len(given.rows)
+    value = given.value if n else np.nan
     if n < 3 or not np.isfinite(value):
         return undefined(n, value)
-    rng = seeded("bootstrap", key, n)
-    picks = rng.integers(0, n, (DRAWS, n))
     tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     if n >= PERCENTILE_FROM:
-        size = max(1, 1 << 22 >> int(n * rows.shape[1]).bit_length())
-        parts = [statistic(rows[picks[low : low + size]]) for low in range(0, DRAWS, size)]
-        drawn = np.concatenate(parts)
+        drawn = given.of(resampled(rows, key=key))
         low, high = np.quantile(drawn[np.isfinite(drawn)], tails)
         return Estimate(value, float(low), float(high), n)
-    drawn = rows[picks]
-    errors = _jackknife_error(drawn, statistic)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = (statistic(drawn) - value) / errors
+    found = []
+    for part in _parts(_picks(n, key), rows.size):
+        drawn = rows[part]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found.append((given.of(drawn.sum(axis=1)) - value) / jackknife_error(drawn, given))
+    t = np.concatenate(found)
     t = t[np.isfinite(t)]
-    error = float(_jackknife_error(rows[None], statistic)[0])
+    error = float(jackknife_error(rows, given))
     if len(t) < DRAWS / 2 or not error > 0:  # too few resamples have a spread to studentise by
         return undefined(n, value)
     low, high = np.quantile(t, tails)
     return Estimate(value, value - float(high) * error, value - float(low) * error, n)
 
 
-def _jackknife_error(rows: Floats, statistic: Statistic) -> Floats:
+def resampled(rows: Floats, *, key: Any) -> Floats:
+    """The sums over clusters, drawn anew: a row per draw."""
+    n = len(rows)
+    return np.concatenate([_counts(part, n) @ rows for part in _parts(_picks(n, key), n)])
+
+
+def _picks(n: int, key: Any) -> npt.NDArray[np.int64]:
+    return seeded("bootstrap", key, n).integers(0, n, (DRAWS, n))
+
+
+def _parts(picks: npt.NDArray[np.int64], width: int) -> Iterator[npt.NDArray[np.int64]]:
+    """The draws, as many at a time as memory should hold."""
+    size = max(1, HELD // width)
+    return (picks[low : low + size] for low in range(0, len(picks), size))
+
+
+def _counts(picks: npt.NDArray[np.int64], n: int) -> Floats:
+    """How often each draw has each cluster."""
+    places = picks + n * np.arange(len(picks))[:, None]
+    return np.bincount(places.ravel(), minlength=picks.size).reshape(-1, n).astype(float)
+
+
+def jackknife_error(rows: Floats, given: Summed) -> Floats:
     """The standard error of each set of clusters, from leaving out one at a time."""
-    n = rows.shape[-2]
-    others = np.array([[j for j in range(n) if j != i] for i in range(n)])
-    left = np.stack([statistic(rows[:, kept]) for kept in others], axis=-1)
-    spread: Floats = np.sqrt((n - 1) * left.var(axis=-1))
-    return spread
+    left = given.of(rows.sum(axis=-2, keepdims=True) - rows)
+    spread: Floats = np.sqrt((rows.shape[-2] - 1) * left.var(axis=-1))
+    # What is left of equal numbers after rounding is no spread.
+    return np.where(spread > 1e-12, spread, 0.0)

@@ -21,8 +21,8 @@ from judge_gym.analysis.endpoints import (
     scored_only,
 )
 from judge_gym.analysis.frames import CELL, JUDGE
-from judge_gym.analysis.intervals import Estimate, share, student, undefined
-from judge_gym.analysis.panels import PANEL, Panel, panels, row_means
+from judge_gym.analysis.intervals import Estimate, share, skewed, student, undefined
+from judge_gym.analysis.panels import PANEL, Judged, Panel, panels, row_means
 from judge_gym.analysis.permutation import Chance
 from judge_gym.analysis.polarization import distance_columns, panel_chance, polarization_row
 from judge_gym.analysis.swapping import ROLES, panel_swap, swap_pairs
@@ -44,7 +44,7 @@ METRICS = (
 # --- entrenchment --------------------------------------------------------------------------------
 
 
-def entrenchment(frame: pd.DataFrame) -> pd.DataFrame:
+def entrenchment(frame: Judged) -> pd.DataFrame:
     """E of each judge: how far it lies from the others above chance, times how sure it is.
 
     The row of judge `all` is the mean over judges. Items count on which every judge has a scored
@@ -53,8 +53,8 @@ def entrenchment(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for panel in panels(frame):
         values = _entrenched(panel, panel_chance(panel))
-        estimates = {ALL: student(row_means(values))} | {
-            judge: student(values[:, place]) for place, judge in enumerate(panel.judges)
+        estimates = {ALL: skewed(row_means(values))} | {
+            judge: skewed(values[:, place]) for place, judge in enumerate(panel.judges)
         }
         rows += [
             {
@@ -114,7 +114,7 @@ def _truth_cells(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
 # --- belief --------------------------------------------------------------------------------------
 
 
-def conflict(frame: pd.DataFrame) -> pd.DataFrame:
+def conflict(frame: Judged) -> pd.DataFrame:
     """Conflict k of each panel, beside the distance; on items that every judge scored.
 
     `k` is the mean over pairs of judges, `own` of each judge with itself, `excess` the difference;
@@ -147,7 +147,7 @@ def _conflict_row(panel: Panel) -> dict[str, Any]:
     }
 
 
-def uncertainty(frame: pd.DataFrame) -> pd.DataFrame:
+def uncertainty(frame: Judged) -> pd.DataFrame:
     """The uncertainty gap and the mean subset size of each judge, and of `all` together.
 
     Columns: task, variant, judge, `gap`, `gap_low`, `gap_high`, `size`, `size_low`, `size_high`,
@@ -157,7 +157,6 @@ def uncertainty(frame: pd.DataFrame) -> pd.DataFrame:
     for panel in panels(frame):
         gap, size = _gap(panel), _size(panel)
         for place, judge in enumerate((ALL, *panel.judges)):
-            one = panel.of(place - 1) if place else panel
             gaps, sizes = (
                 student(row_means(of) if place == 0 else of[:, place - 1]) for of in (gap, size)
             )
@@ -169,7 +168,7 @@ def uncertainty(frame: pd.DataFrame) -> pd.DataFrame:
                     **dict(zip(("size", "size_low", "size_high"), sizes[:3], strict=True)),
                     "items": gaps.n,
                     "dropped": len(panel.evidence) - gaps.n,
-                    **one.rates,
+                    **(panel.rates_of(place - 1) if place else panel.rates),
                 }
             )
     return pd.DataFrame(rows)
@@ -186,7 +185,7 @@ def _size(panel: Panel) -> FloatArray:
 # --- no score ------------------------------------------------------------------------------------
 
 
-def abstention(frame: pd.DataFrame) -> pd.DataFrame:
+def abstention(frame: Judged) -> pd.DataFrame:
     """The rates of abstentions and, apart, of verdicts that could not be read, per judge.
 
     Columns: task, variant, judge (`all` too), abstained, abstained_low, abstained_high, unreadable,
@@ -208,35 +207,45 @@ def abstention(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rate(panel: Panel, name: str) -> FloatArray:
-    status = panel.rows["status"]
-    found = status == "abstained" if name == "abstained" else ~status.isin(["scored", "abstained"])
-    return panel.per_cell(found.to_numpy().astype(float))
+    found = panel.abstained if name == "abstained" else panel.unreadable
+    return panel.per_cell(found.astype(float))
 
 
 # --- all nine ------------------------------------------------------------------------------------
 
 
-def nine_metrics(frame: pd.DataFrame) -> pd.DataFrame:
+def nine_metrics(
+    frame: pd.DataFrame,
+    judged: Judged | None = None,
+    steady: pd.DataFrame | None = None,
+    pairs: pd.DataFrame | None = None,
+) -> pd.DataFrame:
     """A row per task, variant and metric: value, low, high, n (items) and a note.
 
     Polarization is above chance at this n, with the raw value in the note. Consistency is the
     variance on identical inputs; series are pooled for it.
+
+    Args:
+        frame: the samples.
+        judged: their panels, where these are at hand.
+        steady: their `consistency`, where it is at hand.
+        pairs: their `swap_pairs`, where these are at hand.
     """
     if frame["is_swap"].all():  # there is no panel
         return pd.DataFrame(columns=[*PANEL, "metric", "value", "low", "high", "n", "note"])
-    swaps = _by_panel(swap_pairs(frame))
+    swaps = _by_panel(swap_pairs(frame) if pairs is None else pairs)
     truths = {measure: _by_panel(cells) for measure, cells in _truth_cells(frame).items()}
-    steady = consistency(frame)
+    steady = consistency(frame) if steady is None else steady
     all_judges = _by_panel(steady[steady[JUDGE] == ALL])
     bare = pd.Series(bare_variant(frame).to_numpy(), frame["variant"])
     bare = bare[~bare.index.duplicated()]
     rows = []
-    for panel in panels(frame):
+    for panel in panels(frame if judged is None else judged):
         found = panel_chance(panel)
         task, variant = panel.key["task"], panel.key["variant"]
         summary = {
             "polarization": _polarization_note(polarization_row(panel, found)),
-            "entrenchment": (student(row_means(_entrenched(panel, found))), "mean over judges"),
+            "entrenchment": (skewed(row_means(_entrenched(panel, found))), "mean over judges"),
             "swap_sensitivity": _swap_note(swaps.get((task, variant))),
             "accuracy": _truth_note(
                 {name: of[task, variant] for name, of in truths.items() if (task, variant) in of}

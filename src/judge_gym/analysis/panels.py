@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.belief import Masses, Verdicts, sources, squared_distance, stage_masks
+from judge_gym.analysis.belief import Masses, Verdicts, sources, squared_distances, stage_masks
 from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray
 from judge_gym.analysis.frames import JUDGE, once_per_call
 
@@ -92,14 +91,13 @@ class Panel:
             Verdicts(self.item[mine], replicate[mine], self.mask[mine])
             for mine in (self.judge == judge for judge in range(len(self.judges)))
         ]
-        items = len(self.evidence)
-        found = [squared_distance(a, b, items=items) for a, b in combinations(sides, 2)]
-        return np.stack(found, axis=1) if found else np.empty((items, 0))
+        return squared_distances(sides, items=len(self.evidence))
 
     @cached_property
     def own_rubrics(self) -> bool:
         """Whether judges used rubrics of their own, so that they differ in more than judgement."""
-        used = self.rows[[JUDGE, "rubric"]].drop_duplicates().groupby(JUDGE)["rubric"].agg(set)
+        pairs = pd.DataFrame({"judge": self.judge, "rubric": self.rows["rubric"].to_numpy()})
+        used = pairs.drop_duplicates().groupby("judge")["rubric"].agg(set)
         return any(rubrics != used.iloc[0] for rubrics in used)
 
     @property
@@ -107,15 +105,29 @@ class Panel:
         """Whether there are enough draws of own rubrics to treat each as a block."""
         return self.own_rubrics and self.rows["rubric_draw"].nunique() >= DRAWS_FOR_BLOCKS
 
+    @cached_property
+    def abstained(self) -> BoolArray:
+        """Whether each row is an abstention."""
+        return (self.rows["status"] == "abstained").to_numpy(dtype=bool)
+
+    @cached_property
+    def unreadable(self) -> BoolArray:
+        """Whether each row is neither scored nor an abstention."""
+        return ~self.rows["status"].isin(["scored", "abstained"]).to_numpy(dtype=bool)
+
     @property
     def rates(self) -> dict[str, float]:
         """The verdicts that carry a score, and the shares of those that do not."""
-        status = self.rows["status"]
-        scored, abstained = (status == "scored").to_numpy(), (status == "abstained").to_numpy()
+        return self.rates_of(*range(len(self.judges)))
+
+    def rates_of(self, *places: int) -> dict[str, float]:
+        """The same of some judges."""
+        mine = np.isin(self.judge, places)
+        abstained, unreadable = self.abstained[mine], self.unreadable[mine]
         return {
-            "effective_n": int(scored.sum()),
+            "effective_n": int((~abstained & ~unreadable).sum()),
             "abstained": float(abstained.mean()),
-            "unreadable": float((~scored & ~abstained).mean()),
+            "unreadable": float(unreadable.mean()),
         }
 
     def of(self, *places: int) -> "Panel":
@@ -136,16 +148,21 @@ class Panel:
         )
 
 
-def panels(frame: pd.DataFrame, by: Sequence[str] = PANEL) -> Iterator[Panel]:
+Judged = pd.DataFrame | Sequence[Panel]
+"""Samples, or their panels where these are at hand: what is known of a panel is kept with it."""
+
+
+def panels(frame: Judged, by: Sequence[str] = PANEL) -> Iterator[Panel]:
     """The panels of a frame, in the order of their names; samples under rivals' rubrics are out."""
-    own = frame[~frame["is_swap"].to_numpy(dtype=bool)] if "is_swap" in frame else frame
-    given = masked(own)
+    if not isinstance(frame, pd.DataFrame):
+        yield from frame
+        return
+    given = masked(frame)
     missing = {name: value for name, value in _OPTIONAL.items() if name not in given}
-    given = given.assign(**missing)
-    columns = dict.fromkeys([*by, *_COLUMNS, *_OPTIONAL])
-    for group, part in given[[name for name in columns if name in given]].groupby(
-        list(by), observed=True
-    ):
+    given = given.assign(**missing)[[*dict.fromkeys([*by, *_COLUMNS, *_OPTIONAL])]]
+    if "is_swap" in frame:
+        given = given[~frame["is_swap"].to_numpy(dtype=bool)]
+    for group, part in given.groupby(list(by), observed=True):
         rows = once_per_call(part, [JUDGE])
         judge, judges = pd.factorize(rows[JUDGE], sort=True)
         item, evidence = pd.factorize(rows["evidence"], sort=True)

@@ -88,7 +88,7 @@ def _scored(panel: Panel) -> _Scored:
     masks, code = np.unique(panel.mask[kept], return_inverse=True)
     bits = (masks[:, None] >> np.arange(panel.n_stages) & 1).astype(float)
     return _Scored(
-        panel.rows[kept],
+        panel.rows.loc[kept, ["replicate", "flipped", "rubric_draw"]],
         number[panel.item[kept]],
         panel.judge[kept],
         code.astype(np.int64),
@@ -117,11 +117,19 @@ def _verdicts(panel: Panel, draws: int) -> Iterator[FloatArray]:
         offset = np.arange(size)[:, None, None] * cells
         counts = np.zeros(size * cells)
         for place in places:
-            given = np.broadcast_to(label[place], (size, *place.shape))
-            drawn = rng.permuted(given, axis=-1) if place.shape[1] > 1 else given
+            drawn = _dealt(np.broadcast_to(label[place], (size, *place.shape)), rng)
             counts += np.bincount((drawn + base[place] + offset).ravel(), minlength=size * cells)
         shares = counts.reshape(size, items * judges, codes) @ scored.spread / n[:, None]
         yield shares.reshape(size, items, judges, panel.n_stages)
+
+
+def _dealt(labels: IntArray, rng: np.random.Generator) -> IntArray:
+    """Labels dealt anew within each row."""
+    if labels.shape[-1] == 1:
+        return labels
+    if labels.shape[-1] == 2:  # a coin tells, and most tables are of pairs
+        return np.where(rng.random((*labels.shape[:-1], 1)) < 0.5, labels[..., ::-1], labels)
+    return rng.permuted(labels, axis=-1)
 
 
 def _blocks(panel: Panel, draws: int) -> Iterator[FloatArray]:

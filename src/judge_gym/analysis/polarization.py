@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import log, log2
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from scipy.special import entr
 
 from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.intervals import skewed
-from judge_gym.analysis.panels import PANEL, Panel, panels
+from judge_gym.analysis.panels import PANEL, Judged, Panel, panels
 from judge_gym.analysis.permutation import Chance, chance
 
 # --- measures of distributions (..., judges, stages) ---------------------------------------------
@@ -68,15 +69,21 @@ def wasserstein(shares: FloatArray) -> FloatArray:
 # --- the metric ----------------------------------------------------------------------------------
 
 
+_CHANCES: WeakKeyDictionary[Panel, Chance] = WeakKeyDictionary()
+"""What chance makes of a panel, as long as the panel is there: it takes many draws."""
+
+
 def panel_chance(panel: Panel) -> Chance:
     """P, each judge against the others and, on an ordered scale, Wasserstein-1, beside chance."""
-    measures = {"p": scaled_divergence, "lone": lone_divergence}
-    if panel.ordinal:
-        measures["wasserstein"] = wasserstein
-    return chance(panel, measures)
+    if panel not in _CHANCES:
+        measures = {"p": scaled_divergence, "lone": lone_divergence}
+        if panel.ordinal:
+            measures["wasserstein"] = wasserstein
+        _CHANCES[panel] = chance(panel, measures)
+    return _CHANCES[panel]
 
 
-def polarization(frame: pd.DataFrame) -> pd.DataFrame:
+def polarization(frame: Judged) -> pd.DataFrame:
     """P of each panel: raw, against chance and as the unbiased squared distance.
 
     `above` is raw P minus its mean under chance, item by item, with its interval over items; it is
@@ -104,7 +111,7 @@ def polarization_row(panel: Panel, found: Chance) -> dict[str, Any]:
     }
 
 
-def pairwise(frame: pd.DataFrame) -> pd.DataFrame:
+def pairwise(frame: Judged) -> pd.DataFrame:
     """Every two judges of each panel: their divergence in bits against chance, and distance."""
     rows = []
     for panel in panels(frame):

@@ -1,8 +1,9 @@
 """The three regressions: the score by judge and concept, by every knob, and the uncertainty gap.
 
 Samples are reduced to cells first (a judge's mean under a design and a rubric on an item), so rows
-are few and no item counts by its replicates. Errors are clustered on evidence. An ordered logit and
-a random intercept show what the choice of model does.
+are few and no item counts by its replicates. Errors are clustered on evidence, and on rubrics too
+where there are ten or more. An ordered logit and a random intercept show what the choice of model
+does.
 """
 
 import warnings
@@ -11,11 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 from statsmodels.regression.linear_model import OLS
-from statsmodels.regression.mixed_linear_model import MixedLM
 
 from judge_gym.analysis.frames import CELL, JUDGE, level_name, varied_knobs
+from judge_gym.analysis.intercepts import random_intercept
 from judge_gym.analysis.intervals import LEVEL, Floats, seeded
 from judge_gym.analysis.permutations import GAP, cells
 from judge_gym.axes import Design
@@ -24,8 +26,8 @@ COLUMNS = ["model", "term", "estimate", "se", "low", "high", "p", "n", "clusters
 QUALITY = "rubric quality"
 """The mean of the critic's observability and discriminability."""
 MIN_CLUSTERS = 10
-SENSITIVITY_CELLS = 20_000
-"""Cells beyond which the sensitivity models, which iterate, see a draw of the items."""
+SENSITIVITY_CELLS = 5_000
+"""Cells beyond which the ordered logit, which iterates, sees a draw of the items."""
 SEPARATED = 15.0
 """Log odds that no sample could show: the search for an estimate has run off."""
 BLUEPRINT_KNOBS = ("verdict.method", "rubric.scale", "evidence.view")
@@ -33,6 +35,7 @@ OTHERS = " under others' rubrics"
 ONE_LEVEL = "left out: one level"
 COLLINEAR = "left out: collinear with the terms before it"
 OWN = "left out: collinear with the judge, who wrote the rubric"
+TWO_WAY = "clustered on evidence and on {} rubrics"
 UNCRITICISED = "left out: no critic's score"
 
 
@@ -182,7 +185,10 @@ def _columns(term: str, values: pd.Series) -> list[tuple[str, Floats]]:
 
 
 def cluster_robust(y: Floats, matrix: Floats, groups: np.ndarray) -> Any:
-    """Least squares with errors clustered on numbered groups (CR1), by t with clusters - 1."""
+    """Least squares with errors clustered on numbered groups (CR1), by t with clusters - 1.
+
+    With two columns of groups, errors may be alike within either; the fewer clusters count.
+    """
     return OLS(y, matrix).fit(
         cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True}, use_t=True
     )
@@ -203,6 +209,7 @@ def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
     """The main model; without errors where they could not be trusted."""
     y = terms.rows[equation.outcome].to_numpy(dtype=float)
     groups = pd.factorize(terms.rows["evidence"])[0]
+    rubrics = pd.factorize(terms.rows["rubric"])[0]
     size = {"n": len(y), "clusters": int(groups.max()) + 1}
     estimates = OLS(y, terms.matrix).fit().params
     note = _few(size["clusters"])
@@ -213,15 +220,36 @@ def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
             {"term": term, "estimate": float(value), **size, "note": note}
             for term, value in zip(terms.names, estimates, strict=True)
         ]
-    return _rows(cluster_robust(y, terms.matrix, groups), terms.names, size)
+    if rubrics.max() + 1 < MIN_CLUSTERS:
+        return _rows(cluster_robust(y, terms.matrix, groups), terms.names, size)
+    both = np.column_stack([groups, rubrics])
+    found = _rows(cluster_robust(y, terms.matrix, both), terms.names, size)
+    return [{**row, "note": row["note"] or TWO_WAY.format(rubrics.max() + 1)} for row in found]
 
 
 def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
-    """A random intercept per evidence item."""
-    matrix, rows, note = _drawn(equation, terms)
-    y = rows[equation.outcome].to_numpy(dtype=float)
-    groups = pd.factorize(rows["evidence"])[0]
-    return _tried(lambda: MixedLM(y, matrix, groups=groups).fit(), terms.names, groups, note)
+    """A random intercept per evidence item; t with clusters - 1, as in the main model."""
+    y = terms.rows[equation.outcome].to_numpy(dtype=float)
+    groups = pd.factorize(terms.rows["evidence"])[0]
+    clusters = int(groups.max()) + 1
+    found = random_intercept(y, terms.matrix, groups)
+    half = stats.t.ppf((1 + LEVEL) / 2, clusters - 1) * found.errors
+    p = 2 * stats.t.sf(np.abs(found.params / found.errors), clusters - 1)
+    numbers = np.column_stack(
+        [found.params, found.errors, found.params - half, found.params + half, p]
+    )
+    note = "" if found.between else "on the boundary: items do not differ beyond chance"
+    names = ("estimate", "se", "low", "high", "p")
+    return [
+        {
+            "term": term,
+            **dict(zip(names, row, strict=True)),
+            "n": len(y),
+            "clusters": clusters,
+            "note": note,
+        }
+        for term, row in zip(terms.names, numbers.tolist(), strict=True)
+    ]
 
 
 def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
@@ -277,10 +305,7 @@ def _tried(
         except (np.linalg.LinAlgError, ValueError, ZeroDivisionError) as fault:
             return [{"term": "all", **size, "note": f"not fitted: {fault}"}]
         rows = _rows(found, names, size)
-    converged = getattr(found, "converged", None)
-    if converged is None:
-        converged = found.mle_retvals["converged"]
-    if not converged:
+    if not found.mle_retvals["converged"]:
         return [{"term": "all", **size, "note": "not fitted: did not converge"}]
     remarks = [note, *sorted({" ".join(str(one.message).split()) for one in said})]
     return [{**row, "note": "; ".join(filter(None, [row["note"], *remarks]))} for row in rows]

@@ -34,15 +34,19 @@ def swap_pairs(frame: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(role=np.where(rival, *ROLES))
 
 
-def swap_sensitivity(frame: pd.DataFrame) -> pd.DataFrame:
+def swap_sensitivity(frame: pd.DataFrame, pairs: pd.DataFrame | None = None) -> pd.DataFrame:
     """Expert probability under the own rubric minus that under another's, per judge and author.
 
     Columns: task, variant, judge, `rubric_author`, `role`, the paired difference (`mean`, `low`,
     `high` over `items`), `pairs` on each side, `own` and `other` (their means), and `unpaired`,
     the probed verdicts under that rubric that found no partner. A third party is the control.
+
+    Args:
+        frame: the samples.
+        pairs: their `swap_pairs`, where these are at hand.
     """
     by = [*CELL, "rubric_author", "role"]
-    pairs = swap_pairs(frame)
+    pairs = swap_pairs(frame) if pairs is None else pairs
     rows = []
     asked = frame[frame["is_swap"].to_numpy(dtype=bool) & frame["probe"].notna().to_numpy()]
     probed = asked.groupby([*CELL, "rubric_author"], observed=True).size()

@@ -8,12 +8,14 @@ from judge_gym.store.importing import Imported, import_ledger
 from judge_gym.store.leases import Leases
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.locks import SessionLock
+from judge_gym.store.logs import Logs, Mark
 from judge_gym.store.materials import Materials
 from judge_gym.store.pages import Page, Pages
 from judge_gym.store.progress import Progress, Progresses
 from judge_gym.store.queries import USAGE_BY
 from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
+from judge_gym.store.sql import Questions, Rows
 from judge_gym.store.suites import SuiteResult, SuiteRun, Suites
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
 
@@ -29,9 +31,11 @@ __all__ = [
     "Kind",
     "Leases",
     "Ledger",
+    "Mark",
     "Page",
     "Payer",
     "Progress",
+    "Rows",
     "Run",
     "Scope",
     "SessionLock",
@@ -46,7 +50,7 @@ __all__ = [
 
 
 class Store:
-    """One database and its ten faces."""
+    """One database and its faces."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -60,6 +64,8 @@ class Store:
         self.events = Events(database)
         self.tokens = Tokens(database)
         self.suites = Suites(database, self.ledger)
+        self.logs = Logs(database)
+        self.questions = Questions(database)
 
     @classmethod
     def open(cls, url: str | None = None) -> "Store":

@@ -111,9 +111,14 @@ class Progresses:
         said = self._waits(progress.run_id)
         return replace(progress, event=replace(event, said=said)) if said else progress
 
+    def attended(self) -> bool:
+        """Whether somebody is at work on the lab."""
+        file = self._database.file
+        return bool(at_work(self._database)) if file is None else not is_free(file)
+
     def _waits(self, run_id: int) -> str:
         if self._database.file is not None:
-            return UNATTENDED if is_free(self._database.file) else ""
+            return "" if self.attended() else UNATTENDED
         working = at_work(self._database)
         if not working:
             return UNATTENDED

@@ -3,8 +3,13 @@
 import asyncio
 import socket
 import threading
-from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +19,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
@@ -22,7 +28,7 @@ from judge_gym.lab import Lab
 from judge_gym.web.api import router
 from judge_gym.web.crew import Crew
 from judge_gym.web.events import Watch
-from judge_gym.web.gate import Gate, Json, Limits, of_fault, refusal
+from judge_gym.web.gate import AGENTS, Gate, Json, Limits, of_fault, refusal
 from judge_gym.web.pages import router as pages
 from judge_gym.web.rendering import as_page
 from judge_gym.web.security import LOOPBACK, Guard, is_loopback
@@ -32,6 +38,10 @@ ABOUT = """
 Everything that `judge_gym.Lab` does, over HTTP. Send a token: `Authorization: Bearer TOKEN`;
 `judge-gym token create NAME` makes one. Errors have one shape: `{error: {kind, message, choices}}`.
 """
+
+App = ASGIApp
+Face = Callable[[App], AbstractAsyncContextManager[App]]
+"""Makes a face for agents, which asks the application behind its gate, and ends it."""
 
 
 class Address(NamedTuple):
@@ -43,7 +53,14 @@ class Address(NamedTuple):
 
 
 def make_app(
-    lab: Lab, guard: Guard, watch: Watch, *, folder: Path, crew: Crew | None, limits: Limits
+    lab: Lab,
+    guard: Guard,
+    watch: Watch,
+    *,
+    folder: Path,
+    crew: Crew | None,
+    limits: Limits,
+    face: Face | None = None,
 ) -> ASGIApp:
     """The application behind its gate.
 
@@ -54,15 +71,19 @@ def make_app(
         folder: where the files of studies that are sent lie.
         crew: has runs carried out; None where others do.
         limits: what one client may ask.
+        face: one for agents.
     """
 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
-        if crew is not None:
-            crew.start()
-        yield
-        if crew is not None:
-            await asyncio.to_thread(crew.stop)
+        async with AsyncExitStack() as stack:
+            if face is not None:
+                made = await stack.enter_async_context(face(gated))
+                app.router.routes.append(Route(AGENTS, made))
+            if crew is not None:
+                crew.start()
+                stack.push_async_callback(asyncio.to_thread, crew.stop)
+            yield
 
     app = FastAPI(
         title="judge-gym",
@@ -73,6 +94,7 @@ def make_app(
         redoc_url=None,
         lifespan=living,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,  # the name of the verb
         default_response_class=Json,
     )
     app.state.lab, app.state.watch = lab, watch
@@ -83,7 +105,8 @@ def make_app(
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind in (JudgeGymError, HTTPException, OverflowError, RecursionError, Exception):
         app.add_exception_handler(kind, _refused)
-    return Gate(app, guard, limits)
+    gated = Gate(app, guard, limits)
+    return gated
 
 
 async def _invalid(request: Request, fault: Exception) -> Response:
@@ -98,6 +121,33 @@ async def _refused(request: Request, fault: Exception) -> Response:
 
 
 @contextmanager
+def within(
+    lab: Lab, *, folder: Path = Path(), work: bool = True, options: tuple[str, ...] = ()
+) -> Iterator[tuple[ASGIApp, str]]:
+    """The application for a face in this process, and a token that may write.
+
+    Args:
+        lab: what is behind it.
+        folder: where the files of studies that are sent lie.
+        work: have runs carried out while nobody else does.
+        options: of every verb, for the worker.
+    """
+    guard = Guard(lab.store.tokens, hosts=LOOPBACK, local=True)
+    assert guard.local is not None
+    crew = Crew(lab, options) if work else None
+    watch = Watch(lab)
+    app = make_app(lab, guard, watch, folder=folder, crew=crew, limits=Limits())
+    if crew is not None:
+        crew.start()
+    try:
+        yield app, guard.local
+    finally:
+        watch.close()
+        if crew is not None:
+            crew.stop()
+
+
+@contextmanager
 def serve(
     lab: Lab,
     host: str = "127.0.0.1",
@@ -108,6 +158,7 @@ def serve(
     work: bool = True,
     options: tuple[str, ...] = (),
     limits: Limits | None = None,
+    face: Face | None = None,
 ) -> Iterator[Address]:
     """Serve a lab while the context lasts.
 
@@ -120,6 +171,7 @@ def serve(
         work: have runs carried out while nobody else does.
         options: of every verb, for the worker.
         limits: what one client may ask.
+        face: one for agents.
     """
     local = is_loopback(host)
     if not local and not lab.store.tokens.exist():
@@ -133,7 +185,9 @@ def serve(
     guard = Guard(lab.store.tokens, hosts=hosts, local=local, cookie=f"judge-gym-{port}")
     crew = Crew(lab, options) if work else None
     watch = Watch(lab)
-    app = make_app(lab, guard, watch, folder=folder, crew=crew, limits=limits or Limits())
+    app = make_app(
+        lab, guard, watch, folder=folder, crew=crew, limits=limits or Limits(), face=face
+    )
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -15,6 +15,7 @@ from judge_gym.analysis.belief.disagreement import (
     panel_conflict,
     replicate_conflict,
     squared_distance,
+    squared_distances,
     squared_jousselme,
 )
 from judge_gym.analysis.belief.mappings import (
@@ -59,6 +60,7 @@ __all__ = [
     "rule_sensitivity",
     "sources",
     "squared_distance",
+    "squared_distances",
     "squared_jousselme",
     "stage_masks",
     "weights_of_evidence",

@@ -4,8 +4,9 @@ Conflict is no distance: a judge who is torn conflicts with itself, and k grows 
 masses, so it is compared at equal numbers only. The squared Jousselme distance is one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -130,9 +131,18 @@ def squared_distance(ours: Verdicts, theirs: Verdicts, *, items: int) -> FloatAr
     such pairs are left out across judges too. It may dip below 0; an item where a judge has fewer
     than two replicates is not a number.
     """
-    ours, theirs = _scored(ours), _scored(theirs)
-    within = _mean_likeness(ours, ours, items) + _mean_likeness(theirs, theirs, items)
-    return within / 2 - _mean_likeness(ours, theirs, items)
+    return squared_distances([ours, theirs], items=items)[:, 0]
+
+
+def squared_distances(judges: Sequence[Verdicts], *, items: int) -> FloatArray:
+    """The squared distance of every two judges on each item: items by pairs, in their order."""
+    scored = [_scored(one) for one in judges]
+    own = [_mean_likeness(one, one, items) for one in scored]
+    found = [
+        (own[a] + own[b]) / 2 - _mean_likeness(scored[a], scored[b], items)
+        for a, b in combinations(range(len(scored)), 2)
+    ]
+    return np.stack(found, axis=1) if found else np.empty((items, 0))
 
 
 def replicate_conflict(verdicts: Verdicts, *, items: int) -> FloatArray:

@@ -1,5 +1,6 @@
 """What the axes of the design do: their effects, and how their levels rank."""
 
+import textwrap
 from typing import Any
 
 import altair as alt
@@ -23,10 +24,13 @@ from judge_gym.analysis.figures.page import (
     spelled,
     symbols,
     titled,
+    written,
 )
 
 LEVEL = 0.05
 """Below it, a contrast is said to move the verdicts."""
+LINE = 44
+"""Letters of a line on the left of a row; a longer name takes several lines."""
 _FOREST = ["knob", "level", "base", "judge", "task", "value", "low", "high", "q", "note"]
 
 
@@ -60,7 +64,7 @@ def forest_figure(effects: pd.DataFrame, title: str | None = None) -> Figure | N
     shown = data.loc[np.sort(order[:MAX_ROWS])]
     more = left_out(len(data), MAX_ROWS, "contrasts (with greater q)")
     shown = shown.assign(
-        block=shown["knob"] + " · against " + shown["base"].astype(str),
+        block=_blocked(shown),
         row=_rows(shown),
         finds=np.where(shown["q"] < LEVEL, f"q < {LEVEL}", "not told from 0"),
         note=shown["note"].fillna("").str.slice(0, 60),
@@ -68,9 +72,8 @@ def forest_figure(effects: pd.DataFrame, title: str | None = None) -> Figure | N
     ends = shown[["value", "low", "high"]].to_numpy(dtype=float)
     reach = float(np.nanmax(np.abs(ends))) if np.isfinite(ends).any() else 1.0
     scale = alt.Scale(domain=[-1.05 * reach, 1.05 * reach], nice=False)
-    base = alt.Chart(shown).encode(
-        y=names("row", shown["row"], most=48, sort=list(shown["row"].unique()))
-    )
+    words = {row: textwrap.wrap(row, LINE, break_long_words=False) for row in shown["row"]}
+    base = alt.Chart(shown).encode(y=written("row", words, sort=list(words)))
     x = alt.X("value:Q", title="level minus base", scale=scale)
     zero = (
         alt.Chart(shown)
@@ -90,19 +93,32 @@ def forest_figure(effects: pd.DataFrame, title: str | None = None) -> Figure | N
         x=alt.value(width + 8), text="note:N"
     )
     layers = [zero, spans(base, x), points, *([notes] if (shown["note"] != "").any() else [])]
-    chart = alt.layer(*layers).properties(width=width, height=alt.Step(19))
+    chart = alt.layer(*layers).properties(
+        width=width, height=alt.Step(7 + 12 * max(map(len, words.values())))
+    )
     return titled(_blocks(chart, "block", shown), title or forest_finding(data), more)
 
 
+def _blocked(effects: pd.DataFrame) -> pd.Series:
+    """A heading for each contrast: its knob and base, and its level where the block has but one."""
+    levels = effects.groupby(["knob", "base"], dropna=False)["level"].transform("nunique")
+    level = (" " + effects["level"].astype(str)).where(levels == 1, "")
+    return effects["knob"] + level + " · against " + effects["base"].astype(str)
+
+
 def _rows(effects: pd.DataFrame) -> pd.Series:
-    """A name for each contrast within its block; what all share is not repeated."""
-    levels = effects["level"].astype(str)
-    rows = levels.map(short(levels, 22))
-    for column in ("judge", "task"):
-        if effects[column].nunique() > 1:
-            texts = effects[column].fillna("all").astype(str)
-            rows = rows + " · " + texts.map(short(texts, 20))
-    return rows
+    """A name for each contrast within its block, whole; what all share is not repeated."""
+    levels = effects.groupby(["knob", "base"], dropna=False)["level"].transform("nunique")
+    parts = [
+        effects[column].fillna("all").astype(str)
+        for column in ("judge", "task")
+        if effects[column].nunique(dropna=False) > 1
+    ]
+    level = effects["level"].astype(str)
+    if not parts:
+        return level
+    named = parts[0] if len(parts) == 1 else parts[0] + " · " + parts[1]
+    return named.where(levels == 1, level + " · " + named)
 
 
 def rank_finding(ranks: pd.DataFrame) -> str:

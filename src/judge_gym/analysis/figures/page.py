@@ -141,8 +141,15 @@ def names(
         parts = {str(text): str(text).split(" · ", 1) for text in texts}
         cut = short([part for both in parts.values() for part in both], most)
         words = {text: [cut[part] for part in both] for text, both in parts.items()}
+    return written(column, words, limit=9 * most, **more)
+
+
+def written(
+    column: str, words: Mapping[str, str | list[str]], *, limit: int = 480, **more: Any
+) -> Any:
+    """A row per name, as it is written; a list stands on a line each."""
     axis = alt.Axis(
-        labelExpr=spelled(words), labelLimit=9 * most, ticks=False, domain=False, labelPadding=6
+        labelExpr=spelled(words), labelLimit=limit, ticks=False, domain=False, labelPadding=6
     )
     return alt.Y(f"{field(column)}:N", title=None, axis=axis, **more)
 

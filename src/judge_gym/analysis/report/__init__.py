@@ -1,5 +1,6 @@
 """The report of a study: what was found, with error bars, in the order in which one asks.
 
+- `material`: what several sections read, worked out once.
 - `page`: what a report is made of, and how it is set as a page, as text, or as files.
 - `findings`: hypotheses, validity, the nine metrics, what the evidence cannot tell.
 - `verdicts`: what judges chose, how steadily, and how answers ended.
@@ -16,6 +17,7 @@ import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE, tidy, varied_knobs
 from judge_gym.analysis.report import answers, disagreement, effects, experts, findings, verdicts
+from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import (
     PARTLY_SIMULATED,
     SIMULATED,
@@ -63,18 +65,19 @@ def build_report(
     if samples.empty:
         raise DesignError(f"{title} has no samples yet; run it first")
     frame = tidy(samples, source=title)
+    made = Material(frame)
     parts = (
-        findings.verdict_of_the_study(frame, thresholds),
+        findings.verdict_of_the_study(made, thresholds),
         verdicts.how_answers_ended(frame),
-        verdicts.where_judges_place_it(frame),
-        disagreement.how_far_apart(frame),
-        disagreement.what_is_believed(frame),
-        experts.what_judges_say_of_experts(frame),
-        experts.whose_rubric(frame),
-        effects.what_each_axis_does(frame),
+        verdicts.where_judges_place_it(made),
+        disagreement.how_far_apart(made),
+        disagreement.what_is_believed(made),
+        experts.what_judges_say_of_experts(made),
+        experts.whose_rubric(made),
+        effects.what_each_axis_does(made),
         answers.how_right(frame, people),
-        verdicts.how_steady(frame),
-        findings.what_needs_more(frame),
+        verdicts.how_steady(made),
+        findings.what_needs_more(made),
         answers.what_it_rests_on(frame, pd.DataFrame() if usage is None else usage, views),
         findings.limits(frame),
     )

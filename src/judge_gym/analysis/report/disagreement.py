@@ -1,5 +1,6 @@
 """How far judges lie apart, and what a panel believes together."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from judge_gym.analysis.belief import rule_sensitivity
 from judge_gym.analysis.distances import item_distances, per_item
 from judge_gym.analysis.frames import JUDGE, ordinal
 from judge_gym.analysis.metrics import conflict, entrenchment, uncertainty
-from judge_gym.analysis.panels import panels
+from judge_gym.analysis.panels import Panel
 from judge_gym.analysis.polarization import pairwise, polarization
+from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, section
 
 NULL = (
@@ -24,13 +26,13 @@ NULL = (
 OWN_RUBRICS = " Judges used their own rubrics, so it measures judge and rubric together."
 
 
-def how_far_apart(frame: pd.DataFrame) -> Section | None:
+def how_far_apart(made: Material) -> Section | None:
     """Polarization, pairs, conflict, agreement."""
-    own = frame[~frame["is_swap"] & ~frame["pair"]]
+    own, judged = made.own, made.own_panels
     scored = own[own["status"] == "scored"]
     if scored.empty or scored.groupby("task")[JUDGE].nunique().max() < 2:
         return None
-    p, pairs = polarization(own), pairwise(own)
+    p, pairs = polarization(judged), pairwise(judged)
     drawn = figures.polarization_figure(p)
     note = NULL + (OWN_RUBRICS if (p["measures"] == "judge and rubric").any() else "")
     ordered = own[own["rubric_kind"] == "ordinal"]
@@ -49,7 +51,7 @@ def how_far_apart(frame: pd.DataFrame) -> Section | None:
                 "Conflict",
                 "Dempster's k between judges, beside the distance: a judge who is torn conflicts "
                 "with itself (`own`), so k alone is no distance; `joint` grows with the fan-in.",
-                conflict(own),
+                conflict(judged),
             ),
             Table(
                 "Agreement",
@@ -60,7 +62,7 @@ def how_far_apart(frame: pd.DataFrame) -> Section | None:
                 "Entrenchment",
                 "How far a judge lies from the others above chance, times how sure it is that "
                 "experts agree.",
-                entrenchment(own) if own["probe"].notna().any() else pd.DataFrame(),
+                entrenchment(judged) if own["probe"].notna().any() else pd.DataFrame(),
             ),
         ],
         charts=[
@@ -81,13 +83,13 @@ def _methods(own: pd.DataFrame) -> pd.DataFrame:
     return wide.reset_index().rename(columns={"evidence": "item"})
 
 
-def what_is_believed(frame: pd.DataFrame) -> Section | None:
+def what_is_believed(made: Material) -> Section | None:
     """Belief and plausibility of each stage, and what the rule of combination does."""
-    own = frame[~frame["is_swap"] & ~frame["pair"]]
+    own, judged = made.own, made.own_panels
     scored = own[own["status"] == "scored"]
     if scored.empty:
         return None
-    beliefs, rules = _beliefs(own), _rules(own)
+    beliefs, rules = _beliefs(judged), _rules(judged)
     return section(
         "What is believed",
         _said_of_rules(rules),
@@ -109,17 +111,17 @@ def what_is_believed(frame: pd.DataFrame) -> Section | None:
                 "Uncertainty",
                 "The gap between plausibility and belief, mean over stages, and how many stages a "
                 "verdict names.",
-                uncertainty(own),
+                uncertainty(judged),
             ),
         ],
         charts=[("Belief and plausibility by stage", figures.belief_figure(beliefs))],
     )
 
 
-def _beliefs(own: pd.DataFrame) -> pd.DataFrame:
+def _beliefs(judged: Sequence[Panel]) -> pd.DataFrame:
     """Bel, BetP and Pl of each stage by each judge, mean over items."""
     rows = []
-    for panel in panels(own):
+    for panel in judged:
         shape = (*panel.size, panel.n_stages)
         masses = panel.masses
         held = {
@@ -140,10 +142,10 @@ def _beliefs(own: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _rules(own: pd.DataFrame) -> pd.DataFrame:
+def _rules(judged: Sequence[Panel]) -> pd.DataFrame:
     """What each rule makes of the judges of each item."""
     rows: list[dict[str, Any]] = []
-    for panel in panels(own):
+    for panel in judged:
         items, judges = panel.size
         if judges < 2:
             continue

@@ -6,12 +6,13 @@ from judge_gym.analysis import figures
 from judge_gym.analysis.contrasts import ALL, contrasts, judge_contrasts
 from judge_gym.analysis.ranking import ranking
 from judge_gym.analysis.regressions import regressions
+from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, section
 
 
-def what_each_axis_does(frame: pd.DataFrame) -> Section | None:
+def what_each_axis_does(made: Material) -> Section | None:
     """Contrasts of designs and of judges, ranks of levels, regressions."""
-    own = frame[~frame["is_swap"] & ~frame["pair"]]
+    frame, own = made.frame, made.own
     ordinal = own[own["rubric_kind"] == "ordinal"]
     if not (own["status"] == "scored").any():
         return None

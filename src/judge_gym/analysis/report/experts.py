@@ -4,17 +4,18 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import expected_stage
-from judge_gym.analysis.expertise import calibration, probed_verdicts, reliability
+from judge_gym.analysis.expertise import calibration, reliability
 from judge_gym.analysis.frames import CELL, JUDGE, ordinal
+from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, section
-from judge_gym.analysis.swapping import swap_pairs, swap_sensitivity
+from judge_gym.analysis.swapping import swap_sensitivity
 
 
-def what_judges_say_of_experts(frame: pd.DataFrame) -> Section | None:
+def what_judges_say_of_experts(made: Material) -> Section | None:
     """Calibration of "a majority of three experts would agree"."""
+    frame, verdicts = made.frame, made.verdicts
     if not frame["probe"].notna().any():
         return None
-    verdicts = probed_verdicts(frame)
     curve = reliability(verdicts, [JUDGE])
     drawn = curve.rename(
         columns={"y": "reference", "y_low": "low", "y_high": "high", "verdicts": "n"}
@@ -55,11 +56,12 @@ def _stated(frame: pd.DataFrame) -> pd.DataFrame:
     return told.assign(**{"rubric used": used})[["task", JUDGE, "probe", "rubric used"]]
 
 
-def whose_rubric(frame: pd.DataFrame) -> Section | None:
+def whose_rubric(made: Material) -> Section | None:
     """The same judge under its own and under others' rubrics."""
+    frame = made.frame
     if not frame["is_swap"].any():
         return None
-    pairs = swap_pairs(frame)
+    pairs = made.swaps
     by = [*CELL, "rubric used"]
     ordered = frame[(frame["rubric_kind"] == "ordinal") & ~frame["pair"]]
     named = ordered.assign(
@@ -80,7 +82,7 @@ def whose_rubric(frame: pd.DataFrame) -> Section | None:
                 "Swap sensitivity",
                 "Stated probability under the own rubric minus under another's, paired by item and "
                 "replicate. A third party's rubric is the control.",
-                swap_sensitivity(frame),
+                swap_sensitivity(frame, pairs),
             ),
             Table(
                 "Expected stage by whose rubric",

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.endpoints import cell_endpoints
 from judge_gym.analysis.frames import CELL, JUDGE
 from judge_gym.analysis.hypotheses import RULE, hypotheses
 from judge_gym.analysis.intervals import student
 from judge_gym.analysis.metrics import nine_metrics
+from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, section
 from judge_gym.analysis.validity import Thresholds, validity
 
@@ -17,9 +17,10 @@ WIDE = 0.1
 """Half an interval of the expected stage, from which more evidence is asked for."""
 
 
-def verdict_of_the_study(frame: pd.DataFrame, thresholds: Thresholds) -> Section | None:
+def verdict_of_the_study(made: Material, thresholds: Thresholds) -> Section | None:
     """Hypotheses, checks on the instrument, and the nine metrics."""
-    tested, checks = hypotheses(frame), validity(frame, thresholds)
+    frame = made.frame
+    tested, checks = hypotheses(frame, made.verdicts, made.swaps), validity(frame, thresholds)
     supported = [name[:2] for name in tested.loc[tested["verdict"] == "supported", "hypothesis"]]
     passed = int((checks["result"] == "pass").sum())
     said = ", ".join(supported) or "none of the hypotheses"
@@ -41,15 +42,15 @@ def verdict_of_the_study(frame: pd.DataFrame, thresholds: Thresholds) -> Section
             Table(
                 "Nine metrics",
                 "By task and variant, under the judges' own rubrics; n is the number of items.",
-                nine_metrics(frame),
+                nine_metrics(frame, made.panels, made.consistency, made.swaps),
             ),
         ],
     )
 
 
-def what_needs_more(frame: pd.DataFrame) -> Section | None:
+def what_needs_more(made: Material) -> Section | None:
     """Judges whose cells are too thin or whose interval is too wide to rely on."""
-    cells = cell_endpoints(frame)
+    cells = made.cells
     rows = []
     for group, part in cells.groupby(CELL, observed=True):
         found = student(part["normalised_stage"])

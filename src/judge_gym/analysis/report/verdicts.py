@@ -3,7 +3,7 @@
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.consistency import conflicting_cells, consistency
+from judge_gym.analysis.consistency import conflicting_cells
 from judge_gym.analysis.endpoints import (
     distributions,
     expected_stage,
@@ -12,6 +12,7 @@ from judge_gym.analysis.endpoints import (
 )
 from judge_gym.analysis.frames import CELL, JUDGE, ordinal
 from judge_gym.analysis.geometry import display_bias, geometry
+from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, scored_share, section
 from judge_gym.records import STATUSES
 
@@ -36,9 +37,9 @@ def how_answers_ended(frame: pd.DataFrame) -> Section | None:
     )
 
 
-def where_judges_place_it(frame: pd.DataFrame) -> Section | None:
+def where_judges_place_it(made: Material) -> Section | None:
     """Distributions, expected stages, items."""
-    own = frame[~frame["is_swap"]]
+    own = made.frame[~made.frame["is_swap"]]
     scored = own[own["status"] == "scored"]
     if scored.empty:
         return None
@@ -55,7 +56,7 @@ def where_judges_place_it(frame: pd.DataFrame) -> Section | None:
                 "Endpoints",
                 "Every endpoint of every configured judge; entropy in bits; effective n is the "
                 "number of verdicts with a score.",
-                judge_endpoints(own),
+                judge_endpoints(made.frame, made.cells),
             ),
         ],
         charts=[
@@ -77,9 +78,9 @@ def _items(ordered: pd.DataFrame) -> pd.DataFrame:
     return expected_stage(ordinal(named), ["task", "item", JUDGE])
 
 
-def how_steady(frame: pd.DataFrame) -> Section | None:
+def how_steady(made: Material) -> Section | None:
     """Jitter, agreement with oneself, bias of position and label, shape of verdicts."""
-    own = frame[~frame["is_swap"] & ~frame["pair"]]
+    own = made.own
     if not (own["status"] == "scored").any():
         return None
     torn, shapes, shown = conflicting_cells(own), geometry(own), display_bias(own)
@@ -95,7 +96,7 @@ def how_steady(frame: pd.DataFrame) -> Section | None:
                 "Jitter is the variance over replicates on a scale from 0 to 1; display and "
                 "sampling are told apart where an input was asked twice. Alpha and ICC over "
                 "replicates.",
-                consistency(own),
+                made.own_consistency,
             ),
             Table("Cells to review", "Replicates that conflict, the most torn first.", torn),
             Table(

@@ -1,0 +1,192 @@
+"""Cheap facts, gathered before any judge is paid."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from judge_gym.outcomes import EvalResult, EvalSource, Failed, Inconclusive, Outcome
+from judge_gym.triage.reading import PriorReport
+from judge_gym.triage.signs import error_text, signs
+
+COMMON_WORDS = frozenset(
+    "about also answer because been before being both cannot code could does each error eval "
+    "every expected fail failed fails failing from have here into known line model must never "
+    "none only other passed return returns says should some such task test tests that their them "
+    "then there these they this those value values were what when where which will with would "
+    "assert assertionerror false true".split()
+)
+"""Words that any gap and any error may share."""
+SHARED_WORDS = 2
+"""So many further words make a gap entry match."""
+_NO_GAPS = re.compile(r"(?:none|no (?:known )?gaps?)\b[^\n]{0,40}\Z", re.I)
+_ENTRY = re.compile(r"\n\s*\n|\n(?=\s{0,3}(?:[-*+]|\d+[.)])\s)")
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """An entry of an eval's known gaps that speaks of a failure, and the words they share."""
+
+    entry: str
+    shared: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An earlier report in which the same eval failed."""
+
+    report: str
+    date: str
+    classification: str
+    fix: str | None
+    """An action of that report which names the eval or the rule; None where there is none."""
+    version_changed: bool | None
+    """Whether the benchmark changed since, as a fix would change it; None where unknown."""
+
+    @property
+    def should_be_resolved(self) -> bool:
+        """Whether a fix was recorded and may be part of this run's benchmark."""
+        return self.fix is not None and self.version_changed is not False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a failure without a judge."""
+
+    reference_passes: bool | None
+    """Whether the reference answer passes this grader; None where that is not known."""
+    gap: Gap | None
+    gap_entries: int
+    others_failed: tuple[str, ...]
+    """Other models that fail this eval."""
+    others: int
+    """Other models with a conclusive result on it."""
+    earlier: tuple[Earlier, ...]
+
+    def sentences(self) -> list[str]:
+        """The facts in words, for judges and readers."""
+        reference = {
+            True: "The reference answer passes this grader.",
+            False: "The reference answer fails this grader too.",
+            None: "Whether the reference answer passes this grader is not known.",
+        }[self.reference_passes]
+        gaps = f"Known gaps listed for this eval: {self.gap_entries}."
+        if self.gap:
+            shared = ", ".join(self.gap.shared)
+            gaps += f" One is documented that shares words with this error: {shared}."
+        elif self.gap_entries:
+            gaps += " None shares words with this error."
+        others = "No other model has a conclusive result on this eval."
+        if self.others:
+            others = (
+                f"Other models that fail this eval: {len(self.others_failed)} of {self.others}."
+            )
+        return [reference, gaps, others, *map(_earlier_sentence, self.earlier)]
+
+
+def _earlier_sentence(earlier: Earlier) -> str:
+    said = f"It failed in the report of {earlier.date or 'an unknown date'} already"
+    said += f" ({earlier.classification})" if earlier.classification else ""
+    if earlier.fix is None:
+        return f"{said}; no fix is recorded there."
+    if earlier.version_changed is False:
+        return f"{said}; a fix is recorded there, but the benchmark has not changed since."
+    return f"{said}; a fix recorded there should have resolved it."
+
+
+def find_facts(
+    result: EvalResult,
+    source: EvalSource,
+    *,
+    reference: Outcome | None = None,
+    others: Mapping[str, Sequence[Outcome]] | None = None,
+    prior: Sequence[PriorReport] = (),
+    version: str = "",
+) -> Facts:
+    """The facts of one failure.
+
+    Args:
+        result: the failure.
+        source: the files behind its eval.
+        reference: what became of the reference answer under the same steps, where it was tried.
+        others: by other model, the outcomes on this eval under the same benchmark, latest last.
+        prior: earlier reports on this model.
+        version: the run's benchmark version.
+    """
+    latest = {
+        model: [one for one in outcomes if not isinstance(one, Inconclusive)][-1:]
+        for model, outcomes in (others or {}).items()
+    }
+    failing = [model for model, last in latest.items() if last and isinstance(last[0], Failed)]
+    tried = reference is not None and not isinstance(reference, Inconclusive)
+    return Facts(
+        reference_passes=not isinstance(reference, Failed) if tried else None,
+        gap=match_gap(result, source.gaps),
+        gap_entries=len(gap_entries(source.gaps)),
+        others_failed=tuple(sorted(failing)),
+        others=sum(map(len, latest.values())),
+        earlier=tuple(
+            found for report in prior if (found := _earlier(result, report, version)) is not None
+        ),
+    )
+
+
+# --- gaps ----------------------------------------------------------------------------------------
+
+
+def gap_entries(text: str) -> tuple[str, ...]:
+    """The entries of a file of known gaps: its list items and paragraphs, without headings."""
+    body = "\n".join(
+        line for line in text.splitlines() if not re.match(r"\s{0,3}#|\s*[-=]+$", line)
+    )
+    parts = (re.sub(r"\A\s*(?:[-*+]|\d+[.)])\s+", "", part).strip() for part in _ENTRY.split(body))
+    return tuple(part for part in parts if part and not _NO_GAPS.match(part))
+
+
+def match_gap(result: EvalResult, gaps: str) -> Gap | None:
+    """The entry that shares most with a failure's error; None where none shares enough.
+
+    A rule, a test or an exception that an entry names is enough; other words must be several.
+    """
+    names = {sign.name.casefold() for sign in signs(result)} - COMMON_WORDS
+    words = _words(error_text(result))
+    best: tuple[int, int, Gap] | None = None
+    for number, entry in enumerate(gap_entries(gaps)):
+        named = {
+            name for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", entry, re.I)
+        }
+        shared = sorted(named | (words & _words(entry)))
+        enough = bool(named) or len(shared) >= SHARED_WORDS
+        rank = (10 * len(named) + len(shared), -number)
+        if enough and (best is None or rank > best[:2]):
+            best = (*rank, Gap(entry, tuple(shared)))
+    return best[2] if best else None
+
+
+def _words(text: str) -> set[str]:
+    """The telling words of a text, as far as endings allow in one form."""
+    found = set(re.findall(r"[^\W\d_]{4,}", text.casefold())) - COMMON_WORDS
+    return {re.sub(r"(?<=\w{4})(?:ing|ed|s)\Z", "", word) for word in found}
+
+
+# --- earlier reports -----------------------------------------------------------------------------
+
+
+def _earlier(result: EvalResult, report: PriorReport, version: str) -> Earlier | None:
+    """What an earlier report says of the same eval; None where it did not fail then."""
+    classification = report.classification(result.path)
+    if classification is None:
+        return None
+    marks = [
+        result.path,
+        result.name,
+        *(sign.name for sign in signs(result) if sign.kind == "rule"),
+    ]
+    named = re.compile("|".join(rf"(?<![\w-]){re.escape(mark)}(?![\w-])" for mark in marks))
+    known = bool(report.version and version)
+    return Earlier(
+        report=report.source,
+        date=report.date,
+        classification=classification,
+        fix=next((action for action in report.actions if named.search(action)), None),
+        version_changed=report.version != version if known else None,
+    )

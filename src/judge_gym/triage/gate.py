@@ -1,0 +1,59 @@
+"""The gate: a run's results by typed outcome. What is inconclusive never reaches a judge."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from judge_gym.errors import DesignError
+from judge_gym.outcomes import EvalResult, Failed, Inconclusive, Passed, StepResult
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """The results of a run, split; every count of a report is a count of these."""
+
+    passed: tuple[EvalResult, ...]
+    failed: tuple[EvalResult, ...]
+    inconclusive: tuple[EvalResult, ...]
+
+    @property
+    def conclusive(self) -> int:
+        """The denominator of the pass rate."""
+        return len(self.passed) + len(self.failed)
+
+
+def gate(results: Iterable[EvalResult]) -> Gated:
+    """Split results by their outcome, each part in the order of names.
+
+    The type decides, never the words of a reason: a candidate may print "connection refused".
+    """
+    found: dict[str, EvalResult] = {}
+    for result in results:
+        if result_name(result) in found:
+            raise DesignError(f"two results of {result_name(result)}; number the replicates")
+        found[result_name(result)] = result
+    ordered = [found[name] for name in sorted(found)]
+    return Gated(
+        passed=tuple(one for one in ordered if isinstance(one.outcome, Passed)),
+        failed=tuple(one for one in ordered if isinstance(one.outcome, Failed)),
+        inconclusive=tuple(one for one in ordered if isinstance(one.outcome, Inconclusive)),
+    )
+
+
+def result_name(result: EvalResult) -> str:
+    """What a report calls a result: its eval, and which replicate where it is not the first."""
+    return f"{result.path}#{result.replicate}" if result.replicate else result.path
+
+
+def failure_of(result: EvalResult) -> Failed:
+    """How a result failed; anything but a failure is refused."""
+    if not isinstance(result.outcome, Failed):
+        raise DesignError(
+            f"{result_name(result)} is {result.outcome.kind}; only what failed is judged"
+        )
+    return result.outcome
+
+
+def failed_step(result: EvalResult) -> StepResult | None:
+    """The step that a result failed at; None where its record is gone."""
+    name = failure_of(result).step
+    return next((step for step in result.steps if step.name == name), None)

@@ -1,0 +1,75 @@
+"""What judges write beside their verdicts: reasoning, and the code that they quote."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Remarks(NamedTuple):
+    """What a judge wrote beside its verdict; empty where it wrote nothing."""
+
+    reasoning: str
+    model_code: str
+    expected_code: str
+
+
+_LABEL = re.compile(
+    r"[\s*#_>`-]*(?:(?:my|the|final)\s+)*(?P<label>reasoning|model code|expected code|verdict)"
+    r"[*_` ]*:[*_ ]*(?P<rest>.*)",
+    re.I,
+)
+# Some judges fence their verdict.
+_CLOSING = re.compile(r"\s*(?:```|~~~)\w*\s*\W*verdict\W*:[^\n]*\s*(?:```|~~~)\s*\Z", re.I)
+_FENCE = re.compile(r"\s{0,3}(?P<ticks>`{3,}|~{3,})(?P<info>[^`]*)\Z")
+
+
+def read_remarks(reply: str) -> Remarks:
+    """Reasoning and quotes out of a judge's reply, as free text or as JSON.
+
+    Labels within fences are part of what is quoted. Without labels all that comes before the
+    verdict is the reasoning.
+    """
+    parts: dict[str, list[str]] = {"": []}
+    label, open_fence = "", ""
+    for line in _free_text(reply).splitlines():
+        mark = _FENCE.match(line)
+        if open_fence:
+            closes = mark and mark["ticks"].startswith(open_fence) and not mark["info"].strip()
+            open_fence = "" if closes else open_fence
+        elif mark:
+            open_fence = mark["ticks"]
+        elif found := _LABEL.match(line):
+            label, line = found["label"].lower(), found["rest"]
+            parts[label] = []  # the last of its kind counts, as with verdicts
+            opens = _FENCE.match(line)
+            open_fence = opens["ticks"] if opens else ""
+        parts[label].append(line)
+    reasoning = parts.get("reasoning") or parts[""]
+    return Remarks(
+        _CLOSING.sub("", "\n".join(reasoning)).strip(),
+        _quoted(parts.get("model code", [])),
+        _quoted(parts.get("expected code", [])),
+    )
+
+
+def _free_text(reply: str) -> str:
+    """The reply, or the reasoning of a reply that is a JSON object."""
+    try:
+        value = json.loads(reply[reply.index("{") : reply.rindex("}") + 1], strict=False)
+    except (ValueError, RecursionError):
+        return reply
+    told = value.get("reasoning") if isinstance(value, dict) and "verdict" in value else None
+    return told if isinstance(told, str) else reply
+
+
+def _quoted(lines: Sequence[str]) -> str:
+    """What a part quotes: its first fenced block, or all of it."""
+    marks = [place for place, line in enumerate(lines) if _FENCE.match(line)]
+    if marks:
+        ticks = _FENCE.match(lines[marks[0]])
+        assert ticks is not None
+        ends = [n for n in marks[1:] if lines[n].strip().startswith(ticks["ticks"])]
+        lines = lines[marks[0] + 1 : ends[0] if ends else len(lines)]
+    text = "\n".join(lines).strip("\n")
+    return "" if re.fullmatch(r"\W*(?:none|n/a|nothing)?\W*", text, re.I) else text

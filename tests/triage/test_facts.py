@@ -1,0 +1,126 @@
+"""What is known of a failure before any judge is asked."""
+
+import pytest
+
+from judge_gym.outcomes import Failed, Inconclusive, Outcome, Passed
+from judge_gym.triage import PriorReport, Told, find_facts, gap_entries
+from made_runs import DATES, SLUG, SORTED, SOURCES, UNUSED, failed, source
+
+LOST = Inconclusive("infrastructure", "lost")
+WRONG = Failed("tests", "wrong")
+
+
+def prior(
+    *failures: str, actions: tuple[str, ...] = (), version: str = "old", date: str = "2026-02-01"
+) -> PriorReport:
+    told = tuple(Told(1, name, "lint", "OVERLY_STRICT") for name in failures)
+    return PriorReport(f"reports/{date}.md", "r", date, version, "", told, actions)
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"), [(Passed(), True), (WRONG, False), (LOST, None), (None, None)]
+)
+def test_the_reference_answer_passes_fails_or_is_not_known(
+    reference: Outcome | None, expected: bool | None
+) -> None:
+    found = find_facts(SLUG, SOURCES[SLUG.path], reference=reference)
+    assert found.reference_passes is expected
+    word = {True: "passes", False: "fails", None: "not known"}[expected]
+    assert word in found.sentences()[0]
+
+
+def test_other_models_count_by_their_last_conclusive_result() -> None:
+    others: dict[str, list[Outcome]] = {
+        "a:better-now": [WRONG, Passed()],
+        "a:worse-now": [Passed(), WRONG],
+        "a:lost-now": [WRONG, LOST],
+        "a:never": [LOST],
+    }
+    found = find_facts(SLUG, SOURCES[SLUG.path], others=others)
+    assert (found.others_failed, found.others) == (("a:lost-now", "a:worse-now"), 3)
+    assert "Other models that fail this eval: 2 of 3." in found.sentences()
+
+
+# --- gaps ----------------------------------------------------------------------------------------
+
+
+def test_entries_are_list_items_and_paragraphs_without_headings() -> None:
+    text = "# Known gaps\n\nTies are open.\n\n- one\n  goes on\n- two\n\n1. three\n\nTitle\n=====\n"
+    assert gap_entries(text) == ("Ties are open.", "one\n  goes on", "two", "three", "Title")
+
+
+@pytest.mark.parametrize("text", ["", "# Gaps\n", "None.", "# Gaps\n\nNo known gaps.\n", "\n\n"])
+def test_a_file_without_entries_has_none(text: str) -> None:
+    assert gap_entries(text) == ()
+    assert find_facts(SLUG, source(SLUG, gaps=text)).gap is None
+
+
+def test_a_gap_matches_by_a_rule_that_it_names() -> None:
+    found = find_facts(UNUSED, source(UNUSED, gaps="- Docs are thin.\n- Rule F401 is too strict."))
+    assert found.gap is not None
+    assert (found.gap.entry, found.gap_entries) == ("Rule F401 is too strict.", 2)
+    assert "f401" in found.gap.shared
+
+
+def test_a_gap_matches_by_several_words_of_the_error() -> None:
+    found = find_facts(SORTED, SOURCES[SORTED.path])
+    assert found.gap is not None
+    assert "ties" in found.gap.shared
+
+
+@pytest.mark.parametrize("gaps", ["- Unicode accents are open.", "- The tests fail sometimes."])
+def test_a_gap_about_something_else_does_not_match(gaps: str) -> None:
+    found = find_facts(SORTED, source(SORTED, gaps=gaps))
+    assert found.gap is None
+    assert "None shares words with this error." in found.sentences()[1]
+
+
+def test_a_sign_within_a_longer_word_is_not_named() -> None:
+    result = failed("a/b", "lint", "", output="a.py:1:1: E501 Line")
+    assert find_facts(result, source(result, gaps="- XE5012 happens.")).gap is None
+
+
+# --- earlier reports -----------------------------------------------------------------------------
+
+
+def test_an_eval_that_did_not_fail_before_has_no_earlier_report() -> None:
+    assert (
+        find_facts(SLUG, SOURCES[SLUG.path], prior=[prior("000-strings/999-other")]).earlier == ()
+    )
+
+
+@pytest.mark.parametrize("told", [UNUSED.path, UNUSED.name, f"{UNUSED.name} ({UNUSED.category})"])
+def test_an_eval_is_known_again_by_path_or_name(told: str) -> None:
+    [earlier] = find_facts(UNUSED, SOURCES[UNUSED.path], prior=[prior(told)]).earlier
+    assert (earlier.date, earlier.classification, earlier.fix) == (
+        "2026-02-01",
+        "OVERLY_STRICT",
+        None,
+    )
+    assert not earlier.should_be_resolved
+
+
+@pytest.mark.parametrize(
+    ("action", "version", "resolved", "word"),
+    [
+        ("Dropped F401 from the lint configuration.", "new", True, "should have resolved it"),
+        ("Reworded 002-initials.", "new", True, "should have resolved it"),
+        ("Reworded 002-initials.", "old", False, "has not changed since"),
+        ("Reworded 002-initials.", "", True, "should have resolved it"),
+        ("Reworded 002-initials-long.", "new", False, "no fix is recorded"),
+        ("Dropped E501.", "new", False, "no fix is recorded"),
+    ],
+)
+def test_a_fix_counts_if_it_names_the_eval_or_its_rule(
+    action: str, version: str, resolved: bool, word: str
+) -> None:
+    reports = [prior(UNUSED.path, actions=(action,))]
+    found = find_facts(UNUSED, SOURCES[UNUSED.path], prior=reports, version=version)
+    assert found.earlier[0].should_be_resolved is resolved
+    assert word in found.sentences()[-1]
+
+
+def test_every_earlier_report_is_told() -> None:
+    reports = [prior(DATES.path, date="2026-01-01"), prior(DATES.path, date="2026-02-01")]
+    found = find_facts(DATES, SOURCES[DATES.path], prior=reports)
+    assert [one.date for one in found.earlier] == ["2026-01-01", "2026-02-01"]

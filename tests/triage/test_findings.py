@@ -1,0 +1,239 @@
+"""Verdicts become a class with its share; quotes are checked; judges conflict."""
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import plain_belief
+from judge_gym.errors import DesignError
+from judge_gym.triage import CLASSES, UNDECIDED, Case, Finding, finding
+from judge_gym.triage.findings import occurs
+from made_runs import SLUG_CODE, cases, opinions
+
+FAULT, STRICT, AMBIGUOUS, GAP = CLASSES
+ONE, TWO = "sim:one", "sim:two"
+Said = dict[str, list[list[str]]]
+
+
+def judged(said: Said, body: str = "", case: int = 0) -> Finding:
+    one = cases()[case]
+    return finding(one, opinions(one, said, body))
+
+
+def quoting(model: str, expected: str = "NONE") -> str:
+    return (
+        f"REASONING: So.\nMODEL CODE:\n````\n{model}\n````\nEXPECTED CODE:\n````\n{expected}\n````"
+    )
+
+
+# --- the class -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "classification", "share"),
+    [
+        ([[FAULT], [FAULT], [STRICT]], FAULT, 2 / 3),
+        ([[FAULT], [STRICT]], UNDECIDED, 1 / 2),
+        ([[FAULT, STRICT], [STRICT]], STRICT, 3 / 4),
+        ([[FAULT, STRICT], [FAULT, STRICT]], UNDECIDED, 1 / 2),
+        ([[FAULT, STRICT, GAP]] * 3 + [[GAP]], GAP, 1 / 2),
+        ([["ABSTAIN"], [AMBIGUOUS]], AMBIGUOUS, 1.0),
+        ([["ABSTAIN"], ["garbled"], []], UNDECIDED, None),
+        ([], UNDECIDED, None),
+    ],
+)
+def test_the_plurality_of_the_scored_mass_decides(
+    said: list[list[str]], classification: str, share: float | None
+) -> None:
+    found = judged({ONE: said})
+    assert found.classification == classification
+    assert found.tally.share == pytest.approx(share) if share else found.tally.share is None
+
+
+def test_a_tie_of_thirds_is_a_tie() -> None:
+    """Sums of floats would have to be lucky."""
+    found = judged({ONE: [[FAULT, STRICT, GAP]] * 3 + [[AMBIGUOUS]]})
+    assert found.tally.masses == dict.fromkeys(CLASSES, Fraction(1))
+    assert found.classification == UNDECIDED
+
+
+def test_failed_verdicts_are_counted_and_give_no_mass() -> None:
+    found = judged({ONE: [[FAULT], ["ABSTAIN"], ["garbled"]], TWO: [[FAULT], [], ["ABSTAIN"]]})
+    assert found.tally.statuses == {
+        "scored": 2,
+        "abstained": 2,
+        "parse_failed": 1,
+        "provider_error": 1,
+    }
+    assert found.judges[TWO].statuses == {"scored": 1, "abstained": 1, "provider_error": 1}
+    assert found.tally.share == 1.0
+
+
+choices = st.sampled_from([list(s) for n in (1, 2, 3) for s in itertools.combinations(CLASSES, n)])
+verdicts = st.lists(choices | st.sampled_from([["ABSTAIN"], ["garbled"], []]), max_size=5)
+
+
+@settings(deadline=None)
+@given(verdicts, verdicts)
+def test_class_and_conflict_are_those_of_a_count_by_hand(
+    first: list[list[str]], second: list[list[str]]
+) -> None:
+    found = judged({ONE: first, TWO: second})
+    twelfths = dict.fromkeys(CLASSES, 0)
+    for chosen in [*first, *second]:
+        for name in set(chosen) & set(CLASSES):
+            twelfths[name] += 12 // len(chosen)
+    top = [name for name in CLASSES if twelfths[name] == max(twelfths.values())]
+    assert found.classification == (top[0] if len(top) == 1 else UNDECIDED)
+    assert sum(found.tally.statuses.values()) == len(first) + len(second)
+    masses = [mass for mass in map(by_the_book, (first, second)) if mass]
+    if len(masses) == 2:
+        assert found.conflict == pytest.approx(plain_belief.conflict(masses))
+    else:
+        assert found.conflict is None
+
+
+def by_the_book(said: list[list[str]]) -> plain_belief.Mass:
+    chosen = [frozenset(CLASSES.index(name) + 1 for name in s if name in CLASSES) for s in said]
+    scored = [one for one in chosen if one]
+    return {one: scored.count(one) / len(scored) for one in scored}
+
+
+def test_a_verdict_on_another_failure_is_refused() -> None:
+    one, two, *_ = cases()
+    with pytest.raises(DesignError, match="among those on"):
+        finding(one, opinions(two, {ONE: [[FAULT]]}))
+
+
+# --- conflict ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "between", "own", "disputed"),
+    [
+        ([[FAULT]] * 2, [[STRICT]] * 2, 1.0, 0.0, True),
+        ([[FAULT]] * 2, [[FAULT]] * 2, 0.0, 0.0, False),
+        ([[FAULT], [STRICT]], [[FAULT], [STRICT]], 0.5, 0.5, False),
+        ([[FAULT, STRICT]], [[STRICT]], 0.0, 0.0, False),
+        ([[FAULT], [FAULT, STRICT]], [[STRICT]], 0.5, 0.0, True),
+        ([[FAULT]], [["ABSTAIN"]], None, None, False),
+    ],
+)
+def test_judges_conflict_by_the_mass_that_excludes_the_others(
+    first: list[list[str]],
+    second: list[list[str]],
+    between: float | None,
+    own: float | None,
+    disputed: bool,
+) -> None:
+    found = judged({ONE: first, TWO: second})
+    assert found.conflict == (None if between is None else pytest.approx(between))
+    assert found.own_conflict == (None if own is None else pytest.approx(own))
+    assert found.disputed is disputed
+
+
+def test_one_judge_has_no_conflict_with_others() -> None:
+    assert judged({ONE: [[FAULT], [STRICT]]}).conflict is None
+
+
+# --- what is said --------------------------------------------------------------------------------
+
+
+def test_one_voice_speaks_where_judges_agree_and_each_where_they_do_not() -> None:
+    agreed = judged({ONE: [[FAULT]] * 2, TWO: [[FAULT]]})
+    assert [voice.classes for voice in agreed.voices] == [(FAULT,)]
+    apart = judged({ONE: [[FAULT]] * 2, TWO: [[STRICT]]})
+    assert [(voice.judge, voice.classes) for voice in apart.voices] == [
+        (ONE, (FAULT,)),
+        (TWO, (STRICT,)),
+    ]
+
+
+def test_who_speaks_for_a_class_named_it() -> None:
+    found = judged({ONE: [[STRICT], [FAULT], [FAULT]]})
+    assert [voice.classes for voice in found.voices] == [(FAULT,)]
+
+
+def test_quotes_are_found_in_their_part_of_the_evidence() -> None:
+    found = judged(
+        {ONE: [[FAULT]]}, quoting("return text.lower()", "assert slugify('a  b') == 'a-b'")
+    )
+    [voice] = found.voices
+    assert voice.model_code is not None and voice.expected_code is not None
+    assert (voice.model_code.part, voice.expected_code.part) == ("candidate", "grader")
+    assert (found.quotes, found.missing_quotes) == (2, 0)
+
+
+def test_an_invented_quote_is_marked_and_counted() -> None:
+    found = judged({ONE: [[FAULT]] * 3}, quoting("return text.upper()", "assert slugify"))
+    assert found.voices[0].model_code is not None
+    assert found.voices[0].model_code.part is None
+    assert (found.quotes, found.missing_quotes) == (6, 3)
+
+
+def respaced(text: str) -> st.SearchStrategy[str]:
+    words = text.split()
+    gaps = st.lists(st.sampled_from([" ", "  ", "\n", "\t", "\n    "]), min_size=len(words))
+    return gaps.map(lambda spaces: "".join(w + s for w, s in zip(words, spaces, strict=False)))
+
+
+@settings(deadline=None)
+@given(respaced(SLUG_CODE))
+def test_a_quote_is_found_however_its_white_space_is_set(snippet: str) -> None:
+    assert occurs(snippet, SLUG_CODE)
+
+
+@settings(deadline=None)
+@given(st.integers(0, len(SLUG_CODE.split()) - 1))
+def test_a_quote_with_a_word_changed_is_not_found(place: int) -> None:
+    words = SLUG_CODE.split()
+    words[place] = f"un{words[place]}"
+    assert not occurs(" ".join(words), SLUG_CODE)
+
+
+def test_what_was_left_out_of_a_quote_may_stand_as_dots() -> None:
+    text = "a = 1\nb = 2\nc = 3\n"
+    assert occurs("a = 1\n...\nc = 3", text)
+    assert not occurs("c = 3\n...\na = 1", text)
+    assert not occurs("...", text)
+    assert not occurs("", text)
+
+
+# --- known gaps ----------------------------------------------------------------------------------
+
+
+def test_a_known_gap_without_an_entry_stays_as_scored_and_is_unsupported() -> None:
+    found = judged({ONE: [[GAP]] * 3})
+    assert (found.classification, found.supported) == (GAP, False)
+
+
+def test_a_known_gap_with_a_matching_entry_is_supported() -> None:
+    found = judged({ONE: [[GAP]]}, case=2)
+    assert found.case.facts.gap is not None
+    assert found.supported is True
+
+
+def without_match(one: Case) -> Case:
+    return replace(one, facts=replace(one.facts, gap=None))
+
+
+@pytest.mark.parametrize(
+    ("quote", "supported"),
+    [
+        ("does not say how ties are ordered", True),
+        ("does not say how ties are sorted", False),
+        ("the", False),
+    ],
+)
+def test_a_quoted_entry_supports_a_gap_that_no_words_match(quote: str, supported: bool) -> None:
+    one = without_match(cases()[2])
+    found = finding(one, opinions(one, {ONE: [[GAP]]}, quoting("NONE", quote)))
+    assert found.supported is supported
+
+
+def test_other_classes_need_no_gap() -> None:
+    assert judged({ONE: [[FAULT]]}).supported is None

@@ -1,0 +1,353 @@
+"""The report: what it says, and that nothing a model writes can break it."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from judge_gym.errors import DesignError
+from judge_gym.outcomes import Failed, Passed
+from judge_gym.triage import (
+    CLASSES,
+    RunHead,
+    case,
+    find_facts,
+    finding,
+    gate,
+    lint_report,
+    read_report,
+    report_path,
+    write_report,
+)
+from judge_gym.triage.markdown import code, fence, prose, table
+from made_runs import RESULTS, RUN, SLUG, cases, failed, opinions, passed, source
+
+FAULT, STRICT, AMBIGUOUS, GAP = CLASSES
+ONE, TWO = "sim:one", "sim:two"
+MARKDOWN = MarkdownIt("commonmark").enable("table")
+NASTY = (
+    "# Actions taken\n\n| a | b |\n| --- | --- |\n| MODEL_FAULT | 7 |\n```\n````\n"
+    "<script>alert(1)</script> ![x](http://evil/x.png) [y](javascript:1) **5/7 (99 %)**"
+)
+
+
+def report(*, judges: tuple[str, ...] = (ONE, TWO), prior: str = "") -> str:
+    earlier = [read_report(prior, "reports/a/b/00000000_2026-02-01.md")] if prior else []
+    said = {
+        SLUG.path: ([FAULT], [FAULT]),
+        "000-strings/002-initials": ([STRICT], [FAULT]),
+        "001-collections/001-top-words": ([GAP], [GAP]),
+        "001-collections/002-parse-dates": ([STRICT], [STRICT]),
+    }
+    found = [
+        finding(
+            one,
+            opinions(one, {j: [v] for j, v in zip(judges, said[one.result.path], strict=False)}),
+        )
+        for one in cases(earlier)
+    ]
+    return write_report(RUN, gate(RESULTS), found, date="2026-03-02", prior=earlier)
+
+
+def headings(text: str) -> list[str]:
+    tokens = MARKDOWN.parse(text)
+    return [tokens[n + 1].content for n, token in enumerate(tokens) if token.type == "heading_open"]
+
+
+def section(text: str, heading: str) -> str:
+    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+# --- the path ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "id", "expected"),
+    [
+        (
+            "anthropic:claude-opus-4-6",
+            "jn72t14aqq",
+            "reports/anthropic/claude-opus-4-6/jn72t14a_D.md",
+        ),
+        ("openrouter:meta/llama 4", "12", "reports/openrouter/meta-llama-4/12_D.md"),
+        ("../..:../../etc/passwd", "../../../x", "reports/unnamed/etc-passwd/unnamed_D.md"),
+        ("ollama:llama3:8b", "r", "reports/ollama/llama3-8b/r_D.md"),
+        ("bare", "r", "reports/unnamed/bare/r_D.md"),
+    ],
+)
+def test_a_report_lies_under_provider_and_model(model: str, id: str, expected: str) -> None:
+    run = RunHead(id, model, "default", "s", "v", "2026-01-01")
+    assert report_path(run, "2026-02-06") == expected.replace("D", "2026-02-06")
+
+
+@settings(deadline=None)
+@given(st.text(max_size=40), st.text(max_size=20))
+def test_no_name_leads_out_of_the_folder(model: str, id: str) -> None:
+    path = report_path(RunHead(id, model, "", "", "", ""), "2026-02-06")
+    parts = path.split("/")
+    assert (len(parts), parts[0]) == (4, "reports")
+    assert all(re.fullmatch(r"[A-Za-z0-9][\w.-]*", part) for part in parts)
+
+
+# --- what it says --------------------------------------------------------------------------------
+
+
+def test_the_sections_stand_in_order() -> None:
+    level_two = [line[3:] for line in report().splitlines() if line.startswith("## ")]
+    assert level_two == [
+        "Run",
+        "Inconclusive",
+        "Earlier reports",
+        "Failures by step",
+        "Classification",
+        "Each failure",
+        "Patterns",
+        "Conflict between judges",
+        "Recommendations",
+        "Net impact",
+        "Actions taken",
+    ]
+
+
+def test_the_counts_are_those_of_the_rows() -> None:
+    text = report()
+    for row in (
+        "| Evals | 11 |",
+        "| Passed | 5 |",
+        "| Failed | 4 |",
+        "| Inconclusive | 2 |",
+        "| Pass rate | 55.6 % (5/9) |",
+        "| `lint` | 2 |",
+        "| `tests` | 2 |",
+        "| MODEL_FAULT | 1 |",
+        "| OVERLY_STRICT | 1 |",
+        "| AMBIGUOUS_TASK | 0 |",
+        "| KNOWN_GAP | 1 |",
+        "| undecided | 1 |",
+        "| Actionable (eval, rules or gap) | 2 |",
+        "| Genuine model faults | 1 |",
+        "| Undecided | 1 |",
+    ):
+        assert row in text, row
+    assert "Pass rate without the actionable failures: 71.4 % (5/7)." in text
+    assert section(text, "Actions taken").strip() == "None."
+    assert lint_report(text) == []
+
+
+def test_what_is_inconclusive_is_shown_and_not_analysed() -> None:
+    text = report()
+    assert "`002-files/003-download` | infrastructure" in section(text, "Inconclusive")
+    assert "002-files" not in section(text, "Each failure")
+
+
+def test_two_judges_are_shown_where_they_conflict() -> None:
+    part = section(report(), "Conflict between judges")
+    assert "different classes on 1 of 4 failures" in part
+    first = part.split("| --- |")[-1].splitlines()[1]
+    assert (
+        "002-initials" in first and "OVERLY_STRICT 100 %" in first and "MODEL_FAULT 100 %" in first
+    )
+    assert "1.00" in first and "**yes**" in first
+
+
+def test_one_judge_has_no_section_on_conflict() -> None:
+    assert "Conflict between judges" not in report(judges=(ONE,))
+
+
+def test_patterns_name_what_failures_share() -> None:
+    part = section(report(), "Patterns")
+    assert "rule `F401` | 2 | `000-strings/002-initials`, `001-collections/002-parse-dates`" in part
+    assert "E501" not in part, "one failure is no pattern"
+    assert "category `000-strings` (2 of its 4 conclusive evals)" in part
+
+
+def test_every_failure_has_one_recommendation() -> None:
+    part = section(report(), "Recommendations")
+    assert "Undecided, for a person to read: `000-strings/002-initials`." in part
+    for heading, eval_name in (
+        ("Eval improvements (1)", "001-top-words"),
+        ("Lint and configuration (1)", "002-parse-dates"),
+        ("Model-specific notes (0)", ""),
+        ("No action needed (1)", "001-slugify"),
+    ):
+        below = part.partition(f"### {heading}\n")[2].partition("\n### ")[0]
+        assert eval_name in below and below.strip()
+
+
+def test_a_failing_reference_answer_comes_before_all_else() -> None:
+    files = source(SLUG)
+    facts = find_facts(SLUG, files, reference=Failed("tests", "no"))
+    one = case(SLUG, files, facts)
+    found = finding(one, opinions(one, {ONE: [[FAULT]]}))
+    text = write_report(RUN, gate([SLUG]), [found], date="2026-03-02")
+    assert "`000-strings/001-slugify`: the reference answer fails this grader" in text
+
+
+def test_an_unsupported_gap_reads_so() -> None:
+    one = cases()[0]
+    found = finding(one, opinions(one, {ONE: [[GAP]]}))
+    text = write_report(RUN, gate([SLUG]), [found], date="2026-03-02")
+    assert "| KNOWN_GAP (unsupported) |" in text
+    assert lint_report(text) == []
+
+
+def test_a_run_without_failures_says_so() -> None:
+    text = write_report(RUN, gate([passed("a/b")]), [], date="2026-03-02")
+    assert "Nothing failed." in text and "100.0 % (1/1)" in text
+    assert lint_report(text) == []
+
+
+def test_a_run_without_conclusive_results_has_no_pass_rate() -> None:
+    text = write_report(RUN, gate(RESULTS[-2:]), [], date="2026-03-02")
+    assert "| Pass rate | none |" in text
+    assert lint_report(text) == []
+
+
+def test_findings_must_be_those_of_the_failures() -> None:
+    with pytest.raises(DesignError, match="4 evals failed, but the findings are on"):
+        write_report(RUN, gate(RESULTS), [], date="2026-03-02")
+
+
+# --- earlier reports -----------------------------------------------------------------------------
+
+
+def test_a_report_is_read_back() -> None:
+    told = read_report(report(), "somewhere.md")
+    assert (told.run, told.date, told.version) == (RUN.id, RUN.date, RUN.version)
+    assert told.pass_rate == "55.6 % (5/9)"
+    assert [(one.eval, one.step, one.classification) for one in told.failures] == [
+        ("000-strings/001-slugify", "tests", FAULT),
+        ("000-strings/002-initials", "lint", "undecided"),
+        ("001-collections/001-top-words", "tests", GAP),
+        ("001-collections/002-parse-dates", "lint", STRICT),
+    ]
+    assert told.actions == ()
+
+
+def test_an_earlier_report_is_compared() -> None:
+    acted = report().replace("\nNone.\n", "\n- Dropped F401 from the lint rules.\n")
+    acted = acted.replace(RUN.version, "older").replace(RUN.date, "2026-01-20")
+    text = report(prior=acted)
+    part = section(text, "Earlier reports")
+    assert "| 4 | 4 |" in part, "failures then, failing again"
+    assert part.count("Dropped F401") == 2, "two fail at that rule"
+    assert "a fix recorded there should have resolved it" in text
+    assert lint_report(text) == []
+
+
+def test_a_report_on_a_report_on_a_report_counts_its_own_failures() -> None:
+    once = report()
+    twice = report(prior=once)
+    assert read_report(twice, "x.md").failures != ()
+    assert [t[1:] for t in read_report(twice, "x.md").failures] == [
+        t[1:] for t in read_report(once, "x.md").failures
+    ]
+
+
+def test_a_report_of_a_person_is_read() -> None:
+    text = """# claude-x analysis
+
+- **Run ID**: jn72t14a
+- **Date**: 2026-02-06
+- **Pass rate**: 2/4 (50%)
+
+## Failures
+
+### 1. 005-relations (002-modeling)
+
+- **Failed step**: eslint
+- **Classification**: Overly strict
+
+### 2. `001-sum`
+
+- **Failed step**: tests
+- **Classification**: `MODEL_FAULT`
+
+## Actions Taken
+
+- Relaxed the rule in 005-relations.
+"""
+    told = read_report(text, "reports/a/b/jn72t14a_2026-02-07.md")
+    assert (told.run, told.date, told.pass_rate) == ("jn72t14a", "2026-02-06", "2/4 (50%)")
+    assert told.classification("002-modeling/005-relations") == STRICT
+    assert told.classification("000-x/001-sum") == FAULT
+    assert told.classification("000-x/001-summary") is None
+    assert told.actions == ("Relaxed the rule in 005-relations.",)
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=st.sampled_from("#|-`>*\n 1aA_:[]()<"), max_size=120))
+def test_any_text_can_be_read(text: str) -> None:
+    read_report(text, "x.md")
+    lint_report(text)
+
+
+# --- what models write ---------------------------------------------------------------------------
+
+
+def hostile(text: str) -> str:
+    """A report in which a model wrote the same text wherever it can write."""
+    result = failed("a/b", "tests", text, output=text, files={"a.py": text, text[:40] or "x": text})
+    files = source(result, task=text, gaps=text)
+    one = case(result, files, find_facts(result, files, reference=Passed()))
+    quoted = f"REASONING: {text}\nMODEL CODE:\n``````\n{text}\n``````\nEXPECTED CODE:\n{text}"
+    found = finding(one, opinions(one, {ONE: [[FAULT]], TWO: [[STRICT]]}, quoted))
+    return write_report(RUN, gate([result, passed("a/c")]), [found], date="2026-03-02")
+
+
+@settings(deadline=None)
+@given(
+    st.text(max_size=60) | st.text(alphabet=st.sampled_from("`|#<>*_-\n []()!\\a1"), max_size=60)
+)
+def test_nothing_that_a_model_writes_changes_the_structure(text: str) -> None:
+    plain, written = hostile("harmless"), hostile(text)
+    assert headings(written) == headings(plain)
+    assert lint_report(written) == []
+    assert len(read_report(written, "x.md").failures) == 1
+
+
+def test_a_page_of_markup_stays_text() -> None:
+    text = hostile(NASTY)
+    html = MARKDOWN.render(text)
+    assert "<script" not in html and "<img" not in html and "<a " not in html
+    assert headings(text) == headings(hostile("harmless"))
+    assert lint_report(text) == []
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.text(max_size=20), min_size=2, max_size=2), min_size=1, max_size=4))
+def test_a_table_has_as_many_cells_as_it_was_given(rows: list[list[str]]) -> None:
+    set_rows = [[prose(first), code(second)] for first, second in rows]
+    html = MARKDOWN.render(table(("One", "Two"), set_rows))
+    assert html.count("<tr>") == len(rows) + 1
+    assert html.count("<td") == 2 * len(rows)
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=st.sampled_from("`~\n a\x00"), max_size=40))
+def test_a_fence_holds_whatever_is_in_it(text: str) -> None:
+    tokens = MARKDOWN.parse(f"{fence(text)}\n\nafter")
+    assert [token.type for token in tokens][:2] == ["fence", "paragraph_open"]
+
+
+@settings(deadline=None)
+@given(st.text(max_size=40))
+def test_words_stay_words(text: str) -> None:
+    tokens = MARKDOWN.parse(prose(text))
+    inner = [child.type for token in tokens for child in token.children or ()]
+    assert set(inner) <= {"text", "text_special"}
+    assert {token.type for token in tokens} <= {"paragraph_open", "inline", "paragraph_close"}
+
+
+def test_a_replicate_is_a_failure_of_its_own() -> None:
+    again = replace(SLUG, replicate=1)
+    found = []
+    for result in (SLUG, again):
+        one = case(result, source(SLUG), find_facts(result, source(SLUG)))
+        found.append(finding(one, opinions(one, {ONE: [[FAULT]]})))
+    text = write_report(RUN, gate([SLUG, again]), found, date="2026-03-02")
+    assert "`000-strings/001-slugify#1`" in text and "| Failed | 2 |" in text
+    assert lint_report(text) == []
