@@ -27,6 +27,7 @@ library
 archive
 inspection
 steering
+suiting
 calibrate
 lab
 web

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 # The order of the help, whichever module was loaded first.
-GROUPS = "evidence rubric score swap probe pool labels benchmark models token db ledger sim".split()
+GROUPS = (
+    "evidence rubric score swap probe pool labels benchmark suite models token db ledger sim"
+).split()
 FAILED, BAD_INPUT, STOPPED, INTERRUPTED = 1, 2, 3, 130
 
 
@@ -25,8 +27,10 @@ def whole_app() -> "Typer":
         lab,
         mcp,
         models,
+        schedule,
         steering,
         study,
+        suite,
         token,
         upkeep,
         workflows,

@@ -18,6 +18,7 @@ from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
 from judge_gym.store.spending import Spending, Spent
 from judge_gym.store.sql import Questions, Rows
+from judge_gym.store.suites import SuiteResult, SuiteRun, Suites
 from judge_gym.store.sums import Sums
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
 
@@ -44,6 +45,8 @@ __all__ = [
     "Spent",
     "Store",
     "Stretch",
+    "SuiteResult",
+    "SuiteRun",
     "Targets",
     "Token",
     "Which",
@@ -68,6 +71,7 @@ class Store:
         self.tokens = Tokens(database)
         self.spending = Spending(database)
         self.sums = Sums(database)
+        self.suites = Suites(database, self.ledger)
         self.logs = Logs(database)
         self.questions = Questions(database)
 

@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from judge_gym.errors import BusyError, ConflictError, DatabaseGone, DesignError, unknown
+from judge_gym.store import suite_tables  # noqa: F401  they can be asked about, too
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 
