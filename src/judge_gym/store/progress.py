@@ -247,16 +247,16 @@ class Progresses:
     def failures(self, run_id: int, most: int = 10) -> list[dict[str, Any]]:
         """Why targets of a run have no answer: the last error of each, by stage, counted."""
         found = []
-        probed = t.probes.join(t.samples, t.samples.c.id == t.probes.c.sample_id)
-        for stage, table, rows in (("score", t.samples, t.samples), ("probe", t.probes, probed)):
+        both = t.samples.c.is_swap.in_((False, True))  # which leads the index to the status
+        for stage, table, also in (("score", t.samples, [both]), ("probe", t.probes, [])):
             query = (
                 sa.select(t.attempts.c.error, sa.func.count().label("count"))
-                .select_from(rows)
+                .select_from(table)
                 .join(
                     t.attempts,
                     t.attempts.c.id == latest_attempt(table.c.call_id, completed=False),
                 )
-                .where(t.samples.c.run_id == run_id, table.c.status == "provider_error")
+                .where(table.c.run_id == run_id, table.c.status == "provider_error", *also)
                 .group_by(t.attempts.c.error)
                 .order_by(sa.func.count().desc())
                 .limit(most)

@@ -28,9 +28,11 @@ from judge_gym.lab import Lab
 from judge_gym.web.api import router
 from judge_gym.web.crew import Crew
 from judge_gym.web.events import Watch
+from judge_gym.web.findings import Findings
 from judge_gym.web.gate import AGENTS, Gate, Json, Limits, of_fault, refusal
 from judge_gym.web.pages import router as pages
 from judge_gym.web.rendering import as_page
+from judge_gym.web.reports import Reports
 from judge_gym.web.security import LOOPBACK, Guard, is_loopback
 
 PORT = 8642
@@ -73,10 +75,12 @@ def make_app(
         limits: what one client may ask.
         face: one for agents.
     """
+    reports = Reports(lab)
 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
+            stack.callback(reports.close)
             if face is not None:
                 made = await stack.enter_async_context(face(gated))
                 app.router.routes.append(Route(AGENTS, made))
@@ -98,6 +102,7 @@ def make_app(
         default_response_class=Json,
     )
     app.state.lab, app.state.watch = lab, watch
+    app.state.reports, app.state.findings = reports, Findings(lab)
     app.state.folder, app.state.crew = folder, crew
     app.include_router(router)
     app.include_router(pages)

@@ -2,10 +2,21 @@
 
 from fastapi import APIRouter
 
-from judge_gym.web.pages import home
+from judge_gym.web.pages import (
+    compare,
+    evidence,
+    experiment,
+    figures,
+    home,
+    newstudy,
+    report,
+    sample,
+    study,
+    usage,
+)
 
 __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
-for _part in (home,):
+for _part in (home, newstudy, study, experiment, sample, compare, figures, report, evidence, usage):
     router.include_router(_part.router)
