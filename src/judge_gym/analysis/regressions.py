@@ -16,10 +16,10 @@ from scipy import stats
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 from statsmodels.regression.linear_model import OLS
 
+from judge_gym.analysis.endpoints import GAP, cell_endpoints
 from judge_gym.analysis.frames import CELL, JUDGE, level_name, varied_knobs
 from judge_gym.analysis.intercepts import random_intercept
 from judge_gym.analysis.intervals import LEVEL, Floats, seeded
-from judge_gym.analysis.permutations import GAP, cells
 from judge_gym.axes import Design
 
 COLUMNS = ["model", "term", "estimate", "se", "low", "high", "p", "n", "clusters", "note"]
@@ -88,7 +88,7 @@ def equations(frame: pd.DataFrame) -> list[Equation]:
     rubrics = frame.drop_duplicates(by)
     quality = rubrics[["observability", "discriminability"]].mean(axis=1, skipna=False)
     about = [*by, "task_type", "rubric_author", "n_stages", QUALITY, *knobs]
-    table = cells(frame, by).merge(rubrics.assign(**{QUALITY: quality})[about], on=by)
+    table = cell_endpoints(frame, by).merge(rubrics.assign(**{QUALITY: quality})[about], on=by)
     swapped = table["is_swap"].astype(bool)
     typed = (table["task_type"] == "ecc").any()
     contested = (table["task_type"] == "ecc") | (not typed)

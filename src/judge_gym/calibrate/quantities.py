@@ -85,12 +85,12 @@ QUANTITIES = (
     # --- one judge ---
     Quantity(
         "expected stage",
-        _Read(judge_endpoints, "plain", at={"endpoint": "normalised_stage"}),
+        _Read(judge_endpoints, "plain", at={"endpoint": "stage"}),
         lambda known: known.endpoint("stage", "plain"),
     ),
     Quantity(
         "expected stage, with abstentions",
-        _Read(judge_endpoints, "cautious", at={"endpoint": "normalised_stage"}),
+        _Read(judge_endpoints, "cautious", at={"endpoint": "stage"}),
         lambda known: known.endpoint("stage", "cautious"),
     ),
     Quantity(

@@ -53,7 +53,7 @@ def what_needs_more(made: Material) -> Section | None:
     cells = made.cells
     rows = []
     for group, part in cells.groupby(CELL, observed=True):
-        found = student(part["normalised_stage"])
+        found = student(part["stage"])
         half = (found.high - found.low) / 2
         thin = int((part["effective_n"] < 2).sum())
         if thin or half > WIDE:
