@@ -10,6 +10,7 @@ from statsmodels.stats.multitest import multipletests
 from judge_gym.analysis.intervals import seeded
 from judge_gym.analysis.permutations import (
     DRAWS,
+    NORMAL_FROM,
     benjamini_hochberg,
     cliffs_delta,
     compare,
@@ -31,6 +32,31 @@ def brute_force(differences: np.ndarray) -> float:
 def test_few_items_are_enumerated(n: int) -> None:
     differences = seeded("few", n).normal(0.4, 1, n)
     assert sign_flip(differences, key="any") == pytest.approx(brute_force(differences))
+
+
+@pytest.mark.parametrize("effect", [0.5, 1.5, 1.96, 2.5, 3.0])
+def test_the_limit_of_very_many_signs_is_what_draws_come_to(effect: float) -> None:
+    """Just above the border the limit stands, just below 5,000 draws; the data hardly differ."""
+    rng = seeded("border", effect)
+    noise = rng.exponential(1, NORMAL_FROM + 1) * rng.choice([-1, 1], NORMAL_FROM + 1)
+    noise -= noise.mean()
+    moved = noise + effect * np.sqrt((noise**2).mean() / len(noise))
+    limit, drawn = sign_flip(moved, key="limit"), sign_flip(moved[: NORMAL_FROM - 1], key="drawn")
+    # A second, independent count of the arrangements that the limit stands for.
+    sums = np.concatenate([rng.choice([-1.0, 1.0], (2000, len(moved))) @ moved for _ in range(10)])
+    counted = (1 + (np.abs(sums) >= abs(moved.sum())).sum()) / (1 + len(sums))
+    assert limit == pytest.approx(counted, abs=4 * np.sqrt(counted / len(sums)))
+    near = moved[: NORMAL_FROM - 1]
+    z = abs(near.sum()) / np.sqrt(near @ near)
+    expected = 2 * stats.norm.sf(z)
+    assert drawn == pytest.approx(expected, abs=4 * np.sqrt(expected / DRAWS) + 1 / DRAWS)
+
+
+def test_a_value_that_outweighs_the_others_is_drawn_however_many_there_are() -> None:
+    rng = seeded("outweighs")
+    moved = np.append(rng.normal(0, 0.01, NORMAL_FROM), 5.0)
+    # Whatever the others do, the sum has the size of the one: every arrangement is as far out.
+    assert sign_flip(moved, key="one") > 0.4
 
 
 def test_enumeration_agrees_with_scipy() -> None:
