@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.frames import CELL, OrdinalFrame, once_per_call, ordinal
+from judge_gym.analysis.frames import CELL, OrdinalFrame, once_per_call, only, ordinal
 from judge_gym.analysis.intervals import Estimate, share, skewed, student
 from judge_gym.analysis.panels import masked, ratio
 from judge_gym.records import STATUSES
@@ -89,10 +89,12 @@ class Groups(NamedTuple):
 
 def grouped(frame: pd.DataFrame, by: Sequence[str]) -> Groups:
     """The samples of each group, a call once."""
-    given = masked(frame)
-    columns = [name for name in dict.fromkeys([*by, *_READ]) if name in given]
-    rows = once_per_call(given[columns], by)
-    return groups_of(rows, by)
+    return groups_of(once_per_call(_read(masked(frame), by), by), by)
+
+
+def _read(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The columns that endpoints read: rows of fewer columns are faster to pick."""
+    return frame[[name for name in dict.fromkeys([*by, *_READ]) if name in frame]]
 
 
 def groups_of(rows: pd.DataFrame, by: Sequence[str]) -> Groups:
@@ -104,7 +106,7 @@ def groups_of(rows: pd.DataFrame, by: Sequence[str]) -> Groups:
 
 def scored_only(frame: pd.DataFrame) -> pd.DataFrame:
     """The samples that carry a score."""
-    return frame[(frame["status"] == "scored").to_numpy()]
+    return only(frame, frame["status"] == "scored")
 
 
 def positions(rows: pd.DataFrame) -> FloatArray:
@@ -128,7 +130,7 @@ def over_items(
 
 def distributions(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """The share of each stage among scored samples, per group; stages without a share are out."""
-    groups = grouped(scored_only(frame), by)
+    groups = grouped(scored_only(_read(masked(frame), by)), by)
     shares = groups.shares()
     group, stage = np.nonzero(shares > 0)
     found = groups.names.iloc[group].reset_index(drop=True)
@@ -141,7 +143,7 @@ def expected_stage(frame: OrdinalFrame, by: Sequence[str]) -> pd.DataFrame:
 
     Ordinal rubrics only: for options without order there is no expected stage.
     """
-    groups = grouped(scored_only(ordinal(frame)), [*by, "evidence"])
+    groups = grouped(scored_only(_read(masked(ordinal(frame)), by)), [*by, "evidence"])
     cells = groups.names.assign(value=groups.mean(positions(groups.rows)))
     return over_items(cells, by, "value", student)
 
@@ -158,7 +160,7 @@ def right_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """The share of scored verdicts on the known answer, item by item, as `value`."""
     # A truth that is no stage (a label without a given rubric) tells nothing.
     truth = pd.to_numeric(frame["truth"], errors="coerce")
-    known = scored_only(frame.assign(truth=truth)[truth.notna().to_numpy()])
+    known = scored_only(only(_read(masked(frame), by).assign(truth=truth), truth.notna()))
     groups = grouped(known, [*by, "evidence"])
     masks = groups.rows["mask"].to_numpy()
     right = masks >> (groups.rows["truth"].to_numpy(dtype=np.int64) - 1) & 1
@@ -204,7 +206,9 @@ def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
         frame: tidy samples; unless swaps are told apart, those under own rubrics count.
         by: what makes a cell, beside the evidence.
     """
-    own = frame if "is_swap" in by else frame[~frame["is_swap"].to_numpy(dtype=bool)]
+    own = _read(masked(frame), [*by, "is_swap"])
+    if "is_swap" not in by:
+        own = only(own, ~own["is_swap"].to_numpy(dtype=bool))
     groups = grouped(own, [*by, "evidence"])
     rows, n = groups.rows, groups.total(np.ones(len(groups.rows)))
     values = sample_values(rows)

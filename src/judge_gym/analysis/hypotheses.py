@@ -14,7 +14,7 @@ import pandas as pd
 
 from judge_gym.analysis.distances import common_rubrics, item_distances
 from judge_gym.analysis.expertise import probed_verdicts
-from judge_gym.analysis.frames import JUDGE, varied_knobs
+from judge_gym.analysis.frames import JUDGE, only, varied_knobs
 from judge_gym.analysis.intervals import (
     Estimate,
     Floats,
@@ -97,7 +97,7 @@ def hypotheses(
 
 def contested_distance(frame: pd.DataFrame) -> Tested:
     """Distance under a third party's rubric: contested concepts minus controls."""
-    kinds = frame[frame["task_type"].isin(["ecc", "control"])]
+    kinds = only(frame, frame["task_type"].isin(["ecc", "control"]))
     if kinds["task_type"].nunique() < 2:
         return _lacking("needs tasks of type ecc and of type control")
     shared = common_rubrics(kinds)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from judge_gym.analysis.contrasts import IDLE
 from judge_gym.analysis.endpoints import AVERAGED, cell_endpoints
-from judge_gym.analysis.frames import JUDGE, level_name, varied_knobs
+from judge_gym.analysis.frames import JUDGE, level_name, only, varied_knobs
 from judge_gym.analysis.intervals import student
 from judge_gym.errors import DesignError, unknown
 
@@ -30,7 +30,7 @@ def ranking(frame: pd.DataFrame, endpoint: str = "stage") -> pd.DataFrame:
     """
     if endpoint not in RANKED:
         raise DesignError(unknown("endpoint", endpoint, RANKED), choices=RANKED)
-    kept = frame[~frame["is_swap"].astype(bool)]
+    kept = only(frame, ~frame["is_swap"].to_numpy(dtype=bool))
     knobs = varied_knobs(kept)
     designs = kept.drop_duplicates(["task", "variant"])[["task", "variant", "series", *knobs]]
     designs = designs.assign(**{knob: designs[knob].map(level_name) for knob in knobs})

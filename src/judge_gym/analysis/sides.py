@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.endpoints import cell_endpoints
-from judge_gym.analysis.frames import CELL, JUDGE
+from judge_gym.analysis.frames import CELL, JUDGE, only
 from judge_gym.analysis.intervals import Floats, pseudo_values
 from judge_gym.analysis.panels import DRAWS_FOR_BLOCKS
 
@@ -26,7 +26,7 @@ class Sides:
     """
 
     def __init__(self, frame: pd.DataFrame, endpoints: Sequence[str]) -> None:
-        self.frame = frame[~frame["is_swap"].astype(bool)]
+        self.frame = only(frame, ~frame["is_swap"].to_numpy(dtype=bool))
         self.endpoints = endpoints
         self.items = {
             str(task): pd.Index(part.unique())
