@@ -47,7 +47,7 @@ class Bench:
         self.database = database
         self.environment: dict[str, str] = {}
         """What commands find beside the address of the lab."""
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._store: Store | None = None
         self._started: list[Process] = []
         write_entry(folder, endpoint, f"concurrency = {IN_FLIGHT}")
@@ -89,7 +89,7 @@ class Bench:
 
     def stats(self) -> Any:
         """What the endpoint has counted."""
-        with urllib.request.urlopen(self._endpoint.removesuffix("/v1") + "/stats") as answer:
+        with urllib.request.urlopen(self.endpoint.removesuffix("/v1") + "/stats") as answer:
             return json.load(answer)
 
     def statuses(self, study: str = "big") -> set[str]:

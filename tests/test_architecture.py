@@ -26,6 +26,7 @@ preparing
 library
 archive
 steering
+suiting
 calibrate
 lab
 mcp web

@@ -23,7 +23,6 @@ from judge_gym.preparing import (
 )
 from judge_gym.records import Pool, TaskType
 from judge_gym.sources import load_benchmark, load_rubric
-from judge_gym.steering import Steering
 from judge_gym.store import Imported, Store, import_ledger
 from judge_gym.studies import (
     Experiment,
@@ -35,9 +34,10 @@ from judge_gym.studies import (
     settle,
     with_rubric,
 )
+from judge_gym.suiting import Suiting
 
 
-class Lab(Steering):
+class Lab(Suiting):
     """A laboratory: a library, its archive, and the verbs that put evidence before judges."""
 
     @classmethod

@@ -66,7 +66,7 @@ def test_an_id_without_a_name_is_refused(registry: Registry, id: str) -> None:
 
 
 def test_an_unknown_simulated_judge_is_refused_with_the_presets(registry: Registry) -> None:
-    with pytest.raises(DesignError, match="unknown simulated judge 'sim:strikt'") as refusal:
+    with pytest.raises(DesignError, match="unknown simulated model 'sim:strikt'") as refusal:
         registry.resolve("sim:strikt")
     assert set(refusal.value.choices) == {f"sim:{preset}" for preset in PRESETS}
 

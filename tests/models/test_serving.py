@@ -33,7 +33,7 @@ from judge_gym.errors import (
 )
 from judge_gym.models.quotas import Quota, listening
 from judge_gym.models.serving import SimulatedServer, serve
-from judge_gym.models.simulated import PRESETS, SimulatedModel
+from judge_gym.models.simulated import CODERS, PRESETS, SimulatedModel
 from judge_gym.models.troubles import KINDS, Allowance, Faults
 from judge_gym.models.wire import Structured, WireModel, seed
 from judge_gym.records import Completion, Draw, Evidence, OrdinalRubric, Request
@@ -460,7 +460,9 @@ def test_the_official_client_works_unchanged() -> None:
     request = question()
     asked: Any = body(request)["messages"]
     with process("--key-env", "SIM_KEY") as url, official(url) as client:
-        assert {model.id for model in client.models.list()} == {f"sim:{name}" for name in PRESETS}
+        assert {model.id for model in client.models.list()} == {
+            f"sim:{name}" for name in (*PRESETS, *CODERS)
+        }
         done = client.chat.completions.create(model="sim:balanced", messages=asked, seed=7)
         said = done.choices[0].message.content
         assert said and "VERDICT" in said
@@ -518,7 +520,9 @@ def test_the_official_client_lists_models_and_is_answered(plain: str) -> None:
     openai = pytest.importorskip("openai", reason="the openai package is not installed")
     request = question(output="json")
     with openai.OpenAI(base_url=plain, api_key="any", max_retries=0) as client:
-        assert {model.id for model in client.models.list()} == {f"sim:{name}" for name in PRESETS}
+        assert {model.id for model in client.models.list()} == {
+            f"sim:{name}" for name in (*PRESETS, *CODERS)
+        }
         form = {"name": "answer", "schema": request.schema, "strict": True}
         answer = client.chat.completions.create(
             **body(request, seed=5, temperature=0.5, max_tokens=100),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 # The order of the help, whichever module was loaded first.
-GROUPS = "evidence rubric score swap probe pool labels benchmark models token db ledger sim".split()
+GROUPS = "evidence rubric score swap probe pool labels benchmark suite models token db ledger sim"
 FAILED, BAD_INPUT, STOPPED, INTERRUPTED = 1, 2, 3, 130
 
 
@@ -24,8 +24,10 @@ def whole_app() -> "Typer":
         evidence,
         lab,
         models,
+        schedule,
         steering,
         study,
+        suite,
         token,
         upkeep,
         workflows,

@@ -184,7 +184,8 @@ class Watcher:
         """Done and wanted per stage, calls paid, and cost."""
         stages: dict[str, tuple[int, int]] = {}
         tallies = [*self._tallies, *list(self._all.values())]
-        for stage in WORKFLOWS:
+        others = (stage for tally in tallies for stage in list(tally.wanted))
+        for stage in dict.fromkeys([*WORKFLOWS, *others]):
             done = sum(tally.done.get(stage, 0) for tally in tallies)
             wanted = sum(tally.wanted.get(stage, 0) for tally in tallies)
             if wanted:

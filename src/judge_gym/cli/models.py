@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judge_gym.cli.app import AsJson, app, notes
+from judge_gym.cli.app import AsJson, app, notes, open_lab
+from judge_gym.cli.scores import end, show_reports
 from judge_gym.errors import DesignError, unknown
 
 if TYPE_CHECKING:
@@ -66,6 +67,10 @@ def show_model(
 @models_app.command("check")
 def check_models(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="provider:name")],
+    suite: Annotated[
+        str | None, typer.Option(help="Have each solve some of this suite's tasks, too.")
+    ] = None,
+    evals: Annotated[int, typer.Option(min=1, help="How many of them.")] = 2,
     json: AsJson = False,
 ) -> None:
     """Make one tiny real call to each model: whether it works, how fast, at what cost, as what."""
@@ -82,13 +87,22 @@ def check_models(
         return [asdict(await check(registry, id)) for id in asked]
 
     checks = asyncio.run(ask())
+    solved = []
+    if suite is not None:
+        works = [id for id, one in zip(asked, checks, strict=True) if one["works"]]
+        with open_lab() as lab:
+            solved = [lab.run_suite(suite, id, first=evals, series="check") for id in works]
     if json:
-        display.print_json(checks)
+        runs = {"suite": [one.to_json() for one in solved]} if suite is not None else {}
+        display.print_json({"models": checks, **runs} if runs else checks)
     else:
         display.table("", checks)
         notes(*(note for id in asked if (note := registry.card(id).unpinned)))
-    if not all(one["works"] for one in checks):
+        show_reports(solved)
+    if not all(one["works"] for one in checks) or any(one.failed for one in solved):
         raise typer.Exit(FAILED)
+    if stopped := [one for one in solved if one.stopped is not None]:
+        end(stopped, quiet=json)
 
 
 def _facts(card: "ModelCard") -> dict[str, Any]:

@@ -1,13 +1,17 @@
 """Verbs that describe and keep: axes, database, ledger, second readings, simulated judges."""
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judge_gym.cli.app import AsJson, Target, app, notes, open_lab, settings
 from judge_gym.errors import DesignError, NotFoundError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 @app.command()
@@ -44,7 +48,7 @@ def axes(
 
 db_app = typer.Typer(help="The database.", no_args_is_help=True)
 ledger_app = typer.Typer(help="The ledger of calls.", no_args_is_help=True)
-sim_app = typer.Typer(help="Simulated judges.", no_args_is_help=True)
+sim_app = typer.Typer(help="Simulated judges and code writers.", no_args_is_help=True)
 app.add_typer(db_app, name="db")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(sim_app, name="sim")
@@ -165,22 +169,28 @@ def reparse(
 def list_simulated(json: AsJson = False) -> None:
     """List the presets, and the parameters that `sim:NAME?parameter=value` takes."""
     from judge_gym.cli import display
-    from judge_gym.models.simulated import PRESETS, Temper
+    from judge_gym.models.simulated import CODERS, PRESETS, Skill, Temper
 
     if json:
-        display.print_json({name: temper.model_dump() for name, temper in PRESETS.items()})
+        every = {**PRESETS, **CODERS}
+        display.print_json({name: preset.model_dump() for name, preset in every.items()})
         return
-    display.table(
-        "presets",
-        [{"model": f"sim:{name}", **temper.model_dump()} for name, temper in PRESETS.items()],
-    )
-    display.table(
-        "parameters",
-        [
-            {"parameter": name, "default": field.default, "meaning": field.description}
-            for name, field in Temper.model_fields.items()
-        ],
-    )
+    listed: list[tuple[str, Mapping[str, BaseModel], type[BaseModel]]] = [
+        ("judges", PRESETS, Temper),
+        ("code writers", CODERS, Skill),
+    ]
+    for what, models, kind in listed:
+        display.table(
+            what,
+            [{"model": f"sim:{name}", **preset.model_dump()} for name, preset in models.items()],
+        )
+        display.table(
+            f"parameters of {what}",
+            [
+                {"parameter": name, "default": field.default, "meaning": field.description}
+                for name, field in kind.model_fields.items()
+            ],
+        )
 
 
 @sim_app.command("serve")
@@ -204,7 +214,7 @@ def serve_simulated(
     ] = "",
     seed: Annotated[int, typer.Option(help="Of the faults and the jitter.")] = 0,
 ) -> None:
-    """Serve the simulated judges in the OpenAI wire format until Ctrl-C."""
+    """Serve the simulated models in the OpenAI wire format until Ctrl-C."""
     import os
     import signal
     import threading

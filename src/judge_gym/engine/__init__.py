@@ -5,17 +5,14 @@ of workers on Postgres. The ledger and the rows are the truth; DBOS says what is
 at it.
 """
 
-import asyncio
 import gc
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from typing import Any, TypeVar
 
 from judge_gym.axes import Design
 from judge_gym.engine.asking import Models, Stopped
 from judge_gym.engine.budget import Spend, refuse_unpriced
-from judge_gym.engine.following import Following
+from judge_gym.engine.following import Following, in_own_loop
 from judge_gym.engine.limiting import CONCURRENCY
 from judge_gym.engine.locking import lab_lock
 from judge_gym.engine.offline import OfflineError
@@ -52,8 +49,6 @@ __all__ = [
     "makers",
     "reparse",
 ]
-
-T = TypeVar("T")
 
 
 class Engine:
@@ -111,7 +106,7 @@ class Engine:
             from judge_gym.engine.queueing import Dispatch  # heavy, and only work needs it
 
             with closing(Dispatch(self._store.database)) as dispatch, _heap_at_rest():
-                _in_own_loop(following.carry_out(dispatch), following.interrupt)
+                in_own_loop(following.carry_out(dispatch), following.interrupt)
         progress = [self._store.progress.of_run(run.id, run.experiment.tag) for run in runs]
         outcomes = [following.outcomes[run.id] for run in runs]
         return Execution(runs, outcomes, progress, following.stopped)
@@ -165,7 +160,7 @@ class Engine:
         watch(worker.tallies)
         with closing(Dispatch(self._store.database)) as dispatch, _heap_at_rest():
             work = worker.work(dispatch, until_idle=until_idle, begun=begun)
-            return _in_own_loop(work, lambda: None)
+            return in_own_loop(work, lambda: None)
 
     def idle(self) -> bool:
         """Whether nothing that was ordered waits or goes on."""
@@ -238,18 +233,3 @@ def _heap_at_rest() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
-
-
-def _in_own_loop(work: Coroutine[Any, Any, T], stop: Callable[[], None]) -> T:
-    """Run to the end, also from a notebook, whose thread has a loop already."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as thread:
-        future = thread.submit(asyncio.run, work)
-        try:
-            return future.result()
-        except KeyboardInterrupt:
-            stop()
-            return future.result()

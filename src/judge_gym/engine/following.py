@@ -3,9 +3,10 @@
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from judge_gym.engine.asking import Models, Stopped
 from judge_gym.engine.locking import Taken, lab_lock, turn
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from judge_gym.engine.executor import Executor
     from judge_gym.engine.queueing import Dispatch
 
+T = TypeVar("T")
 POLL = 0.2
 """Seconds between looks at work that goes on elsewhere."""
 SWEEP = 1.0
@@ -244,3 +246,18 @@ def first_interrupt(stop: Callable[[], None]) -> Iterator[None]:
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def in_own_loop(work: Coroutine[Any, Any, T], stop: Callable[[], None]) -> T:
+    """Run to the end, also from a notebook, whose thread has a loop already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(asyncio.run, work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            stop()
+            return future.result()

@@ -141,9 +141,14 @@ def turn(database: Database, protocol: int) -> Iterator[Turn]:
         lock.release()
 
 
-def lab_lock(database: Database) -> AbstractContextManager[None]:
-    """Do what no two may do at once; refused at once where another process does."""
-    return _file_lock(database) if database.file is not None else _server_lock(database)
+def lab_lock(database: Database, name: str = ALONE) -> AbstractContextManager[None]:
+    """Do what no two may do at once; refused at once where another process does.
+
+    Args:
+        database: on a file, only one process is at work, whatever it does.
+        name: what it is, on a server.
+    """
+    return _file_lock(database) if database.file is not None else _server_lock(database, name)
 
 
 def _taken(database: Database) -> Taken:
@@ -164,8 +169,8 @@ def _file_lock(database: Database) -> Iterator[None]:
 
 
 @contextmanager
-def _server_lock(database: Database) -> Iterator[None]:
-    lock = SessionLock(database, ALONE)
+def _server_lock(database: Database, name: str) -> Iterator[None]:
+    lock = SessionLock(database, name)
     if not lock.acquire():
         raise _taken(database)
     try:

@@ -1,6 +1,7 @@
 """What is known of a model without calling it: who made it, what it takes, costs and allows."""
 
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cache, lru_cache
 from typing import Any, Literal
 
@@ -85,6 +86,8 @@ class ModelCard:
     limits: Limits = field(default_factory=Limits, compare=False)
     prices: Prices | None = field(default=None, compare=False)
     """From the registry's files; None where the price data is asked."""
+    first_seen: date | None = field(default=None, compare=False)
+    """From the registry's files, or the date in its version; None where neither says."""
 
     @property
     def kind(self) -> Kind:

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from judge_gym.errors import DesignError
-from judge_gym.models.simulated import temper
+from judge_gym.models.simulated import character
 from judge_gym.records import Completion, Draw, Message, Request, Role
 
 ROLES: dict[str, Role] = {
@@ -65,7 +65,7 @@ def read(body: bytes) -> Asked:
     if not isinstance(name, str):
         raise Refusal(400, "'model' must be a text such as 'sim:strict'")
     try:
-        temper(name.removeprefix("sim:"))
+        character(name.removeprefix("sim:"))
     except DesignError as fault:
         raise Refusal(404, fault.message, code="model_not_found") from fault
     tool, schema = _tool(asked)

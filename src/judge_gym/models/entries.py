@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
+from datetime import date
 from fnmatch import fnmatchcase
 from importlib import resources
 from pathlib import Path
@@ -61,6 +62,8 @@ class ModelEntry(LimitsEntry):
     seed: bool = False
     structured: Structured = "native"
     deadline: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 300.0
+    first_seen: date | None = None
+    scheduled: bool = False
 
 
 class EndpointEntry(ModelEntry):

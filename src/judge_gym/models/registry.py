@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 from judge_gym.errors import DesignError, unknown
 from judge_gym.models.cards import PRICED_AS, Limits, ModelCard, context_data, uncallable
 from judge_gym.models.entries import USER_FILE, Entries, limits, prices
-from judge_gym.models.simulated import PRESETS, SimulatedModel, temper
+from judge_gym.models.simulated import SIMULATED, SimulatedModel, character
 from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 DATED = re.compile(r"(\d{4}-\d\d-\d\d|\d{8}|-\d\d-\d\d|-\d{4}|-00\d)(:\w+)?$")
 """How versions end that do not change: gpt-4.1-2025-04-14, grok-4-0709, gemini-2.0-flash-001."""
-SIMULATED = [f"sim:{preset}" for preset in PRESETS]
+
+DAY = re.compile(r"(20\d\d)-?(\d\d)-?(\d\d)$")
 
 
 class Registry:
@@ -77,7 +79,7 @@ class Registry:
         if not name:
             raise DesignError(f"{id!r} names no model; an id is provider:name")
         if provider == "sim":
-            return ModelCard(id, provider, name, temper(name).family, simulated=True, dated=True)
+            return ModelCard(id, provider, name, character(name).family, simulated=True, dated=True)
         facts, scope = self.entries.facts(provider, id)
         # A router's name of a model begins with who made it: meta-llama/llama-3.3-70b-instruct.
         maker = name.partition("/")[0] if provider == "openrouter" else provider
@@ -100,6 +102,7 @@ class Registry:
             deadline=facts.get("deadline", 300.0),
             limits=limits(scope, facts),
             prices=prices(facts),
+            first_seen=facts.get("first_seen") or _date_in(facts.get("version") or name),
         )
 
     def providers(self) -> list[dict[str, Any]]:
@@ -119,6 +122,13 @@ class Registry:
                 }
             )
         return rows
+
+    def scheduled(self) -> list[str]:
+        """The models whose entries say that suites are run on them from time to time."""
+        named = self.entries.named
+        return [
+            id for id in named if self.entries.facts(id.partition(":")[0], id)[0].get("scheduled")
+        ]
 
     def priced(self, provider: str) -> list[str]:
         """The models of a provider that the price data knows and that are not withdrawn."""
@@ -186,6 +196,15 @@ class Registry:
             where = f" (key_env of endpoints.{card.provider} in {USER_FILE})" if card.own else ""
             raise uncallable(card.id, f"set {' or '.join(names)}{where}", SIMULATED)
         return key
+
+
+def _date_in(version: str) -> date | None:
+    """The day that a version is named after."""
+    found = DAY.search(version)
+    try:
+        return date(*map(int, found.groups())) if found else None
+    except ValueError:
+        return None
 
 
 def _url(facts: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from aiohttp.typedefs import Handler
 from judge_gym.errors import ConflictError, ProviderError
 from judge_gym.models import dialect
 from judge_gym.models.dialect import Refusal
-from judge_gym.models.simulated import PRESETS, SimulatedModel
+from judge_gym.models.simulated import SIMULATED, SimulatedModel
 from judge_gym.models.troubles import Allowance, Faults
 from judge_gym.records import Completion
 
@@ -105,8 +105,7 @@ class SimulatedServer:
         """The presets."""
         self._admit(request)
         listed = [
-            {"id": f"sim:{name}", "object": "model", "created": 0, "owned_by": "judge-gym"}
-            for name in PRESETS
+            {"id": id, "object": "model", "created": 0, "owned_by": "judge-gym"} for id in SIMULATED
         ]
         return web.json_response({"object": "list", "data": listed})
 

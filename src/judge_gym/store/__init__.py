@@ -14,6 +14,7 @@ from judge_gym.store.progress import Progress, Progresses
 from judge_gym.store.queries import USAGE_BY
 from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
+from judge_gym.store.suites import SuiteResult, SuiteRun, Suites
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
 
 __all__ = [
@@ -35,6 +36,8 @@ __all__ = [
     "Scope",
     "SessionLock",
     "Store",
+    "SuiteResult",
+    "SuiteRun",
     "Targets",
     "Token",
     "export_ledger",
@@ -43,7 +46,7 @@ __all__ = [
 
 
 class Store:
-    """One database and its nine faces."""
+    """One database and its ten faces."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -56,6 +59,7 @@ class Store:
         self.progress = Progresses(database)
         self.events = Events(database)
         self.tokens = Tokens(database)
+        self.suites = Suites(database, self.ledger)
 
     @classmethod
     def open(cls, url: str | None = None) -> "Store":

@@ -14,7 +14,7 @@ from sqlalchemy.dialects import sqlite as sqlite_dialect
 
 from judge_gym.errors import ConflictError, DatabaseGone, StoreError
 
-HEAD = "0006"
+HEAD = "0007"
 """The newest revision that this version knows; a test keeps it true."""
 ENVIRONMENT = "JUDGE_GYM_DATABASE_URL"
 SCHEMA_LOCK = 7105_001

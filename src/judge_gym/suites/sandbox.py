@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from judge_gym.errors import DesignError, unknown
+from judge_gym.errors import DesignError, JudgeGymError, unknown
 from judge_gym.suites.views import INSIDE, LANES, Lane, enter, program, view
 
 Ended = Literal["exited", "time", "memory", "disk", "broken"]
@@ -31,8 +32,14 @@ REPORT, ASK, ANSWER = 3, 4, 5
 """Descriptors of a grader: where it reports, asks for a candidate's run, and is answered."""
 GRACE = 10.0
 """Seconds after its time limit in which a sandbox ends by itself."""
+GLANCE = 0.2
+"""Seconds between looks at whether it is to stop."""
 USERS = 1 << 30
 Answer = Callable[[Any], Any]
+
+
+class Interrupted(JudgeGymError):
+    """A job was ended because nobody waits for it any more; it says nothing of the candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +154,7 @@ def run(
     lane: str | None = None,
     allow_unisolated: bool = False,
     answer: Answer | None = None,
+    stop: threading.Event | None = None,
 ) -> Ran:
     """Run a job to its end; whatever it started has ended too.
 
@@ -156,11 +164,14 @@ def run(
         allow_unisolated: run even where nothing isolates.
         answer: of a grader: what it asks, a JSON value or None if it is none, becomes what it is
             answered.
+        stop: once it is set, nothing begins, and what runs is ended.
     """
-    return _run(job, choose(lane, allow_unisolated=allow_unisolated), answer)
+    return _run(job, choose(lane, allow_unisolated=allow_unisolated), answer, stop)
 
 
-def _run(job: Job, lane: Lane, answer: Answer | None) -> Ran:
+def _run(job: Job, lane: Lane, answer: Answer | None, stop: threading.Event | None = None) -> Ran:
+    stop = stop or threading.Event()
+    _refuse(stop)
     seen = view(job.mounts, job.tools, job.hidden, job.limits.disk_mb)
     pipes = {
         name: os.pipe() for name in ("status", *(("report", "ask", "answer") if answer else ()))
@@ -202,13 +213,19 @@ def _run(job: Job, lane: Lane, answer: Answer | None) -> Ran:
     try:
         for end in given.values():
             os.close(end)
-        heard = _Heard(process, kept, job.limits, answer)
+        heard = _Heard(process, kept, job.limits, answer, stop)
         heard.follow(json.dumps(spec).encode(), started + job.limits.seconds + GRACE)
     finally:
         _end(process)
         for end in kept.values():
             os.close(end)
+    _refuse(stop)
     return _ran(heard, lane, time.monotonic() - started)
+
+
+def _refuse(stop: threading.Event) -> None:
+    if stop.is_set():
+        raise Interrupted("the run was stopped")
 
 
 def _others(lane: Lane) -> int:
@@ -269,7 +286,9 @@ class _Heard:
         kept: Mapping[str, int],
         limits: Limits,
         answer: Answer | None,
+        stop: threading.Event,
     ) -> None:
+        self.stop = stop
         assert process.stdin and process.stdout and process.stderr
         self.process, self.kept, self.answer = process, kept, answer
         self.cap = limits.output_kb << 10
@@ -288,7 +307,9 @@ class _Heard:
                 selector.register(descriptor, selectors.EVENT_READ)
             selector.register(stdin, selectors.EVENT_WRITE)
             while selector.get_map() and (left := last - time.monotonic()) > 0:
-                for key, _ in selector.select(left):
+                if self.stop.is_set():
+                    return
+                for key, _ in selector.select(min(left, GLANCE)):
                     if key.fileobj is stdin:
                         try:
                             spec = spec[os.write(key.fd, spec) :]

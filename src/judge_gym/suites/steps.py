@@ -7,9 +7,10 @@ leaves behind reaches the next. The tests run apart from the candidate (see `ins
 import json
 import os
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,8 @@ class Bench:
     lane: str
     allow_unisolated: bool = False
     installed: Path = INSTALLED
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Once it is set, what runs is ended, and whoever waits for it gets `Interrupted`."""
 
 
 def bench(
@@ -284,7 +287,7 @@ def _run(
         tools=tools,
         hidden=[suite.folder],
     )
-    return run(job, lane=on.lane, allow_unisolated=on.allow_unisolated, answer=answer)
+    return run(job, lane=on.lane, allow_unisolated=on.allow_unisolated, answer=answer, stop=on.stop)
 
 
 def _limits(task: CodeTask, step: Step) -> Limits:

@@ -1,20 +1,45 @@
-"""Simulated judges: `sim:` models that answer from the messages alone, with a known truth.
+"""Simulated judges and code writers: `sim:` models that answer from the messages alone.
 
-They are deterministic per request and differ per replicate, cost nothing, and publish the exact
-distribution of their verdicts, so that whatever an analysis estimates can be computed.
+They are deterministic per request and differ per replicate, and cost nothing. Judges publish the
+exact distribution of their verdicts, so that whatever an analysis estimates can be computed.
 """
 
 import asyncio
 import random
 from dataclasses import dataclass
+from functools import lru_cache
 
-from judge_gym.errors import ProviderError, RejectedError
-from judge_gym.models.simulated import judging, writing
+from judge_gym.errors import DesignError, ProviderError, RejectedError, unknown
+from judge_gym.models.simulated import coding, judging, writing
+from judge_gym.models.simulated.coding import CODERS, Skill
 from judge_gym.models.simulated.prompts import understand
-from judge_gym.models.simulated.temper import PRESETS, Temper, temper
+from judge_gym.models.simulated.temper import PRESETS, Temper, read_preset, temper
 from judge_gym.records import Completion, Finish, Request, Verdict
 
-__all__ = ["PRESETS", "SimulatedModel", "Temper", "temper", "verdict_distribution"]
+__all__ = [
+    "CODERS",
+    "PRESETS",
+    "SIMULATED",
+    "SimulatedModel",
+    "Skill",
+    "Temper",
+    "character",
+    "temper",
+    "verdict_distribution",
+]
+
+SIMULATED = [f"sim:{preset}" for preset in (*PRESETS, *CODERS)]
+
+
+@lru_cache(maxsize=1024)
+def character(name: str) -> Temper | Skill:
+    """The temper of a simulated judge, or the skill of a code writer, by `preset?parameter=...`."""
+    preset = name.partition("?")[0]
+    if preset in CODERS:
+        return read_preset(name, CODERS, Skill, "code writer")
+    if preset in PRESETS:
+        return temper(name)
+    raise DesignError(unknown("simulated model", f"sim:{name}", SIMULATED), choices=SIMULATED)
 
 
 def verdict_distribution(request: Request) -> dict[Verdict, float]:
@@ -24,14 +49,17 @@ def verdict_distribution(request: Request) -> dict[Verdict, float]:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedModel:
-    """A simulated judge, editor, author or critic."""
+    """A simulated judge, editor, author, critic or code writer."""
 
     id: str
 
     async def complete(self, request: Request) -> Completion:
         """Answer a request; the answer is a function of the request alone."""
         await asyncio.sleep(0)
-        character = temper(self.id.partition(":")[2])
+        own = character(self.id.partition(":")[2])
+        if isinstance(own, Skill):
+            text = coding.write(own, request.messages, random.Random(request.key()))
+            return self._completion(request, text, "stop")
         reading = understand(request.messages)
         if reading.kind in ("score", "probe") and not reading.stages:
             raise RejectedError(f"{self.id} reads judge-gym's prompts; this one displays no stages")
@@ -41,19 +69,22 @@ class SimulatedModel:
             case "neutralize":
                 text = writing.summary(reading)
             case "write_rubric":
-                text = writing.rubric(character, reading, rng)
+                text = writing.rubric(own, reading, rng)
             case "criticize":
                 text = writing.critique(reading, rng)
             case "probe":
-                text = judging.confidence(character, reading, rng)
+                text = judging.confidence(own, reading, rng)
             case "score":
-                verdict = judging.draw(judging.verdicts(character, reading), rng)
+                verdict = judging.draw(judging.verdicts(own, reading), rng)
                 if verdict.status == "provider_error":
                     raise ProviderError(f"{self.id} did not answer (simulated)")
                 as_json = request.schema is not None
-                text = judging.answer(verdict, character, reading, rng, as_json)
+                text = judging.answer(verdict, own, reading, rng, as_json)
                 ends: dict[str, Finish] = {"refused": "refusal", "truncated": "length"}
                 finish = ends.get(verdict.status, "stop")
+        return self._completion(request, text, finish)
+
+    def _completion(self, request: Request, text: str, finish: Finish) -> Completion:
         return Completion(
             text=text,
             finish=finish,

@@ -1,12 +1,16 @@
 """The parameters of a simulated judge, and the named presets."""
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge_gym.errors import DesignError, unknown
+
+T = TypeVar("T", bound=BaseModel)
 
 
 class Temper(BaseModel):
@@ -77,11 +81,16 @@ def temper(name: str) -> Temper:
     >>> temper("strict?noise=0.3").noise
     0.3
     """
+    return read_preset(name, PRESETS, Temper, "judge")
+
+
+def read_preset(name: str, presets: Mapping[str, T], kind: type[T], what: str) -> T:
+    """What `preset?parameter=value&...` stands for."""
     preset, _, query = name.partition("?")
-    if preset not in PRESETS:
+    if preset not in presets:
         raise DesignError(
-            unknown("simulated judge", f"sim:{name}", [f"sim:{p}" for p in PRESETS]),
-            choices=[f"sim:{p}" for p in PRESETS],
+            unknown(f"simulated {what}", f"sim:{name}", [f"sim:{p}" for p in presets]),
+            choices=[f"sim:{p}" for p in presets],
         )
     pairs = parse_qsl(query, keep_blank_values=True)
     given = dict(pairs)
@@ -90,17 +99,19 @@ def temper(name: str) -> Temper:
             f"sim:{name} gives a parameter twice: {', '.join(key for key, _ in pairs)}"
         )
     for parameter in given:
-        if parameter not in Temper.model_fields:
+        if parameter not in kind.model_fields:
             raise DesignError(
-                unknown("parameter", parameter, Temper.model_fields, f"sim:{name}"),
-                choices=Temper.model_fields,
+                unknown("parameter", parameter, kind.model_fields, f"sim:{name}"),
+                choices=kind.model_fields,
             )
     if query and not re.fullmatch(r"[^=&]+=[^=&]+(&[^=&]+=[^=&]+)*", query):
         raise DesignError(f"sim:{name} is not sim:NAME?parameter=value&parameter=value")
     try:
-        return Temper.model_validate({**PRESETS[preset].model_dump(), **given})
+        return kind.model_validate({**presets[preset].model_dump(), **given})
     except ValidationError as fault:
         error = fault.errors()[0]
+        if not error["loc"]:  # of several parameters together
+            raise DesignError(f"sim:{name}: {error['ctx']['error']}") from fault
         raise DesignError(
             f"sim:{name}: {error['loc'][0]} cannot be {error['input']!r}: {error['msg'].lower()}"
         ) from fault

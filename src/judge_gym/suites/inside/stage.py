@@ -4,6 +4,7 @@ It is process 1 there, so no one inside can stop it, and its end is the end of a
 reads what to do as JSON from standard input and says how it ended on a pipe that only it holds.
 """
 
+import fcntl
 import json
 import os
 import select
@@ -63,9 +64,12 @@ def _run(spec: Spec, isolated: bool) -> dict[str, Any]:
     os.lseek(given, 0, os.SEEK_SET)
     child = os.fork()
     if child == 0:
+        wanted = {0: given, 1: 1, 2: 2, **{int(k): v for k, v in spec["channels"].items()}}
+        # Out of the way first, each where nothing is: one may stand where another has to go.
+        moved = {to: fcntl.fcntl(at, fcntl.F_DUPFD, TELL + 1) for to, at in wanted.items()}
         os.dup2(tell, TELL, inheritable=False)  # closed where the command takes over
         try:
-            _become(spec, given, isolated)
+            _become(spec, moved, isolated)
         except BaseException as fault:
             os.write(TELL, str(fault).encode()[:4000])
         finally:
@@ -86,15 +90,12 @@ def _run(spec: Spec, isolated: bool) -> dict[str, Any]:
     return said
 
 
-def _become(spec: Spec, given: int, isolated: bool) -> None:
+def _become(spec: Spec, moved: Mapping[int, int], isolated: bool) -> None:
     """The child: confined from here on, it writes the files and turns into the command."""
     os.setsid()
-    wanted = {0: given, 1: 1, 2: 2, **{int(k): v for k, v in spec["channels"].items()}}
-    # Out of the way first: a descriptor may stand where another has to go.
-    moved = {to: os.dup2(at, TELL + 1 + to) for to, at in wanted.items()}
     for to, at in moved.items():
         os.dup2(at, to)
-    os.closerange(max(wanted) + 1, TELL)
+    os.closerange(max(moved) + 1, TELL)
     os.closerange(TELL + 1, 1024)
     confine(spec["limits"], spec["uid"], isolated=isolated)
     box = Path(spec["box"])

@@ -1,0 +1,158 @@
+"""Suite runs, leaderboards and effects as rows and tables, and how their commands end."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from judge_gym.cli.app import notes, same_command
+
+if TYPE_CHECKING:
+    from judge_gym.engine.suite_reports import SuiteReport
+    from judge_gym.lab import Lab
+    from judge_gym.suites import Effect
+
+FIRST_LINES = 40
+"""Of a file, where a person reads it in a terminal; `--json` has all."""
+
+
+def show_reports(reports: "Sequence[SuiteReport]") -> None:
+    """Runs as a table."""
+    from judge_gym.cli import display
+
+    rows = [
+        {
+            "run": report.run.id,
+            "suite": report.run.suite,
+            "version": report.run.version[:8],
+            "model": report.run.model,
+            "experiment": report.run.experiment,
+            "series": report.run.series,
+            "status": report.status,
+            "passed": report.score.passed,
+            "failed": report.score.failed,
+            "inconclusive": sum(report.score.inconclusive.values()),
+            "wanted": report.run.wanted,
+            "score": report.score.score,
+            "low": _number(report.score.estimate.low),
+            "high": _number(report.score.estimate.high),
+            "usd": report.score.usd,
+        }
+        for report in reports
+    ]
+    display.table("", rows)
+
+
+def end(reports: "Sequence[SuiteReport]", *, quiet: bool) -> None:
+    """Leave with the code that says how it ended."""
+    from judge_gym.cli import FAILED, INTERRUPTED, STOPPED
+    from judge_gym.engine import Stopped
+
+    last = reports[-1]
+    if last.stopped is not None:
+        if not quiet:
+            typer.echo(f"{last.stopped.message}; go on with: {same_command()}", err=True)
+        raise typer.Exit(INTERRUPTED if isinstance(last.stopped, Stopped) else STOPPED)
+    lost = sum(sum(report.score.inconclusive.values()) for report in reports)
+    if lost and not quiet:
+        notes(f"{lost} inconclusive; what brought no answer is tried again by: {same_command()}")
+    if any(report.failed for report in reports):
+        raise typer.Exit(FAILED)
+
+
+def board_rows(lab: "Lab", suite: str | None = None) -> list[dict[str, Any]]:
+    """The leaderboard, a row per model, experiment and version."""
+    names = {report.run.version: report.run.suite for report in lab.suite_runs(suite=suite)}
+    return [
+        {
+            "suite": names[row.version],
+            "version": row.version,
+            "experiment": row.experiment,
+            "model": row.model,
+            "score": _number(row.score.value),
+            "low": _number(row.score.low),
+            "high": _number(row.score.high),
+            "sd": _number(row.sd),
+            "runs": row.runs,
+            "evals": row.evals,
+            "passed": row.passed,
+            "failed": row.failed,
+            "inconclusive": row.inconclusive,
+            "unscored": row.unscored,
+            "usd": row.usd,
+            "seconds": row.seconds,
+        }
+        for row in lab.leaderboard(suite=suite)
+    ]
+
+
+def show_board(rows: Sequence[dict[str, Any]]) -> None:
+    """A leaderboard as a table."""
+    from judge_gym.cli import display
+
+    note = "Compare within one version and experiment. usd: of a run; seconds: of a generation."
+    display.table("leaderboard", rows, note=note)
+    if not rows:
+        notes("no run over a whole suite is complete yet")
+
+
+def effect_rows(effects: "Sequence[Effect]") -> list[dict[str, Any]]:
+    """What each condition did, with the evals that changed."""
+    return [
+        {
+            "condition": effect.condition,
+            "verdict": effect.verdict,
+            "difference": _number(effect.difference.value),
+            "low": _number(effect.difference.low),
+            "high": _number(effect.difference.high),
+            "p": _number(effect.p),
+            "q": _number(effect.q),
+            "regressions": len(effect.regressions),
+            "improvements": len(effect.improvements),
+            "changes": [
+                {
+                    "eval": change.eval,
+                    "base": change.base,
+                    "under": change.under,
+                    "replicates": f"{change.replicates[0]}, {change.replicates[1]}",
+                    "q": _number(change.q),
+                    "beyond noise": change.beyond_noise,
+                }
+                for change in (*effect.regressions, *effect.improvements)
+            ],
+            "unpaired": list(effect.unpaired),
+        }
+        for effect in effects
+    ]
+
+
+def show_debug(found: Mapping[str, Any]) -> None:
+    """All that there is about one eval of a run."""
+    from judge_gym.cli import display
+
+    facts = ("model", "experiment", "suite", "version", "path", "replicate", "outcome", "reason")
+    display.table("", [{"": name, " ": found[name]} for name in facts])
+    columns = ("name", "status", "seconds", "reason", "tests_passed", "tests_collected")
+    display.table("steps", [{name: step[name] for name in columns} for step in found["steps"]])
+    for step in found["steps"]:
+        _show_text(f"output of {step['name']}", step["output"])
+    _show_text("task", found["task"])
+    for what in ("files", "answer", "grader"):
+        for path, text in found[what].items():
+            _show_text(f"{what.removesuffix('s')}: {path}", text)
+    _show_text("gaps", found["gaps"])
+
+
+def _show_text(title: str, text: str) -> None:
+    from judge_gym.cli import display
+
+    if text.strip():
+        lines = text.rstrip().split("\n")
+        more = len(lines) - FIRST_LINES
+        shown = "\n".join(lines[:FIRST_LINES]) + (f"\n[{more} more lines]" if more > 0 else "")
+        display.heading(title, shown)
+
+
+def _number(value: float) -> float | None:
+    """A number, or nothing where it is undefined: NaN is no JSON."""
+    return None if value != value else value

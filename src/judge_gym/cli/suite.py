@@ -1,0 +1,298 @@
+"""Verbs over suites: list, show, check, run, compare, and look into what failed."""
+
+from typing import Annotated
+
+import typer
+
+from judge_gym.cli.app import AsJson, NoSet, app, given, notes, open_lab
+from judge_gym.cli.scores import (
+    board_rows,
+    effect_rows,
+    end,
+    show_board,
+    show_debug,
+    show_reports,
+)
+from judge_gym.cli.steering import Budget
+
+suite_app = typer.Typer(help="Code-generation suites.", no_args_is_help=True)
+app.add_typer(suite_app, name="suite")
+
+SuiteName = Annotated[
+    str, typer.Argument(metavar="SUITE", help="A suite's folder, or 'python' for the one we ship.")
+]
+ModelId = Annotated[str, typer.Option(help="Whom to ask: provider:name, or a bare name.")]
+Patterns = Annotated[
+    list[str],
+    typer.Option(
+        "--evals", metavar="PATTERN", help="Only evals whose path holds this; repeatable."
+    ),
+]
+Jobs = Annotated[int, typer.Option(min=1, help="Evals in sandboxes at once.")]
+Series = Annotated[str, typer.Option(help="Ask for everything afresh under this name.")]
+Unisolated = Annotated[
+    bool,
+    typer.Option("--allow-unisolated", help="Run hostile code even where no sandbox works."),
+]
+NoPatterns: list[str] = []
+
+
+@suite_app.command("list")
+def list_suites(json: AsJson = False) -> None:
+    """List the suite that ships and those in the folders here."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        rows = [
+            {
+                "suite": suite.name,
+                "folder": str(suite.folder),
+                "version": suite.version,
+                "categories": len({task.category for task in suite.evals}),
+                "evals": len(suite.evals),
+                "experiments": ", ".join(suite.conditions),
+                "summary": suite.summary,
+            }
+            for suite in lab.list_suites()
+        ]
+    display.print_json(rows) if json else display.table("", rows)
+
+
+@suite_app.command("show")
+def show(
+    target: Annotated[
+        str, typer.Argument(metavar="SUITE|RUN", help="A suite, or the number of a run.")
+    ],
+    json: AsJson = False,
+) -> None:
+    """Show a suite's evals, or every eval of a run with its outcome."""
+    from judge_gym.cli import display
+    from judge_gym.engine.suite_reports import eval_row
+
+    with open_lab() as lab:
+        if target.isdecimal():
+            report = lab.suite_run(int(target))
+            rows = [eval_row(row) for row in report.results]
+            if json:
+                display.print_json({**report.to_json(), "evals": rows})
+                return
+            show_reports([report])
+            columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason", "seconds")
+            display.table("", [{name: row[name] for name in columns} for row in rows])
+            return
+        suite = lab.find_suite(target)
+    rows = [
+        {
+            "eval": task.path,
+            "pipeline": task.pipeline,
+            "tests": task.tests,
+            "files": len(task.answer),
+            "gaps": bool(task.gaps),
+        }
+        for task in suite.evals
+    ]
+    if json:
+        facts = {"suite": suite.name, "version": suite.version, "steps": list(suite.steps)}
+        sections = list(suite.guidelines)
+        known = {"experiments": list(suite.conditions), "guidelines": sections}
+        display.print_json({**facts, **known, "evals": rows})
+        return
+    display.table(f"{suite.name}, version {suite.version}", rows)
+    notes(
+        f"steps: {', '.join(suite.steps)}",
+        f"experiments: {', '.join(suite.conditions)}",
+        f"sections of the guidelines: {', '.join(suite.guidelines) or 'none'}",
+    )
+
+
+@suite_app.command("check")
+def check(
+    suite: SuiteName = "python",
+    evals: Patterns = NoPatterns,
+    jobs: Annotated[int | None, typer.Option(min=1, help="At once; else one to a core.")] = None,
+    allow_unisolated: Unisolated = False,
+    json: AsJson = False,
+) -> None:
+    """Run every reference answer through the steps; each must pass."""
+    from judge_gym.cli import FAILED, display
+
+    with open_lab() as lab:
+        results = lab.check_suite(suite, evals=evals, jobs=jobs, allow_unisolated=allow_unisolated)
+    rows = [
+        {
+            "eval": result.path,
+            "outcome": result.outcome.kind,
+            "step": getattr(result.outcome, "step", ""),
+            "reason": getattr(result.outcome, "reason", ""),
+            "seconds": sum(step.seconds for step in result.steps),
+            "isolation": result.isolation,
+        }
+        for result in results
+    ]
+    passed = sum(row["outcome"] == "passed" for row in rows)
+    if json:
+        display.print_json({"passed": passed, "evals": rows})
+    else:
+        display.table("", rows)
+        typer.echo(f"{passed} of {len(rows)} reference answers pass", err=True)
+    if passed < len(rows):
+        raise typer.Exit(FAILED)
+
+
+@suite_app.command("run")
+def run(
+    suite: SuiteName,
+    model: ModelId,
+    experiment: Annotated[
+        str, typer.Option(help="The condition: default, no_guidelines, or one of the suite's own.")
+    ] = "default",
+    evals: Patterns = NoPatterns,
+    replicates: Annotated[int, typer.Option(min=1, help="Answers to each task.")] = 1,
+    series: Series = "0",
+    jobs: Jobs = 8,
+    budget: Budget = NoSet,
+    allow_unisolated: Unisolated = False,
+    json: AsJson = False,
+) -> None:
+    """Have a model solve a suite's tasks; interrupt it with Ctrl-C, go on with the same command."""
+    from judge_gym.cli import display
+
+    watcher = display.Watcher()
+    with open_lab() as lab, watcher.shown(json):
+        report = lab.run_suite(
+            suite,
+            model,
+            experiment=experiment,
+            evals=evals,
+            replicates=replicates,
+            series=series,
+            jobs=jobs,
+            budget=given("--budget", budget),
+            allow_unisolated=allow_unisolated,
+            watch=watcher.watch,
+        )
+    if json:
+        display.print_json(report.to_json())
+    else:
+        show_reports([report])
+        if report.score.failed or report.score.inconclusive:
+            notes(f"what did not pass: judge-gym suite failed {report.run.id}")
+    end([report], quiet=json)
+
+
+@suite_app.command("ablate")
+def ablate(
+    suite: SuiteName,
+    model: ModelId,
+    section: Annotated[
+        list[str], typer.Option(help="Only this section of the guidelines; repeatable.")
+    ] = NoPatterns,
+    evals: Patterns = NoPatterns,
+    replicates: Annotated[int, typer.Option(min=1, help="Answers to each task.")] = 3,
+    series: Series = "0",
+    jobs: Jobs = 8,
+    budget: Budget = NoSet,
+    allow_unisolated: Unisolated = False,
+    json: AsJson = False,
+) -> None:
+    """Take the guidelines away section by section, and say what that does."""
+    from judge_gym.cli import display
+
+    watcher = display.Watcher()
+    with open_lab() as lab, watcher.shown(json):
+        reports, effects = lab.ablate_suite(
+            suite,
+            model,
+            sections=section,
+            evals=evals,
+            replicates=replicates,
+            series=series,
+            jobs=jobs,
+            budget=given("--budget", budget),
+            allow_unisolated=allow_unisolated,
+            watch=watcher.watch,
+        )
+    if json:
+        made = {"runs": [one.to_json() for one in reports], "effects": effect_rows(effects)}
+        display.print_json(made)
+    else:
+        show_reports(reports)
+        hidden = ("changes", "unpaired")
+        rows = [{k: v for k, v in row.items() if k not in hidden} for row in effect_rows(effects)]
+        display.table("against the default", rows, note="q: p, corrected for their number")
+        changes = [
+            {"condition": effect["condition"], **change}
+            for effect in effect_rows(effects)
+            for change in effect["changes"]
+        ]
+        display.table("evals that changed", changes)
+    end(reports, quiet=json)
+
+
+@suite_app.command("runs")
+def runs(
+    suite: Annotated[
+        str | None, typer.Argument(help="Only those of the suite of this name.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Only this model's.")] = None,
+    json: AsJson = False,
+) -> None:
+    """List the runs of suites."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        found = lab.suite_runs(suite=suite, model=model)
+    if json:
+        display.print_json([report.to_json() for report in found])
+    else:
+        show_reports(found)
+
+
+@suite_app.command("board")
+def board(
+    suite: Annotated[str | None, typer.Argument(help="Only the suite of this name.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Rank the models of each version and experiment by their last complete runs."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        rows = board_rows(lab, suite)
+    if json:
+        display.print_json(rows)
+        return
+    show_board(rows)
+
+
+@suite_app.command("failed")
+def failed(
+    run: Annotated[int, typer.Argument(help="The number of a run.")],
+    json: AsJson = False,
+) -> None:
+    """List the evals of a run that did not pass, with the step and the reason."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        rows = lab.failed_evals(run)
+    if json:
+        display.print_json(rows)
+        return
+    columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason")
+    display.table("", [{name: row[name] for name in columns} for row in rows])
+    notes("look into one with: judge-gym suite debug EVAL" if rows else "every eval passed")
+
+
+@suite_app.command("debug")
+def debug(
+    eval: Annotated[int, typer.Argument(help="The number of an eval of a run.")],
+    json: AsJson = False,
+) -> None:
+    """Show all that there is about one eval: task, steps, files, answer, grader, gaps."""
+    from judge_gym.cli import display
+
+    with open_lab() as lab:
+        found = lab.eval_debug(eval)
+    if json:
+        display.print_json(found)
+        return
+    show_debug(found)

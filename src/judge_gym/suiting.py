@@ -1,0 +1,291 @@
+"""The verbs over suites: list, check, run, compare, and look into what failed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from judge_gym.engine.suite_reports import SuiteReport, eval_row, reports
+from judge_gym.engine.suite_runs import JOBS, SuiteRunner, study_of
+from judge_gym.errors import DesignError, NotFoundError, unknown
+from judge_gym.models.cards import Limits
+from judge_gym.outcomes import EvalResult, Passed
+from judge_gym.steering import Steering, WatchTallies
+from judge_gym.store import Store
+from judge_gym.studies import BudgetSpec
+from judge_gym.suites import (
+    SHIPPED,
+    Attempt,
+    Condition,
+    Due,
+    Effect,
+    Leaderboard,
+    LeaderboardRow,
+    Suite,
+    ablate,
+    ablations,
+    bench,
+    check_answers,
+    due,
+    load_suite,
+)
+
+SERIES = "0"
+CHECK = "check"
+"""The series of the draws by which a model is tried out."""
+UNBOUND: Mapping[str, Any] = {}
+
+
+class Suiting(Steering):
+    """A lab that puts coding tasks before models, too."""
+
+    def __init__(self, store: Store, *, limits: Limits | None = None) -> None:
+        super().__init__(store, limits=limits)
+        self._suite_runner = SuiteRunner(store, self.models, limits)
+
+    # --- suites ----------------------------------------------------------------------------------
+
+    def list_suites(self, folder: Path = Path()) -> list[Suite]:
+        """The suite that comes with judge-gym, and those in a folder."""
+        own = sorted(file.parent for file in folder.glob("*/suite.toml"))
+        return [load_suite(path) for path in (SHIPPED, *own)]
+
+    def find_suite(self, suite: str | Path) -> Suite:
+        """A suite by the folder that it is in, or `python` for the one that ships."""
+        try:
+            return load_suite(suite)
+        except NotFoundError as fault:
+            own = sorted(str(file.parent) for file in Path().glob("*/suite.toml"))
+            choices = ["python", *own]
+            raise NotFoundError(
+                f"{fault.message}; choose {' or '.join(choices)}", choices=choices
+            ) from fault
+
+    def check_suite(
+        self,
+        suite: str | Path,
+        *,
+        evals: Sequence[str] = (),
+        jobs: int | None = None,
+        allow_unisolated: bool = False,
+    ) -> tuple[EvalResult, ...]:
+        """Run every reference answer through the steps; each must pass. Nothing is stored."""
+        loaded = self.find_suite(suite)
+        on = bench(allow_unisolated=allow_unisolated)
+        return check_answers(loaded, on, loaded.select(evals), at_once=jobs)
+
+    # --- runs ------------------------------------------------------------------------------------
+
+    def run_suite(
+        self,
+        suite: str | Path,
+        model: str,
+        *,
+        experiment: str = "default",
+        evals: Sequence[str] = (),
+        first: int | None = None,
+        replicates: int = 1,
+        series: str = SERIES,
+        jobs: int = JOBS,
+        budget: Mapping[str, Any] = UNBOUND,
+        allow_unisolated: bool = False,
+        watch: WatchTallies = lambda tallies: None,
+    ) -> SuiteReport:
+        """Have a model write code for a suite's tasks, and judge it; goes on where it ended.
+
+        Args:
+            suite: a folder, or `python`.
+            model: whom to ask.
+            experiment: the condition, of those that the suite knows.
+            evals: only those whose paths hold one of these.
+            first: only so many of them.
+            replicates: answers to each task.
+            series: of the draws; another name asks for everything afresh.
+            jobs: evals in sandboxes at once.
+            budget: what all runs of the suite may spend: usd, calls, tokens, minutes, run.usd, ...
+            allow_unisolated: run hostile code even where no sandbox works.
+            watch: called with the tallies before the work begins.
+        """
+        loaded = self.find_suite(suite)
+        if experiment not in loaded.conditions:
+            choices = list(loaded.conditions)
+            raise DesignError(unknown("experiment", experiment, choices), choices=choices)
+        return self._run_condition(
+            loaded,
+            model,
+            loaded.conditions[experiment],
+            evals=[task.path for task in loaded.select(evals)[:first]],
+            replicates=replicates,
+            series=series,
+            jobs=jobs,
+            budget=budget,
+            allow_unisolated=allow_unisolated,
+            watch=watch,
+        )
+
+    def _run_condition(
+        self,
+        suite: Suite,
+        model: str,
+        condition: Condition,
+        *,
+        evals: Sequence[str],
+        replicates: int,
+        series: str,
+        jobs: int,
+        budget: Mapping[str, Any],
+        allow_unisolated: bool,
+        watch: WatchTallies,
+    ) -> SuiteReport:
+        id = self.models.resolve(model)
+        self.models.open(id)  # what cannot be called is refused before any call
+        on = bench(allow_unisolated=allow_unisolated)
+        if budget:
+            study = study_of(suite.name)
+            before = BudgetSpec.model_validate(self.store.runs.find_budget(study))
+            after = before.changed(budget).model_dump(exclude_none=True)
+            self.store.runs.save_budget(study, after)
+        self.store.suites.save_tasks(
+            suite.name, suite.version, [task.source for task in suite.evals]
+        )
+        run = self.store.suites.save_run(
+            suite.name,
+            suite.version,
+            id,
+            condition.name,
+            condition.key,
+            series,
+            replicates=replicates,
+            evals=evals,
+        )
+        done = self._suite_runner.execute(run, suite, condition, on, jobs=jobs, watch=watch)
+        [report] = reports(self.store, [run], done)
+        return report
+
+    def ablate_suite(
+        self,
+        suite: str | Path,
+        model: str,
+        *,
+        sections: Sequence[str] = (),
+        evals: Sequence[str] = (),
+        replicates: int = 3,
+        series: str = SERIES,
+        jobs: int = JOBS,
+        budget: Mapping[str, Any] = UNBOUND,
+        allow_unisolated: bool = False,
+        watch: WatchTallies = lambda tallies: None,
+    ) -> tuple[tuple[SuiteReport, ...], tuple[Effect, ...]]:
+        """Take the guidelines away section by section: the runs, the base first, and the effects.
+
+        There are no effects where a run was stopped; the same command goes on with it.
+        """
+        loaded = self.find_suite(suite)
+        if not loaded.guidelines:
+            raise DesignError(f"the suite {loaded.name!r} has no guidelines to take away")
+        conditions = [loaded.conditions["default"], *ablations(loaded.guidelines, sections)]
+        made: list[SuiteReport] = []
+        for condition in conditions:
+            report = self._run_condition(
+                loaded,
+                model,
+                condition,
+                evals=[task.path for task in loaded.select(evals)],
+                replicates=replicates,
+                series=series,
+                jobs=jobs,
+                budget=budget,
+                allow_unisolated=allow_unisolated,
+                watch=watch,
+            )
+            made.append(report)
+            if report.stopped is not None:
+                return tuple(made), ()
+        sides = [[row.result for row in report.results] for report in made]
+        names = [condition.name for condition in conditions[1:]]
+        return tuple(made), ablate(sides[0], dict(zip(names, sides[1:], strict=True)))
+
+    # --- what came of them -----------------------------------------------------------------------
+
+    def suite_runs(
+        self, *, suite: str | None = None, model: str | None = None
+    ) -> tuple[SuiteReport, ...]:
+        """All runs, or those of a suite or a model, oldest first."""
+        return reports(self.store, self.store.suites.list_runs(suite=suite, model=model))
+
+    def suite_run(self, run: int) -> SuiteReport:
+        """A run by its number."""
+        [report] = reports(self.store, [self.store.suites.find_run(run)])
+        return report
+
+    def leaderboard(self, *, suite: str | None = None) -> tuple[LeaderboardRow, ...]:
+        """The last complete runs of each model, experiment and version, from their rows."""
+        return Leaderboard(report.score for report in self.suite_runs(suite=suite)).rows()
+
+    def failed_evals(self, run: int) -> list[dict[str, Any]]:
+        """The evals of a run that did not pass, with the step and the reason."""
+        return [
+            eval_row(row)
+            for row in self.suite_run(run).results
+            if not isinstance(row.result.outcome, Passed)
+        ]
+
+    def eval_debug(self, eval: int) -> dict[str, Any]:
+        """All that there is about one eval of a run.
+
+        That is the task, steps, output files, answer, grader and gaps.
+        """
+        row = self.store.suites.find_result(eval)
+        run = self.store.suites.find_run(row.run_id)
+        source = self.store.suites.source(run, row.result.category, row.result.name)
+        return {
+            **eval_row(row),
+            "suite": run.suite,
+            "version": run.version,
+            "model": run.model,
+            "experiment": run.experiment,
+            "task": source.task,
+            "steps": [asdict(step) for step in row.result.steps],
+            "files": dict(row.result.files),
+            "answer": dict(source.answer),
+            "grader": dict(source.grader),
+            "gaps": source.gaps,
+        }
+
+    # --- schedule --------------------------------------------------------------------------------
+
+    def schedule(
+        self,
+        suite: str | Path = "python",
+        *,
+        models: Sequence[str] = (),
+        now: datetime | None = None,
+    ) -> tuple[Due, ...]:
+        """When each model is due for another run; by default those that the lab or its files know.
+
+        Args:
+            suite: which.
+            models: only these.
+            now: the time; by default it is now.
+        """
+        name = self.find_suite(suite).name
+        at = now or datetime.now(UTC)
+        reports = [r for r in self.suite_runs(suite=name) if r.run.series != CHECK]
+        known = dict.fromkeys(self.models.resolve(model) for model in models)
+        if not models:
+            known = dict.fromkeys([*self.models.scheduled(), *(r.run.model for r in reports)])
+        return due([self._attempt(model, reports, at) for model in known], at)
+
+    def _attempt(self, model: str, reports: Sequence[SuiteReport], now: datetime) -> Attempt:
+        own = [report for report in reports if report.run.model == model]
+        tried = [report.run.created for report in own]
+        prices = [r.score.usd for r in own if r.whole and r.score.usd is not None]
+        seen = self.models.card(model).first_seen
+        first = datetime(seen.year, seen.month, seen.day, tzinfo=UTC) if seen else None
+        return Attempt(
+            model,
+            first or min(tried, default=now),
+            max(tried, default=None),
+            prices[-1] if prices else None,
+        )

@@ -1,0 +1,172 @@
+"""Every verb over suites, by its command, on a suite of trivial evals."""
+
+from pathlib import Path
+
+import pytest
+
+from conftest import Call, succeed
+from suite_folders import known_by, write_suite
+
+BOARD = (
+    "suite version experiment model score low high sd runs evals passed failed inconclusive "
+    "unscored usd seconds"
+).split()
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    return write_suite(tmp_path / "tiny", 4)
+
+
+def flawless(suite: Path) -> str:
+    return f"sim:{known_by(suite, 'coder-strong', logic=0, lint=0)}"
+
+
+def wrong(suite: Path) -> str:
+    return f"sim:{known_by(suite, 'coder-strong', logic=1, lint=0)}"
+
+
+def test_list_names_the_shipped_suite_and_those_here(call: Call, suite: Path) -> None:
+    rows = succeed(call("suite", "list", "--json")).json
+    assert [(row["suite"], row["evals"]) for row in rows][1:] == [("tiny", 4)]
+    assert rows[0]["suite"] == "python"
+    assert rows[0]["evals"] >= 12
+    assert "tiny" in succeed(call("suite", "list")).out
+
+
+def test_show_lists_the_evals_of_a_suite(call: Call, suite: Path) -> None:
+    said = succeed(call("suite", "show", suite, "--json")).json
+    assert [row["eval"] for row in said["evals"]] == [
+        f"001-values/00{n}-value" for n in range(1, 5)
+    ]
+    assert said["experiments"] == ["default", "no_guidelines", "web_search"]
+    assert said["guidelines"] == ["Style", "Colour"]
+    assert "001-values/003-value" in succeed(call("suite", "show", suite)).out
+
+
+def test_check_passes_answers_and_fails_where_one_does_not(call: Call, suite: Path) -> None:
+    assert succeed(call("suite", "check", suite, "--json")).json["passed"] == 4
+    (suite / "001-values/002-value/answer/value.py").write_text("VALUE = 0\n")
+    said = call("suite", "check", suite, "--json")
+    assert (said.code, said.json["passed"]) == (1, 3)
+    [failed] = [row for row in said.json["evals"] if row["outcome"] != "passed"]
+    assert (failed["eval"], failed["step"]) == ("001-values/002-value", "tests")
+    only = call("suite", "check", suite, "--evals", "/001-")
+    assert only.code == 0
+    assert "1 of 1 reference answers pass" in only.err
+
+
+def test_run_board_runs_show_failed_and_debug(call: Call, suite: Path) -> None:
+    good = succeed(call("suite", "run", suite, "--model", flawless(suite), "--json")).json
+    assert (good["status"], good["score"], good["whole"]) == ("complete", 1.0, True)
+    assert good["counts"] == {"passed": 4, "failed": 0, "inconclusive": 0}
+    assert (good["calls"], good["usd"]) == (4, 0)
+    bad = succeed(call("suite", "run", suite, "--model", wrong(suite), "--jobs", "2"))
+    assert "judge-gym suite failed 2" in bad.err
+    assert "complete" in bad.out
+
+    rows = succeed(call("suite", "board", "--json")).json
+    assert [list(row) for row in rows] == [BOARD, BOARD]
+    assert [(row["model"], row["score"], row["inconclusive"]) for row in rows] == [
+        (flawless(suite), 1.0, 0),
+        (wrong(suite), 0.0, 0),
+    ]
+    assert "leaderboard" in succeed(call("suite", "board", "tiny")).out
+    assert succeed(call("suite", "board", "python", "--json")).json == []
+
+    listed = succeed(call("suite", "runs", "--model", wrong(suite), "--json")).json
+    assert [row["run"] for row in listed] == [2]
+    shown = succeed(call("suite", "show", "2", "--json")).json
+    assert [row["outcome"] for row in shown["evals"]] == ["failed"] * 4
+    assert "failed" in succeed(call("suite", "show", "2")).out
+
+    failed = succeed(call("suite", "failed", "2", "--json")).json
+    assert [row["path"] for row in failed] == [row["path"] for row in shown["evals"]]
+    assert {row["step"] for row in failed} == {"tests"}
+    assert succeed(call("suite", "failed", "1", "--json")).json == []
+    assert "every eval passed" in call("suite", "failed", "1").err
+
+    number = str(failed[1]["eval"])
+    debug = succeed(call("suite", "debug", number, "--json")).json
+    assert debug["task"] == "Write value.py, which says: VALUE = 1001\n"
+    keys = {"steps", "files", "answer", "grader", "gaps", "model", "experiment", "version"}
+    assert keys <= debug.keys()
+    text = succeed(call("suite", "debug", number)).out
+    assert "VALUE = 1001" in text
+    assert "(1 + 1001)" in text
+
+
+def test_replicates_experiments_and_series_are_told_apart(call: Call, suite: Path) -> None:
+    def run(*options: str) -> int:
+        words = ("suite", "run", suite, "--model", flawless(suite), *options, "--json")
+        return int(succeed(call(*words)).json["run"])
+
+    base = run("--evals", "/001-")
+    assert run("--evals", "/001-", "--replicates", "2") == base
+    others = [run("--evals", "/001-", "--experiment", "no_guidelines")]
+    others += [run("--evals", "/001-", "--series", "again")]
+    assert len({base, *others}) == 3
+
+
+def test_ablate_says_what_each_section_does(call: Call, suite: Path) -> None:
+    words = ("suite", "ablate", suite, "--model", flawless(suite), "--replicates", "1")
+    said = succeed(call(*words, "--section", "Colour", "--json")).json
+    assert [run["experiment"] for run in said["runs"]] == ["default", "without Colour"]
+    [effect] = said["effects"]
+    assert (effect["condition"], effect["verdict"]) == ("without Colour", "no effect shown")
+    assert (effect["difference"], effect["changes"][:0]) == (0.0, [])
+    refused = call(*words, "--section", "Color", "--json")
+    assert (refused.code, refused.json["error"]["choices"]) == (2, ["Style", "Colour"])
+    assert "against the default" in succeed(call(*words, "--section", "Colour")).out
+
+
+def test_schedule_lists_and_runs_what_is_due(call: Call, suite: Path) -> None:
+    assert "no model is known" in succeed(call("schedule", suite)).err
+    model = flawless(suite)
+    words = ("schedule", suite, "--model", model)
+    [row] = succeed(call(*words, "--json")).json["schedule"]
+    assert (row["model"], row["due"], row["since"]) == (model, True, None)
+    said = succeed(call(*words, "--run", "--json")).json
+    assert [run["status"] for run in said["runs"]] == ["complete"]
+    [row] = succeed(call("schedule", suite, "--json")).json["schedule"]
+    assert (row["model"], row["due"]) == (model, False)
+    assert succeed(call("schedule", suite, "--run", "--json")).json["runs"] == []
+
+
+def test_models_check_proves_a_model_on_a_few_evals(call: Call, suite: Path) -> None:
+    words = ("models", "check", flawless(suite), "--suite", suite, "--evals", "2")
+    said = succeed(call(*words, "--json")).json
+    [run] = said["suite"]
+    assert (run["wanted"], run["score"], run["whole"]) == (2, 1.0, False)
+    assert [one["works"] for one in said["models"]] == [True]
+    silent = f"sim:{known_by(suite, 'coder-strong', logic=0, lint=0, empty=1)}"
+    assert call("models", "check", silent, "--suite", suite).code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "choice"),
+    [
+        (("suite", "run", "nowhere", "--model", "sim:coder-weak"), "python"),
+        (("suite", "run", "tiny", "--model", "sim:coder-week"), "sim:coder-weak"),
+        (
+            ("suite", "run", "tiny", "--model", "sim:coder-weak", "--experiment", "terse"),
+            "no_guidelines",
+        ),
+        (("suite", "run", "tiny", "--model", "sim:coder-weak", "--evals", "z"), "001-values"),
+    ],
+)
+def test_bad_input_is_refused_with_the_choices(
+    call: Call, suite: Path, words: tuple[str, ...], choice: str
+) -> None:
+    said = call(*words, "--json")
+    assert said.code == 2
+    assert any(one.startswith(choice) for one in said.json["error"]["choices"])
+    assert succeed(call("suite", "runs", "--json")).json == []
+
+
+def test_a_budget_that_is_reached_stops_with_its_code(call: Call, suite: Path) -> None:
+    words = ("suite", "run", suite, "--model", flawless(suite))
+    said = call(*words, "--budget", "calls=1")
+    assert said.code == 3
+    assert "go on with: judge-gym" in said.err
+    assert succeed(call(*words, "--budget", "calls=9", "--json")).json["status"] == "complete"
