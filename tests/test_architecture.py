@@ -21,12 +21,13 @@ analysis
 triage
 models store sources suites
 engine
-gathering samples
+gathering posting samples
 preparing
 library
 archive
 steering
 suiting
+scorekeeping
 calibrate
 lab
 mcp web

@@ -43,7 +43,14 @@ class Address(NamedTuple):
 
 
 def make_app(
-    lab: Lab, guard: Guard, watch: Watch, *, folder: Path, crew: Crew | None, limits: Limits
+    lab: Lab,
+    guard: Guard,
+    watch: Watch,
+    *,
+    folder: Path,
+    crew: Crew | None,
+    limits: Limits,
+    public: bool = False,
 ) -> ASGIApp:
     """The application behind its gate.
 
@@ -54,6 +61,7 @@ def make_app(
         folder: where the files of studies that are sent lie.
         crew: has runs carried out; None where others do.
         limits: what one client may ask.
+        public: whether scores of suite runs may be read without a token.
     """
 
     @asynccontextmanager
@@ -83,7 +91,7 @@ def make_app(
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind in (JudgeGymError, HTTPException, OverflowError, RecursionError, Exception):
         app.add_exception_handler(kind, _refused)
-    return Gate(app, guard, limits)
+    return Gate(app, guard, limits, public=public)
 
 
 async def _invalid(request: Request, fault: Exception) -> Response:
@@ -108,6 +116,7 @@ def serve(
     work: bool = True,
     options: tuple[str, ...] = (),
     limits: Limits | None = None,
+    public_reads: bool = False,
 ) -> Iterator[Address]:
     """Serve a lab while the context lasts.
 
@@ -120,6 +129,7 @@ def serve(
         work: have runs carried out while nobody else does.
         options: of every verb, for the worker.
         limits: what one client may ask.
+        public_reads: scores of suite runs may be read without a token.
     """
     local = is_loopback(host)
     if not local and not lab.store.tokens.exist():
@@ -133,7 +143,15 @@ def serve(
     guard = Guard(lab.store.tokens, hosts=hosts, local=local, cookie=f"judge-gym-{port}")
     crew = Crew(lab, options) if work else None
     watch = Watch(lab)
-    app = make_app(lab, guard, watch, folder=folder, crew=crew, limits=limits or Limits())
+    app = make_app(
+        lab,
+        guard,
+        watch,
+        folder=folder,
+        crew=crew,
+        limits=limits or Limits(),
+        public=public_reads,
+    )
     config = uvicorn.Config(
         app,
         log_config=None,

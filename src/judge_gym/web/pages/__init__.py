@@ -2,10 +2,10 @@
 
 from fastapi import APIRouter
 
-from judge_gym.web.pages import home
+from judge_gym.web.pages import home, suites
 
 __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
-for _part in (home,):
+for _part in (home, suites):
     router.include_router(_part.router)
