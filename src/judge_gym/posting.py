@@ -76,6 +76,11 @@ class Poster:
     def __exit__(self, *_: object) -> None:
         self._stop()
 
+    @property
+    def fault(self) -> str:
+        """Why it comes no further for now; empty where it does."""
+        return self._fault.message if self._fault else ""
+
     def follow(self, run: SuiteRun) -> None:
         """Begin; raises what no patience mends, such as a token that may not write."""
         self._run = run
@@ -99,7 +104,7 @@ class Poster:
             there,
             len(rows) - there,
             {f"{path}, replicate {n}": why for (path, n), why in self._refused.items()},
-            self._fault.message if self._fault else "",
+            self.fault,
         )
 
     def _stop(self) -> None:

@@ -107,7 +107,14 @@ def _there(lab: "Lab", remote: str, suite: str, models: list[str]) -> list[dict[
         own = [one for one in lab.models.scheduled() if one not in known]
         if own and not models:
             rows += client.schedule(name, models=own)
-    return [{**row, "every days": row.pop("days"), "callable": _callable(lab, row)} for row in rows]
+    return [
+        {
+            **{name: row[name] for name in ("model", "due", "since")},
+            "every days": row["days"],
+            "callable": _callable(lab, row),
+        }
+        for row in rows
+    ]
 
 
 def _callable(lab: "Lab", row: Mapping[str, Any]) -> bool:

@@ -74,7 +74,7 @@ def show_posted(posted: "Posted") -> None:
     if posted.fault:
         notes(posted.fault)
     if posted.left > len(posted.refused):
-        notes(f"{posted.left} are kept here; post what is left by: {same_command()}")
+        notes(f"what is not there is kept here; post it by: {same_command()}")
 
 
 def show_board(rows: Sequence[dict[str, Any]]) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from judge_gym.engine.suite_reports import SuiteReport
     from judge_gym.lab import Lab
     from judge_gym.posting import Posted
+    from judge_gym.store import SuiteRun
 
 PATIENCE = 30.0
 """Seconds that a remote lab may take to answer."""
@@ -211,8 +212,13 @@ def run_and_post(
     from judge_gym.posting import Poster
 
     with Client(remote, timeout=PATIENCE) as client, Poster(lab.store, client) as poster:
-        report = lab.run_suite(suite, model, begun=poster.follow, **given)
-        return report, poster.finish()
+
+        def begun(run: "SuiteRun") -> None:
+            poster.follow(run)
+            if poster.fault:
+                notes(f"{poster.fault}; results are kept here meanwhile")
+
+        return lab.run_suite(suite, model, begun=begun, **given), poster.finish()
 
 
 def posted_json(report: "SuiteReport", posted: "Posted | None") -> dict[str, Any]:
