@@ -25,12 +25,14 @@ gathering posting samples
 preparing
 library
 archive
+inspection
 steering
 suiting
 scorekeeping
 calibrate
 lab
-mcp web
+web
+mcp
 cli
 __main__
 """
@@ -42,6 +44,7 @@ HOMES = {
     "engine": "filelock dbos",
     "web": "fastapi starlette uvicorn",
     "client": "urllib3",
+    "mcp": "mcp mcp_types",
 }
 HOME = {library: room for room, libraries in HOMES.items() for library in libraries.split()}
 # What a pure stage has no business with: files, clocks, chance, processes, networks.
@@ -131,6 +134,7 @@ def test_all_sources_are_looked_at() -> None:
         ("judge_gym.preparing", "from judge_gym.lab import Lab", "lab"),
         ("judge_gym.records", "if TYPE_CHECKING:\n    from judge_gym.axes import Design", "axes"),
         ("judge_gym.web.x", "from judge_gym import mcp", "mcp"),
+        ("judge_gym.lab", "import mcp.types", "only mcp"),
         ("judge_gym.web.x", "from judge_gym.cli import main", "cli"),
         ("judge_gym.client", "from judge_gym.lab import Lab", "lab"),
         ("judge_gym.client", "from judge_gym.axes import Design", "axes"),

@@ -49,7 +49,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
             text=True,
             cwd=folder,
             env={**kept, "PYTHONWARNINGS": "error"},
-            timeout=120,
+            timeout=240,
         )
         assert done.returncode == 0, done.stderr
         answers.append(json.loads(done.stdout))
@@ -87,6 +87,20 @@ def test_running_it_again_pays_nothing_and_changes_nothing(demo: Demo) -> None:
         [run[name] for name in same] for run in first["runs"]
     ]
     assert demo.pages[1] == demo.pages[0]
+
+
+def test_it_ends_with_code_that_a_simulated_model_wrote_and_a_leaderboard(demo: Demo) -> None:
+    first, second = (answer["suite"] for answer in demo.answers)
+    assert (first["model"], first["status"], first["whole"]) == (
+        "sim:coder-careless",
+        "complete",
+        True,
+    )
+    assert first["wanted"] == first["calls"] == sum(first["counts"].values()) >= 12
+    assert min(first["counts"]["passed"], first["counts"]["failed"]) > 0
+    assert (second["calls"], second["counts"]) == (0, first["counts"])
+    [row] = demo.answers[0]["board"]
+    assert (row["model"], row["score"]) == (first["model"], first["score"])
 
 
 def test_its_page_says_at_both_ends_that_judges_were_simulated(demo: Demo) -> None:

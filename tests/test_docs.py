@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judge_gym.cli import reference
-from judge_gym.models.simulated import PRESETS
+from judge_gym.models.simulated import CODERS, PRESETS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -46,7 +46,9 @@ def test_every_verb_that_is_named_exists(page: Path) -> None:
 
 def test_every_preset_is_described() -> None:
     page = (ROOT / "docs/simulated.md").read_text()
-    assert [name for name in PRESETS if name != "judge" and f"`sim:{name}`" not in page] == []
+    assert [
+        name for name in (*PRESETS, *CODERS) if name != "judge" and f"`sim:{name}`" not in page
+    ] == []
 
 
 def test_the_readme_opens_with_the_two_commands() -> None:
@@ -56,7 +58,8 @@ def test_the_readme_opens_with_the_two_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["runbook.md", "evidence.md", "benchmarks.md", "replay.md", "../README.md"]
+    "page",
+    ["runbook.md", "evidence.md", "benchmarks.md", "replay.md", "suites.md", "../README.md"],
 )
 def test_the_commands_of_a_page_run_one_after_the_other(page: str, tmp_path: Path) -> None:
     listed = commands(ROOT / "docs" / page)

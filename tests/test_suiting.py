@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+import postgres
 from conftest import Scripted
 from judge_gym.engine.suite_runs import SuiteRunner
 from judge_gym.errors import BudgetError, DesignError, NotFoundError, RateLimitError
@@ -95,6 +96,21 @@ def test_a_run_can_be_looked_into_when_its_suite_is_gone(lab: Lab, suite: Path) 
     assert "VALUE = 1000" in found["grader"]["check.sh"]
     tests = found["steps"][-1]
     assert (tests["name"], tests["tests_passed"], tests["tests_collected"]) == ("tests", 0, 1)
+
+
+def test_a_run_on_a_server_is_the_run_on_a_file(lab: Lab, suite: Path) -> None:
+    model = f"sim:{known_by(suite)}"
+    here = lab.run_suite(suite, model, replicates=2)
+    with Lab.open(postgres.fresh_url()) as served:
+        served.run_suite(suite, model, evals=["/001-"])
+        there = served.run_suite(suite, model, replicates=2)
+        assert paid(served) == 8
+        rows = [served.eval_debug(row.id) for row in there.results]
+        assert [row["path"] for row in rows] == [row.result.path for row in here.results]
+        assert served.schedule(suite)[0].model == model
+    assert [row.result.outcome for row in there.results] == [
+        row.result.outcome for row in here.results
+    ]
 
 
 # --- refused before money is spent ---------------------------------------------------------------

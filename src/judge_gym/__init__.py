@@ -9,11 +9,12 @@ The map, in the order of the data:
 - `models`: the only room that calls an LLM; simulated judges live there.
 - `store`: the only room that speaks SQL; the ledger of calls.
 - `sources`: where evidence and benchmarks come from.
+- `suites`: coding tasks for models: load, sandbox, steps, scores; `outcomes`: what they pass on.
 - `engine`: carries runs out over the ledger.
 - `gathering`: fills windows from sources; `preparing`: from a study file or a tag to experiments.
 - `samples`: frames out of stores and files, and into files.
-- `library`, `archive`, `lab`: the verbs that every face calls, over evidence, over what was judged,
-  and to judge; `Lab` has them all.
+- `library`, `archive`, `steering`, `suiting`, `lab`: the verbs that every face calls, over
+  evidence, over what was judged, over runs, over suites, and to judge; `Lab` has them all.
 - `cli`, `web`: faces, for a shell and over HTTP; `client`: a lab that somebody else serves.
 
 The public names load when they are used, so that importing the package stays light.

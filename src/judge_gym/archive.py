@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge_gym.axes import Design
 from judge_gym.engine import FINISHED
-from judge_gym.errors import ConflictError, DesignError, unknown
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.library import Library
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags, read_file
 from judge_gym.records import TaskType
@@ -39,14 +39,18 @@ class Archive(Library):
     def get_experiment_summary(self, experiment_tag: str) -> dict[str, Any]:
         """What an experiment is and how far its runs are."""
         [row] = self.store.queries.tags(tags=[experiment_tag])
+        return self._summary(row)
+
+    def _summary(self, row: Mapping[str, Any], *, reasons: bool = True) -> dict[str, Any]:
+        """An experiment and its runs; why targets failed takes a look at each."""
         runs = [
             {
                 **_progress(progress),
                 "failures": self.store.progress.failures(progress.run_id)
-                if any(progress.failed.values())
+                if reasons and any(progress.failed.values())
                 else [],
             }
-            for progress in self.store.progress.of_tag(experiment_tag)
+            for progress in self.store.progress.of_tag(row["tag"])
         ]
         return {
             **_described(row),
@@ -66,14 +70,25 @@ class Archive(Library):
         *,
         study: str | None = None,
         task_type: str | None = None,
+        judge: str | None = None,
         after: str | None = None,
         limit: int = 100,
+        reasons: bool = True,
     ) -> Page:
         """The same, so many at once, after the tag where the page before ended."""
         tags = self.store.queries.tags_page(
-            after=after, limit=limit, study=study, task_type=task_type
+            after=after, limit=limit, study=study, task_type=task_type, judge=judge
         )
-        return Page([self.get_experiment_summary(row["tag"]) for row in tags.rows], tags.next)
+        named = [row["tag"] for row in tags.rows]
+        rows = self.store.queries.tags(tags=named) if named else []
+        return Page([self._summary(row, reasons=reasons) for row in rows], tags.next)
+
+    def find_study(self, name: str) -> dict[str, Any]:
+        """A study as it was last run: its file, empty where it had none, and its budget."""
+        if not self.store.queries.tags_page(after=None, limit=1, study=name).rows:
+            raise NotFoundError(f"there is no study {name!r}; the start lists those that are there")
+        file = self.store.logs.study_file(name) or ""
+        return {"study": name, "file": file, "budget": self.store.runs.find_budget(name)}
 
     def page_samples(
         self,

@@ -11,7 +11,7 @@ from judge_gym.models import Registry
 from judge_gym.preparing import STUDY_SUFFIXES, read_file
 from judge_gym.records import Evidence, Pool, Window
 from judge_gym.sources import Watch, judgebench, load_benchmark, load_files, read_labels
-from judge_gym.store import Store
+from judge_gym.store import Page, Store
 from judge_gym.studies import SEARCHES, PoolSpec, check_pool
 
 
@@ -158,6 +158,33 @@ class Library:
             "responses": list(item.responses),
             "views": self.store.evidence.find_views(id),
         }
+
+    def page_evidence(
+        self,
+        *,
+        window_id: int | None = None,
+        pool: str | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> Page:
+        """Items of a window or of a frozen pool, so many at once, behind the place of the last."""
+        evidence = self.store.evidence
+        if (window_id is None) == (pool is None):
+            raise DesignError("items are those of one window or of one pool")
+        if window_id is not None:
+            evidence.find_window(window_id)
+            found = evidence.some_of_window(window_id, after, limit + 1)
+        else:
+            found = evidence.some_of_pool(evidence.named_pool(str(pool)), after, limit + 1)
+        rows = [
+            {**_described(item), "pair": bool(item.responses), "dropped": dropped}
+            for _, item, dropped in found[:limit]
+        ]
+        return Page(rows, str(found[limit - 1][0]) if len(found) > limit else None)
+
+    def evidence_holders(self, id: int, most: int = 50) -> dict[str, list[Any]]:
+        """The windows, frozen pools and experiments that an item is in, so many of each."""
+        return self.store.evidence.holders(id, most)
 
     def drop_evidence(
         self, ids: Collection[int], *, window_id: int | None = None, undo: bool = False

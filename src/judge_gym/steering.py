@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from judge_gym.archive import Archive
 from judge_gym.axes import Design
 from judge_gym.engine import (
     FINISHED,
@@ -23,6 +22,7 @@ from judge_gym.engine import (
 )
 from judge_gym.errors import BudgetError, ConflictError, DesignError
 from judge_gym.gathering import Gathered
+from judge_gym.inspection import Inspection
 from judge_gym.models.cards import Limits
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, read_file, wanted_of
 from judge_gym.records import Pool
@@ -33,7 +33,7 @@ from judge_gym.studies import BudgetSpec, Experiment
 WatchTallies = Callable[[Sequence[Tally]], None]
 
 
-class Steering(Archive):
+class Steering(Inspection):
     """An archive with an engine, which puts evidence before judges."""
 
     def __init__(self, store: Store, *, limits: Limits | None = None) -> None:

@@ -202,6 +202,15 @@ def coverage(_: tuple[str, ...] = JUDGES) -> Frame:
     )
 
 
+def spend(judges: tuple[str, ...] = JUDGES) -> Frame:
+    days = {"2026-01-01": 3.0, "2026-01-02": 1.0}
+    return Frame(
+        {"day": day, "model": judge, "amount": amount * (1 + (judge == judges[0]))}
+        for day, amount in days.items()
+        for judge in judges
+    )
+
+
 @dataclass(frozen=True)
 class Case:
     data: Callable[..., Frame]
@@ -289,6 +298,7 @@ CASES = {
         {"point": 4, "rule mark": 8},
         "2 of 4 quantities reach their band; not P above chance, distance",
     ),
+    "spend": Case(spend, {"bar": 4}, "sim:strict took 67% of 12 US $"),
 }
 PICTURES: dict[str, str] = {}
 

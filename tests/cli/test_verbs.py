@@ -16,7 +16,7 @@ import pytest
 
 from conftest import Call, succeed
 from judge_gym.axes import Design
-from judge_gym.models.simulated import PRESETS, Temper
+from judge_gym.models.simulated import CODERS, PRESETS, Skill, Temper
 from judge_gym.store.database import HEAD
 
 WriteStudy = Callable[..., Path]
@@ -310,10 +310,11 @@ def test_axes_lists_every_knob_in_every_form(call: Call) -> None:
 def test_simulated_judges_are_listed_with_their_parameters(call: Call) -> None:
     listed = succeed(call("sim", "list", "--json")).json
     assert len(listed) >= 5
-    assert listed.keys() == PRESETS.keys()
-    assert all(set(temper) == set(Temper.model_fields) for temper in listed.values())
+    assert listed.keys() == {**PRESETS, **CODERS}.keys()
+    assert all(set(listed[name]) == set(Temper.model_fields) for name in PRESETS)
+    assert all(set(listed[name]) == set(Skill.model_fields) for name in CODERS)
     text = succeed(call("sim", "list")).out
-    assert all(f"sim:{preset}" in text for preset in PRESETS)
+    assert all(f"sim:{preset}" in text for preset in (*PRESETS, *CODERS))
     assert all(parameter in text for parameter in Temper.model_fields)
 
 

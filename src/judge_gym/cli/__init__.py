@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 # The order of the help, whichever module was loaded first.
-GROUPS = "evidence rubric score swap probe pool labels benchmark suite models token db ledger sim"
+GROUPS = (
+    "evidence rubric score swap probe pool labels benchmark suite models token db ledger sim"
+).split()
 FAILED, BAD_INPUT, STOPPED, INTERRUPTED = 1, 2, 3, 130
 
 
@@ -23,6 +25,7 @@ def whole_app() -> "Typer":
         calibrate,
         evidence,
         lab,
+        mcp,
         models,
         schedule,
         steering,

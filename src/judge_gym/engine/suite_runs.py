@@ -23,6 +23,7 @@ from judge_gym.records import Request
 from judge_gym.store import Answer, Payer, Store, SuiteRun
 from judge_gym.studies import BudgetSpec
 from judge_gym.suites import Bench, CodeTask, Condition, Interrupted, Suite, requests, run_reply
+from judge_gym.suites.steps import FILESYSTEM
 
 GENERATION = "generation"
 """The step of a result whose model brought no answer."""
@@ -82,12 +83,12 @@ class SuiteRunner:
         budget = self._store.runs.find_budget(study_of(run.suite))
         refuse_unpriced(BudgetSpec.model_validate(budget), [self._models.card(run.model)])
         work = _Work(self._store, run, on)
-        missing = work.missing(suite, condition)
         watch([work.tally])
-        if not missing:
+        if not work.missing(suite, condition):
             return SuiteExecution(run, work.tally)
         name = f"suite run {run.id}"
         with lab_lock(self._store.database, name):
+            missing = work.missing(suite, condition)  # another may have been at it until now
             leases = self._store.leases(f"{name} {uuid.uuid4().hex[:12]}")
             try:
                 asker = Asker(

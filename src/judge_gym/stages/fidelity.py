@@ -94,6 +94,24 @@ def flagged(checks: Mapping[str, Any]) -> bool:
     return bool(checks["too_long"] or checks["numbers"] or checks["names"])
 
 
+def marked(text: str, checks: Mapping[str, Any]) -> list[tuple[str, bool]]:
+    """A view in pieces, each with whether it is a number or a name that its checks flag.
+
+    >>> marked("In Oslo 1,200 met.", {"numbers": ["1200"], "names": ["Oslo"]})
+    [('In ', False), ('Oslo', True), (' ', False), ('1,200', True), (' met.', False)]
+    """
+    names = sorted(checks["names"], key=len, reverse=True)
+    words = "".join(rf"(?<!\w){re.escape(name)}(?!\w)|" for name in names)
+    pieces: list[tuple[str, bool]] = []
+    end = 0
+    for match in re.finditer(words + NUMBER.pattern, text):
+        stated = set(_written(_latin_digits(match[0])))
+        if match[0] in names or stated & set(checks["numbers"]):
+            pieces += [(text[end : match.start()], False), (match[0], True)]
+            end = match.end()
+    return [piece for piece in [*pieces, (text[end:], False)] if piece[0]]
+
+
 # --- numbers -------------------------------------------------------------------------------------
 
 

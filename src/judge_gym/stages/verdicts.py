@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from judge_gym.records import Verdict
-from judge_gym.stages.reading import clean_lines, labelled_lines, standing_together
+from judge_gym.stages.reading import (
+    Labelled,
+    clean_lines,
+    labelled_lines,
+    standing_together,
+)
 
 Method = Literal["single", "subset"]
 
@@ -42,17 +47,32 @@ def parse_verdict(
     >>> parse_verdict("VERDICT: A court ruled on it.", "ABCD").status
     'parse_failed'
     """
+    together = {verdict for _, verdict in _standing(text, labels, method, abstain)}
+    return together.pop() if len(together) == 1 else FAILED
+
+
+def deciding_lines(
+    text: str, labels: Sequence[str], *, method: Method = "single", abstain: bool = True
+) -> tuple[int, ...]:
+    r"""The lines, counted from 0, by which `parse_verdict` decides; several where they differ.
+
+    >>> deciding_lines("B fits.\nVERDICT: B\nYet C fits better.\nVERDICT: C", "ABCD")
+    (3,)
+    """
+    return tuple(sorted(line.line for line, _ in _standing(text, labels, method, abstain)))
+
+
+def _standing(
+    text: str, labels: Sequence[str], method: Method, abstain: bool
+) -> list[tuple[Labelled, Verdict]]:
+    """The last verdict line, those that stand with it, and how each reads."""
     lines = clean_lines(text)
-    found = []
+    readings = {}
     for line in labelled_lines(lines, "verdict"):
         verdict = _read(line.payload, labels, method, abstain)
         if not (line.heading and verdict is FAILED):
-            found.append((line, verdict))
-    if not found:
-        return FAILED
-    readings = dict(found)
-    together = {readings[line] for line in standing_together(lines, [line for line, _ in found])}
-    return together.pop() if len(together) == 1 else FAILED
+            readings[line] = verdict
+    return [(line, readings[line]) for line in standing_together(lines, list(readings))]
 
 
 def parse_json_verdict(

@@ -1,5 +1,6 @@
 """The only room that speaks SQL: the ledger of calls, the records, and the questions about them."""
 
+from judge_gym.store.browsing import Browsing, Stretch, Which
 from judge_gym.store.database import Database, open_database
 from judge_gym.store.events import Event, Events, Kind
 from judge_gym.store.evidence import EvidenceRecords
@@ -8,13 +9,17 @@ from judge_gym.store.importing import Imported, import_ledger
 from judge_gym.store.leases import Leases
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.locks import SessionLock
+from judge_gym.store.logs import Logs, Mark
 from judge_gym.store.materials import Materials
-from judge_gym.store.pages import Page, Pages
+from judge_gym.store.pages import Page
 from judge_gym.store.progress import Progress, Progresses
 from judge_gym.store.queries import USAGE_BY
 from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
+from judge_gym.store.spending import Spending, Spent
+from judge_gym.store.sql import Questions, Rows
 from judge_gym.store.suites import SuiteResult, SuiteRun, Suites
+from judge_gym.store.sums import Sums
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
 
 __all__ = [
@@ -29,24 +34,29 @@ __all__ = [
     "Kind",
     "Leases",
     "Ledger",
+    "Mark",
     "Page",
     "Payer",
     "Progress",
+    "Rows",
     "Run",
     "Scope",
     "SessionLock",
+    "Spent",
     "Store",
+    "Stretch",
     "SuiteResult",
     "SuiteRun",
     "Targets",
     "Token",
+    "Which",
     "export_ledger",
     "import_ledger",
 ]
 
 
 class Store:
-    """One database and its ten faces."""
+    """One database and its faces."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -55,11 +65,15 @@ class Store:
         self.materials = Materials(database, self.ledger)
         self.runs = Runs(database, self.ledger, self.evidence, self.materials)
         self.readings = Readings(database, self.runs)
-        self.queries = Pages(database)
+        self.queries = Browsing(database)
         self.progress = Progresses(database)
         self.events = Events(database)
         self.tokens = Tokens(database)
+        self.spending = Spending(database)
+        self.sums = Sums(database)
         self.suites = Suites(database, self.ledger)
+        self.logs = Logs(database)
+        self.questions = Questions(database)
 
     @classmethod
     def open(cls, url: str | None = None) -> "Store":

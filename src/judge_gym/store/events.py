@@ -67,6 +67,24 @@ class Events:
         with self._database.read() as connection:
             return [Event(*row) for row in connection.execute(query)]
 
+    def of_study(
+        self, study: str, limit: int, before: int | None = None
+    ) -> list[tuple[Event, str]]:
+        """What happened last to the runs of a study, newest first, each with a tag."""
+        e = t.events.c
+        query = (
+            sa.select(t.events, t.tags.c.tag)
+            .join(t.runs, t.runs.c.id == e.run_id)
+            .join(t.tags, t.tags.c.digest == t.runs.c.digest)
+            .where(t.tags.c.study == study)
+            .order_by(e.id.desc(), t.tags.c.tag)
+            .limit(limit)
+        )
+        if before is not None:
+            query = query.where(e.id < before)
+        with self._database.read() as connection:
+            return [(Event(*row[:-1]), row[-1]) for row in connection.execute(query)]
+
     def last_id(self) -> int:
         """The newest event of all; 0 where there is none."""
         with self._database.read() as connection:

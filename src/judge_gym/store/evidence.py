@@ -198,6 +198,10 @@ class EvidenceRecords:
 
     def find_named_pool(self, name: str) -> Pool:
         """A frozen pool by its name."""
+        return self.find_pool(self.named_pool(name))
+
+    def named_pool(self, name: str) -> int:
+        """The row of a frozen pool."""
         n = t.pool_names.c
         with self._database.read() as connection:
             id = connection.scalar(sa.select(n.pool_id).where(n.name == name))
@@ -205,7 +209,7 @@ class EvidenceRecords:
         if id is None:
             hint = "" if names else "; freeze one with: judge-gym pool freeze NAME --window ID"
             raise NotFoundError(unknown("pool", name, names) + hint, choices=names)
-        return self.find_pool(id)
+        return int(id)
 
     def list_pools(self) -> list[dict[str, Any]]:
         """The frozen pools."""
@@ -221,6 +225,48 @@ class EvidenceRecords:
             return [dict(row) for row in connection.execute(query).mappings()]
 
     # --- items -----------------------------------------------------------------------------------
+
+    def some_of_window(
+        self, window_id: int, after: int, limit: int
+    ) -> list[tuple[int, Evidence, bool]]:
+        """Items of a window behind a place: each with its place and whether it was dropped."""
+        i = t.window_items.c
+        chosen = _items(i.truth).join(t.window_items, i.evidence_id == t.evidence.c.id)
+        dropped = i.dropped.is_not(None).label("dropped")
+        query = chosen.add_columns(i.id.label("place"), dropped).where(i.window_id == window_id)
+        return self._some(query.where(i.id > after).order_by(i.id).limit(limit))
+
+    def some_of_pool(
+        self, pool_id: int, after: int, limit: int
+    ) -> list[tuple[int, Evidence, bool]]:
+        """The same of a pool, from which nothing is dropped; places begin at 1."""
+        p = t.pool_items.c
+        chosen = _items(p.truth).join(t.pool_items, p.evidence_id == t.evidence.c.id)
+        place, dropped = (p.position + 1).label("place"), sa.false().label("dropped")
+        query = chosen.add_columns(place, dropped).where(p.pool_id == pool_id)
+        return self._some(query.where(p.position >= after).order_by(p.position).limit(limit))
+
+    def _some(self, query: sa.Select[Any]) -> list[tuple[int, Evidence, bool]]:
+        with self._database.read() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [(row["place"], _item(row), bool(row["dropped"])) for row in rows]
+
+    def holders(self, evidence_id: int, most: int) -> dict[str, list[Any]]:
+        """Where an item is: windows, frozen pools and experiments, so many of each at most."""
+        i, p = t.window_items.c, t.pool_items.c
+        pools = sa.select(p.pool_id).where(p.evidence_id == evidence_id)
+        named, judged = t.pool_names.c, t.tags.c
+        queries = {
+            "windows": sa.select(i.window_id).where(i.evidence_id == evidence_id),
+            "pools": sa.select(named.name).where(named.pool_id.in_(pools)).order_by(named.name),
+            "experiments": sa.select(judged.tag)
+            .where(judged.pool_id.in_(pools))
+            .order_by(judged.tag),
+        }
+        with self._database.read() as connection:
+            return {
+                name: list(connection.scalars(query.limit(most))) for name, query in queries.items()
+            }
 
     def find_evidence(self, id: int) -> Evidence:
         """One item by its row."""

@@ -73,6 +73,7 @@ class Pages(Queries):
         limit: int,
         study: str | None = None,
         task_type: str | None = None,
+        judge: str | None = None,
     ) -> Page:
         """Tags of experiments in their order."""
         query = sa.select(t.tags.c.tag).order_by(t.tags.c.tag).limit(limit + 1)
@@ -80,10 +81,28 @@ class Pages(Queries):
             query = query.where(t.tags.c.tag > after)
         if study is not None:
             query = query.where(t.tags.c.study == study)
+        e = t.experiments.c
+        query = query.join(t.experiments, e.digest == t.tags.c.digest)
         if task_type is not None:
-            same = t.experiments.c.digest == t.tags.c.digest
-            query = query.join(t.experiments, same).where(t.experiments.c.task_type == task_type)
+            query = query.where(e.task_type == task_type)
+        if judge is not None:
+            query = query.where(e.design["judge.model"].as_string() == judge)
         with self._database.read() as connection:
             tags = connection.scalars(query).all()
         rows = [{"tag": tag} for tag in tags[:limit]]
         return Page(rows, tags[limit - 1] if len(tags) > limit else None)
+
+    def study_mark(self, study: str) -> tuple[int, ...]:
+        """Numbers that differ once something was added to what a report on a study tells."""
+        mine = sa.select(t.tags.c.digest).where(t.tags.c.study == study)
+        runs = sa.select(t.runs.c.id).where(
+            t.runs.c.digest.in_(mine), t.runs.c.superseded.is_(None)
+        )
+        counted = (t.samples, t.probes, t.events)
+        queries = [sa.select(sa.func.count()).where(one.c.run_id.in_(runs)) for one in counted]
+        queries += [
+            sa.select(sa.func.count()).select_from(mine.subquery()),
+            sa.select(sa.func.count()).select_from(t.labels),
+        ]
+        with self._database.read() as connection:
+            return tuple(int(connection.scalar(query) or 0) for query in queries)

@@ -111,9 +111,14 @@ class Progresses:
         said = self._waits(progress.run_id)
         return replace(progress, event=replace(event, said=said)) if said else progress
 
+    def attended(self) -> bool:
+        """Whether somebody is at work on the lab."""
+        file = self._database.file
+        return bool(at_work(self._database)) if file is None else not is_free(file)
+
     def _waits(self, run_id: int) -> str:
         if self._database.file is not None:
-            return UNATTENDED if is_free(self._database.file) else ""
+            return "" if self.attended() else UNATTENDED
         working = at_work(self._database)
         if not working:
             return UNATTENDED
@@ -242,16 +247,16 @@ class Progresses:
     def failures(self, run_id: int, most: int = 10) -> list[dict[str, Any]]:
         """Why targets of a run have no answer: the last error of each, by stage, counted."""
         found = []
-        probed = t.probes.join(t.samples, t.samples.c.id == t.probes.c.sample_id)
-        for stage, table, rows in (("score", t.samples, t.samples), ("probe", t.probes, probed)):
+        both = t.samples.c.is_swap.in_((False, True))  # which leads the index to the status
+        for stage, table, also in (("score", t.samples, [both]), ("probe", t.probes, [])):
             query = (
                 sa.select(t.attempts.c.error, sa.func.count().label("count"))
-                .select_from(rows)
+                .select_from(table)
                 .join(
                     t.attempts,
                     t.attempts.c.id == latest_attempt(table.c.call_id, completed=False),
                 )
-                .where(t.samples.c.run_id == run_id, table.c.status == "provider_error")
+                .where(table.c.run_id == run_id, table.c.status == "provider_error", *also)
                 .group_by(t.attempts.c.error)
                 .order_by(sa.func.count().desc())
                 .limit(most)

@@ -208,26 +208,12 @@ class Queries:
         run: int | None = None,
     ) -> list[dict[str, Any]]:
         """What was paid, in sums by some of `USAGE_BY`; what was imported apart."""
-        a = t.attempts.c
-        known = {**a, "model": t.calls.c.model, "day": sa.cast(sa.func.date(a.at), sa.String)}
-        sums_by = [known[name].label(name) for name in by]
-        sums_by.append(a.run_id.is_(None).label("imported"))
-        query = sa.select(
-            *sums_by,
-            sa.func.count().label("attempts"),
-            sa.func.sum(sa.case((a.completed, 1), else_=0)).label("calls"),
-            sa.func.sum(a.input_tokens).label("input_tokens"),
-            sa.func.sum(a.cached_tokens).label("cached_tokens"),
-            sa.func.sum(a.output_tokens).label("output_tokens"),
-            sa.func.sum(a.usd).label("usd"),
-            sa.func.sum(a.seconds).label("seconds"),
-        ).join(t.calls, t.calls.c.id == a.call_id)
+        a, query = t.attempts.c, usage_query(by)
         for column, wanted in ((a.study, study), (a.tag, tag), (a.run_id, run)):
             if wanted is not None:
                 query = query.where(column == wanted)
         with self._database.read() as connection:
-            grouped = query.group_by(*sums_by).order_by(*sums_by)
-            return [dict(row) for row in connection.execute(grouped).mappings()]
+            return [dict(row) for row in connection.execute(query).mappings()]
 
     def last_attempt(self) -> int:
         """The newest attempt of all; 0 where there is none."""
@@ -263,3 +249,22 @@ class Queries:
                 query.where(a.study == study, a.stage == "rubricer")
             ).one()
         return {"asked": asked, "again": again or 0}
+
+
+def usage_query(by: Sequence[str]) -> sa.Select[Any]:
+    """Sums over attempts by some of `USAGE_BY`."""
+    a = t.attempts.c
+    known = {**a, "model": t.calls.c.model, "day": sa.cast(sa.func.date(a.at), sa.String)}
+    sums_by = [known[name].label(name) for name in by]
+    sums_by.append(a.run_id.is_(None).label("imported"))
+    query = sa.select(
+        *sums_by,
+        sa.func.count().label("attempts"),
+        sa.func.sum(sa.case((a.completed, 1), else_=0)).label("calls"),
+        sa.func.sum(a.input_tokens).label("input_tokens"),
+        sa.func.sum(a.cached_tokens).label("cached_tokens"),
+        sa.func.sum(a.output_tokens).label("output_tokens"),
+        sa.func.sum(a.usd).label("usd"),
+        sa.func.sum(a.seconds).label("seconds"),
+    ).join(t.calls, t.calls.c.id == a.call_id)
+    return query.group_by(*sums_by).order_by(*sums_by)

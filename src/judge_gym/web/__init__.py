@@ -5,6 +5,6 @@ requests in and `security` says whose they are, `tables` writes what is long, `u
 `Lab` reads from files, `crew` has runs carried out.
 """
 
-from judge_gym.web.app import PORT, Address, make_app, serve
+from judge_gym.web.app import PORT, Address, App, make_app, serve, within
 
-__all__ = ["PORT", "Address", "make_app", "serve"]
+__all__ = ["PORT", "Address", "App", "make_app", "serve", "within"]

@@ -3,8 +3,13 @@
 import asyncio
 import socket
 import threading
-from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +19,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
@@ -22,9 +28,11 @@ from judge_gym.lab import Lab
 from judge_gym.web.api import router
 from judge_gym.web.crew import Crew
 from judge_gym.web.events import Watch
-from judge_gym.web.gate import Gate, Json, Limits, of_fault, refusal
+from judge_gym.web.findings import Findings
+from judge_gym.web.gate import AGENTS, Gate, Json, Limits, of_fault, refusal
 from judge_gym.web.pages import router as pages
 from judge_gym.web.rendering import as_page
+from judge_gym.web.reports import Reports
 from judge_gym.web.security import LOOPBACK, Guard, is_loopback
 
 PORT = 8642
@@ -32,6 +40,10 @@ ABOUT = """
 Everything that `judge_gym.Lab` does, over HTTP. Send a token: `Authorization: Bearer TOKEN`;
 `judge-gym token create NAME` makes one. Errors have one shape: `{error: {kind, message, choices}}`.
 """
+
+App = ASGIApp
+Face = Callable[[App], AbstractAsyncContextManager[App]]
+"""Makes a face for agents, which asks the application behind its gate, and ends it."""
 
 
 class Address(NamedTuple):
@@ -51,6 +63,7 @@ def make_app(
     crew: Crew | None,
     limits: Limits,
     public: bool = False,
+    face: Face | None = None,
 ) -> ASGIApp:
     """The application behind its gate.
 
@@ -62,15 +75,21 @@ def make_app(
         crew: has runs carried out; None where others do.
         limits: what one client may ask.
         public: whether scores of suite runs may be read without a token.
+        face: one for agents.
     """
+    reports = Reports(lab)
 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
-        if crew is not None:
-            crew.start()
-        yield
-        if crew is not None:
-            await asyncio.to_thread(crew.stop)
+        async with AsyncExitStack() as stack:
+            stack.callback(reports.close)
+            if face is not None:
+                made = await stack.enter_async_context(face(gated))
+                app.router.routes.append(Route(AGENTS, made))
+            if crew is not None:
+                crew.start()
+                stack.push_async_callback(asyncio.to_thread, crew.stop)
+            yield
 
     app = FastAPI(
         title="judge-gym",
@@ -81,9 +100,11 @@ def make_app(
         redoc_url=None,
         lifespan=living,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,  # the name of the verb
         default_response_class=Json,
     )
     app.state.lab, app.state.watch = lab, watch
+    app.state.reports, app.state.findings = reports, Findings(lab)
     app.state.folder, app.state.crew = folder, crew
     app.include_router(router)
     app.include_router(pages)
@@ -91,7 +112,8 @@ def make_app(
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind in (JudgeGymError, HTTPException, OverflowError, RecursionError, Exception):
         app.add_exception_handler(kind, _refused)
-    return Gate(app, guard, limits, public=public)
+    gated = Gate(app, guard, limits, public=public)
+    return gated
 
 
 async def _invalid(request: Request, fault: Exception) -> Response:
@@ -106,6 +128,33 @@ async def _refused(request: Request, fault: Exception) -> Response:
 
 
 @contextmanager
+def within(
+    lab: Lab, *, folder: Path = Path(), work: bool = True, options: tuple[str, ...] = ()
+) -> Iterator[tuple[ASGIApp, str]]:
+    """The application for a face in this process, and a token that may write.
+
+    Args:
+        lab: what is behind it.
+        folder: where the files of studies that are sent lie.
+        work: have runs carried out while nobody else does.
+        options: of every verb, for the worker.
+    """
+    guard = Guard(lab.store.tokens, hosts=LOOPBACK, local=True)
+    assert guard.local is not None
+    crew = Crew(lab, options) if work else None
+    watch = Watch(lab)
+    app = make_app(lab, guard, watch, folder=folder, crew=crew, limits=Limits())
+    if crew is not None:
+        crew.start()
+    try:
+        yield app, guard.local
+    finally:
+        watch.close()
+        if crew is not None:
+            crew.stop()
+
+
+@contextmanager
 def serve(
     lab: Lab,
     host: str = "127.0.0.1",
@@ -117,6 +166,7 @@ def serve(
     options: tuple[str, ...] = (),
     limits: Limits | None = None,
     public_reads: bool = False,
+    face: Face | None = None,
 ) -> Iterator[Address]:
     """Serve a lab while the context lasts.
 
@@ -130,6 +180,7 @@ def serve(
         options: of every verb, for the worker.
         limits: what one client may ask.
         public_reads: scores of suite runs may be read without a token.
+        face: one for agents.
     """
     local = is_loopback(host)
     if not local and not lab.store.tokens.exist():
@@ -151,6 +202,7 @@ def serve(
         crew=crew,
         limits=limits or Limits(),
         public=public_reads,
+        face=face,
     )
     config = uvicorn.Config(
         app,

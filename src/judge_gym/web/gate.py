@@ -24,6 +24,8 @@ STATIC = "/static/"
 """What tells nothing of the lab."""
 SCORES = ("/suites", "/experiment", "/model", "/api/suites")
 """What a lab shows to everybody, if it was started so: suite runs and their scores."""
+AGENTS = "/mcp"
+"""Where a face for agents stands: it asks the API in turn, with the token of each request."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -150,9 +152,11 @@ class Gate:
             self._count(self._callers, address)
             return None
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-        api = path.startswith("/api")
+        agent = path == AGENTS
+        api = path.startswith("/api") or agent
+        cookies = headers.get("cookie", "") if not agent else ""  # no browser asks there
         caller = await anyio.to_thread.run_sync(
-            self._guard.identify, headers.get("authorization", ""), headers.get("cookie", "")
+            self._guard.identify, headers.get("authorization", ""), cookies
         )
         # Whoever shows a token that is none is guessing, and is counted as a stranger.
         bare = "authorization" not in headers and "token" not in query
@@ -168,7 +172,7 @@ class Gate:
         site = {"origin": headers.get("origin", ""), "host": headers.get("host", "")}
         csrf = headers.get("x-csrf-token", "")
         if caller is not None or not shown:
-            self._guard.admit(caller, method, csrf=csrf, **site)
+            self._guard.admit(caller, "GET" if agent else method, csrf=csrf, **site)
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > self._limits.body:
             raise self._too_large()

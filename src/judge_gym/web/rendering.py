@@ -27,7 +27,7 @@ def environment() -> "Environment":
         lstrip_blocks=True,
     )
     made.globals["version"] = metadata.version("judge-gym")
-    made.filters.update(number=number, usd=usd, percent=percent)
+    made.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug)
     return made
 
 
@@ -72,3 +72,17 @@ def usd(value: float | None) -> str:
 def percent(value: float | None) -> str:
     """A share of 1."""
     return "–" if value is None or value != value else f"{value:.0%}"
+
+
+def cell(value: Any) -> str:
+    """A cell of a report's table."""
+    from judge_gym.analysis.report import page  # heavy, and loaded where there is a table
+
+    return page.shown(value)
+
+
+def slug(title: str) -> str:
+    """The title of a figure as its name in an address."""
+    from judge_gym.analysis.report import page
+
+    return page.slug(title)

@@ -10,6 +10,7 @@ that lacks a column is refused.
 - `experts`: what they say of experts.
 - `effects`: what the axes do.
 - `accuracy`: how right they are, at what cost, and whether the instrument holds.
+- `spend`: what was spent, and on whom.
 """
 
 from judge_gym.analysis.figures.accuracy import (
@@ -43,6 +44,7 @@ from judge_gym.analysis.figures.experts import (
     swap_finding,
 )
 from judge_gym.analysis.figures.page import Figure, panels, png, svg
+from judge_gym.analysis.figures.spend import spend_figure, spend_finding
 from judge_gym.analysis.figures.verdicts import (
     SHAPES,
     belief_figure,
@@ -90,6 +92,8 @@ __all__ = [
     "rank_finding",
     "reliability_figure",
     "reliability_finding",
+    "spend_figure",
+    "spend_finding",
     "status_figure",
     "status_finding",
     "svg",

@@ -129,6 +129,23 @@ def cleanup(lab: OpenLab, tag: Name, ledger: bool = False, force: bool = False) 
     return Json(lab.cleanup(tag, ledger=ledger, force=force))
 
 
+@router.get("/studies", responses=shows_rows({"study": "pilot", "experiments": 4, "file": True}))
+def list_studies(
+    lab: OpenLab, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
+) -> Response:
+    """Studies with their number of experiments, and whether their file is kept."""
+    rows = lab.list_studies()
+    return table(rows, format, "studies", key="study", cursor=cursor, limit=limit)
+
+
+@router.get(
+    "/studies/{name:path}", responses=shows({"study": "pilot", "text": "study: ...", "budget": {}})
+)
+def show_study(lab: OpenLab, name: Name) -> Response:
+    """A study file as it was last run, and the budget as it is now."""
+    return Json(lab.show_study(name))
+
+
 @router.get("/rubrics", responses=shows_rows({"id": 2, "author": "sim:balanced", "scale": 4}))
 def list_experiment_rubrics(
     lab: OpenLab, target: Tag, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
@@ -226,14 +243,20 @@ def usage(
 
 @router.get(
     "/report",
-    responses=shows({"title": "pilot", "facts": {}, "warnings": [], "tables": []}, "text/html"),
+    responses=shows(
+        {"title": "pilot", "facts": {}, "warnings": [], "tables": []}, "text/html", "text/markdown"
+    ),
 )
-def report(lab: OpenLab, target: Target, format: Literal["json", "html"] = "json") -> Response:
-    """The report on a study or an experiment: its tables, or the whole page to download."""
+def report(
+    lab: OpenLab, target: Target, format: Literal["json", "html", "markdown"] = "json"
+) -> Response:
+    """The report on a study or an experiment: its tables, its text, or the page to download."""
     made = lab.report(uploads.named(target))
     if format == "html":
         attached = {"Content-Disposition": 'attachment; filename="report.html"'}
         return Response(made.html(), media_type="text/html", headers=attached)
+    if format == "markdown":
+        return Response(made.markdown(), media_type="text/markdown")
     shown = ("title", "banner", "facts", "warnings")
     told = [
         {"title": one.title, "note": one.note, "rows": one.frame.to_dict("records")}

@@ -150,7 +150,7 @@ def pause(lab: OpenLab, body: Steered) -> Response:
 
 @router.post("/runs/cancel", responses=shows({"cancelled": ["pilot"]}))
 def cancel(lab: OpenLab, body: Steered) -> Response:
-    """The same, for good; what was paid for stays."""
+    """Begin no further call of unfinished runs, for good; what was paid for stays."""
     return Json({"cancelled": lab.cancel(uploads.named(body.target))})
 
 

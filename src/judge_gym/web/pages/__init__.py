@@ -2,10 +2,23 @@
 
 from fastapi import APIRouter
 
-from judge_gym.web.pages import home, suites
+from judge_gym.web.pages import (
+    compare,
+    evidence,
+    experiment,
+    figures,
+    home,
+    newstudy,
+    report,
+    sample,
+    study,
+    suites,
+    usage,
+)
 
 __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
-for _part in (home, suites):
+_JUDGING = (home, newstudy, study, experiment, sample, compare, figures, report, evidence, usage)
+for _part in (*_JUDGING, suites):
     router.include_router(_part.router)

@@ -1,16 +1,99 @@
 """What is in the lab: studies and experiments, how far they are, what they cost."""
 
-from fastapi import APIRouter
+from collections.abc import Mapping
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query
+from pydantic import BeforeValidator
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.web.api.answers import OpenLab
-from judge_gym.web.rendering import shown
+from judge_gym.records import TaskType
+from judge_gym.store import Spent
+from judge_gym.web.api.answers import Name, OpenLab
+from judge_gym.web.gate import Json
+from judge_gym.web.pages.filters import Text, given
+from judge_gym.web.rendering import shown, usd
 
 router = APIRouter()
+PAGE = 25
+"""Experiments of a page."""
+STUDIES = 60
+"""Studies that have a card; the others are found by their filter."""
+TASK_TYPES = ("ecc", "control", "benchmark")
 
 
 @router.get("/")
-def home(request: Request, lab: OpenLab) -> Response:
+def home(
+    request: Request,
+    lab: OpenLab,
+    study: Annotated[str | None, Query(max_length=500, pattern=r"^[^\x00]*$")] = None,
+    task_type: Annotated[TaskType | None, BeforeValidator(given)] = None,
+    judge: Text = None,
+    after: Text = None,
+) -> Response:
     """Studies and experiments."""
-    return shown(request, "home.html.j2", experiments=lab.list_experiments())
+    chosen = {"study": study or None, "task_type": task_type, "judge": judge}
+    found = lab.page_experiments(**chosen, after=after, limit=PAGE, reasons=False)
+    asked = {name: value for name, value in chosen.items() if value is not None}
+    studies = lab.store.queries.studies()
+    named = {name: count for name, count in studies.items() if name}
+    return shown(
+        request,
+        "home.html.j2",
+        rows=[{**row, **standing(row)} for row in found.rows],
+        studies=dict(list(named.items())[:STUDIES]),
+        all_studies=list(named),
+        total=sum(studies.values()),
+        judges=sorted(lab.store.queries.judges()),
+        task_types=TASK_TYPES,
+        chosen=chosen,
+        after=after,
+        first=f"/?{urlencode(asked)}",
+        next=f"/?{urlencode({**asked, 'after': found.next})}" if found.next else None,
+    )
+
+
+def standing(row: Mapping[str, Any]) -> dict[str, Any]:
+    """How far the newest run of an experiment is, and what failed in it."""
+    run = row["runs"][-1] if row["runs"] else None
+    if run is None:
+        return {"wanted": 0, "done": 0, "failed": 0, "unscored": 0, "said": ""}
+    statuses = run["statuses"]
+    return {
+        "wanted": sum(run["wanted"].values()),
+        "done": sum(run["done"].values()),
+        "failed": sum(run["failed"].values()),
+        "unscored": sum(statuses.values())
+        - sum(statuses.get(name, 0) for name in ("scored", "abstained")),
+        "said": run["said"],
+    }
+
+
+@router.get("/parts/spent")
+def spent(
+    lab: OpenLab,
+    tag: Annotated[list[Name], Query(max_length=PAGE)] = [],  # noqa: B006
+) -> Response:
+    """What studies cost so far, and some experiments; a page asks for it once it is shown."""
+    sums = lab.store.spending.by_tag()
+    studies: dict[str, Spent] = {}
+    tags: dict[str, Spent] = {}
+    for (study, named), paid in sums.items():
+        studies[study] = studies.get(study, Spent()) + paid
+        tags[named] = tags.get(named, Spent()) + paid
+    return Json(
+        {
+            "studies": {name: told(paid) for name, paid in studies.items() if name},
+            "tags": {name: told(tags.get(name, Spent())) for name in tag},
+            "all": told(sum(studies.values(), Spent())),
+        }
+    )
+
+
+def told(paid: Spent) -> str:
+    """An amount, and that it is not all where prices are unknown."""
+    if paid.unpriced and not paid.usd:
+        return "no price known"
+    return f"at least {usd(paid.usd)}" if paid.unpriced else usd(paid.usd)

@@ -1,0 +1,184 @@
+"""What is judged: windows, frozen pools, and a reader of a text beside its views."""
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+from fastapi import APIRouter, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from judge_gym.lab import Lab
+from judge_gym.stages.fidelity import flagged, marked
+from judge_gym.web.api.answers import LARGEST, Cursor, Name, OpenLab
+from judge_gym.web.rendering import shown
+
+router = APIRouter()
+ROWS = 50
+LONGEST = 100_000
+"""Letters of a text that a page shows; the rest is behind a link."""
+COMPARABLE = 20_000_000
+"""Word pairs up to which two texts are compared word by word."""
+WORD = re.compile(r"\s*\S+|\s+$")
+Id = Annotated[int, Path(ge=1, le=LARGEST)]
+Place = Annotated[int, Query(ge=0, le=LARGEST)]
+Piece = tuple[str, bool]
+"""Some text, and whether it is to be marked."""
+
+
+class Seen(NamedTuple):
+    """A view as it is read beside its text."""
+
+    editor: str
+    status: str
+    call: int
+    checks: Mapping[str, Any]
+    flagged: bool
+    text: list[Piece]
+    source: list[Piece]
+    """The item's own text, with what the view leaves out marked; empty where that is not shown."""
+
+
+@router.get("/evidence")
+def evidence(
+    request: Request,
+    lab: OpenLab,
+    before: Annotated[int, Query(ge=1, le=LARGEST)] = LARGEST,
+    after: Cursor = "",
+) -> Response:
+    """Windows, the newest first, before one; frozen pools by name, after one."""
+    windows = [row for row in reversed(lab.list_windows()) if row["window"] < before]
+    pools = [row for row in lab.list_pools() if row["name"] > (after or "")]
+    return shown(
+        request,
+        "evidence.html.j2",
+        windows=windows[:ROWS],
+        older=windows[ROWS - 1]["window"] if len(windows) > ROWS else None,
+        pools=pools[:ROWS],
+        more=pools[ROWS - 1]["name"] if len(pools) > ROWS else None,
+    )
+
+
+@router.get("/windows/{id}")
+def window(request: Request, lab: OpenLab, id: Id, after: Place = 0) -> Response:
+    """What a window holds."""
+    page = lab.page_evidence(window_id=id, after=after, limit=ROWS)
+    found = lab.store.evidence.find_window(id)
+    return shown(
+        request,
+        "items.html.j2",
+        title=" · ".join(filter(None, (found.country, found.search))),
+        window=id,
+        dates=(found.start, found.end),
+        collections=lab.store.evidence.collections(id),
+        pool=None,
+        others=[],
+        difference=None,
+        rows=page.rows,
+        next=page.next,
+        after=after,
+    )
+
+
+@router.get("/pools/{name:path}")
+def pool(
+    request: Request,
+    lab: OpenLab,
+    name: Name,
+    after: Place = 0,
+    against: Annotated[Name | None, Query(description="Another pool, to compare with.")] = None,
+) -> Response:
+    """The items of a frozen pool, and what it has and another has not."""
+    page = lab.page_evidence(pool=name, after=after, limit=ROWS)
+    known = {row["name"]: row for row in lab.list_pools()}
+    return shown(
+        request,
+        "items.html.j2",
+        title=name,
+        window=None,
+        dates=None,
+        collections=[],
+        pool=known[name],
+        others=[other for other in known if other != name],
+        difference=_difference(lab, against, name) if against else None,
+        rows=page.rows,
+        next=page.next,
+        after=after,
+    )
+
+
+@router.get("/evidence/{id}")
+def reader(
+    request: Request, lab: OpenLab, id: Id, compare: Literal["flags", "words"] = "flags"
+) -> Response:
+    """A text beside its views.
+
+    Args:
+        request: of whoever looks.
+        lab: what is served.
+        id: the item.
+        compare: mark what the checks flag, or every word that the other side has not.
+    """
+    item = lab.show_evidence(id)
+    cut = max(map(len, (item["text"], *item["responses"]))) > LONGEST
+    item |= {
+        "text": item["text"][:LONGEST],
+        "responses": [response[:LONGEST] for response in item["responses"]],
+    }
+    views = [_seen(view, item["text"], compare) for view in item.pop("views")]
+    return shown(
+        request,
+        "reader.html.j2",
+        item=item,
+        views=views,
+        holders=lab.evidence_holders(id),
+        compare=compare,
+        cut=cut,
+        # What else an address may hold, a browser would run.
+        linked=item["url"].startswith(("http://", "https://")),
+    )
+
+
+def _difference(lab: Lab, before: str, after: str) -> dict[str, Any]:
+    found = lab.diff_pools(before, after)
+    counts = {name: len(found[name]) for name in ("added", "removed", "truths_changed")}
+    return {**found, **{name: found[name][:ROWS] for name in counts}, "counts": counts}
+
+
+def _seen(view: Mapping[str, Any], source: str, compare: str) -> Seen:
+    text, checks = (view["text"] or "")[:LONGEST], view["checks"]
+    parts: tuple[list[Piece], list[Piece]] = (list(_marked(text, checks)), [])
+    if compare == "words":
+        parts = word_differences(source, text) or parts
+    return Seen(
+        view["editor"],
+        view["status"],
+        view["call_id"],
+        checks or {},
+        bool(checks) and flagged(checks),
+        *parts,
+    )
+
+
+def _marked(text: str, checks: Mapping[str, Any] | None) -> Iterator[Piece]:
+    yield from marked(text, checks) if checks else [(text, False)]
+
+
+def word_differences(source: str, text: str) -> tuple[list[Piece], list[Piece]] | None:
+    """The text and its source, each with the words marked that the other has not in their order.
+
+    None where they are too long to be compared.
+    """
+    ours, theirs = WORD.findall(text), WORD.findall(source)
+    if len(ours) * len(theirs) > COMPARABLE:
+        return None
+    before, after = ([word.strip().casefold() for word in words] for words in (theirs, ours))
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    sides: tuple[list[Piece], list[Piece]] = ([], [])
+    for kind, *bounds in matcher.get_opcodes():
+        start, end, begin, stop = bounds
+        for side, words in zip(sides, (ours[begin:stop], theirs[start:end]), strict=True):
+            if words:
+                side.append(("".join(words), kind != "equal"))
+    return sides

@@ -1,0 +1,123 @@
+"""One sample: what the judge saw and wrote, how its verdict was read, and what it cost."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Path
+from starlette.requests import Request
+from starlette.responses import Response
+
+from judge_gym.axes import Design
+from judge_gym.lab import Lab
+from judge_gym.records import Message
+from judge_gym.stages.verdicts import deciding_lines
+from judge_gym.web.api.answers import LARGEST, OpenLab
+from judge_gym.web.pages.filters import Filtered, Text
+from judge_gym.web.rendering import shown
+
+router = APIRouter()
+LONGEST = 150_000
+"""Characters of a text on a page; the API gives all of them."""
+
+
+class Line(NamedTuple):
+    """A line of an answer, and whether the verdict was read from it."""
+
+    text: str
+    decides: bool
+
+
+class Call(NamedTuple):
+    """What was asked and answered."""
+
+    id: int
+    messages: Sequence[Message]
+    attempts: Sequence[Mapping[str, Any]]
+
+    @property
+    def answer(self) -> str | None:
+        """The newest answer; None where no attempt brought one."""
+        told = [attempt["body"] for attempt in self.attempts if attempt["completed"]]
+        return told[-1] if told else None
+
+
+@router.get("/samples/{id}")
+def sample(
+    request: Request,
+    lab: OpenLab,
+    id: Annotated[int, Path(ge=1, le=LARGEST)],
+    asked: Filtered,
+    tag: Text = None,
+) -> Response:
+    """A sample's transcript, among those that its address asks for."""
+    queries = lab.store.queries
+    row = queries.sample(id, tag)
+    which = asked.which()
+    after = queries.browse(row["tag"], which, after=id, limit=1).rows
+    before = queries.browse(row["tag"], which, before=id, limit=1).rows
+    [about] = queries.tags(tags=[row["tag"]])
+    design = Design.of(about["design"])
+    rubric = next(one for one in queries.rubrics(row["tag"]) if one["id"] == row["rubric"])
+    scored = _call(lab, row["call_id"])
+    probe = _call(lab, row["probe_call_id"]) if row["probe_call_id"] else None
+    return shown(
+        request,
+        "sample.html.j2",
+        row=row,
+        design=design,
+        rubric=rubric,
+        display=displayed(row, rubric),
+        call=scored,
+        answer=read(scored.answer, row, design),
+        probe=probe,
+        asked_anew=_beyond(probe, scored) if probe else [],
+        before=before[0]["sample"] if before else None,
+        after=after[0]["sample"] if after else None,
+        asked=asked,
+        longest=LONGEST,
+    )
+
+
+def _call(lab: Lab, id: int) -> Call:
+    messages, attempts = lab.store.ledger.transcript(id)
+    return Call(id, messages, [dict(row) for row in attempts])
+
+
+def _beyond(probe: Call, scored: Call) -> Sequence[Message]:
+    """What a probe asks beyond the conversation that it goes on with."""
+    same = probe.messages[: len(scored.messages)] == scored.messages
+    return probe.messages[len(scored.messages) :] if same else probe.messages
+
+
+def displayed(row: Mapping[str, Any], rubric: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What stood at each place of the rubric that was shown, and whether it was chosen."""
+    chosen = {int(stage) for stage in row["stages"].split()}
+    places = []
+    for pair in row["display"].split():
+        label, stage = pair.split("=")
+        name, *criteria = rubric["stages"][int(stage) - 1]
+        places.append(
+            {
+                "label": label,
+                "stage": int(stage),
+                "name": name,
+                "criteria": criteria,
+                "chosen": int(stage) in chosen,
+            }
+        )
+    return places
+
+
+def read(answer: str | None, row: Mapping[str, Any], design: Design) -> list[Line]:
+    """An answer line by line, with those marked by which its verdict was read."""
+    if answer is None:
+        return []
+    verdict = design.verdict.resolve()
+    labels = [pair.split("=")[0] for pair in row["display"].split()]
+    lines = answer.splitlines()
+    if verdict.json:
+        named = [number for number, line in enumerate(lines) if '"verdict"' in line.lower()]
+        marked: Sequence[int] = named[-1:]
+    else:
+        marked = deciding_lines(answer, labels, method=verdict.method, abstain=verdict.abstain)
+    return [Line(line, number in marked) for number, line in enumerate(lines)]

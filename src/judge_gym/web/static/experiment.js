@@ -1,0 +1,62 @@
+// An experiment, live: its runs as they go on, and what they say once they have ended.
+"use strict";
+
+document.addEventListener("DOMContentLoaded", () => {
+  const live = document.getElementById("live");
+  const place = location.pathname;
+  let went = false; // whether anything went on since the page was made
+
+  const show = (card, run) => {
+    card.querySelector("[data-run-status]").replaceChildren(lab.pill(run.status));
+    card.querySelector("[data-said]").textContent = run.said;
+    for (const [stage, wanted] of Object.entries(run.wanted)) {
+      let line = card.querySelector(`[data-stage="${stage}"]`);
+      if (!line && !wanted) continue;
+      if (!line) { // a stage that was not due when the page was made
+        line = document.createElement("div");
+        line.dataset.stage = stage;
+        line.innerHTML = '<span></span> <progress></progress> <span class="note"><span data-done></span> of <span data-wanted></span></span>';
+        line.firstChild.textContent = stage;
+        card.querySelector(".stages").append(line);
+      }
+      Object.assign(line.querySelector("progress"), { max: wanted || 1, value: run.done[stage] });
+      line.querySelector("[data-done]").textContent = lab.count(run.done[stage]);
+      line.querySelector("[data-wanted]").textContent = lab.count(wanted);
+    }
+    card.querySelector("[data-statuses]").replaceChildren(...Object.entries(run.statuses).map(([status, count]) => {
+      const link = document.createElement("a");
+      link.href = `${place}?run=${run.run_id}&status=${status}#samples`;
+      link.append(lab.pill(status), ` ${lab.count(count)}`);
+      return link;
+    }));
+  };
+
+  // What the server would show now, of the parts that grow with a run.
+  const renew = async () => {
+    const text = await (await fetch(location.href)).text();
+    const now = new DOMParser().parseFromString(text, "text/html");
+    for (const id of ["rubric-list", "sample-list"])
+      document.getElementById(id).replaceWith(now.getElementById(id));
+  };
+
+  let told = null;
+  lab.follow(live.dataset.follow, {
+    status(row) {
+      if (row.tag !== live.dataset.follow) return;
+      went ||= told !== null;
+      told = row;
+      document.querySelector("h1 [data-status]").replaceChildren(lab.pill(row.status));
+      for (const run of row.runs) {
+        const card = live.querySelector(`[data-run="${run.run_id}"]`);
+        if (card) show(card, run);
+        else location.reload(); // a run that was started since
+      }
+    },
+    end() {
+      if (!went) return;
+      went = false;
+      for (const part of document.querySelectorAll("[data-load]")) lab.load(part);
+      renew().catch((fault) => lab.say(fault.message));
+    },
+  });
+});

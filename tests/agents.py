@@ -1,0 +1,93 @@
+"""An agent's client, the SDK's own, for tests that are not asynchronous themselves."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult, TextContent
+
+PATIENCE = 120.0
+
+
+class Agent:
+    """A client that is connected."""
+
+    def __init__(self, client: Client, portal: BlockingPortal) -> None:
+        self.client = client
+        self._portal = portal
+
+    def do(self, verb: str, *words: Any) -> Any:
+        """What a verb of the client returns."""
+        return self._portal.call(getattr(self.client, verb), *words)
+
+    def result(self, tool: str, **arguments: Any) -> CallToolResult:
+        """What a tool says, good or bad."""
+        found = self.do("call_tool", tool, arguments)
+        assert isinstance(found, CallToolResult)
+        return found
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        """What a tool says that does as it is told."""
+        found = self.result(tool, **arguments)
+        assert not found.is_error, found.structured_content
+        return found.structured_content
+
+    def refused(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The error of a tool that refuses."""
+        found = self.result(tool, **arguments)
+        assert found.is_error, found.structured_content
+        assert set(found.structured_content) == {"error"}
+        error: dict[str, Any] = found.structured_content["error"]
+        assert set(error) == {"kind", "message", "choices"}
+        [text] = found.content
+        assert isinstance(text, TextContent) and text.text == error["message"]
+        return error
+
+    def settled(self, target: str) -> Any:
+        """How something stands once nothing goes on any more."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            found = self.call("status", target=target)
+            if not found["going_on"]:
+                return found
+            assert time.monotonic() < deadline, found
+            time.sleep(0.3)
+
+
+@contextmanager
+def connected(server: Any, *beside: Any) -> Iterator[Agent]:
+    """A client of whatever the SDK's own connects to; what it needs beside ends after it."""
+    with ExitStack() as stack:
+        portal = stack.enter_context(start_blocking_portal())
+        for one in beside:
+            stack.enter_context(portal.wrap_async_context_manager(one))
+        client = Client(server, read_timeout_seconds=PATIENCE)
+        yield Agent(stack.enter_context(portal.wrap_async_context_manager(client)), portal)
+
+
+@contextmanager
+def over_stdio(folder: Path, *options: str) -> Iterator[Agent]:
+    """A client of `judge-gym mcp` as a process of its own, in a folder."""
+    words = ["-m", "judge_gym", "mcp", *options]
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_URL")}
+    with connected(
+        StdioServerParameters(command=sys.executable, args=words, env=kept, cwd=folder)
+    ) as agent:
+        yield agent
+
+
+@contextmanager
+def over_http(url: str, token: str | None = None, **headers: str) -> Iterator[Agent]:
+    """A client of a server that is there, with a token."""
+    sent = {**({"Authorization": f"Bearer {token}"} if token else {}), **headers}
+    http = httpx2.AsyncClient(headers=sent, timeout=PATIENCE)
+    with connected(streamable_http_client(f"{url}/mcp", http_client=http), http) as agent:
+        yield agent

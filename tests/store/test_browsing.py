@@ -1,0 +1,170 @@
+"""Samples are found by what is asked of them, page by page, from either end."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from judge_gym.analysis.consistency import conflicting_cells
+from judge_gym.analysis.frames import tidy
+from judge_gym.errors import NotFoundError
+from judge_gym.lab import Lab
+from judge_gym.store import Which, browsing
+from judge_gym.store import tables as t
+from served import create, fill
+
+TAG = "pilot"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """An experiment with two series, two rubrics of its own, a rival's, and some failures."""
+    folder = tmp_path_factory.mktemp("browsed")
+    with Lab.open(f"sqlite:///{folder / 'lab.db'}") as opened:
+        window = fill(opened, folder)
+        config: dict[str, Any] = {"rubric.draws": 2, "verdict.method": "subset"}
+        create(opened, window, TAG, **config)
+        create(opened, window, "other", "sim:strict")
+        opened.run(TAG, samples=6, rivals=["sim:strict"])
+        opened.run(TAG, samples=2, series="again")
+        opened.run("other", samples=1)
+        rows = opened.list_experiment_samples(TAG)
+        ids = [row["sample"] for row in rows][::7]
+        torn = [row for row in rows if row["evidence"] == rows[-1]["evidence"]]
+        failed = {"status": "provider_error", "stages": ""}
+        with opened.store.database.begin() as connection:
+            for row in torn:
+                stages = "4" if row["replicate"] % 2 else "1 2"
+                one = t.samples.c.id == row["sample"]
+                connection.execute(sa.update(t.samples).where(one).values(stages=stages))
+            lost = t.samples.c.id.in_(ids)
+            connection.execute(sa.update(t.samples).where(lost).values(failed))
+        yield opened
+
+
+def cells(rows: list[dict[str, Any]]) -> dict[tuple[int, int, int], list[set[str]]]:
+    """The scored sets of stages of each run, rubric and item."""
+    found: dict[tuple[int, int, int], list[set[str]]] = {}
+    for row in rows:
+        chosen = found.setdefault((row["run"], row["rubric"], row["evidence"]), [])
+        if row["status"] == "scored":
+            chosen.append(set(row["stages"].split()))
+    return found
+
+
+def is_torn(chosen: list[set[str]]) -> bool:
+    pairs = [one & other for n, one in enumerate(chosen) for other in chosen[n + 1 :]]
+    return bool(pairs) and sum(not both for both in pairs) >= len(pairs) / 2
+
+
+def wanted(lab: Lab, which: Which) -> set[int]:
+    """What a filter means, said without a database."""
+    rows = lab.list_experiment_samples(TAG)
+    torn = {key for key, chosen in cells(rows).items() if is_torn(chosen)}
+    return {
+        row["sample"]
+        for row in rows
+        if which.run in (None, row["run"])
+        and which.rubric in (None, row["rubric"])
+        and which.evidence in (None, row["evidence"])
+        and which.status in (None, row["status"])
+        and which.swap in (None, row["is_swap"])
+        and (which.stage is None or str(which.stage) in row["stages"].split())
+        and (not which.torn or (row["run"], row["rubric"], row["evidence"]) in torn)
+    }
+
+
+def walk(lab: Lab, which: Which, limit: int) -> list[int]:
+    """All pages one after the other, each found again from the page behind it."""
+    ids: list[int] = []
+    page = lab.store.queries.browse(TAG, which, limit=limit)
+    assert page.before is None
+    for _ in range(500):
+        ids += [row["sample"] for row in page.rows]
+        if page.after is None:
+            return ids
+        behind = lab.store.queries.browse(TAG, which, after=page.after, limit=limit)
+        if page.rows and behind.rows:
+            back = lab.store.queries.browse(TAG, which, before=behind.before, limit=1)
+            while not back.rows and back.before is not None:  # a search may take several pages
+                back = lab.store.queries.browse(TAG, which, before=back.before, limit=1)
+            assert [row["sample"] for row in back.rows] == ids[-1:]
+        page = behind
+    raise AssertionError("pages without end")
+
+
+def filters(lab: Lab) -> list[Which]:
+    rows = lab.list_experiment_samples(TAG)
+    first = rows[0]
+    return [
+        Which(),
+        Which(run=first["run"]),
+        Which(rubric=first["rubric"]),
+        Which(evidence=first["evidence"]),
+        Which(status="scored"),
+        Which(status="provider_error"),
+        Which(status="refused"),
+        Which(status="provider_error", evidence=first["evidence"]),
+        Which(status="scored", rubric=first["rubric"]),
+        *(Which(stage=stage) for stage in range(1, 5)),
+        Which(stage=2, status="scored", swap=True),
+        Which(swap=True),
+        Which(swap=False),
+        Which(torn=True),
+        Which(torn=True, swap=False, stage=3),
+        Which(torn=True, evidence=first["evidence"]),
+    ]
+
+
+@pytest.mark.parametrize("limit", [1, 4, 1000])
+def test_every_filter_gives_what_it_means_once_and_in_one_order(lab: Lab, limit: int) -> None:
+    for which in filters(lab):
+        ids = walk(lab, which, limit)
+        assert len(ids) == len(set(ids)), which
+        assert set(ids) == wanted(lab, which), which
+        assert ids == walk(lab, which, 7), which
+    assert wanted(lab, Which(torn=True)) and wanted(lab, Which(status="provider_error"))
+
+
+def test_a_search_that_takes_long_goes_on_where_it_stopped(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(browsing, "SCAN", 9)
+    for which in filters(lab):
+        assert set(walk(lab, which, 3)) == wanted(lab, which), which
+    first = lab.store.queries.browse(TAG, Which(stage=9), limit=3)
+    assert first.rows == [] and first.cut and first.after is not None
+
+
+def test_torn_cells_are_those_that_analysis_calls_conflicting(tmp_path: Path) -> None:
+    with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as opened:
+        create(opened, fill(opened, tmp_path), TAG, "sim:cautious")
+        opened.run(TAG, samples=12)
+        found = conflicting_cells(tidy(opened.samples(TAG)))
+        rows = opened.store.queries.browse(TAG, Which(torn=True), limit=1000).rows
+    assert {row["evidence"] for row in rows} == set(found["evidence"])
+    assert rows
+
+
+def test_a_cursor_that_is_gone_and_a_tag_that_never_was_give_nothing(lab: Lab) -> None:
+    assert lab.store.queries.browse(TAG, Which(), after=10**6, limit=3).rows == []
+    assert lab.store.queries.browse("nothing", Which(), limit=3).rows == []
+
+
+def test_a_sample_is_found_by_its_number_under_its_experiment(lab: Lab) -> None:
+    for row in lab.list_experiment_samples(TAG)[:3]:
+        found = lab.store.queries.sample(row["sample"], "other")
+        assert {**found, "truth": None} == {**row, "truth": None}
+    with pytest.raises(NotFoundError, match="no sample 999999"):
+        lab.store.queries.sample(999999)
+
+
+def test_experiments_are_paged_by_their_judge(lab: Lab) -> None:
+    queries = lab.store.queries
+    assert sorted(queries.judges()) == ["sim:balanced", "sim:strict"]
+    assert [
+        row["tag"] for row in queries.tags_page(after=None, limit=9, judge="sim:strict").rows
+    ] == ["other"]
+    assert queries.studies() == {"": 2}

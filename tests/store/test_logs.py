@@ -1,0 +1,76 @@
+"""What happened lately: failed attempts beside events, newest first, page by page."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge_gym.errors import NotFoundError
+from judge_gym.lab import Lab
+from judge_gym.store import Mark, Store
+from served import create, fill
+
+FAILING = "sim:balanced?fail=0.6"
+
+
+@pytest.fixture
+def lab(store: Store, tmp_path: Path) -> Lab:
+    """A lab with a run of which much failed, and one that did well."""
+    lab = Lab(store)
+    window = fill(lab, tmp_path)
+    create(lab, window, "shaky", FAILING, **{"rubric.author": "sim:strict"})
+    create(lab, window, "fine")
+    for tag in ("shaky", "fine"):
+        lab.run(tag, samples=3)
+    return lab
+
+
+def pages(lab: Lab, target: str | None, limit: int) -> list[dict[str, Any]]:
+    """The log, a page at a time, to its end."""
+    seen: list[dict[str, Any]] = []
+    below: Mark | None = None
+    while True:
+        rows, below = lab.logs(target, below=below, limit=limit)
+        assert len(rows) <= limit
+        seen += rows
+        if below is None:
+            return seen
+
+
+def test_every_failed_attempt_is_there_once_with_its_reason(lab: Lab) -> None:
+    summary = lab.get_experiment_summary("shaky")["runs"][0]
+    assert summary["failed"]["score"] >= 2, "there is something to tell"
+    whole = pages(lab, "shaky", 1000)
+    failed = [row for row in whole if row["what"] == "failed attempt"]
+    told = {row["call_id"] for row in failed if row["stage"] == "scorer"}
+    assert len(told) == summary["failed"]["score"]
+    assert all(row["error"] and row["model"] == FAILING for row in failed)
+    kinds = [row["kind"] for row in whole if row["what"] == "event"]
+    assert kinds[-1] == "started" and len(kinds) == len(set(map(str, kinds)))
+    assert [row["at"] for row in whole] == sorted((row["at"] for row in whole), reverse=True)
+    assert all(row["at"].endswith("+00:00") for row in whole)
+    for limit in (1, 2, 5):
+        assert pages(lab, "shaky", limit) == whole, limit
+    assert {row["tag"] for row in pages(lab, "fine", 3)} == {"fine"}
+    assert len(pages(lab, None, 7)) == len(whole) + len(pages(lab, "fine", 9))
+    with pytest.raises(NotFoundError):
+        lab.logs("nothing")
+
+
+def test_the_status_tells_what_stands_and_what_failed(lab: Lab) -> None:
+    found = lab.status()
+    assert {run["tag"]: run["status"] for run in found["runs"]} == {
+        "shaky": "failed",
+        "fine": "complete",
+    }
+    assert (found["experiments"], found["going_on"]) == (2, False)
+    assert [run["tag"] for run in lab.status(limit=1)["runs"]] == ["fine"], "the newest"
+    lab.start("shaky", series="again")
+    going = lab.status(limit=1)
+    assert going["going_on"] and {run["tag"] for run in going["runs"]} == {"shaky"}, "comes first"
+    assert lab.status("fine")["going_on"] is False
+    lab.cancel("shaky")
+    assert lab.status()["going_on"] is False
+    assert lab.list_studies() == []
+    with pytest.raises(NotFoundError, match="unknown study file 'shaky'"):
+        lab.show_study("shaky")

@@ -1,0 +1,133 @@
+"""The operator's guide is kept true: every command and every call on it is carried out."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from agents import over_stdio
+from conftest import Call
+from judge_gym.cli import reference
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "AGENTS.md"
+OURS = {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"}
+FAILING = "sim:balanced?fail=0.5"
+EVIDENCE = [
+    {"title": "calm", "text": "The budget was adopted unanimously and published in full."},
+    {"title": "harsh", "text": "Judges were dismissed by decree and a newspaper was banned."},
+]
+
+
+class Step(NamedTuple):
+    """One call of a recipe."""
+
+    tool: str
+    arguments: dict[str, Any]
+    comment: str
+
+
+def sections() -> dict[str, str]:
+    """The page by its headings."""
+    parts = re.split(r"^## (.*)$", PAGE.read_text(), flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def commands(text: str) -> list[str]:
+    blocks = re.findall(r"```\n(.*?)```", text, flags=re.S)
+    lines = [line for block in blocks for line in block.splitlines()]
+    assert all(line.startswith("judge-gym ") for line in lines), lines
+    return [line.split(" #")[0].strip() for line in lines]
+
+
+def steps(text: str) -> list[Step]:
+    found = []
+    for block in re.findall(r"```mcp\n(.*?)```", text, flags=re.S):
+        for line in block.splitlines():
+            tool, _, rest = line.partition(" ")
+            arguments, end = json.JSONDecoder().raw_decode(rest)
+            found.append(Step(tool, arguments, rest[end:].strip()))
+    return found
+
+
+def write_shaky(folder: Path) -> Path:
+    """The study of the recipe on failures."""
+    (folder / "texts.jsonl").write_text("\n".join(map(json.dumps, EVIDENCE)))
+    study = {
+        "study": "shaky",
+        "samples": 10,
+        "evidence": {"here": {"files": "texts.jsonl", "window": {"country": "Valdoria"}}},
+        "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
+        "judges": [FAILING],
+        "design": {**OURS, "rubric.author": "sim:strict"},
+    }
+    path = folder / "shaky.yaml"
+    path.write_text(yaml.safe_dump(study, sort_keys=False))
+    return path
+
+
+def test_the_recipes_of_the_blueprint_are_there() -> None:
+    recipes = [name for name in sections() if name.startswith("Recipe: ")]
+    assert len(recipes) == 3
+    for name in recipes:
+        assert len(commands(sections()[name])) >= 3 and len(steps(sections()[name])) >= 5, name
+
+
+def test_every_link_and_verb_is_there() -> None:
+    text = PAGE.read_text()
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", text)
+    assert links and [link for link in links if not (ROOT / link).exists()] == []
+    verbs = set(re.findall(r"^## `judge-gym (\w+)`", reference.cli_page(), flags=re.M))
+    named = set(re.findall(r"`judge-gym (\w+)", text))
+    named |= {shlex.split(command)[1] for part in sections().values() for command in commands(part)}
+    assert named and named <= verbs
+
+
+def test_the_commands_run_one_after_the_other(tmp_path: Path, call: Call) -> None:
+    shaky = write_shaky(tmp_path)
+    listed = [command for part in sections().values() for command in commands(part)]
+    assert len(listed) >= 15
+    for command in listed:
+        if command == "judge-gym status shaky":
+            assert call("run", shaky).code == 1, "there is something to look into"
+        for one in command.split(" || "):  # as a shell would
+            said = call(*shlex.split(one)[1:])
+            assert "Traceback" not in said.err
+            if said.code == 0:
+                break
+        assert said.code == 0, (command, said)
+    assert (tmp_path / "report.html").exists() and (tmp_path / "samples.csv").exists()
+
+
+def test_the_calls_do_as_the_guide_says(tmp_path: Path) -> None:
+    stood: dict[str, list[str]] = {}
+    with over_stdio(tmp_path) as agent:
+        known = {tool.name for tool in agent.do("list_tools").tools}
+        for name, part in sections().items():
+            if "failed" in name:
+                agent.call("start", study=write_shaky(tmp_path).read_text())
+                assert agent.settled("shaky")["runs"][0]["status"] == "failed"
+            for step in steps(part):
+                assert step.tool in known
+                if "until going_on is false" in step.comment:
+                    run = agent.settled(step.arguments["target"])["runs"][0]
+                    stood.setdefault(run["tag"], []).append(run["status"])
+                    continue
+                found = agent.call(step.tool, **step.arguments)
+                if step.tool in ("data", "query", "logs"):
+                    assert found.get("items") or found.get("rows"), f"{step} finds nothing"
+        pilot = agent.call("status", target="pilot_fascism")["runs"][0]
+    assert stood == {
+        "pilot_fascism": ["evidence-done", "rubric-done", "probing", "complete"],
+        f"shaky/fascism/here/{FAILING}": ["failed"],  # this judge fails again at the same calls
+    }
+    assert pilot["done"] == {"evidence": 2, "rubric": 1, "score": 10, "swap": 0, "probe": 10}
+
+
+@pytest.mark.parametrize("verb", ["start", "resume", "retry"])
+def test_the_guide_names_what_pays(verb: str) -> None:
+    assert f"`{verb}`" in sections()["What you may do"]

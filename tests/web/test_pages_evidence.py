@@ -1,0 +1,146 @@
+"""Evidence is added, frozen, compared and read beside its views, in a real browser."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright")
+
+from playwright.sync_api import Browser, expect
+
+from dashboard import PHONE, Visit, a_browser
+from judge_gym.stages.fidelity import check_view, marked
+from judge_gym.web.pages import evidence as reading
+from judge_gym.web.pages.evidence import ROWS, word_differences
+from served import TEXTS, Served, served
+
+pytestmark = pytest.mark.needs("chromium")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with a_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("read")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def visit(browser: Browser, lab: Served) -> Iterator[Visit]:
+    made = Visit(browser, lab)
+    yield made
+    made.close()
+
+
+def test_texts_are_added_to_a_new_window_frozen_and_compared(
+    visit: Visit, lab: Served, tmp_path: Path
+) -> None:
+    lines = [{"title": "one", "text": "The first text of all."}, {"text": "A text without title."}]
+    file = tmp_path / "more.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    page = visit.open("/evidence")
+    page.click("#add button")
+    expect(page.locator("#add .fault")).to_contain_text("there is no text yet")
+    page.set_input_files("[name=files]", file)
+    page.fill("[name=title]", "by hand")
+    page.fill("[name=text]", "Written into the form.")
+    page.fill("[name=country]", "Norvessa")
+    page.fill("[name=start_date]", "2026-02-01")
+    page.fill("[name=end_date]", "2026-02-28")
+    page.click("#add button")
+    page.wait_for_url("**/windows/*")
+    titles = page.locator("#items tbody tr td:nth-child(2)").all_text_contents()
+    assert titles == ["one", "more.jsonl:2", "by hand"]
+    page.fill("[name=name]", "february/all")
+    page.click("#freeze button")
+    page.wait_for_url("**/pools/february/all")
+    expect(page.locator("#items tbody tr")).to_have_count(3)
+
+    page = visit.open(f"/windows/{lab.lab.list_windows()[-1]['window']}")
+    page.click("button:has-text('Drop') >> nth=0")
+    expect(page.locator("#items tbody tr").first).to_contain_text("dropped")
+    page.fill("[name=name]", "february")
+    page.click("#freeze button")
+    page.wait_for_url("**/pools/february")
+    page.select_option("[name=against]", "february/all")
+    page.click("button:has-text('Compare')")
+    expect(page.locator(".card")).to_contain_text("2 items in both")
+    expect(page.locator(".card")).to_contain_text("1 only there")
+    page.click("text=New study on it")
+    page.wait_for_url("**/new?**")
+    expect(page.locator("[name='task.evidence']")).to_have_value("february")
+
+
+def test_a_text_is_read_beside_its_view(visit: Visit, lab: Served) -> None:
+    [item] = [row for row in lab.lab.list_evidence(1) if row["title"] == "harsh"]
+    page = visit.open(f"/evidence/{item['id']}")
+    expect(page.locator("section").nth(0).locator(".text")).to_have_text(TEXTS["harsh"])
+    [view] = lab.lab.show_evidence(item["id"])["views"]
+    expect(page.locator("section").nth(1).locator(".text")).to_have_text(view["text"])
+    expect(page.locator("section").nth(1)).to_contain_text("sim:editor")
+    expect(page.locator("a", has_text="pilot/strict")).to_have_attribute(
+        "href", f"/experiments/pilot/strict?evidence={item['id']}"
+    )
+    page.click("text=every word that differs")
+    shown = page.locator("section").nth(0).locator(".text")
+    expect(shown).to_have_text(TEXTS["harsh"])
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    assert visit.fits()
+
+
+def test_what_a_view_adds_is_marked() -> None:
+    source = "Twelve judges met in Bergen on 3 May, and 40 of 1,200 officials came."
+    view = "In Oslo 12 judges met; 1,300 officials came on 3 May."
+    found = marked(view, check_view(view, source, 150))
+    assert "".join(text for text, _ in found) == view
+    assert [text for text, flagged in found if flagged] == ["Oslo", "1,300"]
+
+
+def test_words_are_compared_in_their_order_and_nothing_is_lost() -> None:
+    source, view = "The old  king\nsaid no, twice.", "The king said yes, twice."
+    differences = word_differences(source, view)
+    assert differences is not None
+    ours, theirs = differences
+    assert "".join(text for text, _ in ours) == view
+    assert "".join(text for text, _ in theirs) == source
+    assert [text.strip() for text, differs in ours if differs] == ["yes,"]
+    assert [text.strip() for text, differs in theirs if differs] == ["old", "no,"]
+
+
+def test_texts_too_long_to_compare_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "COMPARABLE", 10)
+    assert word_differences("one two three four", "one two three four") is None
+
+
+def test_a_pair_is_shown_as_a_pair(visit: Visit, lab: Served) -> None:
+    made = lab.post("/api/windows", start_date="2026-03-01", end_date="2026-03-31", country="X")
+    pair = {"title": "a pair", "text": "Which is right?", "responses": ["It is 4.", "It is 5."]}
+    lab.post(f"/api/windows/{made['window_id']}/evidence", items=[pair])
+    page = visit.open(f"/windows/{made['window_id']}")
+    expect(page.locator("#items tbody tr")).to_contain_text("pair")
+    page.click("#items tbody a >> nth=1")
+    expect(page.locator("section")).to_have_count(2)
+    expect(page.locator("section").nth(0)).to_contain_text("First response")
+    expect(page.locator("section").nth(1).locator(".text")).to_have_text("It is 5.")
+
+
+def test_many_items_come_in_pages_that_are_small(visit: Visit, lab: Served) -> None:
+    made = lab.post("/api/windows", start_date="2026-04-01", end_date="2026-04-30", country="Y")
+    count, long = ROWS + 7, "w " * 400_000
+    items = [{"title": f"item {n}", "text": f"Text number {n}."} for n in range(count - 1)]
+    path = f"/api/windows/{made['window_id']}/evidence"
+    lab.post(path, items=[*items, {"title": "long", "text": long}])
+    page = visit.open(f"/windows/{made['window_id']}")
+    expect(page.locator("#items tbody tr")).to_have_count(ROWS)
+    page.click("text=More")
+    expect(page.locator("#items tbody tr")).to_have_count(7)
+    expect(page.locator("#items tbody tr").last).to_contain_text("400,000")
+    page.click("text=long")
+    expect(page.locator(".banner")).to_contain_text("too long to be shown whole")
+    visit.open(page.url.removeprefix(lab.url))  # under a megabyte

@@ -1,0 +1,206 @@
+"""An experiment's page: its design, rubrics, verdicts, and the samples that one asks for."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browsed import PHONE, browsing, chromium, drawn, go, of, sideways
+from judge_gym.analysis.consistency import conflicting_cells
+from judge_gym.analysis.frames import tidy
+from judge_gym.web import findings
+from judge_gym.web.pages import experiment
+from served import TEXTS, Served, create, served
+
+pytestmark = pytest.mark.needs("chromium")
+EVIL = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Two judges of one design, on evidence one of whose titles is a script."""
+    folder = tmp_path_factory.mktemp("experiment")
+    with served(folder, run=False, work=True) as opened:
+        line = {"title": EVIL, "text": f"Judges were dismissed. {EVIL}"}
+        (folder / "evil.jsonl").write_text(json.dumps(line))
+        window = opened.lab.create_window("2026-02-01", "2026-02-28", "Valdoria")
+        texts = [{"title": name, "text": text} for name, text in TEXTS.items()]
+        (folder / "more.jsonl").write_text("\n".join(map(json.dumps, texts)))
+        opened.lab.load_evidence(window, ["more.jsonl", "evil.jsonl"], folder=folder)
+        raw = {"evidence.view": "raw"}
+        create(opened.lab, window, "judged", "sim:cautious", **raw)
+        create(opened.lab, window, "judged/strict", "sim:strict", **raw)
+        opened.lab.run("judged", samples=6, rivals=["sim:strict"])
+        opened.lab.run("judged/strict", samples=4)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, lab: Served) -> Iterator[Page]:
+    with browsing(browser, lab) as opened:
+        yield opened
+
+
+def shown(page: Page) -> list[int]:
+    """The samples of the table, in its order."""
+    return [int(one.inner_text()) for one in page.locator("#sample-table td:first-child").all()]
+
+
+def test_the_page_says_what_the_experiment_is_and_what_sets_it_apart(
+    lab: Served, page: Page
+) -> None:
+    go(page, lab, of("judged"))
+    expect(page.get_by_text("The judge is simulated")).to_be_visible()
+    page.locator("select[name=against]").select_option("judged/strict")
+    page.wait_for_url("**against=judged%2Fstrict*")
+    rows = page.locator("#difference tbody tr")
+    expect(rows).to_have_count(1)
+    expect(rows).to_have_text("judge.modelsim:cautioussim:strict")
+
+
+def test_every_rubric_stands_there_with_the_critics_scores(lab: Served, page: Page) -> None:
+    page.goto(lab.url + of("judged"))
+    rubrics = lab.lab.list_experiment_rubrics("judged")
+    cards = page.locator("#rubric-list > details")
+    expect(cards).to_have_count(len(rubrics))
+    for card, rubric in zip(cards.all(), rubrics, strict=True):
+        words = str(card.text_content())
+        assert rubric["author"] in words
+        assert f"{rubric['observability']:.2f}" in words
+        assert f"{rubric['discriminability']:.2f}" in words
+        for stage in rubric["stages"]:
+            assert all(criterion in words for criterion in stage)
+
+
+@pytest.mark.parametrize("wanted", ["status=scored", "stage=2", "swap=1", "torn=1&swap=0", "item"])
+def test_the_table_shows_the_samples_that_the_address_asks_for(
+    lab: Served, page: Page, wanted: str
+) -> None:
+    rows = lab.lab.list_experiment_samples("judged")
+    torn = set(conflicting_cells(tidy(lab.lab.samples("judged")).query("not is_swap"))["evidence"])
+    asked = f"evidence={rows[0]['evidence']}" if wanted == "item" else wanted
+
+    def meant(row: dict[str, Any]) -> bool:
+        means: dict[str, bool] = {
+            "status=scored": row["status"] == "scored",
+            "stage=2": "2" in row["stages"].split(),
+            "swap=1": row["is_swap"],
+            "torn=1&swap=0": row["evidence"] in torn and not row["is_swap"],
+            "item": row["evidence"] == rows[0]["evidence"],
+        }
+        return means[wanted]
+
+    page.goto(f"{lab.url}{of('judged')}?{asked}")
+    assert sorted(shown(page)) == sorted(row["sample"] for row in rows if meant(row))
+
+
+def test_the_form_asks_by_the_address_and_pages_lead_on_and_back(
+    lab: Served, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(experiment, "PAGE", 10)
+    page.goto(lab.url + of("judged"))
+    page.locator("select[name=status]").select_option("scored")
+    page.locator("form", has=page.locator("select[name=status]")).get_by_role(
+        "button", name="Show"
+    ).click()
+    page.wait_for_url("**status=scored*")
+    expect(page.locator("select[name=status]")).to_have_value("scored")
+    first = shown(page)
+    assert len(first) == 10
+    page.get_by_role("link", name="Next page").click()
+    page.wait_for_url("**after=*")
+    second = shown(page)
+    assert not set(first) & set(second)
+    page.get_by_role("link", name="Previous page").click()
+    page.wait_for_url("**before=*")
+    assert shown(page) == first
+
+
+def test_numbers_of_the_verdicts_are_those_of_the_samples_and_lead_to_them(
+    lab: Served, page: Page
+) -> None:
+    rows = [row for row in lab.lab.list_experiment_samples("judged/strict") if not row["is_swap"]]
+    go(page, lab, of("judged/strict"))
+    table = page.get_by_role("region", name="Stages").locator("tbody tr")
+    expect(table).to_have_count(4)
+    named = [sum(str(stage) in row["stages"].split() for row in rows) for stage in range(1, 5)]
+    assert [int(row.locator("td").nth(1).inner_text()) for row in table.all()] == named
+    stage = named.index(max(named)) + 1
+    table.nth(stage - 1).get_by_role("link").click()
+    page.wait_for_url(f"**stage={stage}&swap=0#samples")
+    assert len(shown(page)) == max(named)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_figures_are_drawn_for_either_ground(browser: Browser, lab: Served, scheme: Any) -> None:
+    with browsing(browser, lab, color_scheme=scheme) as page:
+        go(page, lab, of("judged/strict"))
+        expect(page.get_by_role("heading", name="What judges say of experts")).to_be_visible()
+        expect(page.get_by_text("Beside the 1 other judge")).to_be_visible()
+        assert drawn(page) >= 5
+        chosen = page.locator("figure img").first.evaluate("picture => picture.currentSrc")
+    assert ("ground=dark" in chosen) == (scheme == "dark")
+    picture = lab.ask("GET", chosen.removeprefix(lab.url))
+    assert picture.headers["content-type"] == "image/svg+xml"
+    assert findings.INKS[scheme] in picture.text and "currentColor" not in picture.text
+
+
+def test_what_evidence_says_is_shown_as_text(lab: Served, page: Page) -> None:
+    rows = lab.lab.list_experiment_samples("judged")
+    item = next(row["evidence"] for row in rows if row["evidence_title"] == EVIL)
+    page.goto(f"{lab.url}{of('judged')}?evidence={item}")
+    expect(page.locator("#sample-table").get_by_text(EVIL).first).to_be_visible()
+    page.locator("#sample-table td:first-child a").first.click()
+    expect(page.locator("details.turn pre").nth(1)).to_contain_text(EVIL)
+    assert page.evaluate("window.pwned") is None
+    heat = lab.ask("GET", "/figures/experiment/item-by-item.svg", params={"tag": "judged"})
+    assert heat.status_code == 200 and "<script" not in heat.text and "<img" not in heat.text
+
+
+def test_what_is_too_much_for_a_page_is_said(
+    lab: Served, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(findings, "MOST", 3)
+    answer = lab.ask("GET", "/parts/experiment", params={"tag": "pilot"})
+    assert answer.status_code == 200 and "No sample was taken yet" in answer.text
+    lab.lab.run("pilot/strict", samples=1)
+    lab.lab.run("pilot/strict", samples=2)
+    answer = lab.ask("GET", "/parts/experiment", params={"tag": "pilot/strict"})
+    assert answer.status_code == 422
+    assert "6 samples are too many" in answer.json()["error"]["message"]
+
+
+def test_what_is_not_there_is_said_on_a_page(lab: Served, page: Page) -> None:
+    html = {"Accept": "text/html"}
+    gone = lab.ask("GET", of("nothing"), headers=html)
+    assert gone.status_code == 404 and "there is no experiment" in gone.text
+    assert lab.ask("GET", f"{of('judged')}?status=odd", headers=html).status_code == 422
+    assert lab.ask("GET", f"{of('judged')}?status=&stage=&evidence=").status_code == 200
+    missing = lab.ask("GET", "/figures/experiment/nothing.svg", params={"tag": "judged"})
+    assert missing.status_code == 404
+
+
+def test_a_run_is_started_and_watched_to_its_end(lab: Served, page: Page) -> None:
+    go(page, lab, of("later"))
+    page.get_by_role("button", name="Run it").click()
+    expect(page.locator("#live [data-run]")).to_have_count(1)
+    expect(page.locator("h1 .pill")).to_have_text("complete", timeout=60_000)
+    [run] = lab.lab.get_experiment_summary("later")["runs"]
+    line = page.locator('[data-stage="score"]')
+    expect(line.locator("[data-done]")).to_have_text(str(run["done"]["score"]))
+    expect(page.locator("#sample-table tbody tr")).to_have_count(run["done"]["score"])
+    expect(page.get_by_role("heading", name="How answers ended")).to_be_visible()
+
+
+def test_the_page_fits_a_phone(browser: Browser, lab: Served) -> None:
+    with browsing(browser, lab, **PHONE) as page:
+        go(page, lab, of("judged"))
+        assert sideways(page) <= 0

@@ -1,0 +1,129 @@
+"""Home shows what is in the lab, live, and tells a newcomer what to do."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from playwright.sync_api import Browser, Page, expect
+
+from browsed import PHONE, browsing, chromium, go, of, sideways
+from judge_gym.lab import Lab
+from judge_gym.store import tables as t
+from judge_gym.web import serve
+from judge_gym.web.pages.home import PAGE
+from served import Served, create, served
+
+pytestmark = pytest.mark.needs("chromium")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A lab with more experiments than a page holds, one of them with failures."""
+    with served(tmp_path_factory.mktemp("home"), work=True) as opened:
+        window = opened.lab.list_windows()[0]["window"]
+        for number in range(PAGE):
+            judge = ("sim:alarmist", "sim:cautious")[number % 2]
+            create(
+                opened.lab, window, f"sweep/{number:02}", judge, **{"rubric.scale": 3 + number % 4}
+            )
+        with opened.lab.store.database.begin() as connection:
+            [run] = opened.lab.get_experiment_summary("pilot/strict")["runs"]
+            some = sa.and_(t.samples.c.run_id == run["run_id"], t.samples.c.replicate == 1)
+            lost = {"status": "provider_error", "stages": ""}
+            connection.execute(sa.update(t.samples).where(some).values(lost))
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, lab: Served) -> Iterator[Page]:
+    with browsing(browser, lab) as opened:
+        yield opened
+
+
+def tags(page: Page) -> list[str]:
+    return [str(row.get_attribute("data-tag")) for row in page.locator("tr[data-tag]").all()]
+
+
+def test_an_empty_lab_tells_a_newcomer_what_to_do(
+    tmp_path: Path, browser: Browser, lab: Served
+) -> None:
+    with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as empty, serve(empty, port=0) as at:
+        assert at.token is not None
+        with browsing(browser, lab._replace(url=at.url, local=at.token)) as page:
+            expect(page.get_by_role("heading", name="Nothing has been judged")).to_be_visible()
+            expect(page.get_by_text("judge-gym demo", exact=True)).to_be_visible()
+            expect(page.get_by_role("link", name="New study").last).to_have_attribute(
+                "href", "/new"
+            )
+
+
+def test_every_experiment_stands_on_one_page_and_filters_are_in_the_address(
+    lab: Served, page: Page
+) -> None:
+    every = {row["tag"]: row["judge"] for row in lab.lab.list_experiments()}
+    go(page, lab, "/")
+    seen = tags(page)
+    assert len(seen) == PAGE
+    page.get_by_role("link", name="Next page").click()
+    expect(page.get_by_role("link", name="First page")).to_be_visible()
+    page.wait_for_load_state("load")  # the form listens from then on
+    assert seen + tags(page) == sorted(every)
+    page.locator("select[name=judge]").select_option("sim:cautious")
+    page.wait_for_url("**judge=sim%3Acautious*")
+    assert tags(page) == sorted(tag for tag, judge in every.items() if judge == "sim:cautious")
+    page.reload()
+    expect(page.locator("select[name=judge]")).to_have_value("sim:cautious")
+    go(page, lab, "/?task_type=benchmark")
+    expect(page.get_by_text("No experiment is like this.")).to_be_visible()
+
+
+def test_failures_and_costs_are_seen_at_a_glance_and_lead_to_their_rows(
+    lab: Served, page: Page
+) -> None:
+    go(page, lab, "/")
+    row = page.locator('tr[data-tag="pilot/strict"]')
+    summary = lab.lab.get_experiment_summary("pilot/strict")
+    lost = sum(summary["runs"][-1]["failed"].values())
+    assert lost > 0
+    expect(row.locator("[data-failed]")).to_have_text(str(lost))
+    expect(page.locator("[data-failed-all]")).to_have_text(str(lost))
+    expect(row.locator("[data-cost]")).to_have_text("$0.00")  # simulated judges are free
+    expect(page.locator("[data-cost-all]")).to_have_text("$0.00")
+    row.locator("[data-failed]").click()
+    page.wait_for_url(f"**{of('pilot/strict')}?status=provider_error#samples")
+    expect(page.locator("#sample-table .pill.provider_error")).to_have_count(lost)
+
+
+def test_ticked_experiments_are_compared(lab: Served, page: Page) -> None:
+    go(page, lab, "/")
+    for tag in ("pilot", "pilot/strict"):
+        page.get_by_label(f"Compare {tag}", exact=True).check()
+    page.get_by_role("button", name="Compare the ticked").click()
+    page.wait_for_url("**/compare?tag=pilot&tag=pilot%2Fstrict")
+
+
+def test_a_run_is_watched_to_its_end_without_a_reload(lab: Served, page: Page) -> None:
+    go(page, lab, "/")
+    row = page.locator('tr[data-tag="later"]')
+    expect(row.locator(".pill")).to_have_text("pending")
+    page.evaluate("window.stayed = true")
+    lab.post("/api/runs", target="later", samples=3)
+    expect(row.locator(".pill")).to_have_text("complete", timeout=60_000)
+    [run] = lab.lab.get_experiment_summary("later")["runs"]
+    expect(row.locator("[data-done]")).to_have_text(str(sum(run["done"].values())))
+    assert page.evaluate("window.stayed") is True
+
+
+def test_home_fits_a_phone_and_can_be_used_by_keyboard(browser: Browser, lab: Served) -> None:
+    with browsing(browser, lab, **PHONE) as page:
+        go(page, lab, "/")
+        assert sideways(page) <= 0
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()

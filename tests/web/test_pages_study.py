@@ -1,0 +1,192 @@
+"""A study's page: what it waits for, how it is steered, what happened, at any size."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+from zlib import crc32
+
+import pytest
+import yaml
+
+pytest.importorskip("playwright")
+
+from playwright.sync_api import Browser, expect
+
+from dashboard import PHONE, Visit, a_browser
+from judge_gym.lab import Lab
+from served import OURS, Served, served
+
+pytestmark = pytest.mark.needs("chromium")
+FAILING = "sim:strict?fail=0.5"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with a_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A lab that nobody works on until a test has somebody do it."""
+    with served(tmp_path_factory.mktemp("steered"), run=False) as opened:
+        window = opened.lab.list_windows()[0]["window"]
+        opened.lab.freeze_pool("january", window_id=window)
+        yield opened
+
+
+@pytest.fixture
+def visit(browser: Browser, lab: Served) -> Iterator[Visit]:
+    made = Visit(browser, lab)
+    yield made
+    made.close()
+
+
+def study(name: str, **changes: Any) -> str:
+    whole: dict[str, Any] = {
+        "study": name,
+        "seed": crc32(name.encode()),  # else they would be one experiment
+        "samples": 2,
+        "evidence": {"january": {"pool": "january"}},
+        "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "january"}],
+        "judges": ["sim:balanced"],
+        "design": OURS,
+    }
+    return yaml.safe_dump({**whole, **changes}, sort_keys=False)
+
+
+def work(lab: Lab) -> None:
+    """Have a worker do all there is."""
+    env = {**os.environ, "JUDGE_GYM_DATABASE_URL": f"sqlite:///{lab.store.database.file}"}
+    command = [sys.executable, "-m", "judge_gym", "worker", "--until-idle"]
+    subprocess.run(command, env=env, check=True, capture_output=True, timeout=120)
+
+
+def statuses(lab: Served, name: str) -> set[str]:
+    return {row["status"] for row in lab.lab.list_experiments(study=name)}
+
+
+def test_what_is_ordered_waits_is_paused_resumed_and_carried_out_before_ones_eyes(
+    visit: Visit, lab: Served
+) -> None:
+    lab.post("/api/runs", study=study("steered"))
+    page = visit.open("/studies/steered")
+    expect(page.locator("#waits")).to_contain_text("nobody is at work on it")
+    page.click("text=Pause")
+    expect(page.locator("#said")).to_have_text("paused: 1 experiments")
+    expect(page.locator("#rows .pill")).to_have_text("paused")
+    expect(page.locator("#log tbody tr").first).to_contain_text("paused by hand")
+    assert statuses(lab, "steered") == {"paused"}
+    page.click("text=Resume")
+    expect(page.locator("#rows .pill")).to_have_text("pending")
+    expect(page.locator("#waits")).to_contain_text("nobody is at work on it")
+    work(lab.lab)
+    expect(page.locator("#rows .pill")).to_have_text("complete")
+    expect(page.locator("#waits")).to_be_hidden()
+    expect(page.locator("#progress")).to_have_js_property(
+        "value", page.locator("#progress").evaluate("bar => bar.max")
+    )
+    page.click("text=Pause")
+    expect(page.locator("#said")).to_have_text("there was nothing to pause")
+
+
+def test_a_study_is_cancelled_only_after_a_question(browser: Browser, lab: Served) -> None:
+    lab.post("/api/runs", study=study("given-up"))
+    visit = Visit(browser, lab)
+    page = visit.open("/studies/given-up")
+    page.click("button:has-text('Cancel')")  # the question is declined
+    [asked] = visit.faults
+    assert asked == "dialog: Cancel all unfinished runs of given-up? What was paid for stays."
+    assert "cancelled" not in statuses(lab, "given-up")
+    visit.faults.clear()
+    page.remove_listener("dialog", visit._dismiss)
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.click("button:has-text('Cancel')")
+    expect(page.locator("#rows .pill")).to_have_text("cancelled")
+    assert statuses(lab, "given-up") == {"cancelled"}
+    visit.close()
+
+
+def test_budget_and_limits_are_changed_while_it_goes_on(visit: Visit, lab: Served) -> None:
+    lab.post("/api/runs", study=study("thrifty", budget={"usd": 5, "calls": 1000}))
+    page = visit.open("/studies/thrifty")
+    page.click("text=Limits and budget")
+    expect(page.locator("[name='budget.usd']")).to_have_value("5.0")
+    page.fill("[name='budget.calls']", "")
+    page.fill("[name='budget.minutes']", "30")
+    page.fill("[name='limits.rpm']", "120")
+    page.click("#retune button")
+    expect(page.locator("#log tbody tr").first).to_contain_text("retuned")
+    budget = lab.lab.find_study("thrifty")["budget"]
+    assert {name: budget.get(name) for name in ("usd", "calls", "minutes")} == {
+        "usd": 5,
+        "calls": None,
+        "minutes": 30,
+    }
+    [event, *_] = lab.lab.store.events.of_study("thrifty", 1)
+    assert event[0].detail == {"limits": {"rpm": 120}}
+    page.fill("[name='budget.usd']", "-1")
+    page.click("#retune button")
+    expect(page.locator("#retune .fault")).to_contain_text("budget.usd")
+    page.fill("[name='budget.usd']", "much")
+    page.click("#retune button")
+    expect(page.locator("#retune .fault")).to_have_text("usd is a number, not much")
+
+
+def test_failures_are_shown_linked_and_asked_again(visit: Visit, lab: Served) -> None:
+    lab.post("/api/runs", study=study("flawed", judges=["sim:balanced", FAILING], samples=4))
+    work(lab.lab)
+    [failed] = [row for row in lab.lab.list_experiments(study="flawed") if row["judge"] == FAILING]
+    count = sum(failed["runs"][-1]["failed"].values())
+    assert count > 0
+    page = visit.open("/studies/flawed")
+    row = page.locator(f"tr[data-tag='{failed['tag']}']")
+    expect(row.locator("a.failed")).to_have_text(str(count))
+    expect(page.locator("#failed")).to_have_text(str(count))
+    link = row.locator("a.failed").get_attribute("href") or ""
+    assert unquote(link) == f"/experiments/{failed['tag']}?status=provider_error"
+    assert "?fail" not in link.removesuffix("?status=provider_error")
+    page.click("text=Retry failed")
+    expect(page.locator("#said")).to_contain_text("started:")
+
+
+def test_experiments_come_in_pages_and_the_ticked_are_compared(visit: Visit, lab: Served) -> None:
+    levels = [f"a judge of kind {number}" for number in range(30)]
+    lab.post("/api/runs", study=study("many", vary={"prompt.slots.scorer.persona": levels}))
+    page = visit.open("/studies/many")
+    expect(page.locator("#rows tbody tr")).to_have_count(25)
+    expect(page.locator("#experiments")).to_have_text("30")
+    first = page.eval_on_selector_all("#rows tr[data-tag]", "all => all.map(o => o.dataset.tag)")
+    for number in (0, 3):
+        page.locator("#rows [name=tag]").nth(number).check()
+    page.route("**/compare?**", lambda route: route.fulfill(body="compared"))
+    page.click("text=Compare the ticked")
+    page.wait_for_url("**/compare?**")
+    assert unquote(page.url).endswith(f"/compare?tag={first[0]}&tag={first[3]}".replace(" ", "+"))
+    page = visit.open("/studies/many")
+    page.click("text=More experiments")
+    expect(page.locator("#rows tbody tr")).to_have_count(5)
+    rest = page.eval_on_selector_all("#rows tr[data-tag]", "all => all.map(o => o.dataset.tag)")
+    assert [*first, *rest] == sorted(row["tag"] for row in lab.lab.list_experiments(study="many"))
+    expect(page.locator("#log tbody tr")).to_have_count(30)
+
+
+def test_the_page_fits_a_phone_and_leaves_buttons_to_who_may_write(
+    browser: Browser, lab: Served
+) -> None:
+    lab.post("/api/runs", study=study("read-only"))
+    reading = Visit(browser, lab, lab.read)
+    page = reading.open("/studies/read-only")
+    assert page.locator("[data-verb]").count() == 0
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    expect(page.locator("#live")).to_have_text("Live.")
+    assert reading.fits()
+    reading.close()
+
+
+def test_a_study_that_is_not_there_is_told_so(lab: Served) -> None:
+    said = lab.ask("GET", "/studies/nothing")
+    assert said.status_code == 404 and said.json()["error"]["kind"] == "notfound"

@@ -1,0 +1,97 @@
+"""What was spent is shown by day, model and study, and is what the ledger says."""
+
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+
+pytest.importorskip("playwright")
+
+from playwright.sync_api import Browser, expect
+
+from dashboard import PHONE, Visit, a_browser
+from judge_gym.store import tables as t
+from served import Served, served
+
+pytestmark = pytest.mark.needs("chromium")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with a_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A lab whose attempts cost something, in two studies and on two days."""
+    with served(tmp_path_factory.mktemp("paid")) as opened:
+        a = t.attempts.c
+        with opened.lab.store.database.begin() as connection:
+            strict = a.tag == "pilot/strict"
+            connection.execute(t.attempts.update().values(usd=0.25, study="cheap"))
+            dear = t.attempts.update().where(strict)
+            connection.execute(dear.values(usd=1.5, study="dear", at=sa.func.date("2026-01-02")))
+        yield opened
+
+
+def test_sums_are_those_of_the_ledger(browser: Browser, lab: Served) -> None:
+    visit = Visit(browser, lab)
+    page = visit.open("/usage")
+    costs = {row["study"]: f"${row['usd']:,.2f}" for row in lab.lab.usage(by=["study"])}
+    for name, cost in costs.items():
+        row = page.locator("tr", has=page.locator(f"a[href='/usage?study={name}']"))
+        expect(row).to_contain_text(cost)
+    expect(page.locator("figure svg")).to_contain_text("US $")
+    expect(page.locator("figure svg")).to_contain_text("2026-01-02")
+    total = sum(row["usd"] for row in lab.lab.usage(by=["study"]))
+    expect(page.locator(".figures b").first).to_have_text(f"${total:,.2f}")
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    assert visit.fits()
+    visit.close()
+
+
+@pytest.mark.parametrize("by", [["study"], ["model"], ["day", "stage"], ["tag", "imported"]])
+def test_kept_sums_grow_with_the_ledger_and_shrink_with_it(lab: Served, by: list[str]) -> None:
+    def compared() -> None:
+        known = [name for name in by if name != "imported"]
+        for row in lab.lab.usage(by=known):
+            mine = [
+                one
+                for one in lab.lab.store.sums.rows()
+                if all(one[name] == row[name] for name in (*known, "imported"))
+            ]
+            assert sum(one["calls"] for one in mine) == row["calls"]
+            assert sum(one["usd"] for one in mine) == pytest.approx(row["usd"])
+            assert sum(one["input_tokens"] for one in mine) == row["input_tokens"]
+
+    compared()
+    with lab.lab.store.database.begin() as connection:
+        kept = dict(connection.execute(sa.select(t.attempts)).mappings().first() or {})
+        kept.pop("id")
+        connection.execute(t.attempts.insert(), [kept] * 3)
+    compared()
+    with lab.lab.store.database.begin() as connection:
+        newest = sa.select(sa.func.max(t.attempts.c.id)).scalar_subquery()
+        connection.execute(t.attempts.delete().where(t.attempts.c.id == newest))
+    compared()
+
+
+def test_a_lab_without_a_call_says_so(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with served(tmp_path_factory.mktemp("unpaid"), run=False) as lab:
+        visit = Visit(browser, lab)
+        page = visit.open("/usage")
+        expect(page.locator(".empty")).to_have_text("Nothing was paid yet.")
+        expect(page.locator("figure")).to_be_hidden()
+        visit.close()
+
+
+def test_an_unknown_price_is_no_zero(lab: Served) -> None:
+    with lab.lab.store.database.begin() as connection:
+        kept = dict(connection.execute(sa.select(t.attempts)).mappings().first() or {})
+        kept |= {"id": None, "usd": None, "study": "unpriced"}
+        connection.execute(t.attempts.insert(), [kept])
+    told = lab.ask("GET", "/usage/sums", headers={"Accept": "text/html"}).text
+    assert "at least $" in told and '>–</td><td class="n">1</td>' in told
