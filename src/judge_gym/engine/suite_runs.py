@@ -23,7 +23,6 @@ from judge_gym.records import Request
 from judge_gym.store import Answer, Payer, Store, SuiteRun
 from judge_gym.studies import BudgetSpec
 from judge_gym.suites import Bench, CodeTask, Condition, Interrupted, Suite, requests, run_reply
-from judge_gym.suites.steps import FILESYSTEM
 
 GENERATION = "generation"
 """The step of a result whose model brought no answer."""
