@@ -152,7 +152,7 @@ def test_the_schedule_asks_the_remote_lab(
 
 def test_a_killed_run_goes_on_and_nothing_is_lost_or_twice(remote: Served, tmp_path: Path) -> None:
     """Results reach the remote lab while the run goes on, and the rest after it was killed."""
-    evals = 24
+    evals = 12
     suite = write_suite(tmp_path / "many", evals, name="many")
     with simulated() as url:
         bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'lab.db'}", url)

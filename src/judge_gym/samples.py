@@ -13,7 +13,7 @@ from judge_gym.axes import Design
 from judge_gym.client import Client
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.store import Store
-from judge_gym.store.database import HEAD, open_database
+from judge_gym.store.database import NEEDED, open_database
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,10 +135,10 @@ def _reading(url: str | None) -> Iterator[Store]:
         raise NotFoundError(f"there is no lab at {database.shown}")
     store = Store(database)
     try:
-        if (revision := database.revision()) != HEAD:
+        if (revision := database.revision() or "") < NEEDED:
             raise ConflictError(
                 f"the database {database.shown} is at schema {revision or 'none'}, this version "
-                f"reads {HEAD}; open it with Lab.open, or run 'judge-gym db upgrade'"
+                f"reads {NEEDED}; open it with Lab.open, or run 'judge-gym db upgrade'"
             )
         yield store
     finally:

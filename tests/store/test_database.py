@@ -21,7 +21,7 @@ import postgres
 from judge_gym.errors import ConflictError, StoreError
 from judge_gym.records import Evidence, Pool, Window, content_hash, digest
 from judge_gym.store import Store, database, tables
-from judge_gym.store.database import HEAD, alembic_config, open_database
+from judge_gym.store.database import HEAD, NEEDED, alembic_config, open_database
 from stores import contents
 
 
@@ -157,10 +157,10 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path)
     assert stated_revision(file) == "9999"
 
 
-def _upgrade(file: Path) -> tuple[str | None, str]:
+def _upgrade(file: Path, *, contract: bool = False) -> tuple[str | None, str]:
     opened = open_database(url(file), prepare=False)
     try:
-        return opened.upgrade()
+        return opened.upgrade(contract=contract)
     finally:
         opened.engine.dispose()
 
@@ -175,10 +175,11 @@ def test_opening_upgrades_by_itself_only_where_that_only_adds(
     if only_adds:
         Store.open(url(file)).close()
     else:
-        with pytest.raises(ConflictError, match=f"{HEAD}.*9000.*judge-gym db upgrade"):
+        with pytest.raises(ConflictError, match=rf"{HEAD}.*9000.*judge-gym db contract"):
             Store.open(url(file))
         assert stated_revision(file) == HEAD
-        assert _upgrade(file) == (HEAD, "9000")
+        assert _upgrade(file) == (HEAD, HEAD)
+        assert _upgrade(file, contract=True) == (HEAD, "9000")
     assert stated_revision(file) == "9000"
     Store.open(url(file)).close()
 
@@ -202,6 +203,7 @@ def _add_a_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_adds:
 
     monkeypatch.setattr(database, "alembic_config", with_one_more)
     monkeypatch.setattr(database, "HEAD", "9000")
+    monkeypatch.setattr(database, "NEEDED", "9000")
 
 
 KILL_AT = """
@@ -348,7 +350,7 @@ def test_a_database_of_the_first_schema_is_upgraded_on_open_and_keeps_everything
     first_database(file, OLD_POOLS)
     before, shape = contents(file), columns(file)
     Store.open(url(file)).close()
-    assert stated_revision(file) == HEAD
+    assert stated_revision(file) == NEEDED
     now, wider = contents(file), columns(file)
     for table in set(shape) - {"alembic_version"}:
         places = [wider[table].index(name) for name in shape[table]]
@@ -403,7 +405,7 @@ def test_a_database_whose_upgrade_was_killed_can_be_opened(tmp_path: Path, state
     store = Store.open(url(file))
     assert len(store.evidence.window_items(1)) == 3
     store.close()
-    assert stated_revision(file) == HEAD
+    assert stated_revision(file) == NEEDED
 
 
 # --- refusals ------------------------------------------------------------------------------------

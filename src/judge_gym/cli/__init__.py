@@ -23,6 +23,7 @@ def whole_app() -> "Typer":
     from judge_gym.cli import (  # noqa: F401
         benchmark,
         calibrate,
+        db,
         evidence,
         lab,
         mcp,

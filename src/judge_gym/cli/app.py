@@ -1,5 +1,6 @@
 """The application, and what its verbs share: the lab, `--set`, progress, how a command ends."""
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Collection, Sequence
@@ -80,6 +81,12 @@ def options(
             help="Database URL; else JUDGE_GYM_DATABASE_URL, else .judge-gym/lab.db here."
         ),
     ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            help="dev or prod; else JUDGE_GYM_PROFILE. A production database wants to hear prod."
+        ),
+    ] = None,
     concurrency: Annotated[
         int | None,
         typer.Option(min=1, help="Calls in flight at most; else 64 to each endpoint."),
@@ -97,6 +104,8 @@ def options(
     if version:
         typer.echo(f"judge-gym {metadata.version('judge-gym')}")
         raise typer.Exit
+    if profile is not None:
+        os.environ["JUDGE_GYM_PROFILE"] = profile  # for workers that are begun here, too
     settings.update(db=db, concurrency=concurrency, rpm=rpm, tpm=tpm)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge_gym.cli.app import AsJson, Target, app, notes, open_lab, settings
+from judge_gym.cli.app import AsJson, Target, app, notes, open_lab
 from judge_gym.errors import DesignError, NotFoundError
 
 if TYPE_CHECKING:
@@ -46,23 +46,10 @@ def axes(
         display.table("", rows)
 
 
-db_app = typer.Typer(help="The database.", no_args_is_help=True)
 ledger_app = typer.Typer(help="The ledger of calls.", no_args_is_help=True)
 sim_app = typer.Typer(help="Simulated judges and code writers.", no_args_is_help=True)
-app.add_typer(db_app, name="db")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(sim_app, name="sim")
-
-
-@db_app.command("upgrade")
-def upgrade() -> None:
-    """Bring the database's schema to this version's."""
-    from judge_gym.store.database import open_database
-
-    before, after = open_database(settings["db"], prepare=False).upgrade()
-    typer.echo(
-        f"schema {before or 'none'} -> {after}" if before != after else f"schema {after} is current"
-    )
 
 
 @ledger_app.command("show")

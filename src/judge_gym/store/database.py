@@ -6,16 +6,20 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 
-from judge_gym.errors import ConflictError, DatabaseGone, StoreError
+from judge_gym.errors import ConflictError, DatabaseGone, DesignError, StoreError, unknown
 
-HEAD = "0007"
+HEAD = "0009"
 """The newest revision that this version knows; a test keeps it true."""
+NEEDED = "0008"
+"""The oldest that it works with: what follows only tightens."""
+PROFILE = "JUDGE_GYM_PROFILE"
+PROFILES = ("dev", "prod")
 ENVIRONMENT = "JUDGE_GYM_DATABASE_URL"
 SCHEMA_LOCK = 7105_001
 """Postgres's number for the lock of whoever changes the schema."""
@@ -42,6 +46,24 @@ class Database:
         ]
         """An INSERT that can say what happens on conflict."""
         self._statements: dict[str, Any] = {}
+        self.profile = _session_profile()
+        """What this session says that it works on."""
+        self._marked: str | None = None
+
+    @property
+    def marked(self) -> str:
+        """What the database is for: `prod` if it was marked so, else `dev`."""
+        if self._marked is None:
+            with self.read() as connection:
+                there = sa.inspect(connection).has_table("deployment")
+                query = sa.text("SELECT profile FROM deployment")
+                row = connection.execute(query).first() if there else None
+            self._marked = str(row[0]) if row else "dev"
+        return self._marked
+
+    def forget_mark(self) -> None:
+        """Look again what the database is for: it was marked."""
+        self._marked = None
 
     @property
     def file(self) -> Path | None:
@@ -68,6 +90,11 @@ class Database:
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
         """A transaction that writes: it waits for its turn when it begins, not halfway."""
+        if self.marked == "prod" and self.profile != "prod":
+            raise ConflictError(
+                f"the database {self.shown} is production, and this session is {self.profile}: "
+                f"nothing was written; --profile prod or {PROFILE}=prod says that it is meant"
+            )
         with self._transaction("BEGIN IMMEDIATE") as connection:
             yield connection
 
@@ -152,33 +179,53 @@ class Database:
         with self.read() as connection:
             return _revision(connection)
 
-    def upgrade(self) -> tuple[str | None, str]:
-        """Bring the schema to this version's; where it was and where it is."""
+    def upgrade(self, *, contract: bool = False) -> tuple[str | None, str]:
+        """Bring the schema up to date; where it was and where it is.
+
+        Args:
+            contract: also what tightens the schema, each step if its audit finds no row that it
+                would not fit. A new database has none, and gets all.
+        """
         with self.begin() as connection:  # another process may be at it too
             if self.file is None:
                 connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})"))
             before = _revision(connection)
             self._refuse_newer(before)
-            if before != HEAD:
-                from alembic import command
+            after = before
+            for step in _pending(before):
+                if not (step.only_adds or contract or before is None):
+                    break
+                if step.audit:
+                    self._refuse_misfits(connection, step)
+                _apply(connection, step.revision)
+                after = step.revision
+        return before, str(after)
 
-                config = alembic_config()
-                config.attributes["connection"] = connection
-                command.upgrade(config, "head")
-        return before, HEAD
+    def pending(self) -> list["Step"]:
+        """The steps from where the database is to this version's newest schema."""
+        return _pending(self.revision())
 
     def prepare(self) -> None:
         """On open: create, or upgrade where that only adds; refuse what is newer."""
         revision = self.revision()
         self._refuse_newer(revision)
-        if revision == HEAD:
+        if revision is not None and revision >= NEEDED:
             return
-        if not _only_adds(revision):
+        needed = [step for step in _pending(revision) if step.revision <= NEEDED]
+        if revision is not None and not all(step.only_adds for step in needed):
             raise ConflictError(
-                f"the database {self.shown} is at schema {revision}, this version needs {HEAD}: "
-                "back it up and run 'judge-gym db upgrade'"
+                f"the database {self.shown} is at schema {revision}, this version needs {NEEDED}: "
+                "back it up and run 'judge-gym db migrate' and 'judge-gym db contract'"
             )
         self.upgrade()
+
+    def _refuse_misfits(self, connection: sa.Connection, step: "Step") -> None:
+        rows = int(connection.execute(sa.text(step.audit)).scalar_one())
+        if rows:
+            raise ConflictError(
+                f"schema {step.revision} does not fit {rows:,} rows yet ({step.audit}): "
+                "run 'judge-gym db migrate' first"
+            )
 
     def _refuse_newer(self, revision: str | None) -> None:
         if revision is not None and revision > HEAD:
@@ -195,12 +242,42 @@ def _revision(connection: sa.Connection) -> str | None:
     return str(row[0]) if row else None
 
 
-def _only_adds(revision: str | None) -> bool:
-    """Whether every migration after a revision leaves all that is there as it is."""
+class Step(NamedTuple):
+    """A revision of the schema."""
+
+    revision: str
+    only_adds: bool
+    """Whether it leaves all that is there as it is, and so both versions work with it."""
+    audit: str
+    """Of one that tightens: counts the rows that it would not fit."""
+
+
+def _pending(revision: str | None) -> list[Step]:
+    """The steps after a revision, in their order."""
     from alembic.script import ScriptDirectory
 
-    pending = ScriptDirectory.from_config(alembic_config()).walk_revisions(revision or "base", HEAD)
-    return all(step.module.only_adds for step in pending if step.revision != revision)
+    found = ScriptDirectory.from_config(alembic_config()).walk_revisions(revision or "base", HEAD)
+    steps = [
+        Step(one.revision, one.module.only_adds, getattr(one.module, "audit", ""))
+        for one in found
+        if one.revision != revision
+    ]
+    return steps[::-1]
+
+
+def _apply(connection: sa.Connection, revision: str) -> None:
+    from alembic import command
+
+    config = alembic_config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
+
+
+def _session_profile() -> str:
+    profile = os.environ.get(PROFILE) or "dev"
+    if profile not in PROFILES:
+        raise DesignError(unknown("profile", profile, PROFILES), choices=PROFILES)
+    return profile
 
 
 def alembic_config() -> Any:

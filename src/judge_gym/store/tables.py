@@ -305,7 +305,8 @@ probes = sa.Table(
     sa.Column("status", sa.String, nullable=False),
     sa.Column("probability", sa.Float),
     sa.Column("call_id", _to("calls.id"), nullable=False),
-    sa.Column("run_id", sa.Integer),  # its sample's, so that a run's probes can be counted
+    # Its sample's, so that a run's probes can be counted.
+    sa.Column("run_id", sa.Integer, nullable=False),
     sa.Index("ix_probes_progress", "run_id", "status"),
 )
 
@@ -345,4 +346,23 @@ tokens = sa.Table(  # who may use the lab over the network; the secret itself is
         sqlite_where=sa.text("revoked IS NULL"),
         postgresql_where=sa.text("revoked IS NULL"),
     ),
+)
+
+# --- the database itself -------------------------------------------------------------------------
+
+deployment = sa.Table(  # one row at most
+    "deployment",
+    metadata,
+    _id(),
+    sa.Column("profile", sa.String, nullable=False),
+)
+
+data_migrations = sa.Table(
+    "data_migrations",
+    metadata,
+    sa.Column("name", sa.String, primary_key=True),
+    sa.Column("after", sa.Integer, nullable=False),  # the id with which the last batch ended
+    sa.Column("changed", sa.Integer, nullable=False),
+    sa.Column("started", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("finished", sa.DateTime(timezone=True)),
 )

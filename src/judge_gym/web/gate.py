@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+import anyio
 import anyio.to_thread
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -88,7 +89,8 @@ def of_fault(fault: Exception) -> Response:
             return made
         case OverflowError() | RecursionError():
             return refusal(422, "design", "a number is too large, or something nested too deeply")
-    logging.getLogger("judge_gym.web").error("a request failed", exc_info=fault)
+    if not _is_gone(fault):
+        logging.getLogger("judge_gym.web").error("a request failed", exc_info=fault)
     return refusal(500, "internal", "the server failed; its log says why")
 
 
@@ -135,6 +137,8 @@ class Gate:
             behind: ASGIApp = answer or self._app
             await behind(scope, self._counted(receive), guarded)
         except Exception as fault:  # whatever it is: no client sees a traceback
+            if started and _is_gone(fault):
+                return  # a client that leaves its stream is no fault
             if started and not whole:
                 raise  # the connection breaks off, and so the client knows
             if not started:
@@ -215,6 +219,13 @@ class Gate:
 def _is_score(path: str) -> bool:
     """Whether a path is that of a page or a resource on suite runs."""
     return any(path == place or path.startswith(f"{place}/") for place in SCORES)
+
+
+def _is_gone(fault: Exception) -> bool:
+    """Whether nobody reads any more what is sent."""
+    if isinstance(fault, ExceptionGroup):
+        return all(map(_is_gone, fault.exceptions))
+    return isinstance(fault, anyio.BrokenResourceError)
 
 
 def _defined(value: Any) -> Any:

@@ -1,0 +1,203 @@
+"""A database in use is changed in steps, none of which loses a row or stops whoever works on it."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+import postgres
+from judge_gym.errors import ConflictError, DesignError
+from judge_gym.lab import Lab
+from judge_gym.store import database as rooms
+from judge_gym.store import tables
+from judge_gym.store.database import HEAD, NEEDED, Database, open_database
+from judge_gym.store.deploying import DATA_MIGRATIONS, Deployment
+
+PROBES = 57
+NULLS = "SELECT count(*) FROM probes WHERE run_id IS NULL"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def loose(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A database as an older version left it: probes that do not name their run."""
+    on_file = request.param == "sqlite"
+    opened = open_database(
+        f"sqlite:///{tmp_path / 'lab.db'}" if on_file else postgres.empty_url(), prepare=False
+    )
+    with opened.begin() as connection:
+        rooms._apply(connection, NEEDED)
+    plain = sa.create_engine(opened.url)  # on a file it checks no foreign key
+    with plain.begin() as connection:
+        if not on_file:
+            connection.execute(sa.text("SET session_replication_role = replica"))
+        # Only these tables matter here, so what their rows belong to is left out.
+        call = {c.name: 1 if isinstance(c.type, sa.Integer) else "x" for c in tables.calls.c}
+        connection.execute(tables.calls.insert().values(call))
+        for number in range(1, PROBES + 1):
+            connection.execute(
+                sa.text(
+                    "INSERT INTO samples (id, run_id, rubric_id, evidence_id, replicate, flipped, "
+                    "is_swap, status, stages, display, call_id) VALUES (:id, :run, 1, 1, :id, :no, "
+                    ":no, 'scored', '1', 'A=1', 1)"
+                ),
+                {"id": number, "run": 1 + number % 3, "no": False},
+            )
+            connection.execute(
+                sa.text(
+                    "INSERT INTO probes (id, sample_id, status, call_id, run_id) "
+                    "VALUES (:id, :id, 'scored', 1, :run)"
+                ),
+                {"id": number, "run": 1 + number % 3 if number % 5 == 0 else None},
+            )
+    plain.dispose()
+    yield opened
+    opened.engine.dispose()
+
+
+def count(database: Database, query: str) -> int:
+    with database.read() as connection:
+        return int(connection.execute(sa.text(query)).scalar_one())
+
+
+def rightly_filled(database: Database) -> bool:
+    wrong = "SELECT count(*) FROM probes WHERE run_id IS NULL OR run_id != 1 + id % 3"
+    return count(database, wrong) == 0 and count(database, "SELECT count(*) FROM probes") == PROBES
+
+
+# --- expand, migrate, contract -------------------------------------------------------------------
+
+
+def test_a_version_works_before_the_schema_is_tightened(loose: Database) -> None:
+    loose.prepare()
+    assert loose.revision() == NEEDED < HEAD
+
+
+def test_a_contract_is_refused_until_its_audit_finds_nothing(loose: Database) -> None:
+    left = count(loose, NULLS)
+    with pytest.raises(ConflictError, match=rf"{HEAD} does not fit {left} rows.*db migrate"):
+        loose.upgrade(contract=True)
+    assert loose.revision() == NEEDED
+    assert Deployment(loose).migrate(size=10) == left
+    assert loose.upgrade(contract=True) == (NEEDED, HEAD)
+    assert rightly_filled(loose)
+    [column] = [c for c in sa.inspect(loose.engine).get_columns("probes") if c["name"] == "run_id"]
+    assert not column["nullable"]
+
+
+@pytest.mark.parametrize("size", [1, 7, PROBES, 1000])
+def test_an_interrupted_migration_goes_on_where_it_was(loose: Database, size: int) -> None:
+    class Interrupted(Exception):
+        pass
+
+    seen: list[int] = []
+
+    def stop_at_the_second(stand: Mapping[str, Any]) -> None:
+        seen.append(stand["changed"])
+        if len(seen) == 2:
+            raise Interrupted
+
+    left = count(loose, NULLS)
+    try:
+        Deployment(loose).migrate(size=size, watch=stop_at_the_second)
+    except Interrupted:
+        assert seen == [size, 2 * size] and count(loose, NULLS) == left - 2 * size
+    Deployment(loose).migrate(size=size)
+    assert rightly_filled(loose)
+    [stand] = Deployment(loose).status()["data"]
+    assert (stand["status"], stand["changed"], stand["left"]) == ("finished", left, 0)
+    assert Deployment(loose).migrate(size=size) == 0, "a second time is nothing"
+
+
+def test_what_an_old_process_writes_meanwhile_is_taken_up(loose: Database) -> None:
+    Deployment(loose).migrate()
+    with loose.begin() as connection:
+        connection.execute(sa.text("UPDATE probes SET run_id = NULL WHERE id IN (3, 40)"))
+    assert Deployment(loose).status()["data"][0]["left"] == 2
+    assert Deployment(loose).migrate(size=1) == 2
+    assert rightly_filled(loose)
+
+
+def test_two_at_once_take_turns(loose: Database) -> None:
+    left = count(loose, NULLS)
+    changed: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: changed.append(Deployment(loose).migrate(size=3)))
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(changed) == left and rightly_filled(loose)
+
+
+def test_status_says_what_is_pending_and_how_far_it_is(loose: Database) -> None:
+    found = Deployment(loose).status()
+    assert (found["revision"], found["newest"], found["profile"]) == (NEEDED, HEAD, "dev")
+    left = count(loose, NULLS)
+    assert found["pending"] == [{"revision": HEAD, "phase": "contract", "misfits": left}]
+    [data] = found["data"]
+    assert (data["name"], data["status"], data["left"]) == (
+        DATA_MIGRATIONS[0].name,
+        "pending",
+        left,
+    )
+
+
+def test_an_empty_database_gets_the_tightest_schema_at_once(tmp_path: Path) -> None:
+    opened = open_database(f"sqlite:///{tmp_path / 'lab.db'}")
+    assert opened.revision() == HEAD
+    assert Deployment(opened).status()["pending"] == []
+    opened.engine.dispose()
+
+
+# --- profiles ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def production(tmp_path: Path) -> str:
+    """A lab that was marked."""
+    url = f"sqlite:///{tmp_path / 'lab.db'}"
+    opened = open_database(url)
+    Deployment(opened).mark("prod")
+    opened.engine.dispose()
+    return url
+
+
+def test_production_refuses_a_session_that_does_not_say_so(
+    production: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Lab.open(production) as lab:
+        with pytest.raises(ConflictError, match=r"is production.*nothing was written.*prod"):
+            lab.create_window("2026-01-01", "2026-01-31", "Valdoria")
+        assert lab.list_windows() == [], "reading is free"
+    monkeypatch.setenv("JUDGE_GYM_PROFILE", "prod")
+    with Lab.open(production) as lab:
+        lab.create_window("2026-01-01", "2026-01-31", "Valdoria")
+        assert len(lab.list_windows()) == 1
+
+
+def test_only_a_production_session_takes_the_mark_away(
+    production: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConflictError, match="is production"):
+        Deployment(open_database(production)).mark("dev")
+    monkeypatch.setenv("JUDGE_GYM_PROFILE", "prod")
+    Deployment(open_database(production)).mark("dev")
+    monkeypatch.delenv("JUDGE_GYM_PROFILE")
+    with Lab.open(production) as lab:
+        lab.create_window("2026-01-01", "2026-01-31", "Valdoria")
+
+
+def test_an_unknown_profile_is_named_with_the_choices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = open_database(f"sqlite:///{tmp_path / 'lab.db'}")
+    with pytest.raises(DesignError, match=r"'staging'.*dev.*prod"):
+        Deployment(opened).mark("staging")
+    monkeypatch.setenv("JUDGE_GYM_PROFILE", "production")
+    with pytest.raises(DesignError, match=r"'production'.*dev.*prod"):
+        open_database(f"sqlite:///{tmp_path / 'lab.db'}")
