@@ -22,6 +22,7 @@ from judge_gym.preparing import (
     prepare_study,
 )
 from judge_gym.records import Pool, TaskType
+from judge_gym.scorekeeping import Scorekeeping
 from judge_gym.sources import load_benchmark, load_rubric
 from judge_gym.store import Imported, Store, import_ledger
 from judge_gym.studies import (
@@ -34,10 +35,9 @@ from judge_gym.studies import (
     settle,
     with_rubric,
 )
-from judge_gym.suiting import Suiting
 
 
-class Lab(Suiting):
+class Lab(Scorekeeping):
     """A laboratory: a library, its archive, and the verbs that put evidence before judges."""
 
     @classmethod

@@ -46,7 +46,7 @@ def demo(
 ) -> None:
     """Run the whole pipeline on simulated judges: no key, no network, no cost."""
     from judge_gym.cli import display
-    from judge_gym.cli.scores import board_rows, show_board, show_reports
+    from judge_gym.cli.scores import show_board, show_reports
 
     out.mkdir(parents=True, exist_ok=True)
     with open_lab(f"sqlite:///{out / 'lab.db'}") as lab, as_file(files("judge_gym.demo")) as folder:
@@ -62,7 +62,7 @@ def demo(
                 for name in ("lab.db", "samples.csv", "samples.parquet", "report.html")
             }
             made = {**result.to_json(), "simulated": True, "files": files_written}
-            display.print_json({**made, "suite": coded.to_json(), "board": board_rows(lab)})
+            display.print_json({**made, "suite": coded.to_json(), "board": lab.board()})
         else:
             print_report(report)
             display.heading(
@@ -70,7 +70,7 @@ def demo(
                 f"Isolation: {', '.join(coded.isolation)}. A suite of your own is a folder.",
             )
             show_reports([coded])
-            show_board(board_rows(lab))
+            show_board(lab.board())
             display.out.print(
                 f"\nreport:  {out / 'report.html'}\nsamples: {out / 'samples.csv'}, samples.parquet"
             )

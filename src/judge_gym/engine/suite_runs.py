@@ -23,7 +23,6 @@ from judge_gym.records import Request
 from judge_gym.store import Answer, Payer, Store, SuiteRun
 from judge_gym.studies import BudgetSpec
 from judge_gym.suites import Bench, CodeTask, Condition, Interrupted, Suite, requests, run_reply
-from judge_gym.suites.steps import FILESYSTEM
 
 GENERATION = "generation"
 """The step of a result whose model brought no answer."""
@@ -44,15 +43,6 @@ class SuiteExecution:
 def study_of(suite: str) -> str:
     """The name under which a suite's calls are paid, and its budget is kept."""
     return f"suite {suite}"
-
-
-def settled(result: EvalResult) -> bool:
-    """Whether a result stays: where nothing was learnt, the next command tries again.
-
-    An empty reply is an answer: it is not asked for again, and is as empty the next time.
-    """
-    outcome = result.outcome
-    return not isinstance(outcome, Inconclusive) or outcome.step == FILESYSTEM
 
 
 class SuiteRunner:
@@ -147,7 +137,7 @@ class _Work:
         )
         every = [task for task in tasks for _ in range(run.replicates)]
         rows = self._store.suites.results(run.id).get(run.id, [])
-        there = {(row.result.path, row.result.replicate) for row in rows if settled(row.result)}
+        there = {(row.result.path, row.result.replicate) for row in rows if row.result.settled}
         found = [
             (task, request)
             for task, request in zip(every, asked, strict=True)
