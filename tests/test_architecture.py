@@ -28,6 +28,7 @@ archive
 inspection
 steering
 suiting
+analyzing
 calibrate
 lab
 web

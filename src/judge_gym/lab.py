@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import yaml
 
+from judge_gym.analyzing import Analyzing
 from judge_gym.engine import (
     FINISHED,
     Reparsed,
@@ -34,10 +35,9 @@ from judge_gym.studies import (
     settle,
     with_rubric,
 )
-from judge_gym.suiting import Suiting
 
 
-class Lab(Suiting):
+class Lab(Analyzing):
     """A laboratory: a library, its archive, and the verbs that put evidence before judges."""
 
     @classmethod

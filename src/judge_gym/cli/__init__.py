@@ -21,6 +21,7 @@ FAILED, BAD_INPUT, STOPPED, INTERRUPTED = 1, 2, 3, 130
 def whole_app() -> "Typer":
     """The application with all its verbs, in the order of the help."""
     from judge_gym.cli import (  # noqa: F401
+        analyze,
         benchmark,
         calibrate,
         db,
