@@ -29,8 +29,8 @@ from judge_gym.triage.judging import SAMPLES
 REPORTS = Path("reports")
 AT_ONCE = 4
 """Calls to judges in flight."""
-SIMULATED_JUDGES = ("sim:balanced", "sim:strict")
-"""They judge a simulated model where nobody else is named."""
+SIMULATED_JUDGES = ("sim:alarmist", "sim:strict")
+"""They judge a simulated model where nobody is named; of opposite bias, so that they differ."""
 SHOWN_KEY = 16
 _NUMBER = re.compile(r"\d{1,7}")
 _RUN_PAGE = re.compile(r"/run/([^/]+)")

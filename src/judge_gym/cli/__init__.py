@@ -25,6 +25,7 @@ def whole_app() -> "Typer":
         benchmark,
         calibrate,
         db,
+        demo,
         evidence,
         lab,
         mcp,
