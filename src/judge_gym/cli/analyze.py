@@ -105,7 +105,7 @@ def show_analysis(made: "Analysis") -> None:
     failed, lost = len(made.gated.failed), len(made.gated.inconclusive)
     rows = [finding_row(one) for one in made.findings]
     display.table(
-        f"run {made.run.id} of {made.run.model}: why {failed} failed",
+        f"why {failed} evals of run {made.run.id} failed",
         [
             {
                 **{name: row[name] for name in ("eval", "step", "class", "share")},
