@@ -46,3 +46,15 @@ def known_by(suite: Path, writer: str = "coder-weak", **shares: float) -> str:
     """A simulated writer that knows a suite's answers, without its provider."""
     given = "".join(f"&{fault}={share}" for fault, share in shares.items())
     return f"{writer}?suite={suite}{given}"
+
+
+def add_lint(suite: Path) -> None:
+    """Have a suite complain of a writer's unused import, as a linter would."""
+    step = '[steps.lint]\ncommand = ["/bin/sh", "{kit}/look.sh"]\nseconds = 60\n'
+    (suite / "suite.toml").write_text((suite / "suite.toml").read_text() + step)
+    (suite / "kit").mkdir()
+    said = "\n".join(f"  echo 'value.py:{line}:8: F401 unused import'" for line in (1, 2, 3))
+    script = f"if grep -q colorsys value.py\nthen\n{said}\n  exit 1\nfi\n"
+    (suite / "kit/look.sh").write_text(script)
+    for file in suite.glob("*/*/eval.toml"):
+        file.unlink()

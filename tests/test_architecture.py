@@ -29,6 +29,7 @@ inspection
 steering
 suiting
 scorekeeping
+analyzing
 calibrate
 lab
 web

@@ -13,8 +13,9 @@ The map, in the order of the data:
 - `engine`: carries runs out over the ledger.
 - `gathering`: fills windows from sources; `preparing`: from a study file or a tag to experiments.
 - `samples`: frames out of stores and files, and into files.
-- `library`, `archive`, `steering`, `suiting`, `lab`: the verbs that every face calls, over
-  evidence, over what was judged, over runs, over suites, and to judge; `Lab` has them all.
+- `library`, `archive`, `steering`, `suiting`, `analyzing`, `lab`: the verbs that every face calls,
+  over evidence, over what was judged, over runs, over suites, over their failures, and to judge;
+  `Lab` has them all.
 - `cli`, `web`: faces, for a shell and over HTTP; `client`: a lab that somebody else serves.
 
 The public names load when they are used, so that importing the package stays light.

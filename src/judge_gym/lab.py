@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import yaml
 
+from judge_gym.analyzing import Analyzing
 from judge_gym.engine import (
     FINISHED,
     Reparsed,
@@ -22,7 +23,6 @@ from judge_gym.preparing import (
     prepare_study,
 )
 from judge_gym.records import Pool, TaskType
-from judge_gym.scorekeeping import Scorekeeping
 from judge_gym.sources import load_benchmark, load_rubric
 from judge_gym.store import Imported, Store, import_ledger
 from judge_gym.studies import (
@@ -37,7 +37,7 @@ from judge_gym.studies import (
 )
 
 
-class Lab(Scorekeeping):
+class Lab(Analyzing):
     """A laboratory: a library, its archive, and the verbs that put evidence before judges."""
 
     @classmethod

@@ -96,13 +96,21 @@ def prepare_study(
     study = study.model_copy(update={"tasks": tasks})
     shown = [knob for name, value in overrides.items() for knob in expand(name, value)]
     sweep = experiments(study, pools, rubrics, benchmarks=benchmarks, shown=shown)
+    warnings += _kin(study, sweep, models)
+    return prepare_sweep(study, text, sweep, models, warnings)
+
+
+def prepare_sweep(
+    study: Study, text: str, sweep: Sweep, models: Registry, warnings: Iterable[str] = ()
+) -> Prepared:
+    """A study whose experiments are made, with its targets and notes on its judges."""
     targets = {
         made.tag: Targets(study.samples, study.rivals(made.design), study.probe, study.tolerance)
         for made in sweep.experiments
     }
-    warnings += [*_kin(study, sweep, models), *_simulated(study.judges, models)]
-    warnings += _hosted([made.design for made in sweep.experiments], models)
-    return Prepared(study.study, sweep, targets, study.budget, text, tuple(warnings))
+    designs = [made.design for made in sweep.experiments]
+    notes = (*warnings, *_simulated(study.judges, models), *_hosted(designs, models))
+    return Prepared(study.study, sweep, targets, study.budget, text, notes)
 
 
 def read_file(path: Path, models: Registry, overrides: Mapping[str, Any] | None = None) -> Study:

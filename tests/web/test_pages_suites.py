@@ -27,7 +27,7 @@ OLD = "an older report on this run"
 
 def analysed(run: SuiteRun, folder: Path, date: str, classification: str) -> Path:
     """A report on the made-up run, as the analysis writes it."""
-    head = RunHead(str(run.id), run.model, run.experiment, run.suite, run.version, "2026-03-01")
+    head = RunHead(run.key[:16], run.model, run.experiment, run.suite, run.version, "2026-03-01")
     found = [finding(one, opinions(one, {"sim:judge": [[classification]]})) for one in cases()]
     path = folder / report_path(head, date)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -228,14 +228,15 @@ def test_a_stranger_reads_scores_and_nothing_else(browser: Browser, lab: Served)
 
 
 def test_only_a_report_on_this_very_run_counts(tmp_path: Path) -> None:
-    run = SuiteRun(7, SUITE, VERSION, MODEL, "default", {}, "0", 1, (SLUG.path,), BEGUN)
+    key = "0123456789abcdef" * 4
+    run = SuiteRun(7, key, SUITE, VERSION, MODEL, "default", {}, "0", 1, (SLUG.path,), BEGUN)
     assert analyses(tmp_path, run) == {}
     path = analysed(run, tmp_path, "2026-03-02", "MODEL_FAULT")
     found = analyses(tmp_path, run)
     assert set(found) == {result.path for result in RESULTS if isinstance(result.outcome, Failed)}
     assert found[SLUG.path].classification == "MODEL_FAULT"
     assert found[SLUG.path].source == path.relative_to(tmp_path).as_posix()
-    assert analyses(tmp_path, replace(run, id=8)) == {}
+    assert analyses(tmp_path, replace(run, key=key[::-1])) == {}
     assert analyses(tmp_path, replace(run, version="another")) == {}
     path.write_text(OLD)
     assert analyses(tmp_path, run) == {}

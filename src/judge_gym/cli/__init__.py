@@ -21,9 +21,11 @@ FAILED, BAD_INPUT, STOPPED, INTERRUPTED = 1, 2, 3, 130
 def whole_app() -> "Typer":
     """The application with all its verbs, in the order of the help."""
     from judge_gym.cli import (  # noqa: F401
+        analyze,
         benchmark,
         calibrate,
         db,
+        demo,
         evidence,
         lab,
         mcp,

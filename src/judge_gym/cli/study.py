@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,61 +32,7 @@ from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 
 if TYPE_CHECKING:
     from judge_gym.engine import StagePlan
-    from judge_gym.engine.suite_reports import SuiteReport
-    from judge_gym.lab import Lab
     from judge_gym.studies import BudgetSpec
-
-
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for database, exports and report.")] = Path(
-        "demo-out"
-    ),
-    json: AsJson = False,
-) -> None:
-    """Run the whole pipeline on simulated judges: no key, no network, no cost."""
-    from judge_gym.cli import display
-    from judge_gym.cli.scores import show_board, show_reports
-
-    out.mkdir(parents=True, exist_ok=True)
-    with open_lab(f"sqlite:///{out / 'lab.db'}") as lab, as_file(files("judge_gym.demo")) as folder:
-        result = carry_out(lambda watch: lab.run(folder / "study.yaml", watch=watch), quiet=json)
-        lab.export(["demo"], out / "samples.csv")
-        lab.export(["demo"], out / "samples.parquet", format="parquet")
-        report = lab.report("demo")
-        (out / "report.html").write_text(report.html(), encoding="utf-8")
-        coded = code_demo(lab, quiet=json)
-        if json:
-            files_written = {
-                name: str(out / name)
-                for name in ("lab.db", "samples.csv", "samples.parquet", "report.html")
-            }
-            made = {**result.to_json(), "simulated": True, "files": files_written}
-            display.print_json({**made, "suite": coded.to_json(), "board": lab.board()})
-        else:
-            print_report(report)
-            display.heading(
-                f"{coded.run.model} writes code",
-                f"Isolation: {', '.join(coded.isolation)}. A suite of your own is a folder.",
-            )
-            show_reports([coded])
-            show_board(lab.board())
-            display.out.print(
-                f"\nreport:  {out / 'report.html'}\nsamples: {out / 'samples.csv'}, samples.parquet"
-            )
-    end(result, f"judge-gym demo --out {shlex.quote(str(out))}", quiet=json)
-
-
-def code_demo(lab: "Lab", *, quiet: bool) -> "SuiteReport":
-    """A simulated code writer before the suite that we ship."""
-    from judge_gym.cli import display
-
-    watcher = display.Watcher()
-    with watcher.shown(quiet):
-        # What it sends is our own answers, spoilt: without a sandbox, limits alone will do.
-        return lab.run_suite(
-            "python", "sim:coder-careless", allow_unisolated=True, watch=watcher.watch
-        )
 
 
 EXAMPLES = {

@@ -59,6 +59,7 @@ class SuiteReport:
         tally = self.execution.tally if self.execution else Tally()
         return {
             "run": self.run.id,
+            "key": self.run.key[:16],
             "suite": self.run.suite,
             "version": self.run.version,
             "model": self.run.model,

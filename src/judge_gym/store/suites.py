@@ -37,6 +37,8 @@ class SuiteRun:
     """A model before a suite, under a condition, in a series of draws."""
 
     id: int
+    key: str
+    """A hash of what follows, without the targets: the same in every lab."""
     suite: str
     version: str
     """Of the benchmark."""
@@ -333,7 +335,7 @@ class Suites:
 
 
 def _run(row: sa.RowMapping) -> SuiteRun:
-    stored = {name: value for name, value in row.items() if name != "key"}
+    stored = dict(row)
     stored["evals"] = tuple(stored["evals"])
     return SuiteRun(**{**stored, "created": _aware(stored["created"])})
 

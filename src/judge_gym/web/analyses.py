@@ -27,9 +27,9 @@ def analyses(folder: Path, run: SuiteRun) -> dict[str, Analysis]:
 
     Args:
         folder: where `reports/` is.
-        run: of which version the report must be, too: another lab has a run of this number.
+        run: which a report names by the beginning of its key, since numbers are those of a lab.
     """
-    head = RunHead(str(run.id), run.model, run.experiment, run.suite, run.version, "")
+    head = RunHead(run.key, run.model, run.experiment, run.suite, run.version, "")
     place = (folder / report_path(head, "day")).parent
     newest = ""
     found: dict[str, Analysis] = {}
@@ -39,7 +39,8 @@ def analyses(folder: Path, run: SuiteRun) -> dict[str, Analysis]:
         text = path.read_text("utf-8", "replace")
         source = path.relative_to(folder).as_posix()
         told = read_report(text, source)
-        if (told.run, told.version) == (str(run.id), run.version) and told.date >= newest:
+        mine = bool(told.run) and run.key.startswith(told.run) and told.version == run.version
+        if mine and told.date >= newest:
             newest, found = told.date, _failures(text, source)
     return found
 

@@ -127,6 +127,9 @@ def answer(
 
 
 def _reasoning(verdict: Verdict, temper: Temper, reading: Reading, chosen: str) -> str:
+    if reading.failure is not None:
+        named = " or ".join(reading.titles[label] for label in verdict.labels)
+        return reading.failure.remarks(f"That speaks for {named}." if named else "No class fits.")
     if verdict.status == "abstained":
         return "The text names too little that the criteria speak of, so no stage can be justified."
     seen = perceived(temper, reading)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from judge_gym.models.simulated.lexicon import contested, strains, tones
+from judge_gym.models.simulated.reviewing import Failure, failure_in
 from judge_gym.records import Message, content_hash
 
 Kind = Literal["neutralize", "write_rubric", "criticize", "score", "probe"]
@@ -37,6 +38,10 @@ class Reading:
     """The two responses in the order shown, where the material is a pair."""
     stages: Mapping[str, float]
     """The strain of each displayed stage by label, in display order."""
+    titles: Mapping[str, str]
+    """What each displayed stage is called, by label."""
+    failure: Failure | None
+    """The failed coding eval that the material shows; None where it is something else."""
     concept: str
     country: str
     scale: int
@@ -56,7 +61,7 @@ class Reading:
     @property
     def cues(self) -> tuple[float, ...]:
         """The strains that the material speaks of."""
-        return strains(self.text)
+        return strains(self.text) if self.failure is None else self.failure.cues
 
     @property
     def lead(self) -> float:
@@ -94,6 +99,8 @@ def understand(messages: Sequence[Message]) -> Reading:
         text=material[0] if material else "",
         pair=pair,
         stages=stages,
+        titles={match["label"]: match["title"] for match in _STAGE.finditer(outside)},
+        failure=failure_in(material[0]) if material else None,
         concept=concept["concept"] if concept else "",
         country=(concept["country"] or "") if concept else "",
         scale=int(scale["scale"]) if scale else len(stages),

@@ -1,0 +1,366 @@
+"""The verb that explains a suite run: why its evals failed, as a report that adds up.
+
+Failures are read from rows, facts are gathered first, judges are asked by an ordinary study, and
+nothing but a report is written.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from judge_gym import triage
+from judge_gym.engine import FINISHED, Result, Tally
+from judge_gym.errors import ConflictError, DesignError, JudgeGymError, NotFoundError
+from judge_gym.models.cards import Limits
+from judge_gym.outcomes import EvalResult, Inconclusive, Outcome
+from judge_gym.preparing import prepare_sweep
+from judge_gym.records import Display, Sample
+from judge_gym.scorekeeping import Scorekeeping
+from judge_gym.steering import Steering, WatchTallies
+from judge_gym.store import Store, SuiteRun
+from judge_gym.suites import bench, check_answers
+from judge_gym.triage.judging import SAMPLES
+
+REPORTS = Path("reports")
+AT_ONCE = 4
+"""Calls to judges in flight."""
+SIMULATED_JUDGES = ("sim:alarmist", "sim:strict")
+"""They judge a simulated model where nobody is named; of opposite bias, so that they differ."""
+SHOWN_KEY = 16
+_NUMBER = re.compile(r"\d{1,7}")
+_RUN_PAGE = re.compile(r"/run/([^/]+)")
+_ACTIONS = "\n## Actions taken"
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What came of an analysis."""
+
+    run: SuiteRun
+    gated: triage.Gated
+    findings: tuple[triage.Finding, ...]
+    judging: Result | None
+    """What judges were asked; None where nothing failed."""
+    report: Path | None
+    """None where nothing failed, and where judging is not done."""
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The analysis as `--json` prints it."""
+        return {
+            "run": self.run.id,
+            "key": self.run.key[:SHOWN_KEY],
+            "model": self.run.model,
+            "experiment": self.run.experiment,
+            "suite": self.run.suite,
+            "version": self.run.version,
+            "counts": {
+                "passed": len(self.gated.passed),
+                "failed": len(self.gated.failed),
+                "inconclusive": len(self.gated.inconclusive),
+            },
+            "findings": [finding_row(one) for one in self.findings],
+            "judging": self.judging.to_json() if self.judging else None,
+            "report": str(self.report) if self.report else None,
+            "notes": list(self.notes),
+        }
+
+
+def finding_row(one: triage.Finding) -> dict[str, Any]:
+    """A finding in one line."""
+    result = one.case.result
+    assert result.outcome.kind == "failed"
+    return {
+        "eval": triage.result_name(result),
+        "step": result.outcome.step,
+        "class": one.classification,
+        "share": one.tally.share,
+        "verdicts": dict(one.tally.statuses),
+        "judges": {name: tally.classification for name, tally in one.judges.items()},
+        "differ": one.disputed,
+        "conflict": one.conflict,
+        "supported": one.supported,
+    }
+
+
+class Analyzing(Scorekeeping):
+    """A lab that says why the evals of a run failed, too."""
+
+    def __init__(self, store: Store, *, limits: Limits | None = None) -> None:
+        super().__init__(store, limits=limits)
+        given = limits or Limits()
+        self._few = replace(given, concurrency=min(given.concurrency or AT_ONCE, AT_ONCE))
+
+    def find_suite_run(self, run: int | str) -> SuiteRun:
+        """A run by its number, the beginning of its key, or the address of its page."""
+        text = str(run).strip()
+        if "/" in text:
+            named = _RUN_PAGE.search(urlsplit(text).path)
+            if named is None:
+                raise NotFoundError(f"{text!r} is no page of a run; its path has /run/NUMBER")
+            text = named[1]
+        if _NUMBER.fullmatch(text):
+            return self.store.suites.find_run(int(text))
+        known = self.store.suites.list_runs()
+        found = [one for one in known if text and one.key.startswith(text.lower())]
+        if len(found) == 1:
+            return found[0]
+        choices = [str(one.id) for one in found or known]
+        if found:
+            raise ConflictError(
+                f"{text!r} begins the keys of {len(found)} runs; choose {' or '.join(choices)}",
+                choices=choices,
+            )
+        raise NotFoundError(
+            f"there is no suite run {text!r}; see judge-gym suite runs", choices=choices
+        )
+
+    def analyze(
+        self,
+        run: int | str,
+        *,
+        judges: Sequence[str] = (),
+        samples: int = SAMPLES,
+        reports: Path = REPORTS,
+        suite: str | Path | None = None,
+        overrides: Mapping[str, Any] | None = None,
+        budget: Mapping[str, Any] | None = None,
+        allow_self: bool = False,
+        allow_unisolated: bool = False,
+        date: str | None = None,
+        watch: WatchTallies = lambda tallies: None,
+    ) -> Analysis:
+        """Classify the failures of a run and write a report; what was judged is not paid again.
+
+        Args:
+            run: its number, the beginning of its key, or the address of its page.
+            judges: models; simulated ones judge a simulated model where none is named.
+            samples: verdicts of each judge on each failure.
+            reports: the folder of reports; earlier ones on this model are read there.
+            suite: where the run's suite is, if not in a folder here.
+            overrides: knobs of the judging study.
+            budget: what judging may spend: usd, calls, tokens, minutes, run.usd, ...
+            allow_self: a model may judge its own failures.
+            allow_unisolated: try reference answers even where no sandbox works.
+            date: of the report; by default today.
+            watch: called with the tallies before work begins.
+        """
+        found = self.find_suite_run(run)
+        rows = self.store.suites.results(found.id).get(found.id, [])
+        gated = triage.gate(row.result for row in rows)
+        notes = self._unfinished(found, len(rows))
+        if not gated.failed:
+            return Analysis(found, gated, (), None, None, tuple(notes))
+        asked = self._judges(found, judges, allow_self, notes)
+        whole = {triage.result_name(row.result): row.id for row in rows}
+        failed = [
+            self.store.suites.find_result(whole[triage.result_name(one)]).result
+            for one in gated.failed
+        ]
+        head = triage.RunHead(
+            found.key[:SHOWN_KEY],
+            found.model,
+            found.experiment,
+            found.suite,
+            found.version,
+            found.created.date().isoformat(),
+        )
+        today = date or datetime.now(UTC).date().isoformat()
+        path = reports / Path(triage.report_path(head, today)).relative_to(REPORTS)
+        prior = self._earlier(found, path.parent, notes)
+        answers = self._references(found, failed, suite, allow_unisolated, watch, notes)
+        cases = self._cases(found, failed, answers, prior)
+        judging = triage.judging_study(
+            head.short,
+            cases,
+            asked,
+            samples=samples,
+            overrides=overrides,
+            resolve=self.models.resolve,
+        )
+        made = prepare_sweep(judging.study, judging.text, judging.sweep, self.models)
+        result = self._judging().run(made, budget=budget, watch=watch)
+        if result.stopped is not None or result.status not in FINISHED:
+            return Analysis(found, gated, (), result, None, tuple(notes))
+        opinions = self._opinions(result)
+        findings = tuple(triage.finding(one, opinions[one.evidence.hash]) for one in cases)
+        text = triage.write_report(head, gated, findings, date=today, prior=prior)
+        return Analysis(found, gated, findings, result, write_once(path, text), tuple(notes))
+
+    # --- what is known before judges are asked ---------------------------------------------------
+
+    def _unfinished(self, run: SuiteRun, there: int) -> list[str]:
+        missing = run.wanted - there
+        return [f"run {run.id} is unfinished: {missing} of {run.wanted} missing"] * (missing > 0)
+
+    def _judges(
+        self, run: SuiteRun, named: Sequence[str], allow_self: bool, notes: list[str]
+    ) -> list[str]:
+        """Who judges; nobody is chosen who would have to be paid."""
+        if not named and not run.model.startswith("sim:"):
+            raise DesignError(
+                f"name one or more judges of {run.model}: --judge MODEL; two show where they differ"
+            )
+        found = list(dict.fromkeys(map(self.models.resolve, named or SIMULATED_JUDGES)))
+        if run.model in found and not allow_self:
+            raise DesignError(
+                f"{run.model} would judge its own failures; name another judge, or --allow-self"
+            )
+        try:
+            family = self.models.card(run.model).family
+        except JudgeGymError:  # its entry is gone; its run is not
+            return found
+        kin = [judge for judge in found if self.models.card(judge).family == family]
+        notes += [f"the judge {judge} is of the family of {run.model}" for judge in kin]
+        return found
+
+    def _earlier(
+        self, run: SuiteRun, folder: Path, notes: list[str]
+    ) -> tuple[triage.PriorReport, ...]:
+        """The earlier reports on a model; none on this run, nor on a later one."""
+        own = self.store.suites.list_runs(suite=run.suite, model=run.model)
+        passed_over = [one.key for one in own if one.id >= run.id]
+        found = []
+        for file in sorted(folder.glob("*.md")):
+            try:
+                one = triage.read_report(file.read_text(encoding="utf-8"), file.as_posix())
+            except (OSError, UnicodeDecodeError) as fault:
+                notes.append(f"the report {file} cannot be read: {fault}")
+                continue
+            if not (one.run and any(key.startswith(one.run) for key in passed_over)):
+                found.append(one)
+        return tuple(found)
+
+    def _references(
+        self,
+        run: SuiteRun,
+        failed: Sequence[EvalResult],
+        suite: str | Path | None,
+        allow_unisolated: bool,
+        watch: WatchTallies,
+        notes: list[str],
+    ) -> dict[str, Outcome]:
+        """What becomes of the reference answers, by eval, as far as that can be found out."""
+        paths = {one.path for one in failed}
+        try:
+            loaded = (
+                self.find_suite(suite)
+                if suite is not None
+                else next((one for one in self.list_suites() if one.version == run.version), None)
+            )
+            if loaded is None or loaded.version != run.version:
+                raise NotFoundError(
+                    f"no suite here is {run.suite!r} of version {run.version[:8]}; name its folder "
+                    "with --suite"
+                )
+            on = bench(allow_unisolated=allow_unisolated)
+        except JudgeGymError as fault:
+            if suite is not None:
+                raise
+            notes.append(f"reference answers were not tried: {fault.message}")
+            return {}
+        tally = Tally()
+        tally.wanted = {"reference answers": len(paths)}
+        watch([tally])
+        tasks = [task for task in loaded.evals if task.path in paths]
+        checked = check_answers(loaded, on, tasks)
+        notes += [
+            f"the reference answer to {one.path} is inconclusive: {one.outcome.reason}"
+            for one in checked
+            if isinstance(one.outcome, Inconclusive)
+        ]
+        return {one.path: one.outcome for one in checked}
+
+    def _cases(
+        self,
+        run: SuiteRun,
+        failed: Iterable[EvalResult],
+        answers: Mapping[str, Outcome],
+        prior: Sequence[triage.PriorReport],
+    ) -> list[triage.Case]:
+        """The failures as judges read them."""
+        others = self._others(run)
+        made = []
+        for result in failed:
+            source = self.store.suites.source(run, result.category, result.name)
+            facts = triage.find_facts(
+                result,
+                source,
+                reference=answers.get(result.path),
+                others={model: by_eval[result.path] for model, by_eval in others.items()},
+                prior=prior,
+                version=run.version,
+            )
+            made.append(triage.case(result, source, facts))
+        return made
+
+    def _others(self, run: SuiteRun) -> dict[str, defaultdict[str, list[Outcome]]]:
+        """By other model and eval, the outcomes under the same version and experiment."""
+        like = [
+            one
+            for one in self.store.suites.list_runs(suite=run.suite)
+            if (one.version, one.experiment) == (run.version, run.experiment)
+            and one.model != run.model
+        ]
+        rows = self.store.suites.results(*(one.id for one in like)) if like else {}
+        found: dict[str, defaultdict[str, list[Outcome]]] = {}
+        for one in like:
+            by_eval = found.setdefault(one.model, defaultdict(list))
+            for row in rows.get(one.id, ()):
+                by_eval[row.result.path].append(row.result.outcome)
+        return found
+
+    # --- judges ----------------------------------------------------------------------------------
+
+    def _judging(self) -> Steering:
+        """The lab, with few calls in flight."""
+        return Steering(self.store, limits=self._few)
+
+    def _opinions(self, result: Result) -> dict[str, list[triage.Opinion]]:
+        """Every verdict by the evidence that it is on, those without an answer too."""
+        numbers = {run.run for run in result.runs}
+        found: defaultdict[str, list[triage.Opinion]] = defaultdict(list)
+        for run in self.store.readings.active_runs([run.tag for run in result.runs]):
+            if run.id not in numbers:
+                continue
+            judge = run.experiment.design.judge.model
+            for page in self.store.readings.samples(run):
+                for sample, said in page:
+                    opinion = triage.Opinion(judge, sample, said.text)
+                    found[sample.evidence.hash].append(opinion)
+            items = {item.id: item for item in run.experiment.task.pool.items}
+            for id, rubric in self.store.runs.rubrics(run).items():
+                keys = self.store.runs.sample_keys(run, id, False, 0, run.samples)
+                for (item, replicate, _), status in keys.items():
+                    if status == "provider_error":
+                        lost = Sample(
+                            rubric, items[item], replicate, Display((), ()), "provider_error"
+                        )
+                        found[lost.evidence.hash].append(triage.Opinion(judge, lost, ""))
+        return found
+
+
+def write_once(path: Path, text: str) -> Path:
+    """Write a report beside those that are there, none of which is changed; where it is.
+
+    One that differs in its actions alone, which people write, is the same report; any other of
+    that name stays, and the new one is numbered.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        file = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+        try:
+            with file.open("x", encoding="utf-8") as out:
+                out.write(text)
+        except FileExistsError:
+            there = file.read_text(encoding="utf-8", errors="replace")
+            if there.partition(_ACTIONS)[0] != text.partition(_ACTIONS)[0]:
+                number += 1
+                continue
+        return file

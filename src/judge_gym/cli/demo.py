@@ -1,0 +1,75 @@
+"""The demo: judges on evidence, a code writer before a suite, and why it failed; all simulated."""
+
+import shlex
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from judge_gym.cli.app import AsJson, app, carry_out, end, open_lab, print_report
+
+if TYPE_CHECKING:
+    from judge_gym.analyzing import Analysis
+    from judge_gym.engine.suite_reports import SuiteReport
+    from judge_gym.lab import Lab
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for database, exports and report.")] = Path(
+        "demo-out"
+    ),
+    json: AsJson = False,
+) -> None:
+    """Run the whole pipeline on simulated judges: no key, no network, no cost."""
+    from judge_gym.cli import display
+    from judge_gym.cli.analyze import show_analysis
+    from judge_gym.cli.scores import show_board, show_reports
+
+    out.mkdir(parents=True, exist_ok=True)
+    with open_lab(f"sqlite:///{out / 'lab.db'}") as lab, as_file(files("judge_gym.demo")) as folder:
+        result = carry_out(lambda watch: lab.run(folder / "study.yaml", watch=watch), quiet=json)
+        lab.export(["demo"], out / "samples.csv")
+        lab.export(["demo"], out / "samples.parquet", format="parquet")
+        report = lab.report("demo")
+        (out / "report.html").write_text(report.html(), encoding="utf-8")
+        coded, analysis = code_demo(lab, out / "reports", quiet=json)
+        if json:
+            files_written = {
+                name: str(out / name)
+                for name in ("lab.db", "samples.csv", "samples.parquet", "report.html")
+            }
+            made = {**result.to_json(), "simulated": True, "files": files_written}
+            said = {"suite": coded.to_json(), "board": lab.board()}
+            display.print_json({**made, **said, "analysis": analysis.to_json()})
+        else:
+            print_report(report)
+            display.heading(
+                f"{coded.run.model} writes code",
+                f"Isolation: {', '.join(coded.isolation)}. A suite of your own is a folder.",
+            )
+            show_reports([coded])
+            show_board(lab.board())
+            show_analysis(analysis)
+            display.out.print(
+                f"\non judges:   {out / 'report.html'}"
+                f"\nsamples:     {out / 'samples.csv'}, samples.parquet"
+            )
+    end(result, f"judge-gym demo --out {shlex.quote(str(out))}", quiet=json)
+
+
+def code_demo(lab: "Lab", reports: Path, *, quiet: bool) -> "tuple[SuiteReport, Analysis]":
+    """A simulated code writer before the suite that we ship, and why it failed where it did."""
+    from judge_gym.cli import display
+
+    watcher = display.Watcher()
+    with watcher.shown(quiet):
+        # What it sends is our own answers, spoilt: without a sandbox, limits alone will do.
+        coded = lab.run_suite(
+            "python", "sim:coder-weak", allow_unisolated=True, watch=watcher.watch
+        )
+        made = lab.analyze(
+            coded.run.id, reports=reports, allow_unisolated=True, watch=watcher.watch
+        )
+    return coded, made

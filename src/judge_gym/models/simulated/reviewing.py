@@ -1,0 +1,93 @@
+"""What a simulated judge makes of a failed coding eval: signs in its error, lines to quote.
+
+It reads the facts before the error: where a gap is documented or the reference answer fails too,
+that explains the failure, whatever was printed.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+PRINTED: dict[str, tuple[float, str]] = {
+    "unusable": (0.8, r"\b(?:SyntaxError|IndentationError)\b|\bholds no file\b"),
+    "wrong": (0.75, r"\btests failed\b|\b[A-Z]\w*(?:Error|Exception)\b"),
+    "types": (0.55, r"\berror: [^\n]*\[[a-z-]+\]$|\bFound \d+ errors?\b"),
+    "lint": (0.27, r"\b[A-Z]{1,4}\d{3,4}\b"),
+}
+"""The strain of what tools print when something fails, on the scale of the lexicon."""
+EXPLAINED = {
+    "One is documented that shares words": 0.02,
+    "The reference answer fails this grader too": 0.2,
+}
+"""Facts that explain a failure, and their strain."""
+SURE = 4
+"""As many signs as a fact counts for."""
+QUOTED_LINES = 6
+_PRINTED = re.compile("|".join(f"(?P<{kind}>{p})" for kind, (_, p) in PRINTED.items()), re.M)
+_PART = re.compile(r"<(?P<tag>(?P<name>[a-z]+)-[0-9a-f]{12})>\n(?P<text>.*?)\n</(?P=tag)>", re.S)
+_LONGEST_LINE = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed eval as it is shown to judges."""
+
+    facts: str
+    parts: Mapping[str, str]
+
+    @property
+    def signs(self) -> list[str]:
+        """What tells of the failure: facts that explain it, else what was printed."""
+        told = [fact for fact in EXPLAINED if fact in self.facts]
+        return told or [match[0] for match in _PRINTED.finditer(self._error)]
+
+    @property
+    def cues(self) -> tuple[float, ...]:
+        """The strain of each sign; a fact counts for several."""
+        told = [strain for fact, strain in EXPLAINED.items() if fact in self.facts]
+        printed = (PRINTED[str(match.lastgroup)][0] for match in _PRINTED.finditer(self._error))
+        return tuple(told * SURE) or tuple(printed)
+
+    @property
+    def _error(self) -> str:
+        lines = self.parts.get("error", "").splitlines()
+        return "\n".join(line[:_LONGEST_LINE] for line in lines)
+
+    def difference(self) -> tuple[str, str]:
+        r"""The first lines in which candidate and answer differ; empty where there are none.
+
+        >>> Failure("", {"candidate": "a\nb > 1", "answer": "a\nb < 1"}).difference()
+        ('b > 1', 'b < 1')
+        """
+        own, right = (self.parts.get(name, "").splitlines() for name in ("candidate", "answer"))
+        for kind, a, b, c, d in SequenceMatcher(None, own, right, autojunk=False).get_opcodes():
+            sides = [_some(lines) for lines in (own[a:b], right[c:d])]
+            if kind != "equal" and any(side.strip() for side in sides):
+                return sides[0], sides[1]
+        return "", ""
+
+    def remarks(self, verdict: str) -> str:
+        """Reasoning and quotes, as a reviewer is asked for them."""
+        own, right = self.difference()
+        signs = list(dict.fromkeys(self.signs))
+        shown = ", ".join(signs[:3]) + ", ..." * (len(signs) > 3)
+        reason = f"Signs of the failure: {shown or 'none that the criteria speak of'}. {verdict}"
+        return f"REASONING: {reason}\nMODEL CODE:\n{_fenced(own)}\nEXPECTED CODE:\n{_fenced(right)}"
+
+
+def failure_in(text: str) -> Failure | None:
+    """The failed eval that a text shows; None where it shows something else."""
+    parts = {match["name"]: match["text"] for match in _PART.finditer(text)}
+    if not {"error", "candidate", "answer"} <= parts.keys():
+        return None
+    return Failure(text[: text.index("<error-")], parts)
+
+
+def _some(lines: Sequence[str]) -> str:
+    return "\n".join(lines[:QUOTED_LINES]).strip("\n")
+
+
+def _fenced(code: str) -> str:
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`{3,}", code))])
+    return f"{fence}\n{code}\n{fence}" if code.strip() else "NONE"

@@ -1,0 +1,115 @@
+"""`judge-gym analyze` by its command: runs of simulated coders, reports, and their arithmetic."""
+
+from pathlib import Path
+
+import pytest
+
+from conftest import Call, succeed
+from suite_folders import add_lint, known_by, write_suite
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    return write_suite(tmp_path / "tiny", 3)
+
+
+def run(call: Call, suite: Path, **shares: float) -> str:
+    """The number of a run of a simulated coder with these faults."""
+    model = f"sim:{known_by(suite, 'coder-strong', **{'logic': 0, 'lint': 0, **shares})}"
+    return str(call("suite", "run", suite, "--model", model, "--json").json["run"])
+
+
+def test_a_report_is_written_adds_up_and_a_spoilt_one_does_not(call: Call, suite: Path) -> None:
+    number = run(call, suite, logic=1)
+    said = succeed(call("analyze", number, "--json")).json
+    assert said["counts"] == {"passed": 0, "failed": 3, "inconclusive": 0}
+    assert said["judging"]["status"] == "complete"
+    assert [row["eval"] for row in said["findings"]] == [
+        f"001-values/00{n}-value" for n in (1, 2, 3)
+    ]
+    report = Path(said["report"])
+    text = report.read_text()
+    for heading in ("Run", "Classification", "Each failure", "Net impact", "Actions taken"):
+        assert f"\n## {heading}\n" in text
+    assert "(1 + 1001)" in text and "VALUE = 1001" in text, "the fault and the answer are quoted"
+
+    shown = succeed(call("analyze", number))
+    assert "why 3 evals of run 1 failed" in shown.out and f"report: {report}" in shown.out
+    assert "0 calls paid" in shown.err
+
+    clean = succeed(call("analyze", "--lint", report, "--json")).json
+    assert clean == {"report": str(report), "complaints": []}
+    assert "adds up" in call("analyze", "--lint", report).err
+    spoilt = report.with_name("spoilt.md")
+    spoilt.write_text(text.replace("| Failed | 3 |", "| Failed | 2 |"))
+    found = call("analyze", "--lint", spoilt)
+    assert found.code == 1
+    line = 1 + text.splitlines().index("| Failed | 3 |")
+    assert f"line {line}: " in found.out and "stated 2, counted 3" in found.out
+    assert len(call("analyze", "--lint", spoilt, "--json").json["complaints"]) >= 1
+
+
+def test_two_judges_show_where_they_conflict(call: Call, suite: Path) -> None:
+    add_lint(suite)
+    number = run(call, suite, lint=1, heed=0)
+    words = ("--judge", "sim:alarmist", "--judge", "sim:strict", "--samples", "6")
+    said = succeed(call("analyze", number, *words, "--json")).json
+    assert {row["step"] for row in said["findings"]} == {"lint"}
+    apart = [row["eval"] for row in said["findings"] if row["differ"]]
+    assert apart, "a reversed bias sees another class in an unused import"
+    assert all(row["conflict"] > 0 for row in said["findings"] if row["differ"])
+    text = Path(said["report"]).read_text()
+    table = text.partition("\n## Conflict between judges\n")[2].partition("\n## ")[0]
+    assert f"different classes on {len(apart)} of 3 failures" in table
+    assert "`sim:alarmist`" in table and "`sim:strict`" in table
+    assert table.count("**yes**") == len(apart)
+    alone = succeed(call("analyze", number, "--judge", "sim:strict", "--json")).json
+    assert alone["report"] != said["report"], "another report does not give way"
+    assert "Conflict between judges" not in Path(alone["report"]).read_text()
+
+
+def test_a_run_without_failures_needs_no_judge(call: Call, suite: Path) -> None:
+    passed, lost = run(call, suite), run(call, suite, empty=1)
+    for number, counts, told in (
+        (passed, {"passed": 3, "failed": 0, "inconclusive": 0}, "(3 passed)"),
+        (lost, {"passed": 0, "failed": 0, "inconclusive": 3}, "(0 passed)"),
+    ):
+        said = succeed(call("analyze", number, "--json")).json
+        assert (said["counts"], said["judging"], said["report"]) == (counts, None, None)
+        assert f"no eval of run {number} failed {told}" in succeed(call("analyze", number)).out
+    assert "3 inconclusive evals were shown to no judge" in call("analyze", lost).err
+    assert not Path("reports").exists()
+
+
+def test_reports_go_where_they_are_asked_for(call: Call, suite: Path) -> None:
+    number = run(call, suite, logic=1)
+    said = succeed(call("analyze", number, "--reports", "elsewhere", "--samples", "1", "--json"))
+    assert Path(said.json["report"]).parts[:2] == ("elsewhere", "sim")
+    assert not Path("reports").exists()
+
+
+def test_a_budget_that_is_reached_ends_with_its_code_and_says_how_to_go_on(
+    call: Call, suite: Path
+) -> None:
+    number = run(call, suite, logic=1)
+    said = call("analyze", number, "--budget", "calls=1")
+    assert said.code == 3
+    assert "go on with" in said.err
+    assert "report:" not in said.out
+    assert succeed(call("analyze", number, "--budget", "calls=50", "--json")).json["report"]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ((), "name a run"),
+        (("1", "--lint", "x.md"), "not both"),
+        (("--lint", "nowhere.md"), "cannot be read"),
+        (("99",), "no suite run 99"),
+        (("http://127.0.0.1/nothing",), "no page of a run"),
+    ],
+)
+def test_bad_input_is_refused(call: Call, words: tuple[str, ...], complaint: str) -> None:
+    said = call("analyze", *words)
+    assert said.code == 2
+    assert complaint in said.err

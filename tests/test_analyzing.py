@@ -1,0 +1,238 @@
+"""The lab's analysis of suite runs: which run, facts from rows, who may judge, what is written."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from aiohttp import web
+
+from judge_gym.analyzing import Analysis, write_once
+from judge_gym.errors import ConflictError, DesignError, NotFoundError
+from judge_gym.lab import Lab
+from judge_gym.models.serving import SimulatedServer, serve
+from judge_gym.store.tables import attempts, calls
+from judge_gym.triage import lint_report, read_report
+from suite_folders import known_by, write_suite
+from workers import write_entry
+
+WRONG = {"logic": 1, "lint": 0}
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    monkeypatch.chdir(tmp_path)
+    with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    return write_suite(tmp_path / "tiny", 3)
+
+
+def wrong(suite: Path, **shares: float) -> str:
+    return f"sim:{known_by(suite, 'coder-strong', **{**WRONG, **shares})}"
+
+
+def ran(lab: Lab, suite: Path, model: str | None = None) -> int:
+    return lab.run_suite(suite, model or wrong(suite)).run.id
+
+
+def asked(lab: Lab) -> list[str]:
+    """What judges were shown, call by call."""
+    with lab.store.database.read() as connection:
+        judges = calls.c.model.not_like("%coder%")
+        ids = connection.scalars(sa.select(calls.c.id).where(judges)).all()
+    made = [lab.store.ledger.transcript(id)[0] for id in ids]
+    return ["\n".join(message.content for message in messages) for messages in made]
+
+
+def paid(lab: Lab) -> int:
+    with lab.store.database.read() as connection:
+        return connection.execute(sa.select(sa.func.count()).select_from(attempts)).scalar_one()
+
+
+def written(made: Analysis) -> str:
+    assert made.report is not None
+    return made.report.read_text(encoding="utf-8")
+
+
+# --- which run -----------------------------------------------------------------------------------
+
+
+def test_a_run_is_found_by_number_key_and_page(lab: Lab, suite: Path) -> None:
+    numbers = [ran(lab, suite), ran(lab, suite, wrong(suite, logic=0))]
+    run = lab.store.suites.find_run(numbers[1])
+    page = f"http://127.0.0.1:8000/experiment/default/run/{run.id}"
+    for name in (run.id, str(run.id), run.key[:8], run.key.upper(), page, f"{page}/?x=1#evals"):
+        assert lab.find_suite_run(name) == run
+    assert lab.find_suite_run(f"/experiment/default/run/{run.key[:8]}/001-values/002-value") == run
+
+
+def test_what_names_no_run_or_two_is_refused_with_the_choices(lab: Lab) -> None:
+    runs = [
+        lab.store.suites.save_run("s", "v", f"sim:{n}", "default", {}, "0", replicates=1, evals=[])
+        for n in range(60)
+    ]
+    first = [run.key[0] for run in runs]  # of a few letters, so two begin alike
+    letter = next(one for one in first if one.isalpha() and first.count(one) > 1)
+    with pytest.raises(ConflictError, match=f"keys of {first.count(letter)} runs") as refusal:
+        lab.find_suite_run(letter)
+    assert len(refusal.value.choices) == first.count(letter)
+    for name in ("99", "zebra", "http://127.0.0.1/models", ""):
+        with pytest.raises(NotFoundError):
+            lab.find_suite_run(name)
+
+
+# --- the report ----------------------------------------------------------------------------------
+
+
+def test_a_run_is_analysed_once_and_the_second_time_costs_nothing(
+    lab: Lab, suite: Path, tmp_path: Path
+) -> None:
+    run = lab.store.suites.find_run(ran(lab, suite))
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    first = lab.analyze(run.id, date="2026-03-02")
+    assert first.judging is not None and first.judging.status == "complete"
+    assert sum(one.calls for one in first.judging.runs) == 3 * 2 * 3, "evals, judges, samples"
+    assert first.report is not None and first.report.name == f"{run.key[:8]}_2026-03-02.md"
+    assert first.report.parts[:2] == ("reports", "sim")
+    text, calls_made = written(first), paid(lab)
+    assert lint_report(text) == []
+    rows = [row["path"] for row in lab.failed_evals(run.id)]
+    assert [told.eval for told in read_report(text, "x").failures] == rows
+    samples = lab.samples(f"analyze-{run.key[:8]}")
+    for one in first.findings:
+        mine = samples[samples["evidence_title"] == one.case.result.path]
+        assert dict(one.tally.statuses) == mine["status"].value_counts().to_dict()
+    again = lab.analyze(run.key[:8], date="2026-03-02")
+    assert (again.report, written(again), paid(lab)) == (first.report, text, calls_made)
+    new = {path for path in tmp_path.rglob("*.*") if path.is_file()} - before
+    made = {path for path in new if "lab.db" not in path.name and ".judge-gym" not in path.parts}
+    assert made == {tmp_path / first.report}, "nothing but the report"
+
+
+def test_a_report_is_never_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "r" / "aaaa_2026-03-02.md"
+    text = "# R\n\n## Run\n\n## Actions taken\n\nNone.\n"
+    assert write_once(path, text) == path
+    acted = text.replace("None.", "- Mended the grader.")
+    path.write_text(acted)
+    assert write_once(path, text) == path
+    assert path.read_text() == acted, "what people wrote under actions stays"
+    other = text.replace("# R", "# S")
+    second = write_once(path, other)
+    assert (second.name, second.read_text()) == ("aaaa_2026-03-02-2.md", other)
+    assert (write_once(path, other), path.read_text()) == (second, acted)
+
+
+# --- facts ---------------------------------------------------------------------------------------
+
+
+def test_facts_come_from_the_steps_and_from_other_models_rows(lab: Lab, suite: Path) -> None:
+    (suite / "001-values/002-value/answer/value.py").write_text("VALUE = 1\n")
+    number = ran(lab, suite)
+    for n, share in enumerate((0.0, 0.0, 1.0)):
+        ran(lab, suite, f"{wrong(suite, logic=share)}&family=f{n}")
+    facts = {one.case.result.name: one.case.facts for one in lab.analyze(number).findings}
+    passes = {name: one.reference_passes for name, one in facts.items()}
+    assert passes == {"001-value": True, "002-value": False, "003-value": True}
+    failed = {name: (len(one.others_failed), one.others) for name, one in facts.items()}
+    # The writers copy the answer, and one that is wrong fails for all of them.
+    assert failed == {"001-value": (1, 3), "002-value": (3, 3), "003-value": (1, 3)}
+
+
+def test_a_run_can_be_analysed_when_its_suite_is_gone_or_changed(lab: Lab, suite: Path) -> None:
+    number = ran(lab, suite)
+    shutil.move(suite, suite.parent / "away" / "tiny")
+    gone = lab.analyze(number)
+    assert "reference answers were not tried" in gone.notes[0]
+    assert {one.case.facts.reference_passes for one in gone.findings} == {None}
+    named = lab.analyze(number, suite=suite.parent / "away" / "tiny")
+    assert {one.case.facts.reference_passes for one in named.findings} == {True}
+    (suite.parent / "away/tiny/001-values/001-value/TASK.md").write_text("Write another.\n")
+    with pytest.raises(NotFoundError, match="of version"):
+        lab.analyze(number, suite=suite.parent / "away" / "tiny")
+
+
+def test_an_unfinished_run_is_said_to_be_one(lab: Lab, suite: Path) -> None:
+    report = lab.run_suite(suite, wrong(suite), budget={"calls": 2})
+    assert lab.analyze(report.run.id).notes == ("run 1 is unfinished: 1 of 3 missing",)
+
+
+def test_a_second_run_is_compared_with_the_report_on_the_first(lab: Lab, suite: Path) -> None:
+    first = lab.analyze(ran(lab, suite), date="2026-03-02")
+    assert first.report is not None
+    acted = written(first).replace(
+        "## Actions taken\n\nNone.", "## Actions taken\n\n- Mended the grader of `001-value`."
+    )
+    first.report.write_text(acted)
+    gaps = suite / "001-values/001-value/GAPS.md"
+    gaps.write_text("- The value must stand alone.\n")
+    second = lab.analyze(ran(lab, suite), date="2026-03-09")
+    earlier = {one.case.result.name: one.case.facts.earlier for one in second.findings}
+    [repaired], [other] = earlier["001-value"], earlier["002-value"]
+    assert (repaired.report, repaired.should_be_resolved) == (first.report.as_posix(), True)
+    assert other.fix is None
+    assert "should have resolved it" in written(second)
+    gaps.unlink()
+    calls_made = paid(lab)
+    lab.analyze(first.run.id, date="2026-03-09")
+    assert paid(lab) == calls_made, "a later report tells nothing of an earlier run"
+
+
+# --- who judges ----------------------------------------------------------------------------------
+
+
+def test_what_is_inconclusive_reaches_no_judge(lab: Lab, suite: Path) -> None:
+    model = f"sim:{known_by(suite, 'coder-strong', logic=0.5, lint=0, empty=0.5, heed=0)}"
+    number = next(
+        report.run.id
+        for series in "abcdefgh"
+        if (report := lab.run_suite(suite, model, series=series)).score.failed
+        and report.score.inconclusive
+    )
+    made = lab.analyze(number)
+    lost = {one.path for one in made.gated.inconclusive}
+    judged = {one.path for one in made.gated.failed}
+    shown = asked(lab)
+    assert shown and lost and judged
+    assert all(sum(path in text for text in shown) == 0 for path in lost)
+    assert all(sum(path in text for text in shown) == 2 * 3 for path in judged)
+    assert "## Inconclusive" in written(made)
+
+
+def test_judges_of_a_real_model_are_named_and_never_chosen(
+    lab: Lab, suite: Path, tmp_path: Path
+) -> None:
+    class Counting(SimulatedServer):
+        now = most = 0
+
+        async def chat(self, request: web.Request) -> web.StreamResponse:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            try:
+                return await super().chat(request)
+            finally:
+                self.now -= 1
+
+    server = Counting()
+    with serve(server) as url:
+        write_entry(tmp_path, url)
+        model = f"lab:{known_by(suite, 'coder-strong', **WRONG)}"
+        number = ran(lab, suite, model)
+        before = paid(lab)
+        with pytest.raises(DesignError, match="name one or more judges"):
+            lab.analyze(number)
+        with pytest.raises(DesignError, match="would judge its own failures"):
+            lab.analyze(number, judges=["sim:strict", model])
+        assert paid(lab) == before
+        server.latency, server.most = 0.1, 0
+        judges = ["lab:balanced", model]
+        made = lab.analyze(number, judges=judges, samples=8, allow_self=True)
+    assert made.report is not None and made.report.parts[1] == "lab"
+    assert 1 < server.most <= 4, "at most four calls at once"
+    [own] = {one.judges[model].statuses["parse_failed"] for one in made.findings}
+    assert own == 8, "a writer is no judge, and what it says is counted"
