@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Scripted
+from conftest import TEXTS, Scripted
 from judge_gym.engine import Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.lab import Lab
@@ -211,9 +211,9 @@ def test_a_pool_is_frozen_from_files_without_a_window(
 def test_a_pool_comes_from_one_place_that_holds_something(
     lab: Lab, window: int, tmp_path: Path
 ) -> None:
-    with pytest.raises(DesignError, match="one window or from files"):
+    with pytest.raises(DesignError, match="one window, from files or from an experiment"):
         lab.freeze_pool("x")
-    with pytest.raises(DesignError, match="one window or from files"):
+    with pytest.raises(DesignError, match="one window, from files or from an experiment"):
         lab.freeze_pool("x", window_id=window, files=["news.jsonl"], folder=tmp_path)
     with pytest.raises(NotFoundError, match="99"):
         lab.freeze_pool("x", window_id=99)
@@ -223,6 +223,17 @@ def test_a_pool_comes_from_one_place_that_holds_something(
     with pytest.raises(ConflictError, match=f"window {window} holds nothing"):
         lab.freeze_pool("x", window_id=window)
     assert lab.list_pools() == []
+
+
+def test_what_an_experiment_judges_is_frozen_for_other_studies(
+    lab: Lab, write_study: Callable[..., Path]
+) -> None:
+    tags = lab.run(write_study()).to_json()["runs"]
+    frozen = lab.freeze_pool("again", experiment_tag=tags[0]["tag"])
+    assert [item.title for item in frozen.items] == list(TEXTS)
+    assert lab.freeze_pool("again", experiment_tag=tags[0]["tag"]) == frozen
+    with pytest.raises(NotFoundError, match="there is no experiment 'none'"):
+        lab.freeze_pool("x", experiment_tag="none")
 
 
 def test_a_diff_of_pools_says_what_only_one_of_them_has(lab: Lab, tmp_path: Path) -> None:

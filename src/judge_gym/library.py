@@ -206,14 +206,18 @@ class Library:
         *,
         window_id: int | None = None,
         files: Sequence[str] = (),
+        experiment_tag: str | None = None,
         folder: Path = Path(),
     ) -> Pool:
-        """Freeze what a window holds now, or what files hold, under a name that stays."""
+        """Freeze what a window or files hold, or an experiment judges, under a name that stays."""
         if not name.strip():
             raise DesignError("a pool needs a name")
-        if (window_id is None) == (not files):
-            raise DesignError("a pool is frozen from one window or from files")
-        if window_id is not None:
+        if [window_id is None, not files, experiment_tag is None].count(False) != 1:
+            raise DesignError("a pool is frozen from one window, from files or from an experiment")
+        if experiment_tag is not None:
+            [row] = self.store.queries.tags(tags=[experiment_tag])
+            pool = self.store.evidence.find_pool(row["pool_id"])
+        elif window_id is not None:
             window = self.store.evidence.find_window(window_id)
             pool = Pool(self.store.evidence.window_items(window_id), window)
         else:

@@ -267,13 +267,16 @@ def freeze(
     name: Annotated[str, typer.Argument(help="The pool's name; it will always mean this pool.")],
     files: Annotated[list[str] | None, typer.Argument(help="Files, in place of --window.")] = None,
     window: Window = None,
+    experiment: Annotated[
+        str | None, typer.Option(metavar="TAG", help="What this experiment judges.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Freeze what a window holds now, for studies to name: `evidence: {usa: {pool: NAME}}`."""
     from judge_gym.cli import display
 
     with open_lab() as lab:
-        pool = lab.freeze_pool(name, window_id=window, files=files or ())
+        pool = lab.freeze_pool(name, window_id=window, files=files or (), experiment_tag=experiment)
     if json:
         display.print_json({"name": name, "items": len(pool.items), "hash": pool.hash})
     else:

@@ -62,9 +62,12 @@ class Client(Suites):
         """An item with its text and all its views."""
         return self._get(f"evidence/{id}")
 
-    def freeze_pool(self, name: str, *, window_id: int) -> dict[str, Any]:
-        """Freeze what a window holds now under a name that stays: name, items, hash."""
-        return self._post("pools", {"name": name, "window_id": window_id})
+    def freeze_pool(
+        self, name: str, *, window_id: int | None = None, experiment_tag: str | None = None
+    ) -> dict[str, Any]:
+        """Freeze what a window holds now or an experiment judges: name, items, hash."""
+        source = {"window_id": window_id, "experiment_tag": experiment_tag}
+        return self._post("pools", {"name": name, **source})
 
     def list_pools(self) -> list[dict[str, Any]]:
         """The frozen pools."""

@@ -142,7 +142,8 @@ class NewPool(Body):
     """A pool to be frozen."""
 
     name: Name
-    window_id: Annotated[int, Field(ge=1, le=LARGEST)]
+    window_id: Annotated[int, Field(ge=1, le=LARGEST)] | None = None
+    experiment_tag: Annotated[Name | None, Field(description="Freeze what it judges.")] = None
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "january", "window_id": 1}]})
 
 
@@ -269,8 +270,11 @@ def list_pools(
     "/pools", status_code=201, responses=shows({"name": "january", "items": 12}, status=201)
 )
 def freeze_pool(lab: OpenLab, body: NewPool) -> Response:
-    """Freeze what a window holds now, under a name that stays."""
-    return Json(_pool(body.name, lab.freeze_pool(body.name, window_id=body.window_id)), 201)
+    """Freeze what a window holds now or an experiment judges, under a name that stays."""
+    frozen = lab.freeze_pool(
+        body.name, window_id=body.window_id, experiment_tag=body.experiment_tag
+    )
+    return Json(_pool(body.name, frozen), 201)
 
 
 @router.get(
