@@ -408,8 +408,8 @@ CASES = [
     Case("drop-elsewhere", "evidence drop 1 --window 99", ["99"]),
     Case("drop-nothing", "evidence drop", ["ids"]),
     # pools
-    Case("freeze-nothing", "pool freeze x", ["one window or from files"]),
-    Case("freeze-both", "pool freeze x news.jsonl --window 1", ["one window or from files"]),
+    Case("freeze-nothing", "pool freeze x", ["one window, from files"]),
+    Case("freeze-both", "pool freeze x news.jsonl --window 1", ["one window, from files"]),
     Case("freeze-window", "pool freeze x --window 99", ["no window 99"]),
     Case("freeze-file", "pool freeze x missing.jsonl", ["missing.jsonl"]),
     Case("diff-pool", "pool diff january februry", ["'februry'"], choices=["january"]),
