@@ -21,13 +21,14 @@ analysis
 triage
 models store sources suites
 engine
-gathering samples
+gathering posting samples
 preparing
 library
 archive
 inspection
 steering
 suiting
+scorekeeping
 analyzing
 calibrate
 lab

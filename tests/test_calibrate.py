@@ -17,7 +17,7 @@ from judge_gym.analysis.intervals import seeded, student
 from judge_gym.axes import Design
 from judge_gym.calibrate import Calibration, Check, Panels, Quantity, Shape, calibrate
 from judge_gym.calibrate.gates import Band, coverage, coverage_band, errors, recovery
-from judge_gym.calibrate.laws import law, stated_probability
+from judge_gym.calibrate.laws import HUNDREDTHS, law, stated_chances
 from judge_gym.calibrate.panels import evidence
 from judge_gym.calibrate.quantities import QUANTITIES, TESTS
 from judge_gym.calibrate.truth import Known
@@ -69,10 +69,11 @@ def test_what_a_probe_states_on_average_is_known() -> None:
 
 
 def test_what_is_stated_stays_within_the_unit_interval_and_grows_with_the_share() -> None:
-    stated = stated_probability(np.linspace(0, 1, 21), temper("balanced"))
+    stated = stated_chances(np.linspace(0, 1, 21), temper("balanced")) @ HUNDREDTHS
     assert (np.diff(stated) >= 0).all() and 0 < stated[0] < stated[-1] < 1
     calm = temper("balanced?overconfidence=0")
-    assert stated_probability(np.array([0.5]), calm)[0] == pytest.approx(0.5, abs=1e-9)
+    even = stated_chances(np.array([0.5]), calm)[0]
+    assert even.sum() == pytest.approx(1) and even @ HUNDREDTHS == pytest.approx(0.5, abs=1e-9)
 
 
 def test_half_the_squared_euclidean_distance_is_the_distance_of_single_verdicts() -> None:
@@ -106,6 +107,33 @@ def test_texts_that_are_mostly_abstained_from_weigh_less() -> None:
     judge = law("cautious")
     assert few == pytest.approx(float(np.average(judge.stage, weights=judge.scored)))
     assert many == pytest.approx(float(judge.stage.mean()))
+
+
+def test_what_is_said_of_experts_is_known_from_drawing_it() -> None:
+    """Verdicts, probabilities and triples of others drawn one by one, against the closed forms."""
+    rng, texts, n = seeded("experts"), len(population()), 40_000
+    kind = rng.integers(texts, size=n)
+    plain, others = law("plain"), [law("biased"), law("leaning")]
+    display = rng.integers(plain.mass.shape[1], size=n)
+
+    def picked(chances: np.ndarray) -> np.ndarray:
+        return np.asarray((rng.random((len(chances), 1)) > chances.cumsum(axis=1)).sum(axis=1))
+
+    own = picked(plain.mass[kind, display])
+    scored = own > 0
+    kind, display, own = kind[scored], display[scored], own[scored]
+    p = picked(plain.stated_as[kind, display, own]) / 100
+    pool = [law.share[kind] * law.scored[kind][:, None] for law in others]
+    chances = sum(pool) / sum(part.sum(axis=1, keepdims=True) for part in pool)
+    agree = sum((picked(chances) & own > 0).astype(int) for _ in range(3))
+    y = (np.asarray(agree) >= 2).astype(float)
+    known, error = Known(Shape(replicates=1)), 4 / np.sqrt(len(p))
+    names = ("biased", "leaning")
+    assert known.overconfidence("plain", names) == pytest.approx((p - y).mean(), abs=error)
+    assert known.brier("plain", names) == pytest.approx(((p - y) ** 2).mean(), abs=error)
+    tenth = np.minimum((p * 10 + 1e-9).astype(int), 9)
+    gaps = np.abs(np.bincount(tenth, p - y)) / len(p)
+    assert known.calibration_error("plain", names) == pytest.approx(gaps.sum(), abs=error)
 
 
 # --- panels --------------------------------------------------------------------------------------
@@ -216,6 +244,8 @@ def test_recovery_fails_where_the_bias_is_beyond_chance_and_a_tenth_of_the_sprea
     assert recovery(table, 0.2)["outcome"] == "passes", "0.2 less 0.13 of error is below 0.1"
     assert recovery(table, 0.3)["outcome"] == "fails"
     assert recovery(table[:1], 0.0)["outcome"] == "no data"
+    assert recovery(table, 0.3, biased=True)["outcome"] == "biased", "known, so it is told"
+    assert recovery(table, 0.0, biased=True)["outcome"] == "passes"
 
 
 def test_a_test_fails_where_it_errs_too_often_and_power_is_only_shown() -> None:

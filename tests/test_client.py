@@ -76,7 +76,7 @@ def test_a_verb_says_what_the_labs_own_says(
 def test_rows_come_page_by_page_and_are_the_same(
     lab: Served, client: Client, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("judge_gym.client.PAGE", 4)
+    monkeypatch.setattr("judge_gym.client.connection.PAGE", 4)
     found, wanted = getattr(client, verb)("pilot"), plain(getattr(lab.lab, verb)("pilot"))
     assert len(wanted) > 4
     assert ordered(found) == ordered(wanted)

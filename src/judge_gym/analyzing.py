@@ -20,10 +20,10 @@ from judge_gym.models.cards import Limits
 from judge_gym.outcomes import EvalResult, Inconclusive, Outcome
 from judge_gym.preparing import prepare_sweep
 from judge_gym.records import Display, Sample
+from judge_gym.scorekeeping import Scorekeeping
 from judge_gym.steering import Steering, WatchTallies
 from judge_gym.store import Store, SuiteRun
 from judge_gym.suites import bench, check_answers
-from judge_gym.suiting import Suiting
 from judge_gym.triage.judging import SAMPLES
 
 REPORTS = Path("reports")
@@ -88,7 +88,7 @@ def finding_row(one: triage.Finding) -> dict[str, Any]:
     }
 
 
-class Analyzing(Suiting):
+class Analyzing(Scorekeeping):
     """A lab that says why the evals of a run failed, too."""
 
     def __init__(self, store: Store, *, limits: Limits | None = None) -> None:

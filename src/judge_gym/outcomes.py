@@ -6,6 +6,8 @@ from typing import Literal
 
 InconclusiveReason = Literal["infrastructure", "rate_limit", "judge_error"]
 INCONCLUSIVE: tuple[InconclusiveReason, ...] = ("infrastructure", "rate_limit", "judge_error")
+FILESYSTEM = "filesystem"
+"""The step in which a reply's files are read and written."""
 StepStatus = Literal["passed", "failed", "inconclusive", "skipped"]
 
 
@@ -72,6 +74,15 @@ class EvalResult:
     def path(self) -> str:
         """Where the eval stands in its suite."""
         return f"{self.category}/{self.name}"
+
+    @property
+    def settled(self) -> bool:
+        """Whether it stays: where nothing was learnt, the next command tries again.
+
+        An empty reply is an answer: it is not asked for again, and is as empty the next time.
+        """
+        outcome = self.outcome
+        return not isinstance(outcome, Inconclusive) or outcome.step == FILESYSTEM
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The verbs over suites: list, check, run, compare, and look into what failed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from judge_gym.errors import DesignError, NotFoundError, unknown
 from judge_gym.models.cards import Limits
 from judge_gym.outcomes import EvalResult, Passed
 from judge_gym.steering import Steering, WatchTallies
-from judge_gym.store import Store
+from judge_gym.store import Store, SuiteRun
 from judge_gym.studies import BudgetSpec
 from judge_gym.suites import (
     SHIPPED,
@@ -27,9 +27,9 @@ from judge_gym.suites import (
     ablations,
     bench,
     check_answers,
-    due,
     load_suite,
 )
+from judge_gym.suites import due as when_due
 
 SERIES = "0"
 CHECK = "check"
@@ -91,6 +91,7 @@ class Suiting(Steering):
         budget: Mapping[str, Any] = UNBOUND,
         allow_unisolated: bool = False,
         watch: WatchTallies = lambda tallies: None,
+        begun: Callable[[SuiteRun], None] = lambda run: None,
     ) -> SuiteReport:
         """Have a model write code for a suite's tasks, and judge it; goes on where it ended.
 
@@ -106,6 +107,7 @@ class Suiting(Steering):
             budget: what all runs of the suite may spend: usd, calls, tokens, minutes, run.usd, ...
             allow_unisolated: run hostile code even where no sandbox works.
             watch: called with the tallies before the work begins.
+            begun: called with the run before that; what it raises ends the command.
         """
         loaded = self.find_suite(suite)
         if experiment not in loaded.conditions:
@@ -122,6 +124,7 @@ class Suiting(Steering):
             budget=budget,
             allow_unisolated=allow_unisolated,
             watch=watch,
+            begun=begun,
         )
 
     def _run_condition(
@@ -137,6 +140,7 @@ class Suiting(Steering):
         budget: Mapping[str, Any],
         allow_unisolated: bool,
         watch: WatchTallies,
+        begun: Callable[[SuiteRun], None] = lambda run: None,
     ) -> SuiteReport:
         id = self.models.resolve(model)
         self.models.open(id)  # what cannot be called is refused before any call
@@ -159,6 +163,7 @@ class Suiting(Steering):
             replicates=replicates,
             evals=evals,
         )
+        begun(run)
         done = self._suite_runner.execute(run, suite, condition, on, jobs=jobs, watch=watch)
         [report] = reports(self.store, [run], done)
         return report
@@ -269,19 +274,25 @@ class Suiting(Steering):
             models: only these.
             now: the time; by default it is now.
         """
-        name = self.find_suite(suite).name
+        ids = [self.models.resolve(model) for model in models]
+        return self.due(self.find_suite(suite).name, models=ids, now=now)
+
+    def due(
+        self, suite: str, *, models: Sequence[str] = (), now: datetime | None = None
+    ) -> tuple[Due, ...]:
+        """The same for what only its name is known of: a suite, and ids of models."""
         at = now or datetime.now(UTC)
-        reports = [r for r in self.suite_runs(suite=name) if r.run.series != CHECK]
-        known = dict.fromkeys(self.models.resolve(model) for model in models)
+        reports = [r for r in self.suite_runs(suite=suite) if r.run.series != CHECK]
+        known = dict.fromkeys(models)
         if not models:
             known = dict.fromkeys([*self.models.scheduled(), *(r.run.model for r in reports)])
-        return due([self._attempt(model, reports, at) for model in known], at)
+        return when_due([self._attempt(model, reports, at) for model in known], at)
 
     def _attempt(self, model: str, reports: Sequence[SuiteReport], now: datetime) -> Attempt:
         own = [report for report in reports if report.run.model == model]
         tried = [report.run.created for report in own]
         prices = [r.score.usd for r in own if r.whole and r.score.usd is not None]
-        seen = self.models.card(model).first_seen
+        seen = self._first_seen(model)
         first = datetime(seen.year, seen.month, seen.day, tzinfo=UTC) if seen else None
         return Attempt(
             model,
@@ -289,3 +300,10 @@ class Suiting(Steering):
             max(tried, default=None),
             prices[-1] if prices else None,
         )
+
+    def _first_seen(self, model: str) -> date | None:
+        """The day; None where it is not known, or the model is one of another lab."""
+        try:
+            return self.models.card(model).first_seen
+        except DesignError:
+            return None

@@ -9,15 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from judge_gym.analysis.belief import sources
 from judge_gym.analysis.endpoints import (
+    GAP,
     cell_endpoints,
     distributions,
     expected_stage,
     judge_endpoints,
     known_answers,
+    sample_values,
     status_rates,
 )
-from judge_gym.analysis.frames import OrdinalFrame, once_per_call, ordinal
+from judge_gym.analysis.frames import OrdinalFrame, once_per_call, ordinal, tidy
+from judge_gym.analysis.intervals import seeded
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES
 from panel_frames import samples, simulated
@@ -39,6 +43,13 @@ def frame(*rows: dict[str, Any]) -> OrdinalFrame:
     """A frame of samples; each is a call of its own unless it says otherwise."""
     made = [{**ROW, "call_id": number, **row} for number, row in enumerate(rows, 1)]
     return OrdinalFrame(pd.DataFrame(made))  # one that lies about it is refused when it is used
+
+
+def replicated(stages: list[str], **columns: Any) -> pd.DataFrame:
+    """One judge's replicates; no stage is an abstention."""
+    given: dict[str, Any] = {JUDGE: "a", "evidence": "e", "n_stages": 4, **columns}
+    made = pd.DataFrame({"stages": stages, "replicate": range(len(stages))}).assign(**given)
+    return tidy(made.assign(status=np.where(made["stages"] == "", "abstained", "scored")))
 
 
 def cell(found: pd.DataFrame, column: str, **where: Any) -> Any:
@@ -225,7 +236,7 @@ def test_a_cell_by_hand() -> None:
         "share_scored": 0.75,
         "share_abstained": 0.25,
         "expected_stage": (2 + 2.5 + 4) / 3,
-        "normalised_stage": np.mean(places),
+        "stage": np.mean(places),
         "subset_size": 4 / 3,
         "singleton_rate": 2 / 3,
         "entropy": stats.entropy(shares, base=2),
@@ -235,6 +246,49 @@ def test_a_cell_by_hand() -> None:
         "jitter": np.var(places, ddof=1),
     }
     assert {name: found[name] for name in expected} == pytest.approx(expected)
+
+
+def test_a_cell_averages_what_was_scored_and_counts_abstentions_apart() -> None:
+    found = cell_endpoints(replicated(["1", "4", "2 3", ""])).iloc[0]
+    assert found["stage"] == pytest.approx((0 + 1 + 0.5) / 3)
+    assert found["abstention"] == 0.25
+    assert found["subset_size"] == pytest.approx(4 / 3)
+    assert found["entropy"] == pytest.approx(stats.entropy([1 / 3, 1 / 6, 1 / 6, 1 / 3], base=2))
+    assert np.isnan(found["agreement"]) and np.isnan(found["probability"])
+
+
+def test_a_subset_agrees_with_the_truth_by_the_share_that_it_gives_it() -> None:
+    values = sample_values(replicated(["2", "2 3", "1", ""], truth=2))["agreement"]
+    assert values.tolist()[:3] == [1.0, 0.5, 0.0] and np.isnan(values[3])
+    assert sample_values(replicated(["2"], truth="unclear"))["agreement"].tolist() == [
+        pytest.approx(np.nan, nan_ok=True)
+    ]
+
+
+def test_the_uncertainty_gap_is_that_of_the_belief_functions() -> None:
+    rng = seeded("gap")
+    masks = rng.integers(0, 16, 200)
+    texts = [" ".join(str(s + 1) for s in range(4) if mask >> s & 1) for mask in masks]
+    items = np.arange(200) % 10
+    expected = sources(items, masks, frame=4, cells=10).masses.uncertainty_gap()
+    found = cell_endpoints(replicated(texts, evidence=items, verdict="subset"))
+    np.testing.assert_allclose(found[GAP], expected)
+
+
+def test_a_cell_of_abstentions_has_no_stage() -> None:
+    found = cell_endpoints(replicated(["", ""])).iloc[0]
+    assert found["abstention"] == 1
+    assert found[["stage", "subset_size", "entropy", GAP]].isna().all()
+
+
+def test_a_call_and_a_probe_count_once() -> None:
+    frame = replicated(["1", "1", "4"], call_id=[5, 5, 6], probe=[0.2, 0.2, 0.8])
+    found = cell_endpoints(frame).iloc[0]
+    assert found["stage"] == 0.5 and found["probability"] == 0.5
+    shared_probe = replicated(
+        ["1", "1", "1"], call_id=[1, 2, 3], probe=[0.2, 0.2, 0.8], probe_call_id=[7, 7, 8]
+    )
+    assert cell_endpoints(shared_probe).iloc[0]["probability"] == 0.5
 
 
 def test_the_middle_is_one_stage_of_an_odd_scale_and_none_of_two() -> None:
@@ -248,7 +302,7 @@ def test_the_middle_is_one_stage_of_an_odd_scale_and_none_of_two() -> None:
 
 def test_a_cell_without_a_score_is_undefined_but_for_what_no_score_means() -> None:
     found = cell_endpoints(samples({}, {"status": "refused"})).iloc[0]
-    undefined = ["expected_stage", "normalised_stage", "subset_size", "singleton_rate"]
+    undefined = ["expected_stage", "stage", "subset_size", "singleton_rate"]
     assert found[[*undefined, "entropy", "mid_mass", "jitter"]].isna().all()
     assert (found["effective_n"], found["entropy_all"], found["mid_mass_all"]) == (0, 1 - 1, 0)
 
@@ -260,7 +314,7 @@ def test_one_verdict_has_no_jitter() -> None:
 def test_options_without_order_have_no_place_but_an_entropy() -> None:
     made = samples({"stages": "1"}, {"stages": "2"}, rubric_kind="nominal")
     found = cell_endpoints(made).iloc[0]
-    ordered = ["expected_stage", "normalised_stage", "mid_mass", "mid_mass_all", "jitter"]
+    ordered = ["expected_stage", "stage", "mid_mass", "mid_mass_all", "jitter"]
     assert found[ordered].isna().all()
     assert found["entropy"] == pytest.approx(1)
 
@@ -280,7 +334,7 @@ def test_a_configured_judge_has_an_interval_over_items_and_its_rates() -> None:
         {"evidence": 3, "status": "truncated"},
     )
     found: Any = judge_endpoints(made).set_index("endpoint")
-    row = found.loc["normalised_stage"]
+    row = found.loc["stage"]
     low, high = stats.t.interval(0.95, df=2, loc=np.mean(PER_ITEM), scale=stats.sem(PER_ITEM))
     assert row[["mean", "low", "high"]].tolist() == pytest.approx([np.mean(PER_ITEM), low, high])
     assert row[["items", "n", "effective_n"]].tolist() == [3, 6, 4]

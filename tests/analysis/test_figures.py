@@ -230,8 +230,8 @@ CASES = {
     "pair": Case(
         pairs,
         {"rect mark": 3, "text mark": 6},
-        "1 of 3 comparisons lie further apart than chance; "
-        "sim:alarmist and sim:strict the furthest (+0.30)",
+        "1 of 3 comparisons lie farther apart than chance; "
+        "sim:alarmist and sim:strict the farthest (+0.30)",
     ),
     "belief": Case(
         beliefs,
@@ -279,7 +279,7 @@ CASES = {
     "polarization": Case(
         polarization,
         {"point": 12, "rule mark": 4},
-        "Judges lie further apart than chance in 2 of 4 panels; furthest on "
+        "Judges lie farther apart than chance in 2 of 4 panels; farthest on "
         "fascism (ecc, Valdoria) · verdict.method=subset (+0.42)",
     ),
     "probe": Case(

@@ -1,90 +1,28 @@
-"""Values per cell, and tests by exchange, against brute force and scipy."""
+"""Tests by exchange, against brute force and scipy."""
 
 from itertools import product
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from judge_gym.analysis.belief import sources
-from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.intervals import seeded
 from judge_gym.analysis.permutations import (
     DRAWS,
-    GAP,
+    NORMAL_FROM,
     benjamini_hochberg,
-    cells,
     cliffs_delta,
     compare,
     holm,
     mcnemar,
-    sample_values,
     sign_flip,
 )
-
-
-def samples(stages: list[str], **columns: Any) -> pd.DataFrame:
-    """One judge's replicates on one item; no stage is an abstention."""
-    given: dict[str, Any] = {"judge.model": "sim:one", "evidence": "e", "n_stages": 4, **columns}
-    frame = pd.DataFrame({"stages": stages, "replicate": range(len(stages))}).assign(**given)
-    return tidy(frame.assign(status=np.where(frame["stages"] == "", "abstained", "scored")))
 
 
 def brute_force(differences: np.ndarray) -> float:
     sums = [abs(np.dot(signs, differences)) for signs in product((-1, 1), repeat=len(differences))]
     return float(np.mean(np.array(sums) >= abs(differences.sum()) - 1e-12))
-
-
-# --- cells ---------------------------------------------------------------------------------------
-
-
-def test_a_cell_averages_what_was_scored_and_counts_abstentions_apart() -> None:
-    found = cells(samples(["1", "4", "2 3", ""])).iloc[0]
-    assert found["stage"] == pytest.approx((0 + 1 + 0.5) / 3)
-    assert found["abstention"] == 0.25
-    assert found["subset_size"] == pytest.approx(4 / 3)
-    assert found["entropy"] == pytest.approx(stats.entropy([1 / 3, 1 / 6, 1 / 6, 1 / 3], base=2))
-    assert np.isnan(found["agreement"]) and np.isnan(found["probability"])
-
-
-def test_a_subset_agrees_with_the_truth_by_the_share_that_it_gives_it() -> None:
-    values = sample_values(samples(["2", "2 3", "1", ""], truth=2))["agreement"]
-    assert values.tolist()[:3] == [1.0, 0.5, 0.0] and np.isnan(values[3])
-    assert sample_values(samples(["2"], truth="unclear"))["agreement"].isna().all()
-
-
-def test_the_uncertainty_gap_is_that_of_the_belief_functions() -> None:
-    rng = seeded("gap")
-    masks = rng.integers(0, 16, 200)
-    texts = [" ".join(str(s + 1) for s in range(4) if mask >> s & 1) for mask in masks]
-    items = np.arange(200) % 10
-    expected = sources(items, masks, frame=4, cells=10).masses.uncertainty_gap()
-    found = cells(samples(texts, evidence=items, verdict="subset"))
-    np.testing.assert_allclose(found[GAP], expected)
-
-
-def test_a_cell_of_abstentions_has_no_stage() -> None:
-    found = cells(samples(["", ""])).iloc[0]
-    assert found["abstention"] == 1
-    assert found[["stage", "subset_size", "entropy", GAP]].isna().all()
-
-
-def test_options_without_order_have_no_expected_stage() -> None:
-    found = cells(samples(["1", "2"], rubric_kind="nominal")).iloc[0]
-    assert np.isnan(found["stage"]) and found["entropy"] == 1
-
-
-def test_a_call_and_a_probe_count_once() -> None:
-    frame = samples(["1", "1", "4"], call_id=[5, 5, 6], probe=[0.2, 0.2, 0.8])
-    found = cells(frame).iloc[0]
-    assert found["stage"] == 0.5 and found["probability"] == 0.5
-    shared_probe = samples(
-        ["1", "1", "1"], call_id=[1, 2, 3], probe=[0.2, 0.2, 0.8], probe_call_id=[7, 7, 8]
-    )
-    assert cells(shared_probe).iloc[0]["probability"] == 0.5
 
 
 # --- sign flips ----------------------------------------------------------------------------------
@@ -94,6 +32,31 @@ def test_a_call_and_a_probe_count_once() -> None:
 def test_few_items_are_enumerated(n: int) -> None:
     differences = seeded("few", n).normal(0.4, 1, n)
     assert sign_flip(differences, key="any") == pytest.approx(brute_force(differences))
+
+
+@pytest.mark.parametrize("effect", [0.5, 1.5, 1.96, 2.5, 3.0])
+def test_the_limit_of_very_many_signs_is_what_draws_come_to(effect: float) -> None:
+    """Just above the border the limit stands, just below 5,000 draws; the data hardly differ."""
+    rng = seeded("border", effect)
+    noise = rng.exponential(1, NORMAL_FROM + 1) * rng.choice([-1, 1], NORMAL_FROM + 1)
+    noise -= noise.mean()
+    moved = noise + effect * np.sqrt((noise**2).mean() / len(noise))
+    limit, drawn = sign_flip(moved, key="limit"), sign_flip(moved[: NORMAL_FROM - 1], key="drawn")
+    # A second, independent count of the arrangements that the limit stands for.
+    sums = np.concatenate([rng.choice([-1.0, 1.0], (2000, len(moved))) @ moved for _ in range(10)])
+    counted = (1 + (np.abs(sums) >= abs(moved.sum())).sum()) / (1 + len(sums))
+    assert limit == pytest.approx(counted, abs=4 * np.sqrt(counted / len(sums)))
+    near = moved[: NORMAL_FROM - 1]
+    z = abs(near.sum()) / np.sqrt(near @ near)
+    expected = 2 * stats.norm.sf(z)
+    assert drawn == pytest.approx(expected, abs=4 * np.sqrt(expected / DRAWS) + 1 / DRAWS)
+
+
+def test_a_value_that_outweighs_the_others_is_drawn_however_many_there_are() -> None:
+    rng = seeded("outweighs")
+    moved = np.append(rng.normal(0, 0.01, NORMAL_FROM), 5.0)
+    # Whatever the others do, the sum has the size of the one: every arrangement is as far out.
+    assert sign_flip(moved, key="one") > 0.4
 
 
 def test_enumeration_agrees_with_scipy() -> None:

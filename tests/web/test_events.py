@@ -145,3 +145,17 @@ def test_a_server_ends_though_somebody_watches(tmp_path: Path) -> None:
     assert time.monotonic() - began < 5
     stream.close()
     client.close()
+
+
+def test_whoever_leaves_a_stream_leaves_no_fault_behind(
+    lab: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    headers = {"Authorization": f"Bearer {lab.read}"}
+    for lines in range(12):  # at one of these a message is on its way
+        with httpx.stream("GET", f"{lab.url}/api/events", headers=headers, timeout=60) as said:
+            for number, _ in enumerate(said.iter_lines()):
+                if number >= lines % 4:
+                    break
+    assert lab.ask("GET", "/api/health").status_code == 200
+    time.sleep(1.5)  # for what the server would say
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief import sources
-from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, once_per_call
+from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, once_per_call, only
 from judge_gym.analysis.intervals import Estimate, Floats, Summed, bootstrap, undefined
 
 Level = Literal["nominal", "ordinal"]
@@ -229,7 +229,7 @@ def pairwise_kappa(frame: OrdinalFrame) -> pd.DataFrame:
 def _table(
     frame: pd.DataFrame, measures: Sequence[_Measure], *, pairs: bool = False
 ) -> pd.DataFrame:
-    own = frame[~frame["is_swap"]]
+    own = only(frame, ~frame["is_swap"])
     rated = ratings(frame)
     rows = []
     for group, part in own.groupby(PANEL, observed=True):

@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.frames import CELL, JUDGE, level_name, varied_knobs
-from judge_gym.analysis.intervals import Floats
-from judge_gym.analysis.permutations import ENDPOINTS, benjamini_hochberg, cells, compare, holm
+from judge_gym.analysis.permutations import benjamini_hochberg, compare, holm
+from judge_gym.analysis.sides import CALLS, Pairs, Sides
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import LETTERS, OPAQUE
 from judge_gym.errors import DesignError, unknown
 
 ALL = "all"
+ENDPOINTS = ("stage", "abstention", "probability", "subset_size", "entropy", "agreement")
+"""What is compared; the entropy is of a cell's distribution over stages, in bits."""
 UNAFFECTED = "unaffected by construction"
 COLUMNS = [
     "task", "judge", "knob", "level", "base", "at", "endpoint", "value", "low", "high", "items",
@@ -233,97 +235,51 @@ def _displays(left: pd.DataFrame | None, right: pd.DataFrame | None, contrast: C
 
 # --- the table -----------------------------------------------------------------------------------
 
-Side = tuple[str, str, str]
-"""Task, variant and judge."""
 
+def _rows(
+    sides: Sides, contrast: Contrast, judge: str | None, pairs: Pairs, note: str
+) -> Iterator[dict[str, Any]]:
+    """A row per endpoint that either side has; over several pairs an item's values are means.
 
-class _Sides:
-    """What contrasts read of a frame: the values, calls and displays of each side."""
-
-    def __init__(self, frame: pd.DataFrame, endpoints: Sequence[str]) -> None:
-        for endpoint in endpoints:
-            if endpoint not in ENDPOINTS:
-                raise DesignError(unknown("endpoint", endpoint, ENDPOINTS), choices=ENDPOINTS)
-        self.frame = frame[~frame["is_swap"].astype(bool)]
-        self.endpoints = endpoints
-        self.shown = _shown(self.frame)
-        self.values: dict[Side, Floats] = {}
-        self.judges: dict[tuple[str, str], list[str]] = {}
-        for task, part in cells(self.frame).groupby("task"):
-            item, items = pd.factorize(part["evidence"])
-            groups = part.groupby(["variant", JUDGE], sort=False)
-            side = groups.ngroup().to_numpy()
-            table = np.full((groups.ngroups, len(items), len(endpoints)), np.nan)
-            table[side, item] = part[list(endpoints)].to_numpy(dtype=float)
-            names = part[["variant", JUDGE]].iloc[np.unique(side, return_index=True)[1]]
-            for values, (variant, judge) in zip(table, names.to_numpy(), strict=True):
-                self.values[str(task), variant, judge] = values
-                self.judges.setdefault((str(task), variant), []).append(judge)
-        self._calls = {name: self._distinct(name) for name in ("call_id", "probe_call_id")}
-
-    def _distinct(self, column: str) -> dict[Side, tuple[int, set[int]]]:
-        """By side, how many calls it has, and which of them another side has too."""
-        known = self.frame.loc[self.frame[column].notna(), [*CELL, "evidence", column]]
-        # As everywhere, a call belongs to an item.
-        call = known.groupby(["evidence", column], sort=False).ngroup().rename("call")
-        calls = pd.concat([known[CELL], call], axis=1).drop_duplicates()
-        several = calls["call"].duplicated(keep=False)
-        common = calls[several].groupby(CELL)["call"].agg(set)
-        sizes = calls.groupby(CELL).size()
-        found = zip(sizes.index.tolist(), sizes.tolist(), strict=True)
-        return {side: (n, common.get(side, set())) for side, n in found}
-
-    def shared(self, pairs: Sequence[tuple[Side, Side]], column: str) -> float:
-        """The share of all calls that both sides have; unknown where calls have no identity."""
-        both = total = 0
-        for side, other in pairs:
-            (n, ours), (m, theirs) = (
-                self._calls[column].get(one, (0, set())) for one in (side, other)
-            )
-            common = len(ours & theirs)
-            both += common
-            total += n + m - common
-        return both / total if total else np.nan
-
-    def rows(
-        self, contrast: Contrast, judge: str | None, pairs: Sequence[tuple[Side, Side]], note: str
-    ) -> Iterator[dict[str, Any]]:
-        """A row per endpoint that either side has; over several pairs an item's values are means.
-
-        Args:
-            contrast: what is compared.
-            judge: the judge's name in the table.
-            pairs: the side of the level and the side of the base, per judge.
-            note: what stands against the comparison, if anything does.
-        """
-        shares = {name: self.shared(pairs, name) for name in self._calls}
-        left, right = (np.stack([self.values[pair[end]] for pair in pairs]) for end in (0, 1))
-        for place, endpoint in enumerate(self.endpoints):
-            ours, theirs = left[:, :, place], right[:, :, place]
-            found, other = ~np.isnan(ours), ~np.isnan(theirs)
-            if not (found | other).any():
-                continue
-            judges = found.any(axis=1) & other.any(axis=1)  # one that never answers is no gap
-            both = (found & other)[judges].all(axis=0) & judges.any()
-            dropped = int((found | other)[judges].any(axis=0).sum() - both.sum())
-            shared = shares["probe_call_id" if endpoint == "probability" else "call_id"]
-            row = {**contrast._asdict(), "judge": judge, "endpoint": endpoint, "shared": shared}
-            row["items"] = int(both.sum())
-            if note or shared == 1:
-                yield {**row, "note": note or UNAFFECTED, "value": np.nan if note else 0.0}
-                continue
-            if not judges.any():
-                yield {**row, "note": "no judge has values on both sides"}
-                continue
-            sides = (side[judges][:, both].mean(axis=0) for side in (ours, theirs))
-            result = compare(*sides, key=[*contrast, judge, endpoint])
-            silent = int((~judges).sum())
-            notes = [
-                f"{silent} judges without values" if silent else "",
-                f"{dropped} items dropped" if dropped else "",
-            ]
-            row |= result._asdict() | result.difference._asdict()
-            yield {**row, "note": "; ".join(filter(None, notes))}
+    Args:
+        sides: the values.
+        contrast: what is compared.
+        judge: the judge's name in the table.
+        pairs: the side of the level and the side of the base, per judge.
+        note: what stands against the comparison, if anything does.
+    """
+    shares = {name: sides.shared(pairs, name) for name in CALLS}
+    left, right = (np.stack([sides.values[pair[end]] for pair in pairs]) for end in (0, 1))
+    drawn = sides.drawn(pairs)
+    for place, endpoint in enumerate(sides.endpoints):
+        ours, theirs = left[:, :, place], right[:, :, place]
+        found, other = ~np.isnan(ours), ~np.isnan(theirs)
+        if not (found | other).any():
+            continue
+        judges = found.any(axis=1) & other.any(axis=1)  # one that never answers is no gap
+        both = (found & other)[judges].all(axis=0) & judges.any()
+        dropped = int((found | other)[judges].any(axis=0).sum() - both.sum())
+        shared = shares["probe_call_id" if endpoint == "probability" else "call_id"]
+        row = {**contrast._asdict(), "judge": judge, "endpoint": endpoint, "shared": shared}
+        row["items"] = int(both.sum())
+        if note or shared == 1:
+            yield {**row, "note": note or UNAFFECTED, "value": np.nan if note else 0.0}
+            continue
+        if not judges.any():
+            yield {**row, "note": "no judge has values on both sides"}
+            continue
+        means = (side[judges][:, both].mean(axis=0) for side in (ours, theirs))
+        draws = None
+        if drawn is not None:
+            draws = drawn[judges][:, :, both, place].mean(axis=0)
+        result = compare(*means, key=[*contrast, judge, endpoint], draws=draws)
+        silent = int((~judges).sum())
+        notes = [
+            f"{silent} judges without values" if silent else "",
+            f"{dropped} items dropped" if dropped else "",
+        ]
+        row |= result._asdict() | result.difference._asdict()
+        yield {**row, "note": "; ".join(filter(None, notes))}
 
 
 def contrasts(
@@ -343,18 +299,19 @@ def contrasts(
         registered: what to compare; left out, all that `find` sees.
         endpoints: which of `ENDPOINTS` to compare.
     """
-    sides = _Sides(frame, endpoints)
+    sides = _sides(frame, endpoints)
+    shown = _shown(sides.frame)
     rows = []
     for contrast in find(sides.frame) if registered is None else registered:
         task, left, right = contrast.task, contrast.variant, contrast.against
-        note = _displays(sides.shown.get((task, left)), sides.shown.get((task, right)), contrast)
+        note = _displays(shown.get((task, left)), shown.get((task, right)), contrast)
         both = set(sides.judges[task, right])
         judges = [judge for judge in sides.judges[task, left] if judge in both]
         pairs = {judge: [((task, left, judge), (task, right, judge))] for judge in judges}
         if len(judges) > 1:
             pairs = {ALL: [pair for (pair,) in pairs.values()], **pairs}
         for place, (judge, ends) in enumerate(pairs.items()):
-            for row in sides.rows(contrast, judge, ends, note):
+            for row in _rows(sides, contrast, judge, ends, note):
                 rows.append({**row, "headline": place == 0})
     return _corrected(rows)
 
@@ -365,21 +322,29 @@ def judge_contrasts(frame: pd.DataFrame, *, endpoints: Sequence[str] = ENDPOINTS
     `level` and `base` are the judges. Where they used rubrics of different authors, the note says
     that judge and rubric differ together.
     """
-    sides = _Sides(frame, endpoints)
+    sides = _sides(frame, endpoints)
+    displays = _shown(sides.frame)
     authors = sides.frame.groupby(CELL)["rubric_author"].unique()
     rows = []
     for (task, variant), judges in sides.judges.items():
-        shown = sides.shown.get((task, variant))
+        shown = displays.get((task, variant))
         by_judge = {} if shown is None else dict(list(shown.groupby(JUDGE)))
         for base, level in combinations(sorted(judges), 2):
             contrast = Contrast(task, JUDGE, level, base, variant, variant, variant)
             note = _displays(by_judge.get(level), by_judge.get(base), contrast)
             ends = ((task, variant, level), (task, variant, base))
             apart = "" if set(authors[ends[0]]) == set(authors[ends[1]]) else "judge and rubric"
-            for row in sides.rows(contrast, None, [ends], note):
+            for row in _rows(sides, contrast, None, [ends], note):
                 noted = "; ".join(filter(None, [row["note"], apart]))
                 rows.append({**row, "note": noted, "headline": True})
     return _corrected(rows)
+
+
+def _sides(frame: pd.DataFrame, endpoints: Sequence[str]) -> Sides:
+    for endpoint in endpoints:
+        if endpoint not in ENDPOINTS:
+            raise DesignError(unknown("endpoint", endpoint, ENDPOINTS), choices=ENDPOINTS)
+    return Sides(frame, endpoints)
 
 
 def _corrected(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

@@ -11,15 +11,19 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.frames import CELL, OrdinalFrame, once_per_call, ordinal
+from judge_gym.analysis.frames import CELL, OrdinalFrame, once_per_call, only, ordinal
 from judge_gym.analysis.intervals import Estimate, share, skewed, student
 from judge_gym.analysis.panels import masked, ratio
 from judge_gym.records import STATUSES
 
 ITEM = [*CELL, "evidence"]
+_READ = (
+    *("evidence", "call_id", "mask", "n_stages", "status", "rubric_kind", "truth"),
+    *("probe", "probe_call_id"),
+)
 ENDPOINTS = (
     "expected_stage",
-    "normalised_stage",
+    "stage",
     "subset_size",
     "singleton_rate",
     "entropy",
@@ -28,6 +32,11 @@ ENDPOINTS = (
     "mid_mass_all",
     "jitter",
 )
+GAP = "uncertainty_gap"
+AVERAGED = ("stage", "abstention", "probability", "subset_size", "agreement", GAP)
+"""Endpoints that each sample has a value of: normalised expected stage; share of abstentions;
+stated probability that experts agree; stages per verdict; share given to the known answer; mean
+over stages of Pl - Bel."""
 ESTIMATES = {"singleton_rate": share, "mid_mass": share, "mid_mass_all": share, "jitter": skewed}
 """How an endpoint that is no plain mean is estimated over items."""
 
@@ -80,11 +89,12 @@ class Groups(NamedTuple):
 
 def grouped(frame: pd.DataFrame, by: Sequence[str]) -> Groups:
     """The samples of each group, a call once."""
-    given = masked(frame)
-    wanted = [*by, "evidence", "call_id", "mask", "n_stages", "status", "rubric_kind", "truth"]
-    columns = [name for name in dict.fromkeys(wanted) if name in given]
-    rows = once_per_call(given[columns], by)
-    return groups_of(rows, by)
+    return groups_of(once_per_call(_read(masked(frame), by), by), by)
+
+
+def _read(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The columns that endpoints read: rows of fewer columns are faster to pick."""
+    return frame[[name for name in dict.fromkeys([*by, *_READ]) if name in frame]]
 
 
 def groups_of(rows: pd.DataFrame, by: Sequence[str]) -> Groups:
@@ -96,7 +106,7 @@ def groups_of(rows: pd.DataFrame, by: Sequence[str]) -> Groups:
 
 def scored_only(frame: pd.DataFrame) -> pd.DataFrame:
     """The samples that carry a score."""
-    return frame[(frame["status"] == "scored").to_numpy()]
+    return only(frame, frame["status"] == "scored")
 
 
 def positions(rows: pd.DataFrame) -> FloatArray:
@@ -120,7 +130,7 @@ def over_items(
 
 def distributions(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """The share of each stage among scored samples, per group; stages without a share are out."""
-    groups = grouped(scored_only(frame), by)
+    groups = grouped(scored_only(_read(masked(frame), by)), by)
     shares = groups.shares()
     group, stage = np.nonzero(shares > 0)
     found = groups.names.iloc[group].reset_index(drop=True)
@@ -133,7 +143,7 @@ def expected_stage(frame: OrdinalFrame, by: Sequence[str]) -> pd.DataFrame:
 
     Ordinal rubrics only: for options without order there is no expected stage.
     """
-    groups = grouped(scored_only(ordinal(frame)), [*by, "evidence"])
+    groups = grouped(scored_only(_read(masked(ordinal(frame)), by)), [*by, "evidence"])
     cells = groups.names.assign(value=groups.mean(positions(groups.rows)))
     return over_items(cells, by, "value", student)
 
@@ -150,7 +160,7 @@ def right_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """The share of scored verdicts on the known answer, item by item, as `value`."""
     # A truth that is no stage (a label without a given rubric) tells nothing.
     truth = pd.to_numeric(frame["truth"], errors="coerce")
-    known = scored_only(frame.assign(truth=truth)[truth.notna().to_numpy()])
+    known = scored_only(only(_read(masked(frame), by).assign(truth=truth), truth.notna()))
     groups = grouped(known, [*by, "evidence"])
     masks = groups.rows["mask"].to_numpy()
     right = masks >> (groups.rows["truth"].to_numpy(dtype=np.int64) - 1) & 1
@@ -169,39 +179,67 @@ def known_answers(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 # --- all endpoints -------------------------------------------------------------------------------
 
 
-def cell_endpoints(frame: pd.DataFrame) -> pd.DataFrame:
-    """Every endpoint of each cell (task, variant, judge, evidence) under own rubrics, pooled.
+def sample_values(rows: pd.DataFrame) -> dict[str, FloatArray]:
+    """Each sample's value on every endpoint of `AVERAGED`; not a number where it has none."""
+    masks, n_stages = rows["mask"].to_numpy(), rows["n_stages"].to_numpy()
+    size = np.where(masks != 0, np.bitwise_count(masks).astype(float), np.nan)
+    ordered = (rows["rubric_kind"] != "nominal").to_numpy()
+    truth = pd.to_numeric(rows["truth"], errors="coerce").to_numpy(dtype=float)
+    place = np.where(truth >= 1, truth, 1).astype(np.int64) - 1
+    return {
+        "stage": np.where(ordered, positions(rows), np.nan),
+        "abstention": (rows["status"] == "abstained").to_numpy(dtype=float),
+        "probability": rows["probe"].to_numpy(dtype=float),
+        "subset_size": size,
+        "agreement": np.where(truth >= 1, (masks >> place & 1) / size, np.nan),
+        GAP: np.where(size > 1, size, 0 * size) / n_stages,
+    }
+
+
+def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
+    """Every endpoint of each cell (task, variant, judge, evidence), pooled.
 
     `entropy` (bits) and `mid_mass` are of scored samples; with `_all`, no score is an outcome too.
     What needs an order is not a number on a nominal rubric, nor a middle on a scale of two.
+
+    Args:
+        frame: tidy samples; unless swaps are told apart, those under own rubrics count.
+        by: what makes a cell, beside the evidence.
     """
-    groups = grouped(frame[~frame["is_swap"].to_numpy(dtype=bool)], ITEM)
+    own = _read(masked(frame), [*by, "is_swap"])
+    if "is_swap" not in by:
+        own = only(own, ~own["is_swap"].to_numpy(dtype=bool))
+    groups = grouped(own, [*by, "evidence"])
     rows, n = groups.rows, groups.total(np.ones(len(groups.rows)))
-    masks = rows["mask"].to_numpy()
+    values = sample_values(rows)
+    repeated = (
+        rows["probe_call_id"].notna()
+        & pd.DataFrame({"cell": groups.code, "call": rows["probe_call_id"]}).duplicated()
+    )
+    # One probe call, one answer.
+    values["probability"] = np.where(repeated.to_numpy(), np.nan, values["probability"])
+    means = {name: groups.mean(of) for name, of in values.items()}
+    masks, last = rows["mask"].to_numpy(), rows["n_stages"].to_numpy() - 1
     scored = groups.total((masks != 0).astype(float))
-    size = np.where(masks != 0, np.bitwise_count(masks).astype(float), np.nan)
-    ordered = (rows["rubric_kind"] != "nominal").to_numpy()
-    place = np.where(ordered, positions(rows), np.nan)
-    last = rows["n_stages"].to_numpy() - 1
     shares, read = groups.shares(), scored / n
-    means = groups.mean(place)
+    place, size = values["stage"], values["subset_size"]
+    ordered = (rows["rubric_kind"] != "nominal").to_numpy()
     middle = np.where(ordered & (last > 1), _middle(rows), np.nan)
-    twice = scored > 1
-    spread = groups.total(np.nan_to_num((place - means[groups.code]) ** 2))
+    spread = groups.total(np.nan_to_num((place - means["stage"][groups.code]) ** 2))
+    told = (scored > 1) & ~np.isnan(means["stage"])
     counts = {status: (rows["status"] == status).to_numpy().astype(float) for status in STATUSES}
     return groups.names.assign(
         n=n.astype(int),
         effective_n=scored.astype(int),
         **{f"share_{status}": groups.total(of) / n for status, of in counts.items()},
+        **means,
         expected_stage=groups.mean(1 + place * last),
-        normalised_stage=means,
-        subset_size=groups.mean(size),
         singleton_rate=groups.mean(np.where(np.isnan(size), np.nan, size == 1)),
         entropy=_entropy(shares),
         entropy_all=_entropy(np.column_stack([np.nan_to_num(shares) * read[:, None], 1 - read])),
         mid_mass=groups.mean(np.where(masks != 0, middle, np.nan)),
         mid_mass_all=groups.mean(middle),
-        jitter=np.where(twice & ~np.isnan(means), spread / np.maximum(scored - 1, 1), np.nan),
+        jitter=np.where(told, spread / np.maximum(scored - 1, 1), np.nan),
     )
 
 

@@ -178,6 +178,17 @@ def level_name(level: object) -> str:
     return str(level).lower() if isinstance(level, bool | np.bool_) else str(level)
 
 
+def only(frame: pd.DataFrame, mask: npt.ArrayLike) -> pd.DataFrame:
+    """The rows of a mask; the frame itself where that is all of them, since texts are slow to copy.
+
+    >>> frame = pd.DataFrame({"a": [1, 2]})
+    >>> only(frame, [True, True]) is frame
+    True
+    """
+    kept = np.asarray(mask, dtype=bool)
+    return frame if kept.all() else frame[kept]
+
+
 def once_per_call(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Each call once per group; rows that share a call are one observation."""
     # Few calls are shared: only they are looked at in full.

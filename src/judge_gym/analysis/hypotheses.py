@@ -5,22 +5,32 @@ over the four is below .05. One that the data cannot speak to has no p, and coun
 family, which is always the four.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
-from judge_gym.analysis.distances import common_rubrics, item_distances, per_item
+from judge_gym.analysis.distances import common_rubrics, item_distances
 from judge_gym.analysis.expertise import probed_verdicts
-from judge_gym.analysis.frames import JUDGE, varied_knobs
-from judge_gym.analysis.intervals import LEVEL, Estimate, undefined
+from judge_gym.analysis.frames import JUDGE, only, varied_knobs
+from judge_gym.analysis.intervals import (
+    Estimate,
+    Floats,
+    Part,
+    draw_part,
+    half_width,
+    p_of,
+    undefined,
+)
+from judge_gym.analysis.panels import DRAWS_FOR_BLOCKS, row_means
 from judge_gym.analysis.permutations import holm
 from judge_gym.analysis.swapping import swap_pairs
 
 ALPHA = 0.05
 MIN_ITEMS = 5
-SIDE = ["evidence", JUDGE, "rubric_author"]
+SIDE = ["rubric_draw", "evidence", JUDGE, "rubric_author"]
 RULE = f"95 % interval above 0, Holm's p over the four below {ALPHA:g}; at least {MIN_ITEMS} items"
 
 
@@ -87,22 +97,22 @@ def hypotheses(
 
 def contested_distance(frame: pd.DataFrame) -> Tested:
     """Distance under a third party's rubric: contested concepts minus controls."""
-    kinds = frame[frame["task_type"].isin(["ecc", "control"])]
+    kinds = only(frame, frame["task_type"].isin(["ecc", "control"]))
     if kinds["task_type"].nunique() < 2:
         return _lacking("needs tasks of type ecc and of type control")
     shared = common_rubrics(kinds)
     if shared.empty:
         return _lacking("no rubric by a third party; name one in the study's swap: ['*', author]")
-    found = per_item(
-        item_distances(shared, ["task_type", "variant", "task", "rubric"]), ["task_type"]
-    )
+    by = ["task_type", "variant", "task", "rubric", "rubric_draw"]
+    distances = item_distances(shared, by)
     contested, plain = (
-        found.xs(kind, level="task_type").to_numpy() if kind in found.index else np.empty(0)
-        for kind in ("ecc", "control")
+        _by_draw(part.groupby(["rubric_draw", "evidence"], observed=True)["distance"].mean())
+        for part in (distances[distances["task_type"] == kind] for kind in ("ecc", "control"))
     )
-    draws = int(shared["rubric_draw"].nunique())
-    note = "" if draws >= 5 else f"conditional on the rubrics drawn ({draws} per author)"
-    return two_samples(contested, plain)._replace(note=note)
+    found = two_samples(contested, plain)
+    draws = min(len(contested), len(plain))
+    few = f"conditional on the rubrics drawn ({draws} per author)"
+    return found._replace(note=found.note or (few if draws < DRAWS_FOR_BLOCKS else ""))
 
 
 def overstated_agreement(verdicts: pd.DataFrame) -> Tested:
@@ -119,7 +129,7 @@ def confidence_in_own_rubric(pairs: pd.DataFrame) -> Tested:
     if rivals.empty:
         return _lacking("needs probed samples under own and under rivals' rubrics (swap)")
     gaps = (rivals["own"] - rivals["other"]).groupby([rivals[name] for name in SIDE]).mean()
-    return one_sample(gaps.groupby(level="evidence").mean())
+    return one_sample(_by_draw(gaps.groupby(level=["rubric_draw", "evidence"]).mean()))
 
 
 def forced_choice_distance(frame: pd.DataFrame) -> Tested:
@@ -166,27 +176,38 @@ HYPOTHESES = (
 )
 
 
-def one_sample(values: pd.Series) -> Tested:
-    """The mean over items, by Student's t."""
-    known = values.dropna().to_numpy()
-    if len(known) < 2 or np.ptp(known) == 0:
-        mean = float(known.mean()) if len(known) else np.nan
-        return Tested(undefined(len(known), mean), np.nan, "too few items, or no variance")
-    found = stats.ttest_1samp(known, 0.0)
-    interval = found.confidence_interval(LEVEL)
-    estimate = Estimate(float(known.mean()), float(interval.low), float(interval.high), len(known))
-    return Tested(estimate, float(found.pvalue), "")
+def _by_draw(values: pd.Series) -> Floats:
+    """Values by draw of the rubric and item as a table; not a number where there is none."""
+    return values.unstack("evidence").dropna(axis=1, how="all").to_numpy(dtype=float)
 
 
-def two_samples(ours: np.ndarray, theirs: np.ndarray) -> Tested:
-    """The difference of two means over different items, by Welch's t."""
-    if min(len(ours), len(theirs)) < 2 or np.ptp(ours) + np.ptp(theirs) == 0:
-        return Tested(undefined(len(ours) + len(theirs)), np.nan, "too few items, or no variance")
-    found = stats.ttest_ind(ours, theirs, equal_var=False)
-    interval = found.confidence_interval(LEVEL)
-    value, items = float(ours.mean() - theirs.mean()), len(ours) + len(theirs)
-    estimate = Estimate(value, float(interval.low), float(interval.high), items)
-    return Tested(estimate, float(found.pvalue), "")
+def one_sample(values: npt.ArrayLike) -> Tested:
+    """The mean over items, by Student's t; in a table of many draws by items, of draws too."""
+    return _tested([np.atleast_2d(np.asarray(values, dtype=float))])
+
+
+def two_samples(ours: npt.ArrayLike, theirs: npt.ArrayLike) -> Tested:
+    """The difference of two means over different items, by Welch's t; of draws too, as above."""
+    return _tested([np.atleast_2d(np.asarray(side, dtype=float)) for side in (ours, theirs)])
+
+
+def _tested(sides: Sequence[Floats]) -> Tested:
+    """The mean of the first side, minus that of a second; a side is draws by items."""
+    means = [row_means(side.T) for side in sides]
+    means = [values[~np.isnan(values)] for values in means]
+    counts = [len(values) for values in means]
+    told = min(counts) > 0
+    value = float(means[0].mean() - sum(other.mean() for other in means[1:])) if told else np.nan
+    if min(counts) < 2 or all(np.ptp(values) == 0 for values in means):
+        return Tested(undefined(sum(counts), value), np.nan, "too few items, or no variance")
+    squares = [float(values.var(ddof=1)) / len(values) for values in means]
+    # Welch's degrees of freedom; of one side, its items less one.
+    lost = sum(square**2 / (n - 1) for square, n in zip(squares, counts, strict=True))
+    parts = [Part(float(np.sqrt(sum(squares))), sum(squares) ** 2 / lost)]
+    parts += [draw_part(side) for side in sides if len(side) >= DRAWS_FOR_BLOCKS]
+    half = half_width(parts)
+    estimate = Estimate(value, value - half, value + half, sum(counts))
+    return Tested(estimate, p_of(value, parts), "")
 
 
 def _lacking(what: str) -> Tested:

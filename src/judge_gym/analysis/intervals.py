@@ -3,12 +3,12 @@
 The unit is the evidence item: a cell's replicates are averaged first, then items are the sample.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import optimize, stats
 
 from judge_gym.records import digest
 
@@ -134,6 +134,76 @@ def wilson(right: int, n: int) -> Estimate:
         return undefined()
     found = stats.binomtest(right, n).proportion_ci(LEVEL, method="wilson")
     return Estimate(right / n, float(found.low), float(found.high), n)
+
+
+# --- draws of rubrics ----------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """A part of a standard error, and the degrees of freedom that it is known by."""
+
+    error: float
+    freedom: float
+
+
+def draw_part(table: npt.ArrayLike) -> Part:
+    """What the draws of a block add to the error of a mean over items.
+
+    Args:
+        table: draws by items; items that lack a draw are left out. Of what is no mean over draws,
+            pseudo-values.
+    """
+    known = np.asarray(table, dtype=float)
+    known = known[:, ~np.isnan(known).any(axis=0)]
+    draws, items = known.shape
+    if items < 2:
+        return Part(np.nan, draws - 1)
+    by_draw = known.mean(axis=1, keepdims=True)
+    rest = known - by_draw - known.mean(axis=0) + known.mean()
+    # The error over items holds what draw and item do together; it must not count twice.
+    both = float((rest**2).sum()) / ((draws - 1) * (items - 1)) / items
+    return Part(float(np.sqrt(max(0.0, by_draw.var(ddof=1) - both) / draws)), draws - 1)
+
+
+def pseudo_values(whole: npt.ArrayLike, left_out: npt.ArrayLike) -> Floats:
+    """What each draw adds to a value by item, from the values without it: draws by items.
+
+    >>> pseudo_values([2.0], [[3.0], [1.0]]).tolist()  # of a mean, the draws themselves
+    [[1.0], [3.0]]
+    """
+    without = np.asarray(left_out, dtype=float)
+    found: Floats = len(without) * np.asarray(whole, dtype=float) - (len(without) - 1) * without
+    return found
+
+
+def half_width(parts: Sequence[Part], level: float = LEVEL) -> float:
+    """Half an interval whose error has several parts, each with its own Student's t."""
+    errors, freedoms = np.array(parts, dtype=float).T
+    return float(np.hypot.reduce(stats.t.ppf((1 + level) / 2, freedoms) * errors))
+
+
+def p_of(value: float, parts: Sequence[Part]) -> float:
+    """The two-sided p-value that belongs to such an interval."""
+    errors, freedoms = np.array(parts, dtype=float).T
+    if not np.isfinite(half_width(parts)) or not errors.any():
+        return np.nan
+
+    def beyond(log_p: float) -> float:
+        far = np.hypot.reduce(stats.t.isf(np.exp(log_p) / 2, freedoms) * errors)
+        return float(far - abs(value))
+
+    least = -200.0
+    return float(np.exp(optimize.brentq(beyond, least, 0.0) if beyond(least) > 0 else least))
+
+
+def over_draws(found: Estimate, table: npt.ArrayLike) -> Estimate:
+    """An estimate over items whose interval allows for the draws too; see `draw_part`."""
+    more = half_width([draw_part(table)])
+    low, high = np.hypot(found.value - found.low, more), np.hypot(found.high - found.value, more)
+    return found._replace(low=float(found.value - low), high=float(found.value + high))
+
+
+# --- what is not a mean --------------------------------------------------------------------------
 
 
 def clustered_error(values: npt.ArrayLike, clusters: npt.ArrayLike) -> float:

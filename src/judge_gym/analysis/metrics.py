@@ -21,10 +21,14 @@ from judge_gym.analysis.endpoints import (
     scored_only,
 )
 from judge_gym.analysis.frames import CELL, JUDGE
-from judge_gym.analysis.intervals import Estimate, share, skewed, student, undefined
-from judge_gym.analysis.panels import PANEL, Judged, Panel, panels, row_means
-from judge_gym.analysis.permutation import Chance
-from judge_gym.analysis.polarization import distance_columns, panel_chance, polarization_row
+from judge_gym.analysis.intervals import Estimate, share, student, undefined
+from judge_gym.analysis.panels import PANEL, Judged, Panel, mean_over_items, panels, row_means
+from judge_gym.analysis.polarization import (
+    above_chance,
+    distance_columns,
+    panel_chance,
+    polarization_row,
+)
 from judge_gym.analysis.swapping import ROLES, panel_swap, swap_pairs
 
 ESTIMATES = {"right": share, "absolute_error": student, "within_half_stage": share}
@@ -52,28 +56,26 @@ def entrenchment(frame: Judged) -> pd.DataFrame:
     """
     rows = []
     for panel in panels(frame):
-        values = _entrenched(panel, panel_chance(panel))
-        estimates = {ALL: skewed(row_means(values))} | {
-            judge: skewed(values[:, place]) for place, judge in enumerate(panel.judges)
-        }
-        rows += [
-            {
-                **panel.key,
-                JUDGE: judge,
-                **_named(found),
-                "dropped": len(panel.evidence) - len(values),
-                **panel.rates,
-            }
-            for judge, found in estimates.items()
-        ]
+        for place, judge in enumerate((ALL, *panel.judges)):
+            found = _entrenched(panel, place - 1)
+            dropped = len(panel.evidence) - found.n
+            rows.append(
+                {**panel.key, JUDGE: judge, **_named(found), "dropped": dropped, **panel.rates}
+            )
     return pd.DataFrame(rows)
 
 
-def _entrenched(panel: Panel, found: Chance) -> FloatArray:
-    """By item and judge, divergence from the others above chance times the mean probability."""
-    sure = panel.per_cell(panel.rows["probe"].to_numpy(dtype=float))[panel.complete]
-    values = found.above("lone") * sure
-    return values[~np.isnan(values).any(axis=1)]
+def _entrenched(panel: Panel, place: int = -1) -> Estimate:
+    """E of one judge, or of all."""
+
+    def values(of: Panel) -> FloatArray:
+        """By item, divergence from the others above chance times the mean probability."""
+        sure = of.per_cell(of.rows["probe"].to_numpy(dtype=float))
+        each = above_chance(of, panel_chance(of), "lone") * sure
+        mean: FloatArray = each.mean(axis=1)  # an item counts where every judge has a value
+        return mean if place < 0 else np.where(np.isnan(mean), np.nan, each[:, place])
+
+    return mean_over_items(panel, values)
 
 
 # --- ground truth --------------------------------------------------------------------------------
@@ -241,11 +243,10 @@ def nine_metrics(
     bare = bare[~bare.index.duplicated()]
     rows = []
     for panel in panels(frame if judged is None else judged):
-        found = panel_chance(panel)
         task, variant = panel.key["task"], panel.key["variant"]
         summary = {
-            "polarization": _polarization_note(polarization_row(panel, found)),
-            "entrenchment": (skewed(row_means(_entrenched(panel, found))), "mean over judges"),
+            "polarization": _polarization_note(polarization_row(panel)),
+            "entrenchment": (_entrenched(panel), "mean over judges"),
             "swap_sensitivity": _swap_note(swaps.get((task, variant))),
             "accuracy": _truth_note(
                 {name: of[task, variant] for name, of in truths.items() if (task, variant) in of}

@@ -1,7 +1,7 @@
 """The judges of one task and variant, as arrays: what measures of disagreement are computed on."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,10 +11,11 @@ import pandas as pd
 from judge_gym.analysis.belief import Masses, Verdicts, sources, squared_distances, stage_masks
 from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray
 from judge_gym.analysis.frames import JUDGE, once_per_call
+from judge_gym.analysis.intervals import Estimate, over_draws, pseudo_values, skewed
 
 PANEL = ("task", "variant")
 DRAWS_FOR_BLOCKS = 5
-"""Draws of judges' own rubrics from which what is found holds beyond these rubrics."""
+"""Draws of rubrics from which what is found holds beyond these rubrics."""
 _OPTIONAL: dict[str, Any] = {
     "rubric": 0,
     "rubric_kind": "ordinal",
@@ -42,6 +43,8 @@ class Panel:
     """The place of each row's judge, and so on."""
     item: IntArray
     mask: IntArray
+    one_less: bool = False
+    """Whether it is a panel of many draws of rubrics without one of them."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -87,8 +90,14 @@ class Panel:
     def distances(self) -> FloatArray:
         """The squared Jousselme distance on each item of each pair of judges, unbiased."""
         replicate = pd.factorize(self.rows["replicate"])[0].astype(np.int64)
+        draw = self.rows["rubric_draw"].to_numpy(dtype=np.int64) if self.many_draws else None
         sides = [
-            Verdicts(self.item[mine], replicate[mine], self.mask[mine])
+            Verdicts(
+                self.item[mine],
+                replicate[mine],
+                self.mask[mine],
+                None if draw is None else draw[mine],
+            )
             for mine in (self.judge == judge for judge in range(len(self.judges)))
         ]
         return squared_distances(sides, items=len(self.evidence))
@@ -100,10 +109,22 @@ class Panel:
         used = pairs.drop_duplicates().groupby("judge")["rubric"].agg(set)
         return any(rubrics != used.iloc[0] for rubrics in used)
 
+    @cached_property
+    def many_draws(self) -> bool:
+        """Whether there are enough draws of rubrics to speak of rubrics that were not drawn."""
+        return self.one_less or self.rows["rubric_draw"].nunique() >= DRAWS_FOR_BLOCKS
+
+    @cached_property
+    def left_out(self) -> tuple["Panel", ...]:
+        """The panel without each of its draws of rubrics in turn."""
+        draw = self.rows["rubric_draw"].to_numpy()
+        parts = (self._kept(draw != one) for one in np.unique(draw))
+        return tuple(replace(part, one_less=True) for part in parts)
+
     @property
     def in_blocks(self) -> bool:
-        """Whether there are enough draws of own rubrics to treat each as a block."""
-        return self.own_rubrics and self.rows["rubric_draw"].nunique() >= DRAWS_FOR_BLOCKS
+        """Whether each draw of own rubrics is treated as a block."""
+        return self.own_rubrics and self.many_draws
 
     @cached_property
     def abstained(self) -> BoolArray:
@@ -132,17 +153,19 @@ class Panel:
 
     def of(self, *places: int) -> "Panel":
         """Some of the judges, on the same items."""
-        kept = np.isin(self.judge, places)
         renumbered = np.full(len(self.judges), -1)
         renumbered[list(places)] = np.arange(len(places))
-        return Panel(
-            key={**self.key, "judges": [self.judges[place] for place in places]},
-            judges=tuple(self.judges[place] for place in places),
-            evidence=self.evidence,
-            n_stages=self.n_stages,
-            ordinal=self.ordinal,
+        kept = self._kept(np.isin(self.judge, places))
+        names = tuple(self.judges[place] for place in places)
+        key = {**self.key, "judges": list(names)}
+        return replace(kept, key=key, judges=names, judge=renumbered[kept.judge])
+
+    def _kept(self, kept: BoolArray) -> "Panel":
+        """Some of the rows, on the same items."""
+        return replace(
+            self,
             rows=self.rows[kept],
-            judge=renumbered[self.judge[kept]],
+            judge=self.judge[kept],
             item=self.item[kept],
             mask=self.mask[kept],
         )
@@ -177,6 +200,21 @@ def panels(frame: Judged, by: Sequence[str] = PANEL) -> Iterator[Panel]:
             item=item.astype(np.int64),
             mask=rows["mask"].to_numpy(dtype=np.int64),
         )
+
+
+def mean_over_items(panel: Panel, values: Callable[[Panel], FloatArray]) -> Estimate:
+    """A mean over items of what is skewed over them; many draws of rubrics are allowed for.
+
+    Args:
+        panel: the judges.
+        values: a value per item of a panel; not a number where an item has none.
+    """
+    whole = values(panel)
+    found = skewed(whole)
+    if not panel.many_draws:
+        return found
+    without = np.stack([values(part) for part in panel.left_out])
+    return over_draws(found, pseudo_values(whole, without))
 
 
 def ratio(sums: FloatArray | IntArray, n: FloatArray | IntArray) -> FloatArray:

@@ -1,94 +1,32 @@
-"""What comparisons share: a value per cell and endpoint, and tests by exchange of paired values.
+"""What comparisons share: tests by exchange of paired values.
 
 A p-value counts the observed arrangement among the drawn ones, so it is never 0.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy import special, stats
 from statsmodels.stats.contingency_tables import mcnemar as mcnemar_table
 from statsmodels.stats.multitest import fdrcorrection
 
-from judge_gym.analysis.frames import CELL, once_per_call
-from judge_gym.analysis.intervals import Estimate, Floats, seeded, student
+from judge_gym.analysis.intervals import (
+    Estimate,
+    Floats,
+    Part,
+    draw_part,
+    over_draws,
+    p_of,
+    seeded,
+    student,
+)
 
-GAP = "uncertainty_gap"
-AVERAGED = ("stage", "abstention", "probability", "subset_size", "agreement", GAP)
-"""Endpoints that each sample has a value of: normalised expected stage; share of abstentions;
-stated probability that experts agree; stages per verdict; share given to the known answer; mean
-over stages of Pl - Bel."""
-ENDPOINTS = ("stage", "abstention", "probability", "subset_size", "entropy", "agreement")
-"""What contrasts compare; the entropy is of a cell's distribution over stages, in bits."""
 DRAWS = 5000
 EXACT_DISCORDANT = 25
 """Discordant pairs below which McNemar's test is exact."""
 NORMAL_FROM = 2000
 """Values from which the sum of flipped signs is normal, nearer than 5,000 draws could tell."""
-
-
-# --- cells ---------------------------------------------------------------------------------------
-
-
-def sample_values(frame: pd.DataFrame) -> pd.DataFrame:
-    """Each sample's value on every endpoint that a cell averages; unknown where it has none."""
-    codes, masks = pd.factorize(frame["mask"])
-    chosen = np.asarray(masks, dtype=np.int64)[:, None] >> np.arange(26) & 1
-    size = np.where(chosen.any(axis=1), chosen.sum(axis=1), np.nan)[codes]
-    middle = (chosen @ np.arange(26.0))[codes] / size
-    n_stages = frame["n_stages"].to_numpy(dtype=float)
-    truth = pd.to_numeric(frame["truth"], errors="coerce").to_numpy(dtype=float)
-    place = np.where(truth >= 1, truth, 1).astype(np.int64) - 1
-    right = (frame["mask"].to_numpy(dtype=np.int64) >> place & 1) / size
-    return pd.DataFrame(
-        {
-            "stage": np.where(frame["rubric_kind"] == "nominal", np.nan, middle / (n_stages - 1)),
-            "abstention": (frame["status"] == "abstained").to_numpy(dtype=float),
-            "probability": frame["probe"].to_numpy(dtype=float),
-            "subset_size": size,
-            "agreement": np.where(truth >= 1, right, np.nan),
-            GAP: np.where(size > 1, size, 0 * size) / n_stages,
-        },
-        index=frame.index,
-    )
-
-
-def cells(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
-    """A row per group and evidence item: every endpoint, averaged over what was sampled.
-
-    Args:
-        frame: tidy samples.
-        by: what makes a group; without the rubric, swapped samples are best left out before.
-    """
-    keys = [*by, "evidence"]
-    kept = once_per_call(frame, by)
-    values = sample_values(kept)
-    repeated = kept.duplicated([*keys, "probe_call_id"]) & kept["probe_call_id"].notna()
-    values["probability"] = values["probability"].mask(repeated)  # one probe call, one answer
-    number = kept.groupby(keys, observed=True, dropna=False).ngroup().to_numpy()
-    found = values.groupby(number).mean()
-    found["entropy"] = _entropy(kept, number, len(found))
-    first = np.unique(number, return_index=True)[1]
-    return pd.concat([kept[keys].iloc[first].reset_index(drop=True), found], axis=1)
-
-
-def _entropy(frame: pd.DataFrame, number: np.ndarray, count: int) -> Floats:
-    """The entropy in bits of each cell's distribution over stages, among scored samples."""
-    mask = frame["mask"].to_numpy(dtype=np.int64)
-    size = np.maximum(np.bitwise_count(mask), 1)
-    scored = np.bincount(number, mask != 0, minlength=count)
-    bits = np.where(scored > 0, 0.0, np.nan)
-    for stage in range(int(frame["n_stages"].max())):
-        share = np.bincount(number, (mask >> stage & 1) / size, minlength=count)
-        share = np.divide(share, scored, out=np.ones(count), where=(scored > 0) & (share > 0))
-        bits -= share * np.log2(share)
-    return bits
-
-
-# --- tests ---------------------------------------------------------------------------------------
 
 
 class Paired(NamedTuple):
@@ -101,15 +39,19 @@ class Paired(NamedTuple):
     cliffs_delta: float
 
 
-def compare(left: npt.ArrayLike, right: npt.ArrayLike, *, key: Any) -> Paired:
+def compare(
+    left: npt.ArrayLike, right: npt.ArrayLike, *, key: Any, draws: npt.ArrayLike | None = None
+) -> Paired:
     """Left minus right, a value per item on each side; items without both are left out.
 
-    Values that are all 0 or 1 are tested by McNemar, others by flipping signs.
+    Values that are all 0 or 1 are tested by McNemar, others by flipping signs. Where many rubrics
+    were drawn, interval and test allow for the draw: Student's t of items and of draws.
 
     Args:
         left: the values under a level.
         right: the values of the same items under its base.
         key: what the random draws are seeded from.
+        draws: where many rubrics were drawn, the difference by draw and item (`draw_part`).
     """
     # Means of the same numbers may part in their last digit; ranks and signs must not.
     ours, theirs = (np.round(np.asarray(side, dtype=float), 12) for side in (left, right))
@@ -119,13 +61,13 @@ def compare(left: npt.ArrayLike, right: npt.ArrayLike, *, key: Any) -> Paired:
     difference = student(differences)
     spread = differences.std(ddof=1) if difference.known else np.nan
     binary = np.isin(ours, (0.0, 1.0)).all() and np.isin(theirs, (0.0, 1.0)).all()
-    return Paired(
-        difference,
-        mcnemar(ours, theirs) if binary else sign_flip(differences, key=key),
-        "McNemar" if binary else "sign flip",
-        difference.value / float(spread),
-        cliffs_delta(ours, theirs),
-    )
+    sizes = difference.value / float(spread), cliffs_delta(ours, theirs)
+    if draws is not None and difference.known:
+        parts = [Part(float(spread) / np.sqrt(len(ours)), len(ours) - 1), draw_part(draws)]
+        p = p_of(difference.value, parts)
+        return Paired(over_draws(difference, draws), p, "t of items and draws", *sizes)
+    p = mcnemar(ours, theirs) if binary else sign_flip(differences, key=key)
+    return Paired(difference, p, "McNemar" if binary else "sign flip", *sizes)
 
 
 def sign_flip(differences: npt.ArrayLike, *, key: Any) -> float:

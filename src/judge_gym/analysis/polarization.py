@@ -4,7 +4,8 @@ Raw P is biased upward at few samples: identical judges do not come out at 0. Be
 chance makes of it at this n, and the squared distance, which is unbiased.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
 from math import log, log2
 from typing import Any
@@ -15,8 +16,7 @@ import pandas as pd
 from scipy.special import entr
 
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.intervals import skewed
-from judge_gym.analysis.panels import PANEL, Judged, Panel, panels
+from judge_gym.analysis.panels import PANEL, Judged, Panel, mean_over_items, panels
 from judge_gym.analysis.permutation import Chance, chance
 
 # --- measures of distributions (..., judges, stages) ---------------------------------------------
@@ -88,19 +88,20 @@ def polarization(frame: Judged) -> pd.DataFrame:
 
     `above` is raw P minus its mean under chance, item by item, with its interval over items; it is
     for this number of samples. `distance` is comparable across numbers of samples. `measures` says
-    whether judges differ in their rubrics too.
+    whether judges differ in their rubrics too. From five draws of rubrics on, intervals allow for
+    the draws, and the distance is of what judges do over all rubrics that might have been drawn.
     """
-    return pd.DataFrame([polarization_row(panel, panel_chance(panel)) for panel in panels(frame)])
+    return pd.DataFrame([polarization_row(panel) for panel in panels(frame)])
 
 
-def polarization_row(panel: Panel, found: Chance) -> dict[str, Any]:
+def polarization_row(panel: Panel) -> dict[str, Any]:
     """The row of one panel."""
-    items = int(panel.complete.sum())
+    items, found = int(panel.complete.sum()), panel_chance(panel)
     return {
         **panel.key,
         "measures": "judge and rubric" if panel.own_rubrics else "judge",
         "judges": len(panel.judges),
-        **_against_chance(found, "p"),
+        **_against_chance(panel, panel_chance),
         "wasserstein": _mean(found.seen.get("wasserstein")),
         "wasserstein_null": _mean(found.mean.get("wasserstein")),
         **distance_columns(panel),
@@ -116,18 +117,18 @@ def pairwise(frame: Judged) -> pd.DataFrame:
     rows = []
     for panel in panels(frame):
         pairs = list(combinations(range(len(panel.judges)), 2))
+        found = partial(chance, statistics={"p": scaled_divergence}, sharing=len(pairs))
         for place, (one, other) in enumerate(pairs):
             pair = panel.of(one, other)
             items = int(pair.complete.sum())
-            found = chance(pair, {"p": scaled_divergence}, sharing=len(pairs))
             rows.append(
                 {
                     **panel.key,
                     "measures": "judge and rubric" if pair.own_rubrics else "judge",
                     "judge": panel.judges[one],
                     "other": panel.judges[other],
-                    **_against_chance(found, "p"),
-                    **_distance(panel.distances[:, place]),
+                    **_against_chance(pair, found),
+                    **_distance(panel, partial(_of_pair, place)),
                     "items": items,
                     "dropped": len(panel.evidence) - items,
                     **pair.rates,
@@ -136,29 +137,50 @@ def pairwise(frame: Judged) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _of_pair(place: int, panel: Panel) -> FloatArray:
+    return panel.distances[:, place]
+
+
 def distance_columns(panel: Panel) -> dict[str, float]:
     """The mean squared distance over pairs of judges, with its interval over items."""
-    known = panel.distances.shape[1] > 0
-    return _distance(panel.distances.mean(axis=1) if known else np.empty(0))
+    return _distance(panel, _mean_of_pairs)
 
 
-def _distance(values: FloatArray) -> dict[str, float]:
-    found = skewed(values)
+def _mean_of_pairs(panel: Panel) -> FloatArray:
+    """By item, the mean over pairs; not a number where a pair has no distance, or none is there."""
+    pairs = panel.distances.shape[1]
+    mean: FloatArray = panel.distances.sum(axis=1) / (pairs or np.nan)
+    return mean
+
+
+def _distance(panel: Panel, values: Callable[[Panel], FloatArray]) -> dict[str, float]:
+    found = mean_over_items(panel, values)
     if found.high > 1:  # two judges cannot lie farther apart
         found = found._replace(high=1.0)
     names = ("distance", "distance_low", "distance_high", "distance_items")
     return dict(zip(names, found, strict=True))
 
 
-def _against_chance(found: Chance, name: str) -> dict[str, float]:
-    above = skewed(found.above(name))
+def above_chance(panel: Panel, found: Chance, name: str) -> FloatArray:
+    """By item, how far a measure lies above chance; not a number where a judge is missing."""
+    above = found.above(name)
+    values = np.full((len(panel.evidence), *above.shape[1:]), np.nan)
+    values[panel.complete] = above
+    return values
+
+
+def _against_chance(panel: Panel, of: Callable[[Panel], Chance]) -> dict[str, float]:
+    found = of(panel)
+    above = mean_over_items(
+        panel, lambda one: above_chance(one, found if one is panel else of(one), "p")
+    )
     return {
-        "p": _mean(found.seen[name]),
-        "null": _mean(found.mean[name]),
+        "p": _mean(found.seen["p"]),
+        "null": _mean(found.mean["p"]),
         "above": above.value,
         "low": above.low,
         "high": above.high,
-        "p_value": found.p_value[name],
+        "p_value": found.p_value["p"],
         "draws": found.draws,
     }
 

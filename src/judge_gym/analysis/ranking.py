@@ -7,9 +7,9 @@ points the ranks show whether a level leads everywhere, or only on average.
 import pandas as pd
 
 from judge_gym.analysis.contrasts import IDLE
-from judge_gym.analysis.frames import JUDGE, level_name, varied_knobs
+from judge_gym.analysis.endpoints import AVERAGED, cell_endpoints
+from judge_gym.analysis.frames import JUDGE, level_name, only, varied_knobs
 from judge_gym.analysis.intervals import student
-from judge_gym.analysis.permutations import AVERAGED, cells
 from judge_gym.errors import DesignError, unknown
 
 RANKED = (*AVERAGED, "entropy")
@@ -30,11 +30,11 @@ def ranking(frame: pd.DataFrame, endpoint: str = "stage") -> pd.DataFrame:
     """
     if endpoint not in RANKED:
         raise DesignError(unknown("endpoint", endpoint, RANKED), choices=RANKED)
-    kept = frame[~frame["is_swap"].astype(bool)]
+    kept = only(frame, ~frame["is_swap"].to_numpy(dtype=bool))
     knobs = varied_knobs(kept)
     designs = kept.drop_duplicates(["task", "variant"])[["task", "variant", "series", *knobs]]
     designs = designs.assign(**{knob: designs[knob].map(level_name) for knob in knobs})
-    values = cells(kept)[["task", "variant", JUDGE, "evidence", endpoint]].merge(
+    values = cell_endpoints(kept)[["task", "variant", JUDGE, "evidence", endpoint]].merge(
         designs, on=["task", "variant"]
     )
     tables = [_distribution(values, JUDGE, ["task", "variant"], endpoint)]

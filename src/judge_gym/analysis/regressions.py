@@ -16,10 +16,10 @@ from scipy import stats
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 from statsmodels.regression.linear_model import OLS
 
+from judge_gym.analysis.endpoints import GAP, cell_endpoints
 from judge_gym.analysis.frames import CELL, JUDGE, level_name, varied_knobs
 from judge_gym.analysis.intercepts import random_intercept
 from judge_gym.analysis.intervals import LEVEL, Floats, seeded
-from judge_gym.analysis.permutations import GAP, cells
 from judge_gym.axes import Design
 
 COLUMNS = ["model", "term", "estimate", "se", "low", "high", "p", "n", "clusters", "note"]
@@ -88,7 +88,7 @@ def equations(frame: pd.DataFrame) -> list[Equation]:
     rubrics = frame.drop_duplicates(by)
     quality = rubrics[["observability", "discriminability"]].mean(axis=1, skipna=False)
     about = [*by, "task_type", "rubric_author", "n_stages", QUALITY, *knobs]
-    table = cells(frame, by).merge(rubrics.assign(**{QUALITY: quality})[about], on=by)
+    table = cell_endpoints(frame, by).merge(rubrics.assign(**{QUALITY: quality})[about], on=by)
     swapped = table["is_swap"].astype(bool)
     typed = (table["task_type"] == "ecc").any()
     contested = (table["task_type"] == "ecc") | (not typed)
@@ -174,11 +174,12 @@ def _columns(term: str, values: pd.Series) -> list[tuple[str, Floats]]:
     """A term as columns: the quality as it is, else one per level other than the base."""
     if term == QUALITY:
         return [(QUALITY, values.to_numpy(dtype=float))]
-    named = values.map(level_name)
+    place, distinct = pd.factorize(values, use_na_sentinel=False)
+    named = np.array([level_name(level) for level in distinct], dtype=object)
     knob = Design.knobs().get(term)
     default = level_name(knob.default) if knob else ""
-    levels = sorted(named.unique(), key=lambda level: (level != default, level))
-    return [(f"{term}={level}", (named == level).to_numpy(dtype=float)) for level in levels[1:]]
+    levels = sorted(set(named), key=lambda level: (level != default, level))
+    return [(f"{term}={level}", (named == level)[place].astype(float)) for level in levels[1:]]
 
 
 # --- models --------------------------------------------------------------------------------------
@@ -190,7 +191,10 @@ def cluster_robust(y: Floats, matrix: Floats, groups: np.ndarray) -> Any:
     With two columns of groups, errors may be alike within either; the fewer clusters count.
     """
     return OLS(y, matrix).fit(
-        cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True}, use_t=True
+        method="qr",
+        cov_type="cluster",
+        cov_kwds={"groups": groups, "use_correction": True},
+        use_t=True,
     )
 
 
@@ -202,7 +206,12 @@ def _few(clusters: int) -> str:
 def _exact(equation: Equation, terms: _Terms) -> bool:
     """Whether the terms explain everything, so that there is nothing to tell errors by."""
     y = terms.rows[equation.outcome].to_numpy(dtype=float)
-    return bool(np.allclose(OLS(y, terms.matrix).fit().resid, 0, atol=1e-9))
+    return bool(np.allclose(y - terms.matrix @ _solved(y, terms.matrix), 0, atol=1e-9))
+
+
+def _solved(y: Floats, matrix: Floats) -> Floats:
+    """Least squares without errors; the columns are known to be independent."""
+    return np.asarray(np.linalg.solve(matrix.T @ matrix, matrix.T @ y), dtype=np.float64)
 
 
 def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
@@ -211,7 +220,7 @@ def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
     groups = pd.factorize(terms.rows["evidence"])[0]
     rubrics = pd.factorize(terms.rows["rubric"])[0]
     size = {"n": len(y), "clusters": int(groups.max()) + 1}
-    estimates = OLS(y, terms.matrix).fit().params
+    estimates = _solved(y, terms.matrix)
     note = _few(size["clusters"])
     if _exact(equation, terms):
         note = note or "insufficient: the fit leaves no variance"

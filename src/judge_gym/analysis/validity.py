@@ -14,7 +14,7 @@ import pandas as pd
 
 from judge_gym.analysis.distances import item_distances, per_item
 from judge_gym.analysis.endpoints import accuracy, positions
-from judge_gym.analysis.frames import CELL, JUDGE, once_per_call
+from judge_gym.analysis.frames import CELL, JUDGE, once_per_call, only
 from judge_gym.analysis.intervals import Estimate, skewed, undefined
 from judge_gym.analysis.pair_frames import pair_table
 from judge_gym.analysis.regressions import MIN_CLUSTERS, cluster_robust
@@ -58,7 +58,7 @@ DEFAULTS = Thresholds()
 
 def validity(frame: pd.DataFrame, thresholds: Thresholds = DEFAULTS) -> pd.DataFrame:
     """The five checks on a tidy frame: check, criterion, value, low, high, items, result, note."""
-    own = frame[~frame["is_swap"]]
+    own = only(frame, ~frame["is_swap"])
     rows = [check(own, thresholds) for check in CHECKS]
     return pd.DataFrame(rows)
 
@@ -103,7 +103,7 @@ def _external_benchmark(frame: pd.DataFrame, limits: Thresholds) -> dict[str, ob
 def _consistency(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     name = "internal consistency"
     rule = f"variance over replicates, scale 0 to 1, below {limits.consistency:g}"
-    ordinal = frame[frame["rubric_kind"] == "ordinal"]
+    ordinal = only(frame, frame["rubric_kind"] == "ordinal")
     controls = ordinal[ordinal["task_type"] == "control"]
     used = ordinal if controls.empty else controls
     once = once_per_call(used, CELL)

@@ -84,7 +84,11 @@ def calibrate(
             {"name": name, **coverage(whole[name], true, band)} for name, true in truths.items()
         ),
         recovery=pd.DataFrame(
-            {"name": name, **recovery(whole[name], true)} for name, true in truths.items()
+            {
+                "name": one.name,
+                **recovery(whole[one.name], truths[one.name], biased=one.biased),
+            }
+            for one in quantities
         ),
         tests=pd.DataFrame(
             {"name": one.name, **errors(whole[one.name], null=one.null)} for one in tests

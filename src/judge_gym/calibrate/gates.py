@@ -16,7 +16,7 @@ from judge_gym.calibrate.panels import Panels
 from judge_gym.calibrate.truth import Known
 
 Estimator = Callable[[Panels], pd.DataFrame]
-Outcome = Literal["passes", "conservative", "fails", "no data"]
+Outcome = Literal["passes", "conservative", "biased", "fails", "no data"]
 MONTE_CARLO = 0.99
 HIGHEST_COVERAGE, LOWEST_COVERAGE, LOWEST_WITH_FEW = 0.97, 0.93, 0.92
 FEW_ITEMS = 12
@@ -33,6 +33,8 @@ class Quantity:
     estimate: Estimator
     """A row per panel: value, low, high."""
     truth: Callable[[Known], float]
+    biased: bool = False
+    """Whether chance alone moves the estimate, as its table says: then the interval must hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,14 @@ def coverage(found: pd.DataFrame, truth: float, band: Band) -> dict[str, object]
     }
 
 
-def recovery(found: pd.DataFrame, truth: float) -> dict[str, object]:
-    """How far estimates lie from the truth on average, beside how much they scatter."""
+def recovery(found: pd.DataFrame, truth: float, *, biased: bool = False) -> dict[str, object]:
+    """How far estimates lie from the truth on average, beside how much they scatter.
+
+    Args:
+        found: a row per panel: value, low, high.
+        truth: what is estimated.
+        biased: whether a bias is known, and told rather than failed.
+    """
     values = found["value"].dropna().to_numpy(dtype=float)
     n = len(values)
     if n < 2:
@@ -90,6 +98,7 @@ def recovery(found: pd.DataFrame, truth: float) -> dict[str, object]:
     spread = float(values.std(ddof=1))
     bias, error = float(values.mean() - truth), spread / np.sqrt(n)
     half = float(stats.t.ppf((1 + MONTE_CARLO) / 2, n - 1)) * error
+    beyond: Outcome = "biased" if biased else "fails"
     return {
         "panels": n,
         "truth": truth,
@@ -98,7 +107,7 @@ def recovery(found: pd.DataFrame, truth: float) -> dict[str, object]:
         "error": error,
         "spread": spread,
         "found": float((found["low"].gt(0) | found["high"].lt(0)).mean()),
-        "outcome": "fails" if abs(bias) - half > BIAS * spread else "passes",
+        "outcome": beyond if abs(bias) - half > BIAS * spread else "passes",
     }
 
 
@@ -154,7 +163,7 @@ class Calibration:
             f"{name}: {row['name']}"
             for name, table in self.tables.items()
             for row in table.to_dict("records")
-            if row["outcome"] not in ("passes", "conservative")
+            if row["outcome"] in ("fails", "no data")
         ]
 
     @property

@@ -19,6 +19,8 @@ STATED_SHARES = (0.05, 0.85)
 """The least and the greatest share that a simulated probe goes by."""
 STATED_NOISE = 0.25
 """The spread of a simulated probe, in log-odds."""
+HUNDREDTHS = np.arange(101) / 100
+"""What a simulated probe may state."""
 DISPLAYS = 400
 """So many displays are looked through for those that a judge can tell apart."""
 
@@ -33,8 +35,9 @@ class Law:
     """The weight that each mask gives to the stage shown first: displays by masks."""
     named: FloatArray
     """Likewise to the stage named first."""
-    stated_of: FloatArray
-    """The mean probability stated of each mask: texts by displays by masks."""
+    stated_as: FloatArray
+    """The chance that so many hundredths are stated of each mask: texts by displays by masks by
+    hundredths."""
     abstained: FloatArray
     """The chance of an abstention."""
 
@@ -100,6 +103,11 @@ class Law:
         """The weight of the stage named first, beyond an even share."""
         return self._held(self.named) - 1 / self.frame
 
+    @cached_property
+    def stated_of(self) -> FloatArray:
+        """The mean probability stated of each mask: texts by displays by masks."""
+        return self.stated_as @ HUNDREDTHS
+
     @property
     def stated(self) -> FloatArray:
         """The mean probability that is stated."""
@@ -122,7 +130,8 @@ def law(name: str) -> Law:
     masks = spreads > 0
     shown = _displays(scorer, item, condition.rubric)
     shape = (len(population()), len(shown), 1 << frame)
-    mass, stated, abstained = np.zeros(shape), np.full(shape, np.nan), np.zeros(shape[0])
+    mass, abstained = np.zeros(shape), np.zeros(shape[0])
+    stated = np.full((*shape, len(HUNDREDTHS)), np.nan)
     for kind, text in enumerate(population()):
         targets = [ScoreTarget(condition.rubric, item, text, number) for number in shown.values()]
         for place, request in enumerate(scorer.requests(targets)):
@@ -133,7 +142,7 @@ def law(name: str) -> Law:
             weights = stage_weights(character, understand(request.messages))
             by_stage = sorted(zip(display.stages, display.labels, strict=True))
             held = masks @ np.array([weights[label] for _, label in by_stage])
-            stated[kind, place] = stated_probability(held, character)
+            stated[kind, place] = stated_chances(held, character)
     first, named = np.array(list(shown)).T - 1
     return Law(mass, spreads[:, first].T, spreads[:, named].T, stated, abstained)
 
@@ -151,16 +160,20 @@ def _displays(scorer: Scorer, item: Evidence, rubric: Rubric) -> dict[tuple[int,
     return found
 
 
-def stated_probability(share: FloatArray, character: Temper) -> FloatArray:
-    """The mean of what a simulated judge states of a verdict to which it gives this share."""
+def stated_chances(share: FloatArray, character: Temper) -> FloatArray:
+    """The chance of each number of hundredths that a simulated judge may state of a verdict.
+
+    Args:
+        share: what it gives to the verdict.
+        character: the judge's faults.
+    """
     q = np.clip(share, *STATED_SHARES)
     majority = 3 * q**2 - 2 * q**3
     centre = np.log(majority / (1 - majority)) + character.overconfidence
-    # It states hundredths: the mean of k/100 is a sum over the chances to reach each k.
     steps = (np.arange(1, 101) - 0.5) / 100
-    reached = stats.norm.sf((np.log(steps / (1 - steps)) - centre[..., None]) / STATED_NOISE)
-    mean: FloatArray = reached.sum(axis=-1) / 100
-    return mean
+    below = stats.norm.cdf((np.log(steps / (1 - steps)) - centre[..., None]) / STATED_NOISE)
+    chances: FloatArray = np.diff(below, axis=-1, prepend=0.0, append=1.0)
+    return chances
 
 
 def spread(frame: int) -> FloatArray:

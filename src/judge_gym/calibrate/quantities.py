@@ -16,7 +16,7 @@ from judge_gym.analysis.expertise import calibration, probed_verdicts
 from judge_gym.analysis.frames import CELL, JUDGE
 from judge_gym.analysis.geometry import display_bias
 from judge_gym.analysis.hypotheses import Tested, contested_distance, forced_choice_distance
-from judge_gym.analysis.metrics import abstention, conflict, ground_truth, uncertainty
+from judge_gym.analysis.metrics import abstention, conflict, entrenchment, ground_truth, uncertainty
 from judge_gym.analysis.polarization import polarization
 from judge_gym.analysis.swapping import swap_sensitivity
 from judge_gym.calibrate.gates import Check, Quantity
@@ -85,12 +85,12 @@ QUANTITIES = (
     # --- one judge ---
     Quantity(
         "expected stage",
-        _Read(judge_endpoints, "plain", at={"endpoint": "normalised_stage"}),
+        _Read(judge_endpoints, "plain", at={"endpoint": "stage"}),
         lambda known: known.endpoint("stage", "plain"),
     ),
     Quantity(
         "expected stage, with abstentions",
-        _Read(judge_endpoints, "cautious", at={"endpoint": "normalised_stage"}),
+        _Read(judge_endpoints, "cautious", at={"endpoint": "stage"}),
         lambda known: known.endpoint("stage", "cautious"),
     ),
     Quantity(
@@ -178,6 +178,23 @@ QUANTITIES = (
         "polarization above chance",
         _Read(polarization, *TRIO, columns="above low high"),
         lambda known: known.polarization(*TRIO),
+    ),
+    Quantity(
+        "entrenchment",
+        _Read(entrenchment, *PAIR, at={JUDGE: "all"}),
+        lambda known: known.entrenchment(*PAIR),
+    ),
+    # --- what is said of experts ---
+    Quantity(
+        "Brier score of stated agreement",
+        _Read(_overconfidence, *TRIO, columns="brier brier_low brier_high"),
+        lambda known: known.brier("plain", TRIO[1:]),
+    ),
+    Quantity(
+        "calibration error",
+        _Read(_overconfidence, *TRIO, columns="error error_low error_high"),
+        lambda known: known.calibration_error("plain", TRIO[1:]),
+        biased=True,
     ),
     # --- two designs ---
     Quantity(

@@ -4,7 +4,7 @@ An item enters an estimate only where enough of its verdicts are scored, so each
 often as it does so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,13 +14,17 @@ from scipy import special, stats
 from judge_gym.analysis.belief.disagreement import jaccard
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.intervals import seeded
-from judge_gym.calibrate.laws import law, spread
+from judge_gym.calibrate.laws import HUNDREDTHS, law, spread
 from judge_gym.calibrate.panels import Shape
 
 Endpoint = Literal[
     "stage", "jitter", "size", "singleton", "gap", "right", "position", "label", "stated"
 ]
 """What a law says of each text."""
+_OfItem = Callable[[FloatArray, FloatArray], FloatArray]
+"""From divergence above chance and what each judge states to a value, by item."""
+_OfStated = Callable[[FloatArray, FloatArray], FloatArray]
+"""From what is stated and what is warranted to a value."""
 DRAWS = 2000
 """Items drawn per text for what has no closed form."""
 
@@ -71,30 +75,74 @@ class Known:
 
     def overconfidence(self, name: str, others: Sequence[str]) -> float:
         """Stated probability minus that of a majority of three among the other judges' verdicts."""
-        pooled = np.sum([law(other).share * law(other).scored[:, None] for other in others], axis=0)
-        pooled /= pooled.sum(axis=1, keepdims=True)
-        masks = np.arange(pooled.shape[1])
-        size = np.maximum(1, np.bitwise_count(masks))
-        agreed = pooled @ (np.bitwise_count(masks[:, None] & masks) / size).T
-        reference = (law(name).share * (3 * agreed**2 - 2 * agreed**3)).sum(axis=1)
+        reference = (law(name).share * _warranted(name, others)).sum(axis=1)
         return self._mean(law(name).stated - reference, [name], 1)
+
+    def brier(self, name: str, others: Sequence[str]) -> float:
+        """The mean of p^2 - 2py + y, of stated p and warranted y."""
+        return self._mean(_stated(name, others, _brier).sum(axis=1), [name], 1)
+
+    def calibration_error(self, name: str, others: Sequence[str]) -> float:
+        """The mean distance of p from y over tenths of p, by how many verdicts each holds."""
+        gaps = _stated(name, others, lambda p, y: p - y)
+        bins = np.minimum(np.arange(gaps.shape[1]) // 10, 9)
+        weights = law(name).scored / law(name).scored.sum()
+        return float(np.abs(np.bincount(bins, weights @ gaps)).sum())
+
+    def entrenchment(self, *names: str) -> float:
+        """The divergence of two judges above chance times what they state, mean over both."""
+        return self._drawn("entrenchment", names, lambda above, sure: above * sure.mean(axis=1))
 
     def polarization(self, *names: str) -> float:
         """Raw P minus that of judges whose verdicts are dealt anew, at this number of replicates.
 
         It has no closed form: items are drawn from the exact distributions.
         """
-        rng = seeded("calibrate", "polarization", *names, self.shape.replicates)
-        masses = [law(name).mass for name in names]
-        values, weights = np.zeros(len(masses[0])), np.zeros(len(masses[0]))
-        for kind in range(len(values)):
-            chosen = _items([mass[kind] for mass in masses], self.shape.replicates, rng)
+        bound = float(np.log2(min(len(names), law(names[0]).frame)))
+        return self._drawn("polarization", names, lambda above, _: above / bound)
+
+    def _drawn(self, what: str, names: Sequence[str], of: _OfItem) -> float:
+        """The mean over items, drawn from the exact distributions of each text."""
+        rng = seeded("calibrate", what, *names, self.shape.replicates)
+        texts = len(law(names[0]).mass)
+        values, weights = np.zeros(texts), np.zeros(texts)
+        for kind in range(texts):
+            display, chosen = _items(names, kind, self.shape.replicates, rng)
             whole = ((chosen > 0).sum(axis=1) > 0).all(axis=1)
-            above = _divergence(chosen[whole]) - _divergence(_dealt_anew(chosen[whole], rng))
-            values[kind] = above.mean() if whole.any() else 0.0
+            display, chosen = display[whole], chosen[whole]
+            above = _divergence(chosen) - _divergence(_dealt_anew(chosen, rng))
+            stated = [law(name).stated_of[kind] for name in names]
+            sure = np.stack([of[display, chosen[..., n]] for n, of in enumerate(stated)], axis=-1)
+            scored = chosen > 0
+            sure = np.where(scored, sure, 0.0).sum(axis=1) / scored.sum(axis=1)
+            values[kind] = of(above, sure).mean() if whole.any() else 0.0
             weights[kind] = whole.mean()
-        bound = np.log2(min(len(names), law(names[0]).frame))
-        return float(np.average(values, weights=weights) / bound)
+        return float(np.average(values, weights=weights))
+
+
+def _warranted(name: str, others: Sequence[str]) -> FloatArray:
+    """The chance that most of three verdicts of other judges fall into a mask: texts by masks."""
+    pooled = np.sum([law(other).share * law(other).scored[:, None] for other in others], axis=0)
+    pooled /= pooled.sum(axis=1, keepdims=True)
+    masks = np.arange(law(name).mass.shape[2])
+    size = np.maximum(1, np.bitwise_count(masks))
+    agreed = pooled @ (np.bitwise_count(masks[:, None] & masks) / size).T
+    chances: FloatArray = 3 * agreed**2 - 2 * agreed**3
+    return chances
+
+
+def _stated(name: str, others: Sequence[str], of: _OfStated) -> FloatArray:
+    """What p and y make of scored verdicts, times the chance of each p: texts by hundredths."""
+    judge, y = law(name), _warranted(name, others)
+    # What a display changes in p and in the verdict goes together; y is of other displays.
+    joint = np.einsum("kdm,kdmh->kmh", judge.mass[..., 1:], judge.stated_as[:, :, 1:])
+    joint /= judge.mass.shape[1] * judge.scored[:, None, None]
+    values: FloatArray = (joint * of(HUNDREDTHS, y[:, 1:, None])).sum(axis=1)
+    return values
+
+
+def _brier(p: FloatArray, y: FloatArray) -> FloatArray:
+    return p**2 - 2 * p * y + y
 
 
 def _distance(ours: str, theirs: str) -> FloatArray:
@@ -105,15 +153,18 @@ def _distance(ours: str, theirs: str) -> FloatArray:
     return distance
 
 
-def _items(masses: Sequence[FloatArray], replicates: int, rng: np.random.Generator) -> IntArray:
-    """Verdicts drawn by items, replicates and judges, who see one display on each replicate."""
+def _items(
+    names: Sequence[str], kind: int, replicates: int, rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Displays by items and replicates, and verdicts by judges too, who see one display each."""
+    masses = [law(name).mass[kind] for name in names]
     display = rng.integers(len(masses[0]), size=(DRAWS, replicates))
     last = masses[0].shape[1] - 1
     chosen = [
         (rng.random((*display.shape, 1)) > mass[:, :last].cumsum(axis=1)[display]).sum(axis=-1)
         for mass in masses
     ]
-    return np.stack(chosen, axis=-1)
+    return display, np.stack(chosen, axis=-1)
 
 
 def _dealt_anew(chosen: IntArray, rng: np.random.Generator) -> IntArray:

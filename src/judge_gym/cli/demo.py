@@ -25,7 +25,7 @@ def demo(
     """Run the whole pipeline on simulated judges: no key, no network, no cost."""
     from judge_gym.cli import display
     from judge_gym.cli.analyze import show_analysis
-    from judge_gym.cli.scores import board_rows, show_board, show_reports
+    from judge_gym.cli.scores import show_board, show_reports
 
     out.mkdir(parents=True, exist_ok=True)
     with open_lab(f"sqlite:///{out / 'lab.db'}") as lab, as_file(files("judge_gym.demo")) as folder:
@@ -41,7 +41,7 @@ def demo(
                 for name in ("lab.db", "samples.csv", "samples.parquet", "report.html")
             }
             made = {**result.to_json(), "simulated": True, "files": files_written}
-            said = {"suite": coded.to_json(), "board": board_rows(lab)}
+            said = {"suite": coded.to_json(), "board": lab.board()}
             display.print_json({**made, **said, "analysis": analysis.to_json()})
         else:
             print_report(report)
@@ -50,7 +50,7 @@ def demo(
                 f"Isolation: {', '.join(coded.isolation)}. A suite of your own is a folder.",
             )
             show_reports([coded])
-            show_board(board_rows(lab))
+            show_board(lab.board())
             show_analysis(analysis)
             display.out.print(
                 f"\non judges:   {out / 'report.html'}"

@@ -21,6 +21,12 @@ def lab(
     work: Annotated[
         bool, typer.Option("--work/--no-work", help="Carry out what is started on the lab.")
     ] = True,
+    public_reads: Annotated[
+        bool,
+        typer.Option(
+            "--public-reads", help="Show suite runs and their scores without a token; no more."
+        ),
+    ] = False,
     open: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Serve the lab over HTTP until Ctrl-C, and carry out what is started there."""
@@ -44,6 +50,7 @@ def lab(
                 folder=Path(),
                 work=work,
                 options=limit_options(),
+                public_reads=public_reads,
             ) as at,
         ):
             url = f"{at.url}/?token={at.token}" if at.token else at.url

@@ -90,8 +90,10 @@ def check_models(
     solved = []
     if suite is not None:
         works = [id for id, one in zip(asked, checks, strict=True) if one["works"]]
+        from judge_gym.suiting import CHECK
+
         with open_lab() as lab:
-            solved = [lab.run_suite(suite, id, first=evals, series="check") for id in works]
+            solved = [lab.run_suite(suite, id, first=evals, series=CHECK) for id in works]
     if json:
         runs = {"suite": [one.to_json() for one in solved]} if suite is not None else {}
         display.print_json({"models": checks, **runs} if runs else checks)

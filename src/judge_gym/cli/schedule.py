@@ -1,14 +1,27 @@
 """What is due: which models are to be run on a suite again, and running them."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from judge_gym.cli.app import AsJson, NoSet, app, given, notes, open_lab
-from judge_gym.cli.scores import end, show_reports
+from judge_gym.cli.scores import end, show_posted, show_reports
 from judge_gym.cli.steering import Budget
-from judge_gym.cli.suite import Jobs, NoPatterns, Unisolated
+from judge_gym.cli.suite import (
+    PATIENCE,
+    Jobs,
+    NoPatterns,
+    Remote,
+    Unisolated,
+    posted_json,
+    run_and_post,
+)
+from judge_gym.errors import DesignError
+
+if TYPE_CHECKING:
+    from judge_gym.lab import Lab
 
 
 @app.command()
@@ -21,6 +34,7 @@ def schedule(
     most: Annotated[int | None, typer.Option(min=1, help="Run so many models at most.")] = None,
     jobs: Jobs = 8,
     budget: Budget = NoSet,
+    remote: Remote = None,
     allow_unisolated: Unisolated = False,
     json: AsJson = False,
 ) -> None:
@@ -30,39 +44,83 @@ def schedule(
     now = datetime.now(UTC)
     watcher = display.Watcher()
     with open_lab() as lab:
-        listed = lab.schedule(suite, models=model, now=now)
-        rows = [
-            {
-                "model": one.model,
-                "due": one.due,
-                "since": one.since,
-                "every days": one.interval.total_seconds() / 86400,
-            }
-            for one in listed
-        ]
-        reports = []
+        rows = (
+            _here(lab, suite, model, now) if remote is None else _there(lab, remote, suite, model)
+        )
+        made = []
         if run:
             with watcher.shown(json):
-                for one in [one for one in listed if one.due][:most]:
-                    report = lab.run_suite(
+                for row in [row for row in rows if row["due"] and row.get("callable", True)][:most]:
+                    report, posted = run_and_post(
+                        lab,
+                        remote,
                         suite,
-                        one.model,
+                        row["model"],
                         series=now.date().isoformat(),
                         jobs=jobs,
                         budget=given("--budget", budget),
                         allow_unisolated=allow_unisolated,
                         watch=watcher.watch,
                     )
-                    reports.append(report)
+                    made.append((report, posted))
                     if report.stopped is not None:
                         break
+    reports = [report for report, _ in made]
+    there = [posted for _, posted in made if posted is not None]
     if json:
-        made = {"runs": [one.to_json() for one in reports]} if run else {}
-        display.print_json({"schedule": rows, **made})
+        runs = {"runs": [posted_json(*one) for one in made]} if run else {}
+        display.print_json({"schedule": rows, **runs})
     else:
         display.table("", rows)
         if not rows:
             notes("no model is known here: name some with --model, or run a suite first")
+        if unable := [row["model"] for row in rows if row["due"] and not row.get("callable", True)]:
+            notes(f"due, but cannot be asked from here: {', '.join(unable)}; see judge-gym models")
         show_reports(reports)
+        for one in there:
+            show_posted(one)
     if reports:
-        end(reports, quiet=json)
+        end(reports, there, quiet=json)
+
+
+def _here(lab: "Lab", suite: str, models: list[str], now: datetime) -> list[dict[str, Any]]:
+    """What is due by the runs of this lab."""
+    return [
+        {
+            "model": one.model,
+            "due": one.due,
+            "since": one.since,
+            "every days": one.interval.total_seconds() / 86400,
+        }
+        for one in lab.schedule(suite, models=models, now=now)
+    ]
+
+
+def _there(lab: "Lab", remote: str, suite: str, models: list[str]) -> list[dict[str, Any]]:
+    """What is due by the runs of a remote lab, which is told of the models of our own files."""
+    from judge_gym.client import Client
+
+    name = lab.find_suite(suite).name
+    with Client(remote, timeout=PATIENCE) as client:
+        rows = client.schedule(name, models=[lab.models.resolve(one) for one in models])
+        known = {row["model"] for row in rows}
+        own = [one for one in lab.models.scheduled() if one not in known]
+        if own and not models:
+            rows += client.schedule(name, models=own)
+    return [
+        {
+            **{name: row[name] for name in ("model", "due", "since")},
+            "every days": row["days"],
+            "callable": _callable(lab, row),
+        }
+        for row in rows
+    ]
+
+
+def _callable(lab: "Lab", row: Mapping[str, Any]) -> bool:
+    """Whether a model that the remote lab knows can be asked from here."""
+    try:
+        lab.models.open(row["model"])
+    except DesignError:
+        return False
+    return True

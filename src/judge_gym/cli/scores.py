@@ -9,11 +9,13 @@ from judge_gym.cli.app import notes, same_command
 
 if TYPE_CHECKING:
     from judge_gym.engine.suite_reports import SuiteReport
-    from judge_gym.lab import Lab
+    from judge_gym.posting import Posted
     from judge_gym.suites import Effect
 
 FIRST_LINES = 40
 """Of a file, where a person reads it in a terminal; `--json` has all."""
+FIRST_REFUSED = 5
+"""So many results that a remote lab does not take are named."""
 
 
 def show_reports(reports: "Sequence[SuiteReport]") -> None:
@@ -43,7 +45,7 @@ def show_reports(reports: "Sequence[SuiteReport]") -> None:
     display.table("", rows)
 
 
-def end(reports: "Sequence[SuiteReport]", *, quiet: bool) -> None:
+def end(reports: "Sequence[SuiteReport]", posted: "Sequence[Posted]" = (), *, quiet: bool) -> None:
     """Leave with the code that says how it ended."""
     from judge_gym.cli import FAILED, INTERRUPTED, STOPPED
     from judge_gym.engine import Stopped
@@ -56,34 +58,23 @@ def end(reports: "Sequence[SuiteReport]", *, quiet: bool) -> None:
     lost = sum(sum(report.score.inconclusive.values()) for report in reports)
     if lost and not quiet:
         notes(f"{lost} inconclusive; what brought no answer is tried again by: {same_command()}")
-    if any(report.failed for report in reports):
+    if any(report.failed for report in reports) or not all(one.whole for one in posted):
         raise typer.Exit(FAILED)
 
 
-def board_rows(lab: "Lab", suite: str | None = None) -> list[dict[str, Any]]:
-    """The leaderboard, a row per model, experiment and version."""
-    names = {report.run.version: report.run.suite for report in lab.suite_runs(suite=suite)}
-    return [
-        {
-            "suite": names[row.version],
-            "version": row.version,
-            "experiment": row.experiment,
-            "model": row.model,
-            "score": _number(row.score.value),
-            "low": _number(row.score.low),
-            "high": _number(row.score.high),
-            "sd": _number(row.sd),
-            "runs": row.runs,
-            "evals": row.evals,
-            "passed": row.passed,
-            "failed": row.failed,
-            "inconclusive": row.inconclusive,
-            "unscored": row.unscored,
-            "usd": row.usd,
-            "seconds": row.seconds,
-        }
-        for row in lab.leaderboard(suite=suite)
-    ]
+def show_posted(posted: "Posted") -> None:
+    """How far a run has come to a remote lab, and why not further."""
+    where = f"run {posted.run} at {posted.lab}" if posted.run is not None else posted.lab
+    counts = f"{posted.there} of {posted.there + posted.left} results are in {where}"
+    typer.echo(counts, err=True)
+    for name, why in list(posted.refused.items())[:FIRST_REFUSED]:
+        notes(f"not taken: {name}: {why}")
+    if (more := len(posted.refused) - FIRST_REFUSED) > 0:
+        notes(f"and {more} more that were not taken")
+    if posted.fault:
+        notes(posted.fault)
+    if posted.left > len(posted.refused):
+        notes(f"what is not there is kept here; post it by: {same_command()}")
 
 
 def show_board(rows: Sequence[dict[str, Any]]) -> None:

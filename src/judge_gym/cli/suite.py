@@ -1,20 +1,29 @@
 """Verbs over suites: list, show, check, run, compare, and look into what failed."""
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from judge_gym.cli.app import AsJson, NoSet, app, given, notes, open_lab
 from judge_gym.cli.scores import (
-    board_rows,
     effect_rows,
     end,
     show_board,
     show_debug,
+    show_posted,
     show_reports,
 )
 from judge_gym.cli.steering import Budget
 
+if TYPE_CHECKING:
+    from judge_gym.engine.suite_reports import SuiteReport
+    from judge_gym.lab import Lab
+    from judge_gym.posting import Posted
+    from judge_gym.store import SuiteRun
+
+PATIENCE = 30.0
+"""Seconds that a remote lab may take to answer."""
 suite_app = typer.Typer(help="Code-generation suites.", no_args_is_help=True)
 app.add_typer(suite_app, name="suite")
 
@@ -33,6 +42,14 @@ Series = Annotated[str, typer.Option(help="Ask for everything afresh under this 
 Unisolated = Annotated[
     bool,
     typer.Option("--allow-unisolated", help="Run hostile code even where no sandbox works."),
+]
+Remote = Annotated[
+    str | None,
+    typer.Option(
+        "--lab",
+        metavar="URL",
+        help="A remote lab that keeps the scores; its token is in JUDGE_GYM_TOKEN.",
+    ),
 ]
 NoPatterns: list[str] = []
 
@@ -151,6 +168,7 @@ def run(
     series: Series = "0",
     jobs: Jobs = 8,
     budget: Budget = NoSet,
+    remote: Remote = None,
     allow_unisolated: Unisolated = False,
     json: AsJson = False,
 ) -> None:
@@ -159,7 +177,9 @@ def run(
 
     watcher = display.Watcher()
     with open_lab() as lab, watcher.shown(json):
-        report = lab.run_suite(
+        report, posted = run_and_post(
+            lab,
+            remote,
             suite,
             model,
             experiment=experiment,
@@ -172,12 +192,38 @@ def run(
             watch=watcher.watch,
         )
     if json:
-        display.print_json(report.to_json())
+        display.print_json(posted_json(report, posted))
     else:
         show_reports([report])
+        if posted is not None:
+            show_posted(posted)
         if report.score.failed or report.score.inconclusive:
             notes(f"what did not pass: judge-gym suite failed {report.run.id}")
-    end([report], quiet=json)
+    end([report], [posted] if posted else [], quiet=json)
+
+
+def run_and_post(
+    lab: "Lab", remote: str | None, suite: str, model: str, **given: Any
+) -> "tuple[SuiteReport, Posted | None]":
+    """Run a suite here; with a remote lab, post results there as they come."""
+    if remote is None:
+        return lab.run_suite(suite, model, **given), None
+    from judge_gym.client import Client
+    from judge_gym.posting import Poster
+
+    with Client(remote, timeout=PATIENCE) as client, Poster(lab.store, client) as poster:
+
+        def begun(run: "SuiteRun") -> None:
+            poster.follow(run)
+            if poster.fault:
+                notes(f"{poster.fault}; results are kept here meanwhile")
+
+        return lab.run_suite(suite, model, begun=begun, **given), poster.finish()
+
+
+def posted_json(report: "SuiteReport", posted: "Posted | None") -> dict[str, Any]:
+    """A run as `--json` prints it, with how far it has come to a remote lab."""
+    return report.to_json() | ({"posted": asdict(posted)} if posted else {})
 
 
 @suite_app.command("ablate")
@@ -257,7 +303,7 @@ def board(
     from judge_gym.cli import display
 
     with open_lab() as lab:
-        rows = board_rows(lab, suite)
+        rows = lab.board(suite=suite)
     if json:
         display.print_json(rows)
         return

@@ -28,7 +28,6 @@ GENERATION = "generation"
 """The step of a result whose model brought no answer."""
 JOBS = 8
 """Evals in sandboxes at once."""
-FILESYSTEM = "filesystem"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +43,6 @@ class SuiteExecution:
 def study_of(suite: str) -> str:
     """The name under which a suite's calls are paid, and its budget is kept."""
     return f"suite {suite}"
-
-
-def settled(result: EvalResult) -> bool:
-    """Whether a result stays: where nothing was learnt, the next command tries again.
-
-    An empty reply is an answer: it is not asked for again, and is as empty the next time.
-    """
-    outcome = result.outcome
-    return not isinstance(outcome, Inconclusive) or outcome.step == FILESYSTEM
 
 
 class SuiteRunner:
@@ -92,12 +82,12 @@ class SuiteRunner:
         budget = self._store.runs.find_budget(study_of(run.suite))
         refuse_unpriced(BudgetSpec.model_validate(budget), [self._models.card(run.model)])
         work = _Work(self._store, run, on)
-        missing = work.missing(suite, condition)
         watch([work.tally])
-        if not missing:
+        if not work.missing(suite, condition):
             return SuiteExecution(run, work.tally)
         name = f"suite run {run.id}"
         with lab_lock(self._store.database, name):
+            missing = work.missing(suite, condition)  # another may have been at it until now
             leases = self._store.leases(f"{name} {uuid.uuid4().hex[:12]}")
             try:
                 asker = Asker(
@@ -147,7 +137,7 @@ class _Work:
         )
         every = [task for task in tasks for _ in range(run.replicates)]
         rows = self._store.suites.results(run.id).get(run.id, [])
-        there = {(row.result.path, row.result.replicate) for row in rows if settled(row.result)}
+        there = {(row.result.path, row.result.replicate) for row in rows if row.result.settled}
         found = [
             (task, request)
             for task, request in zip(every, asked, strict=True)

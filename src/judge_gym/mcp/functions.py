@@ -8,8 +8,9 @@ from urllib.parse import quote
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError, unknown
 
-LEFT_OUT = ("health", "session", "events")
-"""What is of no use to an agent: it knows that it asks and who it is, and streams do not end."""
+LEFT_OUT = ("health", "session", "events", "suite_tasks", "keep_tasks", "keep_run", "keep_eval")
+"""What is of no use to an agent: it knows that it asks and who it is, streams do not end, and
+results are posted by the lab that made them."""
 UNSAID = ("format", "last-event-id")
 """Arguments that are not an agent's to choose."""
 PAYS = "Pays for model calls, up to the budget; simulated judges (sim:...) are free."

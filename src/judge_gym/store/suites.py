@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from judge_gym.errors import NotFoundError
+from judge_gym.errors import ConflictError, NotFoundError
 from judge_gym.outcomes import (
     EvalResult,
     EvalSource,
@@ -115,6 +115,7 @@ class Suites:
         *,
         replicates: int,
         evals: Sequence[str],
+        created: datetime | None = None,
     ) -> SuiteRun:
         """The run of a model under a condition in a series: found and its targets raised, or made.
 
@@ -127,6 +128,7 @@ class Suites:
             series: of the draws; another one asks afresh.
             replicates: answers to each task.
             evals: paths; those that were asked for before stay.
+            created: when it was made elsewhere; else now.
         """
         identity = [suite, version, model, experiment, condition, series]
         row = {
@@ -139,7 +141,7 @@ class Suites:
             "series": series,
             "replicates": replicates,
             "evals": sorted(evals),
-            "created": datetime.now(UTC),
+            "created": (created or datetime.now(UTC)).astimezone(UTC),
         }
         with self._database.begin() as connection:
             id = self._database.once(connection, suite_runs, row, "key")
@@ -176,6 +178,13 @@ class Suites:
         with self._database.read() as connection:
             return {(suite, version): n for suite, version, n in connection.execute(query)}
 
+    def paths(self, suite: str, version: str) -> list[str]:
+        """The evals of a version of a suite."""
+        t = code_tasks.c
+        query = sa.select(t.category, t.name).where(t.suite == suite, t.version == version)
+        with self._database.read() as connection:
+            return sorted(f"{category}/{name}" for category, name in connection.execute(query))
+
     def source(self, run: SuiteRun, category: str, name: str) -> EvalSource:
         """The files behind an eval, as they were when a run was made."""
         with self._database.read() as connection:
@@ -196,46 +205,80 @@ class Suites:
     def save_result(self, run: SuiteRun, result: EvalResult) -> int:
         """Add a result with its steps and files; its number."""
         with self._database.begin() as connection:
-            task = sa.select(code_tasks.c.id).where(
-                code_tasks.c.suite == run.suite,
-                code_tasks.c.version == run.version,
-                code_tasks.c.category == result.category,
-                code_tasks.c.name == result.name,
+            return self._insert(connection, run, result, datetime.now(UTC))
+
+    def take_result(self, run: SuiteRun, result: EvalResult, at: datetime) -> int:
+        """Add what another lab made at a time, once; its number.
+
+        Where an eval has a result that stays, another one is refused: whoever could replace it
+        would choose among answers.
+        """
+        at = at.astimezone(UTC)
+        r = suite_results.c
+        with self._database.begin() as connection:
+            # Whoever posts to the same run at once waits here.
+            this = sa.select(suite_runs.c.id).where(suite_runs.c.id == run.id)
+            connection.execute(this.with_for_update())
+            query = (
+                sa.select(suite_results, code_tasks.c.category, code_tasks.c.name)
+                .join(code_tasks)
+                .where(r.run_id == run.id, r.replicate == result.replicate)
+                .where(code_tasks.c.category == result.category)
+                .where(code_tasks.c.name == result.name)
             )
-            row = {
-                "run_id": run.id,
-                "task_id": connection.execute(task).scalar_one(),
-                "replicate": result.replicate,
-                "outcome": result.outcome.kind,
-                "why": getattr(result.outcome, "why", ""),
-                "step": getattr(result.outcome, "step", ""),
-                "reason": proper(getattr(result.outcome, "reason", "")),
-                "call_id": result.call_id,
-                "seconds": result.seconds,
-                "usd": result.usd,
-                "isolation": result.isolation,
-                "at": datetime.now(UTC),
+            for row in map(_result, connection.execute(query).mappings()):
+                if row.at == at:
+                    return row.id
+                if row.result.settled:
+                    raise ConflictError(
+                        f"run {run.id} has a result of {result.path}, replicate "
+                        f"{result.replicate}, from elsewhere; post under another series"
+                    )
+            return self._insert(connection, run, result, at)
+
+    def _insert(
+        self, connection: sa.Connection, run: SuiteRun, result: EvalResult, at: datetime
+    ) -> int:
+        task = sa.select(code_tasks.c.id).where(
+            code_tasks.c.suite == run.suite,
+            code_tasks.c.version == run.version,
+            code_tasks.c.category == result.category,
+            code_tasks.c.name == result.name,
+        )
+        row = {
+            "run_id": run.id,
+            "task_id": connection.execute(task).scalar_one(),
+            "replicate": result.replicate,
+            "outcome": result.outcome.kind,
+            "why": getattr(result.outcome, "why", ""),
+            "step": getattr(result.outcome, "step", ""),
+            "reason": proper(getattr(result.outcome, "reason", "")),
+            "call_id": result.call_id,
+            "seconds": result.seconds,
+            "usd": result.usd,
+            "isolation": result.isolation,
+            "at": at,
+        }
+        made = connection.execute(suite_results.insert(), row).inserted_primary_key
+        assert made is not None
+        id = int(made[0])
+        steps = [
+            {
+                **asdict(step),
+                "result_id": id,
+                "position": position,
+                "reason": proper(step.reason),
+                "output": self._ledger.keep(connection, step.output),
             }
-            made = connection.execute(suite_results.insert(), row).inserted_primary_key
-            assert made is not None
-            id = int(made[0])
-            steps = [
-                {
-                    **asdict(step),
-                    "result_id": id,
-                    "position": position,
-                    "reason": proper(step.reason),
-                    "output": self._ledger.keep(connection, step.output),
-                }
-                for position, step in enumerate(result.steps)
-            ]
-            files = [
-                {"result_id": id, "path": path, "text": self._ledger.keep(connection, text)}
-                for path, text in result.files.items()
-            ]
-            for table, rows in ((suite_steps, steps), (suite_files, files)):
-                if rows:
-                    connection.execute(table.insert(), rows)
+            for position, step in enumerate(result.steps)
+        ]
+        files = [
+            {"result_id": id, "path": path, "text": self._ledger.keep(connection, text)}
+            for path, text in result.files.items()
+        ]
+        for table, rows in ((suite_steps, steps), (suite_files, files)):
+            if rows:
+                connection.execute(table.insert(), rows)
         return id
 
     def results(self, *runs: int) -> dict[int, list[SuiteResult]]:

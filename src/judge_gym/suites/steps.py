@@ -16,6 +16,7 @@ from typing import Any
 
 from judge_gym.errors import DesignError
 from judge_gym.outcomes import (
+    FILESYSTEM,
     EvalResult,
     Failed,
     Inconclusive,
@@ -29,7 +30,6 @@ from judge_gym.suites.installing import INSTALLED, install, place
 from judge_gym.suites.loading import COMMANDS, CodeTask, Step, Suite
 from judge_gym.suites.sandbox import Job, Limits, Ran, choose, run
 
-FILESYSTEM = "filesystem"
 STEPS = (FILESYSTEM, *COMMANDS)
 STOPPING = (FILESYSTEM, "install", "build")
 """Where one of these does not pass, the rest is not tried."""

@@ -62,6 +62,7 @@ def make_app(
     folder: Path,
     crew: Crew | None,
     limits: Limits,
+    public: bool = False,
     face: Face | None = None,
 ) -> ASGIApp:
     """The application behind its gate.
@@ -73,6 +74,7 @@ def make_app(
         folder: where the files of studies that are sent lie.
         crew: has runs carried out; None where others do.
         limits: what one client may ask.
+        public: whether scores of suite runs may be read without a token.
         face: one for agents.
     """
     reports = Reports(lab)
@@ -110,7 +112,7 @@ def make_app(
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind in (JudgeGymError, HTTPException, OverflowError, RecursionError, Exception):
         app.add_exception_handler(kind, _refused)
-    gated = Gate(app, guard, limits)
+    gated = Gate(app, guard, limits, public=public)
     return gated
 
 
@@ -163,6 +165,7 @@ def serve(
     work: bool = True,
     options: tuple[str, ...] = (),
     limits: Limits | None = None,
+    public_reads: bool = False,
     face: Face | None = None,
 ) -> Iterator[Address]:
     """Serve a lab while the context lasts.
@@ -176,6 +179,7 @@ def serve(
         work: have runs carried out while nobody else does.
         options: of every verb, for the worker.
         limits: what one client may ask.
+        public_reads: scores of suite runs may be read without a token.
         face: one for agents.
     """
     local = is_loopback(host)
@@ -191,7 +195,14 @@ def serve(
     crew = Crew(lab, options) if work else None
     watch = Watch(lab)
     app = make_app(
-        lab, guard, watch, folder=folder, crew=crew, limits=limits or Limits(), face=face
+        lab,
+        guard,
+        watch,
+        folder=folder,
+        crew=crew,
+        limits=limits or Limits(),
+        public=public_reads,
+        face=face,
     )
     config = uvicorn.Config(
         app,

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+import anyio
 import anyio.to_thread
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -22,6 +23,8 @@ from judge_gym.web.security import Guard, Rate
 PUBLIC = ("/api/health", "/api/openapi.json")
 STATIC = "/static/"
 """What tells nothing of the lab."""
+SCORES = ("/suites", "/experiment", "/model", "/api/suites")
+"""What a lab shows to everybody, if it was started so: suite runs and their scores."""
 AGENTS = "/mcp"
 """Where a face for agents stands: it asks the API in turn, with the token of each request."""
 HEADERS = {
@@ -86,7 +89,8 @@ def of_fault(fault: Exception) -> Response:
             return made
         case OverflowError() | RecursionError():
             return refusal(422, "design", "a number is too large, or something nested too deeply")
-    logging.getLogger("judge_gym.web").error("a request failed", exc_info=fault)
+    if not _is_gone(fault):
+        logging.getLogger("judge_gym.web").error("a request failed", exc_info=fault)
     return refusal(500, "internal", "the server failed; its log says why")
 
 
@@ -97,9 +101,11 @@ class Gate:
         app: what is behind it.
         guard: knows callers.
         limits: what one client may ask.
+        public: whether scores may be read without a token.
     """
 
-    def __init__(self, app: ASGIApp, guard: Guard, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, guard: Guard, limits: Limits, *, public: bool = False) -> None:
+        self._public = public
         self._app = app
         self._guard = guard
         self._limits = limits
@@ -131,6 +137,8 @@ class Gate:
             behind: ASGIApp = answer or self._app
             await behind(scope, self._counted(receive), guarded)
         except Exception as fault:  # whatever it is: no client sees a traceback
+            if started and _is_gone(fault):
+                return  # a client that leaves its stream is no fault
             if started and not whole:
                 raise  # the connection breaks off, and so the client knows
             if not started:
@@ -154,15 +162,21 @@ class Gate:
         caller = await anyio.to_thread.run_sync(
             self._guard.identify, headers.get("authorization", ""), cookies
         )
+        # Whoever shows a token that is none is guessing, and is counted as a stranger.
+        bare = "authorization" not in headers and "token" not in query
+        shown = self._public and method == "GET" and bare and _is_score(path)
         if caller is not None:
             self._count(self._callers, caller.name)
+        elif shown:
+            self._count(self._callers, address)
         else:
             self._count(self._strangers, address)
         if not api and method == "GET" and "token" in query:
             return await self._log_in(path, query)
         site = {"origin": headers.get("origin", ""), "host": headers.get("host", "")}
         csrf = headers.get("x-csrf-token", "")
-        self._guard.admit(caller, "GET" if agent else method, csrf=csrf, **site)
+        if caller is not None or not shown:
+            self._guard.admit(caller, "GET" if agent else method, csrf=csrf, **site)
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > self._limits.body:
             raise self._too_large()
@@ -200,6 +214,18 @@ class Gate:
 
     def _too_large(self) -> TooLargeError:
         return TooLargeError(f"a request has at most {self._limits.body:,} bytes")
+
+
+def _is_score(path: str) -> bool:
+    """Whether a path is that of a page or a resource on suite runs."""
+    return any(path == place or path.startswith(f"{place}/") for place in SCORES)
+
+
+def _is_gone(fault: Exception) -> bool:
+    """Whether nobody reads any more what is sent."""
+    if isinstance(fault, ExceptionGroup):
+        return all(map(_is_gone, fault.exceptions))
+    return isinstance(fault, anyio.BrokenResourceError)
 
 
 def _defined(value: Any) -> Any:

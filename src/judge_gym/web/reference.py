@@ -31,6 +31,9 @@ judge-gym lab --host 0.0.0.0 --allow-host lab.example.org
 judge-gym token revoke ada
 ```
 
+With `--public-reads`, suite runs and their scores are shown without a token, pages and resources
+under `/api/suites` alike, with tasks, reference answers and graders; nothing else is.
+
 Nothing is encrypted: put a proxy with TLS before it. A token is shown once and kept as a hash;
 without one in the lab, only loopback is served. To revoke it ends it at once.
 
@@ -50,6 +53,9 @@ curl -H "Authorization: Bearer $TOKEN" 'localhost:{PORT}/api/samples?target=TAG&
 - **Events.** `/api/events` is a stream of server-sent events: `event` for what happened to a run,
   with an id to go on after (`Last-Event-ID`), `status` whenever an experiment's changes, `end`
   when nothing goes on any more.
+- **Suite runs** are posted by `judge-gym suite run --lab URL`: the files of all evals of a version
+  first, then the run, then each result with the time at which it was made. What is sent twice is
+  kept once; a result that stays is never replaced, one that told nothing is.
 - **To start is to order**: it returns at once. An order that differs from one that is being
   carried out is a conflict.
 - **Limits.** {LIMITS.body // 1024**2} MiB a request, {LIMITS.per_second:g} requests a second of a

@@ -122,14 +122,17 @@ class Verdicts(NamedTuple):
     item: IntArray
     replicate: IntArray
     chosen: IntArray
+    draw: IntArray | None = None
+    """Of the rubric, where what is found should hold beyond the rubrics drawn."""
 
 
 def squared_distance(ours: Verdicts, theirs: Verdicts, *, items: int) -> FloatArray:
     """The squared Jousselme distance of two judges on each item, unbiased.
 
     A U-statistic over distinct replicates: on one replicate both judges saw the same display, so
-    such pairs are left out across judges too. It may dip below 0; an item where a judge has fewer
-    than two replicates is not a number.
+    such pairs are left out across judges too, and so are verdicts under one draw of rubrics, where
+    draws are told. It may dip below 0; an item where a judge has fewer than two replicates is not a
+    number.
     """
     return squared_distances([ours, theirs], items=items)[:, 0]
 
@@ -153,7 +156,8 @@ def replicate_conflict(verdicts: Verdicts, *, items: int) -> FloatArray:
 
 def _scored(verdicts: Verdicts) -> Verdicts:
     kept = verdicts.chosen != 0
-    return Verdicts(*(column[kept] for column in verdicts))
+    item, replicate, chosen, draw = verdicts
+    return Verdicts(item[kept], replicate[kept], chosen[kept], None if draw is None else draw[kept])
 
 
 def _mean_likeness(ours: Verdicts, theirs: Verdicts, items: int) -> FloatArray:
@@ -163,20 +167,36 @@ def _mean_likeness(ours: Verdicts, theirs: Verdicts, items: int) -> FloatArray:
 def _mean_over_pairs(ours: Verdicts, theirs: Verdicts, kernel: Kernel, items: int) -> FloatArray:
     """The mean of the kernel over pairs of verdicts on an item from different replicates.
 
-    That is all pairs, without those of the same item and replicate: both sums run over distinct
-    chosen sets, which are far fewer than verdicts.
+    That is all pairs, without those of the same item and replicate; draws of rubrics likewise. All
+    sums run over distinct chosen sets, which are far fewer than verdicts.
     """
-    numbers = np.union1d(ours.replicate, theirs.replicate)
-    here, there = (
-        one.item * len(numbers) + np.searchsorted(numbers, one.replicate) for one in (ours, theirs)
-    )
-    cells = items * len(numbers)
-    sums, pairs = _pairs(ours.item, ours.chosen, theirs.item, theirs.chosen, kernel, items)
-    same, same_pairs = _pairs(here, ours.chosen, there, theirs.chosen, kernel, cells)
-    sums -= same.reshape(items, -1).sum(axis=1) if cells else 0
-    pairs -= same_pairs.reshape(items, -1).sum(axis=1) if cells else 0
+    everywhere = np.zeros(len(ours.item), np.int64), np.zeros(len(theirs.item), np.int64)
+    replicates = _numbered(ours.replicate, theirs.replicate)
+    alike = [(1, everywhere), (-1, replicates)]
+    if ours.draw is not None and theirs.draw is not None:
+        draws = _numbered(ours.draw, theirs.draw)
+        both = _numbered(*(_joined(one, of) for one, of in zip(draws, replicates, strict=True)))
+        alike += [(-1, draws), (1, both)]
+    sums, pairs = np.zeros(items), np.zeros(items)
+    for sign, (left, right) in alike:
+        width = 1 + int(max(left.max(initial=0), right.max(initial=0)))
+        here, there = ours.item * width + left, theirs.item * width + right
+        found = _pairs(here, ours.chosen, there, theirs.chosen, kernel, items * width)
+        for total, values in zip((sums, pairs), found, strict=True):
+            total += sign * values.reshape(items, width).sum(axis=1)
     mean: FloatArray = np.divide(sums, pairs, out=np.full(items, np.nan), where=pairs > 0)
     return mean
+
+
+def _numbered(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
+    """The places of two sides' values among all."""
+    numbers = np.union1d(left, right)
+    return np.searchsorted(numbers, left), np.searchsorted(numbers, right)
+
+
+def _joined(one: IntArray, other: IntArray) -> IntArray:
+    """A number for each two."""
+    return one << 32 | other
 
 
 def _pairs(

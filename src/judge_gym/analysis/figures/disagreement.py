@@ -31,16 +31,16 @@ _CELL_WORDS, _MAX_POINTS = 10, 2000
 
 
 def polarization_finding(polarization: pd.DataFrame) -> str:
-    """Where judges lie further apart than chance, and where the most."""
+    """Where judges lie farther apart than chance, and where the most."""
     data = panels(polarization.dropna(subset=["p"]))
     above = data.get("above", pd.Series(np.nan, index=data.index))
     if not above.notna().any():
         top = data.sort_values("p", kind="stable").iloc[-1]
-        return f"Judges lie furthest apart on {top['panel']}: raw P {top['p']:.2f}"
+        return f"Judges lie farthest apart on {top['panel']}: raw P {top['p']:.2f}"
     top = data.sort_values("above", kind="stable", na_position="first").iloc[-1]
     more = int((data["low"] > 0).sum())
     return (
-        f"Judges lie further apart than chance in {more} of {len(data)} panels; furthest on "
+        f"Judges lie farther apart than chance in {more} of {len(data)} panels; farthest on "
         f"{top['panel']} ({top['above']:+.2f})"
     )
 
@@ -87,15 +87,15 @@ def polarization_figure(polarization: pd.DataFrame, title: str | None = None) ->
 
 
 def pair_finding(pairs: pd.DataFrame) -> str:
-    """How many pairs lie further apart than chance, and which the most."""
+    """How many pairs lie farther apart than chance, and which the most."""
     known = pairs.dropna(subset=["above"])
     if known.empty:
         return "No pair of judges can be compared with chance"
     top = known.sort_values("above", kind="stable").iloc[-1]
     more = int((known["low"] > 0).sum())
     return (
-        f"{more} of {len(known)} comparisons lie further apart than chance; "
-        f"{top['judge']} and {top['other']} the furthest ({top['above']:+.2f})"
+        f"{more} of {len(known)} comparisons lie farther apart than chance; "
+        f"{top['judge']} and {top['other']} the farthest ({top['above']:+.2f})"
     )
 
 
@@ -161,12 +161,14 @@ def _half(pairs: pd.DataFrame, judges: list[str]) -> pd.DataFrame:
 
 
 def method_finding(methods: pd.DataFrame) -> str:
-    """On how many items judges lie closer when they may name several stages."""
+    """On how many items judges lie closer when they may name several stages, or farther apart."""
     known = methods.dropna(subset=["single", "subset"])
-    closer = int((known["subset"] < known["single"]).sum())
-    change = float((known["subset"] - known["single"]).mean())
+    changes = known["subset"] - known["single"]
+    change = float(changes.mean())
+    how = "farther apart" if change > 0 else "closer"
+    moved = int((changes > 0).sum() if change > 0 else (changes < 0).sum())
     return (
-        f"Judges lie closer with subsets than with single stages on {closer} of {len(known)} "
+        f"Judges lie {how} with subsets than with single stages on {moved} of {len(known)} "
         f"items ({change:+.2f} on average)"
     )
 

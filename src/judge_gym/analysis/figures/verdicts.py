@@ -38,6 +38,7 @@ from judge_gym.records import STATUSES
 SHAPES = ("abstain", "singleton", "adjacent", "non-adjacent", "broad")
 """What a verdict's set of stages looks like."""
 _SHAPE_COLOURS = [GREY, BLUE, SKY, RED, ORANGE]
+_OPEN = "datum.plausibility - datum.belief > 1e-9"
 _STATUS_COLOURS = [BLUE, ORANGE, RED, PINK, GREY, INK]
 
 
@@ -109,7 +110,7 @@ def status_figure(rates: pd.DataFrame, title: str | None = None) -> Figure | Non
     long["rank"] = long["status"].map(STATUSES.index)
     shown, more = _limited(panels(long))
     bars = (
-        alt.Chart(shown)
+        alt.Chart(shown[shown["share"] > 0])  # the outline of nothing would pass for a share
         .mark_bar(**OUTLINE)
         .encode(
             x=alt.X(
@@ -133,7 +134,7 @@ def status_figure(rates: pd.DataFrame, title: str | None = None) -> Figure | Non
 
 
 def heat_finding(cells: pd.DataFrame) -> str:
-    """On which item judges lie furthest apart; with one judge, which item is highest."""
+    """On which item judges lie farthest apart; with one judge, which item is highest."""
     table = cells.groupby(["task", "item", JUDGE])["mean"].mean().unstack()
     spread = table.max(axis=1) - table.min(axis=1)
     if table.shape[1] == 1 or not (spread > 0).any():
@@ -142,7 +143,7 @@ def heat_finding(cells: pd.DataFrame) -> str:
     widest = int(np.nanargmax(spread.to_numpy()))
     row, (_, item) = table.iloc[widest], table.index[widest]
     return (
-        f"Judges lie furthest apart on “{item}”: "
+        f"Judges lie farthest apart on “{item}”: "
         f"{row.min():.2f} ({row.idxmin()}) to {row.max():.2f} ({row.idxmax()})"
     )
 
@@ -150,7 +151,7 @@ def heat_finding(cells: pd.DataFrame) -> str:
 def heat_figure(cells: pd.DataFrame, title: str | None = None) -> Figure | None:
     """The expected stage of each item by each judge, a panel per task, strongest items on top.
 
-    Of many items those are shown on which judges lie furthest apart.
+    Of many items those are shown on which judges lie farthest apart.
 
     Args:
         cells: columns task, item, judge.model, mean (0 to 1).
@@ -224,15 +225,20 @@ def geometry_figure(geometry: pd.DataFrame, title: str | None = None) -> Figure 
     base = alt.Chart(shown).encode(
         y=names(JUDGE, shown[JUDGE]), yOffset=alt.YOffset("shape:N", scale=alt.Scale(domain=used))
     )
-    bars = base.mark_bar(**OUTLINE).encode(
-        x=alt.X("share:Q", title="share; confidence", axis=alt.Axis(tickCount=5), scale=SHARE),
-        color=alt.Color(
-            "shape:N",
-            title=None,
-            sort=used,
-            scale=alt.Scale(domain=list(SHAPES), range=_SHAPE_COLOURS),
-            legend=alt.Legend(orient="top", values=used),
-        ),
+    # The outline of a bar of no length would pass for a share.
+    bars = (
+        base.transform_filter("datum.share > 0")
+        .mark_bar(**OUTLINE)
+        .encode(
+            x=alt.X("share:Q", title="share; confidence", axis=alt.Axis(tickCount=5), scale=SHARE),
+            color=alt.Color(
+                "shape:N",
+                title=None,
+                sort=used,
+                scale=alt.Scale(domain=list(SHAPES), range=_SHAPE_COLOURS),
+                legend=alt.Legend(orient="top", values=used),
+            ),
+        )
     )
     ticks = (
         base.transform_filter("isValid(datum.confidence)")
@@ -279,13 +285,20 @@ def belief_figure(beliefs: pd.DataFrame, title: str | None = None) -> Figure | N
         x2="plausibility:Q",
         color=ordered("stage", "stage", stages),
     )
-    ticks = base.mark_point(shape="M0,-1V1", size=40, strokeWidth=2, stroke=INK).encode(
-        x="pignistic:Q"
+    ticks = (
+        base.transform_filter(_OPEN)
+        .mark_point(shape="M0,-1V1", size=40, strokeWidth=2, stroke=INK)
+        .encode(x="pignistic:Q")
     )
-    layered = alt.layer(bars, ticks).properties(width=WIDTH, height=alt.Step(9))
+    dots = (  # a bar of no length has no colour to tell the stage by
+        base.transform_filter(f"!({_OPEN})")
+        .mark_circle(size=40, opacity=1, **OUTLINE)
+        .encode(x="pignistic:Q", color=ordered("stage", "stage", stages))
+    )
+    layered = alt.layer(bars, ticks, dots).properties(width=WIDTH, height=alt.Step(9))
     note = (
-        "Bars: from what verdicts commit to a stage to what they do not rule out. "
-        "Strokes: pignistic share."
+        "Bars: from what verdicts commit to a stage to what they do not rule out; strokes: "
+        "pignistic share. Dots: nothing is left open."
     )
     return in_panels(layered, shown, title or belief_finding(data), note, more)
 

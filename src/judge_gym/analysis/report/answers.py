@@ -7,7 +7,7 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import known_answers
-from judge_gym.analysis.frames import CELL, once_per_call, ordinal
+from judge_gym.analysis.frames import CELL, once_per_call, only, ordinal
 from judge_gym.analysis.metrics import ground_truth
 from judge_gym.analysis.pair_frames import pair_table
 from judge_gym.analysis.pairs import PAIR_RULE
@@ -19,9 +19,9 @@ from judge_gym.stages.evidence import MAX_WORDS
 
 def how_right(frame: pd.DataFrame, people: pd.DataFrame | None) -> Section | None:
     """Known answers, pairs, reference values, people."""
-    own = frame[~frame["is_swap"]]
+    own = only(frame, ~frame["is_swap"])
     pairs = pair_table(own[own["pair"]], CELL)
-    known = known_answers(own[~own["pair"]], CELL)
+    known = known_answers(only(own, ~own["pair"]), CELL)
     truth = ground_truth(own)
     scores = _scores(pairs, known)
     return section(
@@ -69,7 +69,7 @@ def _costs(own: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
 
 def _people(own: pd.DataFrame, people: pd.DataFrame) -> list[Table]:
     """Judges against raters."""
-    ordered = own[own["rubric_kind"] == "ordinal"]
+    ordered = only(own, own["rubric_kind"] == "ordinal")
     return [
         Table(
             "Agreement with people",

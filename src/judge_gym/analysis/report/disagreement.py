@@ -10,7 +10,7 @@ from judge_gym.analysis import figures
 from judge_gym.analysis.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.belief import rule_sensitivity
 from judge_gym.analysis.distances import item_distances, per_item
-from judge_gym.analysis.frames import JUDGE, ordinal
+from judge_gym.analysis.frames import JUDGE, only, ordinal
 from judge_gym.analysis.metrics import conflict, entrenchment, uncertainty
 from judge_gym.analysis.panels import Panel
 from judge_gym.analysis.polarization import pairwise, polarization
@@ -29,13 +29,13 @@ OWN_RUBRICS = " Judges used their own rubrics, so it measures judge and rubric t
 def how_far_apart(made: Material) -> Section | None:
     """Polarization, pairs, conflict, agreement."""
     own, judged = made.own, made.own_panels
-    scored = own[own["status"] == "scored"]
+    scored = only(own, own["status"] == "scored")
     if scored.empty or scored.groupby("task")[JUDGE].nunique().max() < 2:
         return None
     p, pairs = polarization(judged), pairwise(judged)
     drawn = figures.polarization_figure(p)
     note = NULL + (OWN_RUBRICS if (p["measures"] == "judge and rubric").any() else "")
-    ordered = own[own["rubric_kind"] == "ordinal"]
+    ordered = only(own, own["rubric_kind"] == "ordinal")
     agreed = [nominal_agreement(own)]
     if len(ordered):
         agreed.append(ordinal_agreement(ordinal(ordered)))
@@ -86,7 +86,7 @@ def _methods(own: pd.DataFrame) -> pd.DataFrame:
 def what_is_believed(made: Material) -> Section | None:
     """Belief and plausibility of each stage, and what the rule of combination does."""
     own, judged = made.own, made.own_panels
-    scored = own[own["status"] == "scored"]
+    scored = only(own, own["status"] == "scored")
     if scored.empty:
         return None
     beliefs, rules = _beliefs(judged), _rules(judged)

@@ -4,6 +4,7 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.contrasts import ALL, contrasts, judge_contrasts
+from judge_gym.analysis.frames import only
 from judge_gym.analysis.ranking import ranking
 from judge_gym.analysis.regressions import regressions
 from judge_gym.analysis.report.material import Material
@@ -13,7 +14,7 @@ from judge_gym.analysis.report.page import Section, Table, section
 def what_each_axis_does(made: Material) -> Section | None:
     """Contrasts of designs and of judges, ranks of levels, regressions."""
     frame, own = made.frame, made.own
-    ordinal = own[own["rubric_kind"] == "ordinal"]
+    ordinal = only(own, own["rubric_kind"] == "ordinal")
     if not (own["status"] == "scored").any():
         return None
     knobs = contrasts(own)
@@ -52,7 +53,7 @@ def what_each_axis_does(made: Material) -> Section | None:
                 "Regressions",
                 "On cells; the score from 0 to 1; errors clustered on evidence (CR1, t with "
                 "clusters - 1), with a random intercept and an ordered logit as sensitivity.",
-                regressions(frame[~frame["pair"]]) if ordered else pd.DataFrame(),
+                regressions(only(frame, ~frame["pair"])) if ordered else pd.DataFrame(),
             ),
         ],
         charts=[

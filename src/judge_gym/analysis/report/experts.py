@@ -5,7 +5,7 @@ import pandas as pd
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import expected_stage
 from judge_gym.analysis.expertise import calibration, reliability
-from judge_gym.analysis.frames import CELL, JUDGE, ordinal
+from judge_gym.analysis.frames import CELL, JUDGE, only, ordinal
 from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, section
 from judge_gym.analysis.swapping import swap_sensitivity
@@ -63,7 +63,7 @@ def whose_rubric(made: Material) -> Section | None:
         return None
     pairs = made.swaps
     by = [*CELL, "rubric used"]
-    ordered = frame[(frame["rubric_kind"] == "ordinal") & ~frame["pair"]]
+    ordered = only(frame, (frame["rubric_kind"] == "ordinal") & ~frame["pair"])
     named = ordered.assign(
         **{"rubric used": ordered["is_swap"].map({True: "another's", False: "own"})}
     )

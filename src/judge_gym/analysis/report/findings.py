@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.frames import CELL, JUDGE
+from judge_gym.analysis.frames import CELL, JUDGE, only
 from judge_gym.analysis.hypotheses import RULE, hypotheses
 from judge_gym.analysis.intervals import student
 from judge_gym.analysis.metrics import nine_metrics
@@ -53,7 +53,7 @@ def what_needs_more(made: Material) -> Section | None:
     cells = made.cells
     rows = []
     for group, part in cells.groupby(CELL, observed=True):
-        found = student(part["normalised_stage"])
+        found = student(part["stage"])
         half = (found.high - found.low) / 2
         thin = int((part["effective_n"] < 2).sum())
         if thin or half > WIDE:
@@ -85,7 +85,7 @@ def what_needs_more(made: Material) -> Section | None:
 
 def limits(frame: pd.DataFrame) -> Section | None:
     """What these data cannot tell, said from the data."""
-    own = frame[~frame["is_swap"]]
+    own = only(frame, ~frame["is_swap"])
     rows = []
     for task, part in own.groupby("task", observed=True):
         items = part["evidence"].nunique()

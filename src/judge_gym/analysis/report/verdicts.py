@@ -10,7 +10,7 @@ from judge_gym.analysis.endpoints import (
     judge_endpoints,
     status_rates,
 )
-from judge_gym.analysis.frames import CELL, JUDGE, ordinal
+from judge_gym.analysis.frames import CELL, JUDGE, only, ordinal
 from judge_gym.analysis.geometry import display_bias, geometry
 from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, scored_share, section
@@ -39,12 +39,12 @@ def how_answers_ended(frame: pd.DataFrame) -> Section | None:
 
 def where_judges_place_it(made: Material) -> Section | None:
     """Distributions, expected stages, items."""
-    own = made.frame[~made.frame["is_swap"]]
-    scored = own[own["status"] == "scored"]
+    own = only(made.frame, ~made.frame["is_swap"])
+    scored = only(own, own["status"] == "scored")
     if scored.empty:
         return None
     shares = distributions(own, CELL)
-    ordered = own[(own["rubric_kind"] == "ordinal") & ~own["pair"]]
+    ordered = only(own, (own["rubric_kind"] == "ordinal") & ~own["pair"])
     placed = (ordered["status"] == "scored").any()
     means = expected_stage(ordinal(ordered), CELL) if placed else pd.DataFrame()
     return section(

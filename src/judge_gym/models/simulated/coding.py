@@ -64,7 +64,7 @@ class Skill(BaseModel):
 
 
 CODERS: dict[str, Skill] = {
-    "coder-strong": Skill(family="sim-forge", logic=0.08, lint=0.04, heed=0.5),
+    "coder-strong": Skill(family="sim-forge", logic=0.12, lint=0.04, heed=0.5),
     "coder-weak": Skill(family="sim-anvil", logic=0.35, syntax=0.1, missing=0.05, heed=0.2),
     "coder-careless": Skill(
         family="sim-bellows",

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Security
 from fastapi.security import HTTPBearer
 
-from judge_gym.web.api import evidence, experiments, inspection, reference, runs
+from judge_gym.web.api import evidence, experiments, inspection, reference, runs, suites
 from judge_gym.web.api.answers import ERRORS
 
 __all__ = ["router"]
@@ -13,6 +13,6 @@ _token = HTTPBearer(auto_error=False, scheme_name="token", description="judge-gy
 
 router = APIRouter(prefix="/api")
 router.include_router(reference.public)
-_PARTS = (reference, evidence, experiments, runs, inspection)
+_PARTS = (reference, evidence, experiments, runs, suites, inspection)
 for _part in (part.router for part in _PARTS):
     router.include_router(_part, dependencies=[Security(_token)], responses=ERRORS)

@@ -12,11 +12,13 @@ from judge_gym.web.pages import (
     report,
     sample,
     study,
+    suites,
     usage,
 )
 
 __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
-for _part in (home, newstudy, study, experiment, sample, compare, figures, report, evidence, usage):
+_JUDGING = (home, newstudy, study, experiment, sample, compare, figures, report, evidence, usage)
+for _part in (*_JUDGING, suites):
     router.include_router(_part.router)

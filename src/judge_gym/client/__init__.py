@@ -6,25 +6,23 @@ of the server carries it out, and `follow` tells how far it is.
 
 import io
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import quote
 
 import urllib3
 
-from judge_gym import errors
-from judge_gym.errors import DesignError, JudgeGymError, UnavailableError
+from judge_gym.client.connection import fields
+from judge_gym.client.suites import Suites
 from judge_gym.records import TaskType
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PAGE = 1000
-"""Rows that are asked for at once."""
+__all__ = ["Client"]
 
 
-class Client:
+class Client(Suites):
     """A remote lab.
 
     Args:
@@ -33,29 +31,6 @@ class Client:
             `JUDGE_GYM_TOKEN`.
         timeout: seconds to wait for an answer.
     """
-
-    def __init__(self, url: str, token: str | None = None, *, timeout: float = 60.0) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise DesignError(f"{url.partition('?')[0]!r} is no address; it is http://HOST:PORT")
-        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
-        shown = next(iter(parse_qs(parts.query).get("token", [])), None)
-        given = token or shown or os.environ.get("JUDGE_GYM_TOKEN")
-        self._headers = {"Authorization": f"Bearer {given}"} if given else {}
-        self._pool = urllib3.PoolManager(
-            timeout=timeout,
-            retries=urllib3.Retry(2, redirect=0, backoff_factor=0.2, raise_on_status=False),
-        )
-
-    def close(self) -> None:
-        """Release the connections."""
-        self._pool.clear()
-
-    def __enter__(self) -> "Client":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # --- what is judged --------------------------------------------------------------------------
 
@@ -269,7 +244,7 @@ class Client:
             stream = self._ask("GET", "events", {"target": target}, headers=headers, stream=True)
             kind = ""
             try:
-                for name, value in _fields(stream):
+                for name, value in fields(stream):
                     if name == "event":
                         kind = value
                     elif name == "id":
@@ -282,79 +257,3 @@ class Client:
                 continue
             finally:
                 stream.close()
-
-    # --- the way there ---------------------------------------------------------------------------
-
-    def _rows(self, path: str, *, paged: bool = True, **query: Any) -> Iterator[dict[str, Any]]:
-        """All rows of a table, page by page."""
-        if paged:
-            query["limit"] = PAGE
-        while True:
-            page = self._get(path, **query)
-            yield from page["items"]
-            if page["next"] is None:
-                return
-            query["cursor"] = page["next"]
-
-    def _get(self, path: str, **query: Any) -> dict[str, Any]:
-        return dict(self._ask("GET", path, query).json())
-
-    def _post(self, path: str, sent: Mapping[str, Any]) -> dict[str, Any]:
-        given = {name: value for name, value in sent.items() if value is not None}
-        return dict(self._ask("POST", path, {}, body=json.dumps(given, default=str)).json())
-
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, Any],
-        *,
-        body: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        stream: bool = False,
-    ) -> urllib3.BaseHTTPResponse:
-        given = {name: value for name, value in query.items() if value is not None}
-        url = f"{self.url}/api/{path}?{urlencode(given, doseq=True)}"
-        typed = {"Content-Type": "application/json"} if body is not None else {}
-        try:
-            answer = self._pool.request(
-                method,
-                url.rstrip("?"),
-                body=body,
-                headers={**self._headers, **typed, **(headers or {})},
-                preload_content=not stream,
-            )
-        except urllib3.exceptions.HTTPError as fault:
-            raise UnavailableError(f"the lab at {self.url} does not answer: {fault}") from fault
-        if answer.status >= 300:
-            raise _fault(answer)
-        return answer
-
-
-def _fields(stream: urllib3.BaseHTTPResponse) -> Iterator[tuple[str, str]]:
-    """The fields of server-sent events, as they come."""
-    rest = b""
-    for part in stream.stream(decode_content=True):
-        *lines, rest = (rest + part).split(b"\n")
-        for line in lines:
-            name, _, value = line.decode("utf-8").rstrip("\r").partition(":")
-            yield name, value.removeprefix(" ")
-
-
-def _fault(answer: urllib3.BaseHTTPResponse) -> JudgeGymError:
-    """What the server refused, as `Lab` would have raised it."""
-    kinds = [
-        kind
-        for kind in vars(errors).values()
-        if isinstance(kind, type) and issubclass(kind, JudgeGymError)
-    ]
-    try:
-        said = json.loads(answer.data)["error"]
-        message, choices = str(said["message"]), tuple(map(str, said["choices"]))
-    except (ValueError, KeyError, TypeError):
-        return UnavailableError(f"no lab answers there: status {answer.status}")
-    named = [kind for kind in kinds if kind("").kind == said["kind"]]
-    alike = [kind for kind in kinds if kind.status == answer.status]
-    fault: JudgeGymError = [*named, *alike, JudgeGymError][0](message)
-    fault.choices = choices
-    return fault

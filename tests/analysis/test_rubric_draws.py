@@ -1,0 +1,198 @@
+"""Draws of rubrics as blocks: what they add to intervals and tests, on data of known truth."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from judge_gym.analysis.contrasts import judge_contrasts
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.hypotheses import one_sample, two_samples
+from judge_gym.analysis.intervals import (
+    Estimate,
+    Part,
+    draw_part,
+    half_width,
+    over_draws,
+    p_of,
+    pseudo_values,
+    skewed,
+    student,
+)
+from judge_gym.analysis.metrics import entrenchment
+from judge_gym.analysis.panels import Panel, panels
+from judge_gym.analysis.permutations import sign_flip
+from judge_gym.analysis.polarization import distance_columns, polarization
+from panel_frames import simulated
+
+JUDGE = "judge.model"
+LEAN, OF_ITEM, OF_DRAW = np.array([0.35, 0.65]), 0.15, 0.2
+"""The chance of the first stage that each judge has, and how far items and draws move it."""
+
+
+def error_of(rate: float, panels: int) -> float:
+    """99 % of the Monte-Carlo error of a rate."""
+    return float(2.58 * np.sqrt(rate * (1 - rate) / panels))
+
+
+def held(low: Any, high: Any, truth: float) -> float:
+    """The share of intervals that hold the truth."""
+    return float(np.mean((np.asarray(low) <= truth) & (np.asarray(high) >= truth)))
+
+
+def drawn_rubrics(
+    count: int, draws: int, items: int, *, lean: np.ndarray = LEAN, of_draw: float = OF_DRAW
+) -> pd.DataFrame:
+    """Two judges on two stages, each with draws of own rubrics that move all its verdicts."""
+    rng = np.random.default_rng([draws, items, round(100 * of_draw)])
+    of_item = rng.uniform(-OF_ITEM, OF_ITEM, (count, items, 2))
+    parts = []
+    for draw in range(draws):
+        chance = lean + of_item + rng.uniform(-of_draw, of_draw, (count, 1, 2))
+        part = simulated(np.stack([chance, 1 - chance], axis=-1), 3, rng)
+        second = (part[JUDGE] == "judge 1").to_numpy()
+        parts.append(part.assign(rubric_draw=draw, rubric=second * draws + draw))
+    made = pd.concat(parts, ignore_index=True)
+    return made.assign(call_id=np.arange(len(made)))
+
+
+# --- the parts of an error -----------------------------------------------------------------------
+
+
+def test_draws_that_move_every_item_alike_add_their_variance_over_their_number() -> None:
+    of_draw, of_item = np.array([0.1, -0.2, 0.3, 0.0, 0.5]), np.linspace(-1, 1, 12)
+    part = draw_part(of_draw[:, None] + of_item)
+    assert part.error == pytest.approx(of_draw.std(ddof=1) / np.sqrt(5))
+    assert part.freedom == 4
+
+
+def test_what_draw_and_item_do_together_is_not_counted_twice() -> None:
+    rng = np.random.default_rng(1)
+    found = [draw_part(rng.normal(size=(6, 12))).error ** 2 for _ in range(2000)]
+    # Without a draw effect half of the estimates are 0, and the others far below one item's share.
+    assert np.mean(np.array(found) == 0) == pytest.approx(0.55, abs=0.1)
+    assert np.mean(found) < 0.5 / 72
+
+
+def test_items_that_lack_a_draw_are_left_out() -> None:
+    table = np.random.default_rng(2).normal(size=(5, 8))
+    holed = np.column_stack([table, np.full(5, 9.0)])
+    holed[2, -1] = np.nan
+    assert draw_part(holed) == draw_part(table)
+    assert np.isnan(draw_part(table[:, :1]).error), "one item cannot tell draws from noise"
+
+
+def test_pseudo_values_of_a_mean_are_what_was_averaged() -> None:
+    table = np.random.default_rng(3).normal(size=(6, 4))
+    without = [np.delete(table, draw, axis=0).mean(axis=0) for draw in range(6)]
+    np.testing.assert_allclose(pseudo_values(table.mean(axis=0), without), table)
+
+
+def test_one_part_is_students_t_and_the_p_value_belongs_to_the_interval() -> None:
+    values = np.random.default_rng(4).normal(0.3, 1, 20)
+    theirs = stats.ttest_1samp(values, 0)
+    items = Part(float(stats.sem(values)), 19)
+    assert half_width([items]) == pytest.approx(student(values).high - values.mean())
+    assert p_of(float(values.mean()), [items]) == pytest.approx(theirs.pvalue)
+    parts = [items, Part(0.2, 4)]
+    assert p_of(half_width(parts), parts) == pytest.approx(0.05)
+    assert p_of(half_width(parts, 0.999), parts) == pytest.approx(0.001)
+    assert half_width(parts) > max(half_width([part]) for part in parts)
+
+
+def test_hypotheses_without_draws_are_scipys_tests() -> None:
+    rng = np.random.default_rng(5)
+    ours, theirs = rng.normal(0.5, 1, 15), rng.normal(0, 2, 9)
+    expected: Any = stats.ttest_ind(ours, theirs, equal_var=False)
+    found = two_samples(ours, theirs)
+    assert found.p == pytest.approx(expected.pvalue)
+    assert found.estimate[1:3] == pytest.approx(tuple(expected.confidence_interval()))
+    alone: Any = stats.ttest_1samp(ours, 0)
+    assert one_sample(ours).p == pytest.approx(alone.pvalue)
+    assert one_sample(ours).estimate[1:3] == pytest.approx(tuple(alone.confidence_interval()))
+
+
+# --- rates ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("draws", "items"), [(5, 12), (10, 40)])
+def test_coverage_of_a_mean_over_items_and_draws(draws: int, items: int) -> None:
+    rng, count = np.random.default_rng(6), 600
+    plain, blocks = [], []
+    for _ in range(count):
+        effects = rng.normal(0, 0.5, (draws, 1)) + rng.normal(0, 1, items)
+        table = effects + rng.normal(0, 1, (draws, items))
+        plain.append(student(table.mean(axis=0)))
+        blocks.append(over_draws(plain[-1], table))
+    lows, highs = (np.array(part) for part in list(zip(*blocks, strict=True))[1:3])
+    assert 0.92 - error_of(0.92, count) <= held(lows, highs, 0) <= 0.97 + error_of(0.97, count)
+    lows, highs = (np.array(part) for part in list(zip(*plain, strict=True))[1:3])
+    assert held(lows, highs, 0) < 0.9, "items alone are too sure"
+
+
+def by_items_alone(panel: Panel) -> Estimate:
+    return skewed(panel.distances.mean(axis=1))
+
+
+def test_coverage_of_the_distance_beyond_the_rubrics_drawn() -> None:
+    count = 120
+    found = list(panels(drawn_rubrics(count, 6, 24)))
+    # On two stages the distance is the squared difference of chances; both judges move by item.
+    truth = float(np.diff(LEAN)[0]) ** 2 + 2 * OF_ITEM**2 / 3
+    table = pd.DataFrame([distance_columns(panel) for panel in found])
+    assert table["distance"].mean() == pytest.approx(truth, abs=0.01)
+    covered = held(table["distance_low"], table["distance_high"], truth)
+    assert 0.93 - error_of(0.93, count) <= covered <= 0.97 + error_of(0.97, count)
+    alone = pd.DataFrame([by_items_alone(panel) for panel in found])
+    assert held(alone["low"], alone["high"], truth) < 0.85
+
+
+def test_judges_whose_rubrics_are_of_one_population_lie_at_0() -> None:
+    alike = drawn_rubrics(60, 5, 12, lean=np.array([0.5, 0.5]))
+    made = alike.assign(evidence=alike["evidence"] % 12)
+    mean = np.mean([distance_columns(panel)["distance"] for panel in panels(made)])
+    assert mean == pytest.approx(2 * OF_ITEM**2 / 3, abs=0.012), "only items part them"
+
+
+def test_coverage_of_p_above_chance_and_of_entrenchment() -> None:
+    count = 80
+    found = tuple(panels(drawn_rubrics(count, 6, 12)))
+    apart = polarization(found)
+    sure = entrenchment(found)
+    sure = sure[sure[JUDGE] == "all"]
+    for value, low, high in (
+        (apart["above"], apart["low"], apart["high"]),
+        (sure["mean"], sure["low"], sure["high"]),
+    ):
+        # Their expectation at this number of samples has no closed form: the mean of all panels.
+        covered = held(low, high, float(value.mean()))
+        assert covered >= 0.92 - error_of(0.92, count)
+
+
+def test_a_difference_of_judges_is_not_found_in_the_rubrics_that_were_drawn() -> None:
+    count = 80
+    made = drawn_rubrics(count, 6, 20, lean=np.array([0.5, 0.5]), of_draw=0.3)
+    named = made.assign(
+        pool=made["task"].astype(str), stages=np.where(made["mask"] == 1, "1", "2"), display=""
+    )
+    found = judge_contrasts(tidy(named.drop(columns=["mask", "task"])), endpoints=["stage"])
+    assert len(found) == count and set(found["test"]) == {"t of items and draws"}
+    assert (found["p"] <= 0.05).mean() <= 0.06 + error_of(0.06, count)
+    covered = held(found["low"], found["high"], 0)
+    assert covered >= 0.93 - error_of(0.93, count)
+    assert ((found["p"] <= 0.05) == (found["low"] > 0) | (found["high"] < 0)).all()
+    means = named.assign(value=named["mask"] - 1.5).groupby(["task", JUDGE, "evidence"])["value"]
+    wide = means.mean().unstack(JUDGE)
+    gaps = (wide["judge 1"] - wide["judge 0"]).groupby(level="task")
+    alone = [sign_flip(part.to_numpy(), key=task) for task, part in gaps]
+    assert (np.array(alone) <= 0.05).mean() > 0.3, "over items alone it would be"
+
+
+def test_few_draws_are_about_these_rubrics() -> None:
+    found = list(panels(drawn_rubrics(3, 4, 12)))
+    for panel in found:
+        assert not panel.many_draws
+        expected = by_items_alone(panel)
+        assert tuple(distance_columns(panel).values()) == pytest.approx(tuple(expected))

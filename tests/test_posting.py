@@ -1,0 +1,179 @@
+"""A suite run is posted as it comes: nothing twice, nothing lost, whoever goes away meanwhile."""
+
+import os
+import signal
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import Bench, ended, wait
+from commands import served as simulated
+from conftest import Call, succeed
+from judge_gym.client import Client
+from judge_gym.lab import Lab
+from judge_gym.web import serve
+from posted import rows_in
+from served import EASY, Served, served
+from suite_folders import known_by, write_suite
+
+Rows = list[tuple[str, int, str, datetime]]
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Iterator[Served]:
+    (tmp_path / "remote").mkdir()
+    with served(tmp_path / "remote", run=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    return write_suite(tmp_path / "tiny", 4)
+
+
+def weak(suite: Path) -> str:
+    return f"sim:{known_by(suite, 'coder-weak')}"
+
+
+def results(lab: Lab, run: int = 1) -> Rows:
+    """What came of a run, by natural keys."""
+    rows = lab.store.suites.results(run).get(run, [])
+    return [(r.result.path, r.result.replicate, r.result.outcome.kind, r.at) for r in rows]
+
+
+@pytest.fixture
+def here(call: Call, tmp_path: Path) -> Iterator[Lab]:
+    """The lab of the commands."""
+    with Lab.open(f"sqlite:///{tmp_path / '.judge-gym' / 'lab.db'}") as opened:
+        yield opened
+
+
+def test_a_run_comes_to_the_remote_lab_whole(
+    call: Call, here: Lab, remote: Served, suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)
+    words = ("suite", "run", suite, "--model", weak(suite), "--lab", remote.url)
+    said = succeed(call(*words, "--json")).json
+    assert said["posted"]["there"] == 4
+    assert results(remote.lab, said["posted"]["run"]) == results(here)
+    with Client(remote.url, remote.read) as client:
+        [row] = [one for one in client.suite_run(1)["evals"] if one["path"].endswith("/001-value")]
+        found = client.eval_debug(row["eval"])
+    assert "VALUE = 1000" in found["task"]
+    assert set(found["files"]) == {"value.py"}
+    again = succeed(call(*words))
+    assert "4 of 4 results are in run 1" in again.err
+    assert rows_in(remote.lab) == 4, "nothing is posted twice"
+    succeed(call(*words, "--replicates", "2"))
+    assert rows_in(remote.lab) == 8
+
+
+def test_what_a_remote_lab_that_is_away_misses_is_posted_by_the_same_command(
+    call: Call, here: Lab, remote: Served, suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its address is that of nobody at first."""
+    monkeypatch.setenv("JUDGE_GYM_TOKEN", _write_token(remote.lab))
+    with serve(remote.lab, port=0, work=False) as at:
+        free = at.url
+    words = ("suite", "run", suite, "--model", weak(suite), "--lab", free)
+    said = call(*words)
+    assert said.code == 1
+    assert "does not answer" in said.err and "is kept here; post it by:" in said.err
+    assert len(results(here)) == 4
+    assert rows_in(remote.lab) == 0
+    paid = here.usage()
+    with serve(remote.lab, port=int(free.rpartition(":")[2]), work=False, limits=EASY):
+        assert succeed(call(*words, "--json")).json["posted"]["left"] == 0
+    assert results(remote.lab) == results(here)
+    assert here.usage() == paid, "nothing was generated anew"
+
+
+def test_a_token_that_may_not_write_is_refused_before_any_call(
+    call: Call, here: Lab, remote: Served, suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("suite", "run", suite, "--model", weak(suite), "--lab", remote.url)
+    for token, said in ((remote.read, "may only read"), ("wrong", "a token is needed")):
+        monkeypatch.setenv("JUDGE_GYM_TOKEN", token)
+        refused = call(*words)
+        assert refused.code != 0
+        assert said in refused.err
+    assert (results(here), here.usage()) == ([], [])
+
+
+def test_two_labs_that_make_the_same_run_do_not_mix(
+    call: Call, remote: Served, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)
+    words = ("suite", "run", suite, "--model", weak(suite), "--lab", remote.url)
+    succeed(call(*words))
+    kept = results(remote.lab)
+    other = ("--db", f"sqlite:///{tmp_path / 'other.db'}")
+    said = call(*other, *words)
+    assert said.code == 1
+    assert "0 of 4 results" in said.err and "another series" in said.err
+    assert results(remote.lab) == kept
+    own = succeed(call(*other, *words, "--series", "mine", "--json")).json
+    assert (own["posted"]["run"], own["posted"]["there"]) == (2, 4)
+
+
+def test_the_schedule_asks_the_remote_lab(
+    call: Call, remote: Served, suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)
+    words = ("schedule", suite, "--lab", remote.url)
+    asked = ("--model", weak(suite))
+    [never] = succeed(call(*words, *asked, "--json")).json["schedule"]
+    assert (never["due"], never["since"], never["callable"]) == (True, None, True)
+    made = succeed(call(*words, *asked, "--run", "--json")).json
+    assert [one["posted"]["there"] for one in made["runs"]] == [4]
+    [now] = succeed(call(*words, "--json")).json["schedule"]
+    assert (now["model"], now["due"]) == (weak(suite), False), "it is known there now"
+    with Client(remote.url, remote.local) as client:
+        version = client.suite_runs()[0]["version"]
+        paths = client.suite_tasks("tiny", version)
+        long_ago = datetime.fromisoformat("2020-01-01T00:00:00+00:00")
+        client.keep_run(
+            "tiny",
+            version,
+            "elsewhere:x",
+            "default",
+            {},
+            "0",
+            replicates=1,
+            evals=paths,
+            created=long_ago,
+        )
+    said = succeed(call(*words, "--run"))
+    assert "cannot be asked from here: elsewhere:x" in said.err
+
+
+def test_a_killed_run_goes_on_and_nothing_is_lost_or_twice(remote: Served, tmp_path: Path) -> None:
+    """Results reach the remote lab while the run goes on, and the rest after it was killed."""
+    evals = 12
+    suite = write_suite(tmp_path / "many", evals, name="many")
+    with simulated() as url:
+        bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'lab.db'}", url)
+        bench.environment = {"JUDGE_GYM_TOKEN": remote.local}
+        words = ("suite", "run", suite, "--model", f"lab:{known_by(suite)}", "--jobs", "1")
+        try:
+            process = bench.start(*words, "--lab", remote.url)
+            wait(lambda: rows_in(remote.lab) > 0, process)
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            before = rows_in(remote.lab)
+            assert 0 < before <= evals
+            said: Any = ended(bench.start(*words, "--lab", remote.url))
+            assert f"{evals} of {evals} results are in run 1" in said
+            with Lab.open(bench.database) as here:
+                assert results(remote.lab) == results(here)
+            assert rows_in(remote.lab) == evals
+        finally:
+            bench.close()
+
+
+def _write_token(lab: Lab) -> str:
+    _, secret = lab.store.tokens.create("poster", "write")
+    return secret

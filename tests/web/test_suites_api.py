@@ -1,0 +1,300 @@
+"""Suite runs over HTTP: what is posted is kept once and read back, by those who may."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from judge_gym.client import Client
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, ScopeError, TokenError
+from judge_gym.outcomes import Passed
+from made_runs import RESULTS, SLUG, SOURCES, inconclusive, passed
+from posted import BEGUN, MODEL, PATHS, SUITE, VERSION, made_at, post, post_run, post_tasks, rows_in
+from served import Served, served
+
+FAILED = {
+    "000-strings/001-slugify": "tests",
+    "000-strings/002-initials": "lint",
+    "001-collections/001-top-words": "tests",
+    "001-collections/002-parse-dates": "lint",
+    "002-files/003-download": "install",
+    "002-files/004-archive": "install",
+}
+"""Of the made-up run, with the step."""
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Served]:
+    with served(tmp_path, run=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(lab: Served) -> Iterator[Client]:
+    with Client(lab.url, lab.local) as opened:
+        yield opened
+
+
+def plain(value: Any) -> Any:
+    return json.loads(json.dumps(value, default=str))
+
+
+# --- posting and reading back --------------------------------------------------------------------
+
+
+def test_what_is_posted_is_read_back(client: Client) -> None:
+    run = client.suite_run(post(client))
+    assert run["counts"] == {"passed": 5, "failed": 4, "inconclusive": 2}
+    assert run["score"] == pytest.approx(5 / 9)
+    assert run["inconclusive"] == {"infrastructure": 1, "rate_limit": 1}
+    assert (run["status"], run["whole"], run["wanted"]) == ("complete-with-failures", True, 11)
+    assert (run["suite"], run["version"], run["model"]) == (SUITE, VERSION, MODEL)
+    assert [row["path"] for row in run["evals"]] == PATHS
+    assert {row["path"]: row["step"] for row in client.failed_evals(run["run"])} == FAILED
+
+
+def test_an_eval_is_shown_with_all_that_was_posted(client: Client) -> None:
+    [row] = [row for row in client.failed_evals(post(client)) if row["path"] == SLUG.path]
+    found = client.eval_debug(row["eval"])
+    files = SOURCES[SLUG.path]
+    assert found["steps"] == [asdict(step) for step in SLUG.steps]
+    assert (found["files"], found["outcome"]) == (SLUG.files, "failed")
+    assert [found[part] for part in ("task", "answer", "grader", "gaps")] == [
+        files.task,
+        files.answer,
+        files.grader,
+        files.gaps,
+    ]
+
+
+def test_the_client_says_what_the_lab_says(lab: Served, client: Client) -> None:
+    run = post(client)
+    board = lab.lab.board()
+    assert client.leaderboard() == plain(board)
+    assert [(row["model"], row["runs"], row["passed"], row["failed"]) for row in board] == [
+        (MODEL, 1, 5, 4)
+    ]
+    assert client.leaderboard(suite="another") == []
+    assert client.failed_evals(run) == plain(lab.lab.failed_evals(run))
+    eval = client.failed_evals(run)[0]["eval"]
+    assert client.eval_debug(eval) == plain(lab.lab.eval_debug(eval))
+    assert [one["run"] for one in client.suite_runs(suite=SUITE, model=MODEL)] == [run]
+    assert client.suite_runs(model="sim:nobody") == []
+    assert client.suite_tasks(SUITE, VERSION) == PATHS
+    with pytest.raises(NotFoundError, match="no suite run 99"):
+        client.suite_run(99)
+    with pytest.raises(NotFoundError, match="no eval 999"):
+        client.eval_debug(999)
+
+
+def test_tables_come_in_pages_and_as_files(lab: Served, client: Client) -> None:
+    run = post(client)
+    found, cursor = [], None
+    while True:
+        query = {"limit": 4} | ({"cursor": cursor} if cursor else {})
+        page = lab.get(f"/api/suites/runs/{run}/failed", **query)
+        found += [row["path"] for row in page["items"]]
+        if (cursor := page["next"]) is None:
+            break
+    assert sorted(found) == sorted(FAILED)
+    text = lab.ask("GET", "/api/suites/leaderboard?format=csv").text
+    assert MODEL in text and text.count("\n") == 2
+
+
+# --- once and for all ----------------------------------------------------------------------------
+
+
+def test_a_result_that_is_posted_twice_is_kept_once(lab: Served, client: Client) -> None:
+    run = post(client)
+    before = client.suite_run(run)
+    assert post(client) == run
+    assert client.suite_run(run) == before
+    assert rows_in(lab.lab) == len(RESULTS)
+
+
+def test_many_who_post_the_same_at_once_leave_one(lab: Served, client: Client) -> None:
+    post_tasks(client)
+
+    def all_of_it(_: int) -> list[int]:
+        with Client(lab.url, lab.local) as own:
+            run = post_run(own)
+            return [own.keep_eval(run, one, made_at(n)) for n, one in enumerate(RESULTS)]
+
+    with ThreadPoolExecutor(4) as pool:
+        told = list(pool.map(all_of_it, range(4)))
+    assert all(one == told[0] for one in told)
+    assert rows_in(lab.lab) == len(RESULTS)
+
+
+def test_a_result_that_stays_is_not_replaced_by_a_better_one(lab: Served, client: Client) -> None:
+    run = post(client)
+    better = replace(SLUG, outcome=Passed())
+    with pytest.raises(ConflictError, match="another series"):
+        client.keep_eval(run, better, BEGUN + timedelta(days=1))
+    assert rows_in(lab.lab) == len(RESULTS)
+    assert client.suite_run(run)["counts"]["passed"] == 5
+
+
+def test_what_told_nothing_gives_way(client: Client) -> None:
+    run = post(client)
+    path = "002-files/003-download"
+    again = inconclusive(path, "infrastructure")
+    client.keep_eval(run, again, BEGUN + timedelta(hours=1))
+    client.keep_eval(run, passed(path), BEGUN + timedelta(hours=2))
+    assert client.suite_run(run)["counts"] == {"passed": 6, "failed": 4, "inconclusive": 1}
+
+
+def test_tasks_that_are_there_stay_as_they_are(client: Client) -> None:
+    run = post(client)
+    post_tasks(client, task="Pass, whatever you do.")
+    eval = client.failed_evals(run)[0]["eval"]
+    assert client.eval_debug(eval)["task"] == SOURCES[SLUG.path].task
+
+
+def test_another_series_or_condition_is_another_run(client: Client) -> None:
+    first = post(client)
+    assert post_run(client, series="1") != first
+    assert post_run(client, condition={"guidelines": False}) != first
+    assert post_run(client, replicates=3) == first
+    assert client.suite_run(first)["wanted"] == 33
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+def test_a_run_of_evals_that_nobody_posted_is_refused(client: Client) -> None:
+    with pytest.raises(NotFoundError, match="its files come first"):
+        post_run(client)
+    post_tasks(client)
+    with pytest.raises(NotFoundError, match="'x/y'"):
+        post_run(client, evals=["x/y"])
+    assert client.suite_runs() == []
+
+
+def test_a_result_that_the_run_does_not_ask_for_is_refused(client: Client) -> None:
+    post_tasks(client)
+    run = post_run(client)
+    for wrong in (replace(SLUG, name="unknown"), replace(SLUG, replicate=1)):
+        with pytest.raises(DesignError, match="asks for no replicate"):
+            client.keep_eval(run, wrong, BEGUN)
+    with pytest.raises(NotFoundError):
+        client.keep_eval(run + 1, SLUG, BEGUN)
+
+
+ODD: list[dict[str, Any]] = [
+    {"files": {f"{n}.py": "" for n in range(501)}},
+    {"files": {"a.py": "x" * 4_000_001}},
+    {"files": {"x" * 501: ""}},
+    {"steps": [{"name": "tests", "status": "passed", "seconds": 0}] * 101},
+    {"steps": [{"name": "tests", "status": "splendid", "seconds": 0}]},
+    {"outcome": {"kind": "splendid"}},
+    {"outcome": {"kind": "inconclusive", "why": "bored", "reason": ""}},
+    {"outcome": {"kind": "passed", "step": "tests"}},
+    {"seconds": -1},
+    {"usd": 1e300},
+    {"replicate": 2**40},
+    {"at": "2026-03-01T12:00:00"},
+    {"category": "a/b"},
+    {"surprise": 1},
+]
+
+
+def test_odd_and_oversized_results_are_refused(lab: Served, client: Client) -> None:
+    post_tasks(client)
+    run = post_run(client)
+    for changes in ODD:
+        body = {**plain(asdict(SLUG)), "at": BEGUN.isoformat(), **changes}
+        del body["call_id"]
+        said = lab.ask("POST", f"/api/suites/runs/{run}/evals", json=body)
+        assert (said.status_code, said.json()["error"]["kind"]) == (422, "design"), changes
+    assert rows_in(lab.lab) == 0
+
+
+def test_a_request_that_is_too_long_is_refused(lab: Served, client: Client) -> None:
+    post_tasks(client)
+    run = post_run(client)
+    body = b'{"files": {"a.py": "' + b"x" * (17 * 1024**2) + b'"}}'
+    path, kind = f"/api/suites/runs/{run}/evals", {"Content-Type": "application/json"}
+    assert lab.ask("POST", path, content=body, headers=kind).status_code == 413
+
+
+# --- who may -------------------------------------------------------------------------------------
+
+
+def test_posting_needs_a_token_that_may_write(lab: Served, client: Client) -> None:
+    run = post(client)
+    for token, kind in (("", TokenError), (lab.revoked, TokenError), (lab.read, ScopeError)):
+        with Client(lab.url, token or "none") as other:
+            with pytest.raises(kind):
+                post_tasks(other)
+            with pytest.raises(kind):
+                post_run(other, series="1")
+            with pytest.raises(kind):
+                other.keep_eval(run, SLUG, BEGUN + timedelta(days=1))
+    with Client(lab.url, lab.read) as reader:
+        assert [one["run"] for one in reader.suite_runs()] == [run]
+    assert rows_in(lab.lab) == len(RESULTS)
+
+
+def test_reads_are_public_only_if_the_server_is_started_so(
+    lab: Served, client: Client, tmp_path: Path
+) -> None:
+    run = post(client)
+    eval = client.failed_evals(run)[0]["eval"]
+    shown = [
+        "/api/suites/runs",
+        f"/api/suites/runs/{run}",
+        f"/api/suites/runs/{run}/failed",
+        f"/api/suites/evals/{eval}",
+        "/api/suites/leaderboard",
+        "/api/suites/schedule",
+        f"/api/suites/tasks?suite={SUITE}&version={VERSION}",
+        "/suites",
+        "/experiment/default",
+        f"/model/{MODEL}/run/{run}",
+        f"/experiment/default/run/{run}/{SLUG.path}",
+    ]
+    hidden = ["/", "/new", "/usage", "/api/experiments", "/api/models", "/api/suitesx", "/modelx"]
+    hidden += ["/experiments/pilot", "/api/session", "/api/suites/../experiments"]
+    described = httpx.get(f"{lab.url}/api/openapi.json").json()["paths"]
+    hidden += [path for path in described if "get" in described[path] and "suites" not in path]
+    hidden.remove("/api/health")
+    for path in [*shown, *hidden]:
+        assert lab.ask("GET", path, "").status_code == 401, path
+    folder = tmp_path / "public"
+    folder.mkdir()
+    with served(folder, run=False, public_reads=True) as opened:
+        with Client(opened.url, opened.local) as writer:
+            assert post(writer) == run
+        for path in shown:
+            assert opened.ask("GET", path, "").status_code == 200, path
+            assert opened.ask("GET", path, "jg_wrong").status_code == 401, "a token must be right"
+        for path in hidden:
+            assert opened.ask("GET", path, "").status_code == 401, path
+        for path in ("tasks", "runs", f"runs/{run}/evals"):
+            assert opened.ask("POST", f"/api/suites/{path}", "", json={}).status_code == 401
+            assert opened.ask("DELETE", f"/api/suites/{path}", "").status_code == 401
+        assert "Suites" in opened.ask("GET", "/suites", "").text
+
+
+# --- what is due ---------------------------------------------------------------------------------
+
+
+def test_the_schedule_goes_by_what_was_posted(client: Client) -> None:
+    post(client, model="elsewhere:large")
+    [old] = client.schedule(SUITE)
+    since = datetime.fromisoformat(old["since"])
+    assert since == pytest.approx(BEGUN + timedelta(days=old["days"]), abs=timedelta(seconds=1))
+    assert old["due"] is (since <= datetime.now(UTC)), "counted from when it was begun there"
+    post_run(client, model="elsewhere:fresh", created=None)
+    rows = {row["model"]: row for row in client.schedule(SUITE)}
+    assert rows["elsewhere:fresh"]["due"] is False
+    [new] = client.schedule(SUITE, models=["elsewhere:new"])
+    assert (new["due"], new["since"]) == (True, None)
+    assert client.schedule("/etc") == client.schedule("nothing"), "a name opens no folder"
