@@ -124,7 +124,7 @@ def test_a_report_is_never_written_over(tmp_path: Path) -> None:
     assert path.read_text() == acted, "what people wrote under actions stays"
     other = text.replace("# R", "# S")
     second = write_once(path, other)
-    assert (second.name, second.read_text()) == ("aaaa_2026-03-02-2.md", other)
+    assert (second.name, second.read_text()) == ("aaaa_2026-03-02_2.md", other)
     assert (write_once(path, other), path.read_text()) == (second, acted)
 
 

@@ -17,6 +17,8 @@ import pytest
 from nbclient import NotebookClient
 from scipy.stats import entropy
 
+from judge_gym.triage import lint_report
+
 JUDGE, METHOD = "judge.model", "verdict.method"
 CONCEPTS = ("fascism", "democratic backsliding", "democracy quality")
 FILES = ("lab.db", "samples.csv", "samples.parquet", "report.html")
@@ -92,7 +94,7 @@ def test_running_it_again_pays_nothing_and_changes_nothing(demo: Demo) -> None:
 def test_it_ends_with_code_that_a_simulated_model_wrote_and_a_leaderboard(demo: Demo) -> None:
     first, second = (answer["suite"] for answer in demo.answers)
     assert (first["model"], first["status"], first["whole"]) == (
-        "sim:coder-careless",
+        "sim:coder-weak",
         "complete",
         True,
     )
@@ -101,6 +103,21 @@ def test_it_ends_with_code_that_a_simulated_model_wrote_and_a_leaderboard(demo: 
     assert (second["calls"], second["counts"]) == (0, first["counts"])
     [row] = demo.answers[0]["board"]
     assert (row["model"], row["score"]) == (first["model"], first["score"])
+
+
+def test_it_says_why_that_code_failed_in_a_report_that_adds_up(demo: Demo) -> None:
+    first, second = (answer["analysis"] for answer in demo.answers)
+    counts = demo.answers[0]["suite"]["counts"]
+    assert (first["counts"], len(first["findings"])) == (counts, counts["failed"])
+    assert {row["class"] for row in first["findings"]} >= {"MODEL_FAULT"}
+    assert any(row["differ"] for row in first["findings"]), "judges of opposite bias conflict"
+    path = Path(first["report"])
+    assert path.is_relative_to(demo.out / "reports")
+    text = path.read_text(encoding="utf-8")
+    assert lint_report(text) == []
+    assert "(all simulated)" in text
+    assert text.count("The model's code (from the candidate's files)") >= 3
+    assert sum(run["calls"] for run in second["judging"]["runs"]) == 0
 
 
 def test_its_page_says_at_both_ends_that_judges_were_simulated(demo: Demo) -> None:

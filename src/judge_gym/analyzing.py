@@ -354,7 +354,7 @@ def write_once(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     number = 1
     while True:
-        file = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+        file = path if number == 1 else path.with_stem(f"{path.stem}_{number}")
         try:
             with file.open("x", encoding="utf-8") as out:
                 out.write(text)
