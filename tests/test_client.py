@@ -1,6 +1,7 @@
 """A lab somewhere else says what the lab itself says, and refuses in the same words."""
 
 import inspect
+import json
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -249,3 +250,20 @@ def test_a_search_asks_nobody_inside_the_server_s_own_network(lab: Served, clien
         client.collect(*month, feeds=["https://news.example/feed"], gdelt="press")
     with pytest.raises(DesignError, match="a window ends after it starts"):
         client.collect("2026-02-01", *month[1:], gdelt="press")
+
+
+def test_a_lab_is_looked_after_from_elsewhere(lab: Served, client: Client) -> None:
+    assert client.status("pilot")["runs"] == json_of(lab.lab.status("pilot")["runs"])
+    assert client.list_studies() == lab.lab.list_studies()
+    assert client.tables() == json_of(lab.lab.tables())
+    assert client.environment() == lab.lab.environment()
+    counted = "SELECT status, count(*) AS n FROM samples GROUP BY status"
+    assert client.query(counted)["rows"] == json_of(lab.lab.query(counted).rows)
+    with pytest.raises(NotFoundError):
+        client.show_study("nowhere")
+    with pytest.raises(NotFoundError):
+        client.cleanup("nowhere")
+
+
+def json_of(value: Any) -> Any:
+    return json.loads(json.dumps(value, default=str))

@@ -215,6 +215,8 @@ class Archive(Library):
         from judge_gym.analysis.frames import tidy
         from judge_gym.analysis.power import components, needed
 
+        if not 0 < effect <= 1:
+            raise DesignError(f"an effect of {effect}; choose a difference above 0, up to 1")
         frame = self.samples(target)
         if frame.empty:
             raise ConflictError(

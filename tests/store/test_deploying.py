@@ -201,3 +201,16 @@ def test_an_unknown_profile_is_named_with_the_choices(
     monkeypatch.setenv("JUDGE_GYM_PROFILE", "production")
     with pytest.raises(DesignError, match=r"'production'.*dev.*prod"):
         open_database(f"sqlite:///{tmp_path / 'lab.db'}")
+
+
+def test_reading_over_the_network_needs_no_profile(
+    production: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_GYM_PROFILE", "prod")
+    with Lab.open(production) as lab:
+        _, secret = lab.store.tokens.create("ada", "read")
+    monkeypatch.delenv("JUDGE_GYM_PROFILE")
+    with Lab.open(production) as lab:
+        found = lab.store.tokens.find(secret)
+        assert found is not None and found.name == "ada"
+        assert lab.store.tokens.listed()[0].used is None, "a use that cannot be noted"

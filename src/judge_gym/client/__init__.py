@@ -161,6 +161,37 @@ class Client(Suites):
         """What was paid, of a study, a tag, or everything."""
         return list(self._rows("usage", paged=False, target=target, by=list(by) if by else None))
 
+    def cleanup(self, tag: str, *, ledger: bool = False, force: bool = False) -> dict[str, int]:
+        """Forget an experiment's runs; the ledger keeps every answer unless `ledger` is given."""
+        path = f"experiments/{quote(tag, safe='')}"
+        return dict(self._ask("DELETE", path, {"ledger": ledger, "force": force}).json())
+
+    # --- looking after it ------------------------------------------------------------------------
+
+    def status(self, target: str | None = None, *, limit: int = 20) -> dict[str, Any]:
+        """How far runs are: those of a study or an experiment, or the newest."""
+        return self._get("status", target=target, limit=limit)
+
+    def list_studies(self) -> list[dict[str, Any]]:
+        """Studies with their number of experiments, and whether their file is kept."""
+        return list(self._rows("studies"))
+
+    def show_study(self, name: str) -> dict[str, Any]:
+        """A study file as it was last run, and the budget as it is now."""
+        return self._get(f"studies/{quote(name, safe='')}")
+
+    def tables(self) -> list[dict[str, Any]]:
+        """The lab's tables that can be read, with columns, keys and rows."""
+        return list(self._rows("tables", paged=False))
+
+    def query(self, sql: str, *, limit: int = 100) -> dict[str, Any]:
+        """The answer to one SELECT: columns, rows, and whether there is more."""
+        return self._get("query", sql=sql, limit=limit)
+
+    def environment(self) -> list[dict[str, Any]]:
+        """Which variables the lab looks at, and whether each is set; never what they hold."""
+        return list(self._rows("environment", paged=False))
+
     # --- putting evidence before judges ----------------------------------------------------------
 
     def start(

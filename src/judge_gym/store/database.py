@@ -61,6 +61,11 @@ class Database:
             self._marked = str(row[0]) if row else "dev"
         return self._marked
 
+    @property
+    def may_write(self) -> bool:
+        """Whether this session may change it: production wants to hear that it is meant."""
+        return self.marked != "prod" or self.profile == "prod"
+
     def forget_mark(self) -> None:
         """Look again what the database is for: it was marked."""
         self._marked = None
@@ -90,7 +95,7 @@ class Database:
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
         """A transaction that writes: it waits for its turn when it begins, not halfway."""
-        if self.marked == "prod" and self.profile != "prod":
+        if not self.may_write:
             raise ConflictError(
                 f"the database {self.shown} is production, and this session is {self.profile}: "
                 f"nothing was written; --profile prod or {PROFILE}=prod says that it is meant"

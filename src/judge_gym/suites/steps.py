@@ -135,7 +135,8 @@ def check_answers(
     def check(task: CodeTask) -> EvalResult:
         result = run_eval(suite, task, task.answer, on)
         collected = result.steps[-1].tests_collected
-        if isinstance(result.outcome, Passed) and collected != task.tests:
+        # Where eval.toml states no number, any will do.
+        if isinstance(result.outcome, Passed) and task.tests > 1 and collected != task.tests:
             told = f"the grader holds {collected} tests, eval.toml expects {task.tests}"
             return replace(result, outcome=Failed("tests", told))
         return result

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from judge_gym.errors import BusyError, JudgeGymError, TooLargeError
+from judge_gym.errors import BusyError, JudgeGymError, TokenError, TooLargeError
 from judge_gym.web.rendering import as_page
 from judge_gym.web.security import Guard, Rate
 
@@ -171,6 +171,8 @@ class Gate:
             self._count(self._callers, address)
         else:
             self._count(self._strangers, address)
+            if headers.get("authorization"):
+                raise TokenError("the token is unknown or revoked; see 'judge-gym token list'")
         if not api and method == "GET" and "token" in query:
             return await self._log_in(path, query)
         site = {"origin": headers.get("origin", ""), "host": headers.get("host", "")}
