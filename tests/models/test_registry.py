@@ -11,7 +11,7 @@ import pytest
 from judge_gym.errors import DesignError
 from judge_gym.models import ModelCard, Registry
 from judge_gym.models.cards import Limits
-from judge_gym.models.simulated import PRESETS
+from judge_gym.models.simulated import CODERS, PRESETS
 
 HOSTED = ("openai:gpt-4.1", "anthropic:claude-sonnet-4-5", "google:gemini-2.5-flash")
 PROVIDERS = {"sim", "openai", "anthropic", "google", "xai", "openrouter"}
@@ -65,10 +65,10 @@ def test_an_id_without_a_name_is_refused(registry: Registry, id: str) -> None:
         registry.card(id)
 
 
-def test_an_unknown_simulated_judge_is_refused_with_the_presets(registry: Registry) -> None:
+def test_an_unknown_simulated_model_is_refused_with_the_presets(registry: Registry) -> None:
     with pytest.raises(DesignError, match="unknown simulated model 'sim:strikt'") as refusal:
         registry.resolve("sim:strikt")
-    assert set(refusal.value.choices) == {f"sim:{preset}" for preset in PRESETS}
+    assert set(refusal.value.choices) == {f"sim:{preset}" for preset in (*PRESETS, *CODERS)}
 
 
 @pytest.mark.parametrize("id", HOSTED)
