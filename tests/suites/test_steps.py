@@ -156,9 +156,13 @@ def test_a_grader_that_cannot_be_collected_fails_the_answer_check(suite: Suite) 
 def test_the_check_of_answers_counts_the_tests(suite: Suite) -> None:
     [right] = check_answers(suite, bench())
     assert right.outcome == Passed()
-    fewer = replace(suite, evals=(replace(suite.evals[0], tests=1),))
-    [wrong] = check_answers(fewer, bench())
-    assert wrong.outcome == Failed("tests", "the grader holds 2 tests, eval.toml expects 1")
+    more = {"test_x.py": GRADER + "\ndef test_more():\n    pass\n"}
+    grown = replace(suite, evals=(replace(suite.evals[0], grader=more),))
+    [wrong] = check_answers(grown, bench())
+    assert wrong.outcome == Failed("tests", "the grader holds 3 tests, eval.toml expects 2")
+    unstated = replace(suite, evals=(replace(suite.evals[0], tests=1),))
+    [right] = check_answers(unstated, bench())
+    assert right.outcome == Passed(), "where no number is stated, any will do"
 
 
 @pytest.mark.parametrize("lane", EACH_LANE)
