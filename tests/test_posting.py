@@ -95,7 +95,7 @@ def test_a_token_that_may_not_write_is_refused_before_any_call(
     call: Call, here: Lab, remote: Served, suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("suite", "run", suite, "--model", weak(suite), "--lab", remote.url)
-    for token, said in ((remote.read, "may only read"), ("wrong", "a token is needed")):
+    for token, said in ((remote.read, "may only read"), ("wrong", "unknown or revoked")):
         monkeypatch.setenv("JUDGE_GYM_TOKEN", token)
         refused = call(*words)
         assert refused.code != 0
