@@ -602,8 +602,9 @@ def test_forgetting_the_ledger_too_deletes_only_calls_that_nobody_else_uses(
     for tag in (base, same):
         lab.cleanup(tag, ledger=True)
     again = lab.run(path)
-    usage = {row["stage"]: row["attempts"] for row in lab.usage() if row["tag"] == base}
-    assert usage["neutralizer"] == 3
+    # What both experiments use is booked under the one whose worker asked for it first.
+    asked = [row["attempts"] for row in lab.usage() if row["stage"] == "neutralizer"]
+    assert sum(asked) == 3
     assert paid(again) == 6 + 2 * probed  # views, rubric and critique are still there
 
 
