@@ -222,7 +222,7 @@ def _flat(text: str) -> str:
 def _speaking(
     voices: Sequence[Voice], tally: Tally, judges: Mapping[str, Tally]
 ) -> tuple[Voice, ...]:
-    """Whom a report quotes, verdicts for the class first: such as name no other, whose quotes hold."""
+    """Whom a report quotes, those for its class first: such as name no other, and quote well."""
 
     def best(wanted: str, among: Sequence[Voice]) -> Voice | None:
         told = [voice for voice in among if voice.reasoning or voice.quotes]

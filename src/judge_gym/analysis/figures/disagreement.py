@@ -205,5 +205,5 @@ def method_figure(methods: pd.DataFrame, title: str | None = None) -> Figure | N
     )
     chart = alt.layer(diagonal, points, data=drawn).properties(width=260, height=260)
     grid = faceted(chart, "task", list(shown["task"]))
-    note = "A point: the squared distance of judges on an item. Below the line they lie closer with subsets."
+    note = "Squared distances, a point per item. Below the line: judges lie closer with subsets."
     return titled(grid, title or method_finding(data), note, more)
