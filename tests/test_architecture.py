@@ -14,7 +14,7 @@ SOURCE = Path(judge_gym.__file__).parent
 ORDER = """
 errors demo
 records
-outcomes
+outcomes searches
 axes client
 studies stages
 analysis

@@ -121,7 +121,7 @@ def test_a_file_says_what_it_holds_and_a_text_stands_once(filled: Store, tmp_pat
     made = export_ledger(filled.database, file)
     header, *rest = lines(file)
     assert header == {
-        "line": "ledger", "version": 2, "revision": filled.database.revision(),
+        "line": "ledger", "version": 3, "revision": filled.database.revision(),
         "calls": made.calls, "attempts": made.attempts, "evidence": 0,
     }  # fmt: skip
     bodies = [line["body"] for line in rest if line["line"] == "text"]
@@ -281,9 +281,9 @@ def test_a_tampered_file_is_refused_with_its_line_and_nothing_is_written(
 
 def test_a_newer_format_is_refused(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "ledger.jsonl.gz"
-    header = {"line": "ledger", "version": 3, "revision": "0009", "calls": 0, "attempts": 0}
+    header = {"line": "ledger", "version": 4, "revision": "0009", "calls": 0, "attempts": 0}
     rewritten(file, [header])
-    with pytest.raises(ConflictError, match="format 3 by a newer judge-gym"):
+    with pytest.raises(ConflictError, match="format 4 by a newer judge-gym"):
         import_ledger(store.database, file)
 
 
