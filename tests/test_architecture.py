@@ -13,8 +13,8 @@ SOURCE = Path(judge_gym.__file__).parent
 # A room imports only what stands on an earlier line, and rooms on one line not each other.
 ORDER = """
 errors demo
-records
-outcomes searches
+records searches
+outcomes
 axes client
 studies stages
 analysis

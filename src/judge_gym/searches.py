@@ -25,10 +25,10 @@ class Search:
 
 
 def with_searches(searches: Sequence[Search], text: str) -> str:
-    """An answer's text below what was searched for it.
+    r"""An answer's text below what was searched for it.
 
     >>> with_searches([Search("frob", ("https://a.example",))], "Done.")
-    '> web searches: 1\\n> ? frob\\n> - https://a.example\\n\\nDone.'
+    '> web searches: 1\n> ? frob\n> - https://a.example\n\nDone.'
     """
     lines = [f"{HEAD}{len(searches)}"]
     for search in searches:

@@ -1,4 +1,4 @@
-"""What a reply of pydantic-ai says of web searches: queries, addresses, and how many are paid for."""
+"""What a reply of pydantic-ai says of web searches: queries, addresses, how many are paid for."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
