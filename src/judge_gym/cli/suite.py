@@ -272,7 +272,8 @@ def ablate(
         show_reports(reports)
         hidden = ("changes", "unpaired")
         rows = [{k: v for k, v in row.items() if k not in hidden} for row in effect_rows(effects)]
-        display.table(f"against {experiment}", rows, note="q: p, corrected for their number")
+        base = "the default" if experiment == "default" else experiment
+        display.table(f"against {base}", rows, note="q: p, corrected for their number")
         changes = [
             {"condition": effect["condition"], **change}
             for effect in effect_rows(effects)

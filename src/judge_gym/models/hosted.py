@@ -171,7 +171,7 @@ class HostedModel:
         """What a reply cost, searches included; None where it does not say."""
         usage = response.usage
         tokens = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)
-        if searches := paid_for(response, searches_of(response)):
+        if searches := paid_for(self._card.provider, response):
             # A router says what the whole came to, which no price list of ours could.
             routed = (response.provider_details or {}).get("cost")
             usd = self._card.price(*tokens, searches)

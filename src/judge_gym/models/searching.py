@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 TOOL = "web_search"
 ADDRESSES = ("url", "uri")
 """What providers call where something was found."""
+COUNTING = ("openai", "anthropic", "google")
+"""Whose replies say how many searches are charged for: a page that is opened is none."""
 SETTINGS: dict[str, dict[str, bool]] = {
     "openai": {"openai_include_web_search_sources": True},
     "xai": {"xai_include_web_search_output": True},
@@ -40,13 +42,17 @@ def searches_of(response: "ModelResponse") -> tuple[Search, ...]:
     return (*made, Search(sources=cited)) if cited and not made else tuple(made)
 
 
-def paid_for(response: "ModelResponse", found: Sequence[Search]) -> int:
-    """How many searches the provider charges for; where it does not count, those that it shows."""
-    counted = getattr(response.usage, "web_searches", None)
-    told = (response.provider_details or {}).get("server_tool_use") or {}
-    routed = told.get("web_search_requests") if isinstance(told, Mapping) else None
-    own = response.usage.details.get(f"server_side_tools_{TOOL}")
-    return next((n for n in (counted, routed, own) if isinstance(n, int)), len(found))
+def paid_for(provider: str, response: "ModelResponse") -> int:
+    """How many searches a provider charges for; where it does not count them, those it shows."""
+    usage, details = response.usage, response.provider_details or {}
+    told = details.get("server_tool_use")
+    counts = (
+        getattr(usage, "web_searches", None),
+        told.get("web_search_requests") if isinstance(told, Mapping) else None,
+        usage.details.get(f"server_side_tools_{TOOL}"),
+        0 if provider in COUNTING else None,
+    )
+    return next((n for n in counts if isinstance(n, int)), len(searches_of(response)))
 
 
 def joined(parts: "Sequence[ModelResponsePart]") -> str:
