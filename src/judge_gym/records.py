@@ -92,7 +92,7 @@ class Request:
     max_tokens: int = 2048
     schema: Mapping[str, Any] | None = None
     web_search: bool = False
-    """Whether the model may search the web before it answers."""
+    """Whether the model may search the web; its text then begins with what it searched."""
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -132,8 +132,8 @@ def test_an_ablation_shows_its_base_on_the_evals_that_it_compares(call: Call, su
 
 
 def test_an_ablation_keeps_to_the_condition_that_it_starts_from(call: Call, suite: Path) -> None:
-    words = ("suite", "ablate", suite, "--model", flawless(suite), "--replicates", "1")
-    words = (*words, "--evals", "/001-", "--section", "Style")
+    some = ("--replicates", "1", "--evals", "/001-", "--section", "Style")
+    words = ("suite", "ablate", suite, "--model", flawless(suite), *some)
     said = succeed(call(*words, "--experiment", "web_search", "--json")).json
     names = ["web_search", "web_search without Style"]
     assert [run["experiment"] for run in said["runs"]] == names
@@ -245,10 +245,10 @@ def test_a_model_that_cannot_search_is_refused_before_any_call(
     with Web() as web:
         table = f'[endpoints.lab]\nbase_url = "{web.url}/v1"\n'
         (tmp_path / "judge-gym.models.toml").write_text(table)
-        words = ("suite", verb, suite, "--model", "lab:llama")
         if verb == "check":
-            words = ("models", "check", "lab:llama", "--suite", suite)
-        said = call(*words, *SEARCHING)
+            said = call("models", "check", "lab:llama", "--suite", suite, *SEARCHING)
+        else:
+            said = call("suite", verb, suite, "--model", "lab:llama", *SEARCHING)
         assert said.code == 2
         assert "lab:llama cannot search the web" in said.json["error"]["message"]
         assert "openai:NAME" in said.json["error"]["choices"]

@@ -157,6 +157,7 @@ def _row(card: "ModelCard") -> dict[str, Any]:
         "temperature": card.takes_temperature,
         "seed": card.takes_seed,
         "structured": card.structured,
+        "web search": card.searches,
         "dated": card.dated,
         "version": card.version or None,
     }
