@@ -133,6 +133,35 @@ def test_a_file_says_what_it_holds_and_a_text_stands_once(filled: Store, tmp_pat
     assert [path.name for path in tmp_path.iterdir() if "part" in path.name] == []
 
 
+def test_a_question_with_a_search_travels_and_stays_another_one(
+    store: Store, other: Store, tmp_path: Path
+) -> None:
+    searching = replace(BASE, web_search=True)
+    record(store, BASE, "without")
+    record(store, searching, "with")
+    file = tmp_path / "ledger.jsonl.gz"
+    export_ledger(store.database, file)
+    import_ledger(other.database, file)
+    for request, said in ((BASE, "without"), (searching, "with")):
+        [found] = other.ledger.find([request.key(ENDPOINT)]).values()
+        assert found.completion is not None
+        assert found.completion.text == said
+
+
+def test_a_file_of_the_format_before_searches_is_read(
+    filled: Store, other: Store, tmp_path: Path
+) -> None:
+    file = tmp_path / "ledger.jsonl.gz"
+    export_ledger(filled.database, file)
+    made = lines(file)
+    made[0]["version"] = 2
+    for line in made:
+        line.pop("web_search", None)
+    rewritten(file, made)
+    assert import_ledger(other.database, file).calls == 255
+    assert history(other) == history(filled)
+
+
 def test_importing_twice_adds_nothing(filled: Store, other: Store, tmp_path: Path) -> None:
     file = tmp_path / "ledger.jsonl.gz"
     export_ledger(filled.database, file)
