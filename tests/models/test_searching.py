@@ -199,9 +199,10 @@ def test_a_turn_that_never_ends_is_no_answer_and_its_price_is_kept(web: Web) -> 
     assert caught.value.bill.input_tokens == 5000 * len(web.asked) > 5000
 
 
-def test_what_a_paused_turn_cost_is_kept_where_the_next_one_fails(web: Web) -> None:
+@pytest.mark.parametrize("status", [500, 429])
+def test_what_a_paused_turn_cost_is_kept_where_the_next_one_fails(web: Web, status: int) -> None:
     paused = claude(looked_up("slug", [page(PAGES[0])]), 1, "pause_turn")
-    broken = Answer('{"type": "error", "error": {"type": "api_error", "message": "no"}}', 500)
+    broken = Answer('{"type": "error", "error": {"type": "api_error", "message": "no"}}', status)
     web.on("/v1/messages", Answer(json.dumps(paused), type=JSON), broken)
     with pytest.raises(UnavailableError) as caught:
         ask("anthropic:claude-sonnet-4-5")

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from judge_gym.errors import Bill, UnavailableError
+from judge_gym.errors import Bill, ProviderError, RateLimitError, UnavailableError
 from judge_gym.models import quotas, replies
 from judge_gym.models.cards import ModelCard, searchless
 from judge_gym.models.faults import translated
@@ -100,10 +100,14 @@ class HostedModel:
                     model_request_parameters=self._parameters(request),
                 )
             except Exception as fault:  # SDKs raise anything where an answer makes no sense to them
-                bills = [replies.bill(heard.body, self._card.price)]
-                bills += [self._bill(before)] if before else []
-                # Not from the fault: its words may hold the key.
-                raise translated(self.id, fault, self._scrub, _sum(bills)) from None
+                bill = replies.bill(heard.body, self._card.price)
+                if before is not None:
+                    bill = _sum([bill, self._bill(before)])
+                told: ProviderError = translated(self.id, fault, self._scrub, bill)
+                if before is not None and isinstance(told, RateLimitError):
+                    # Not as if nothing had been asked: the beginning is paid for.
+                    told = UnavailableError(told.message, wait=told.wait, bill=bill)
+                raise told from None  # not from the fault: its words may hold the key
             finally:
                 quotas.tell(heard.headers)
 
