@@ -105,7 +105,7 @@ def show_analysis(made: "Analysis") -> None:
     failed, lost = len(made.gated.failed), len(made.gated.inconclusive)
     rows = [finding_row(one) for one in made.findings]
     display.table(
-        f"why {failed} evals of run {made.run.id} failed",
+        f"why {failed} eval{'s' * (failed != 1)} of run {made.run.id} failed",
         [
             {
                 **{name: row[name] for name in ("eval", "step", "class", "share")},
@@ -120,7 +120,7 @@ def show_analysis(made: "Analysis") -> None:
     )
     notes(*made.notes)
     if lost:
-        notes(f"{lost} inconclusive evals were shown to no judge")
+        notes(f"{lost} inconclusive eval{'s were' if lost != 1 else ' was'} shown to no judge")
     if not failed:
         typer.echo(f"no eval of run {made.run.id} failed ({len(made.gated.passed)} passed)")
     if made.judging is not None:

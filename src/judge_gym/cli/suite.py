@@ -38,6 +38,13 @@ Patterns = Annotated[
     ),
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="Evals in sandboxes at once.")]
+Experiment = Annotated[
+    str,
+    typer.Option(
+        help="The condition: default, no_guidelines, web_search, or one of the suite's own."
+    ),
+]
+Replicates = Annotated[int, typer.Option(min=1, help="Answers to each task.")]
 Series = Annotated[str, typer.Option(help="Ask for everything afresh under this name.")]
 Unisolated = Annotated[
     bool,
@@ -160,11 +167,9 @@ def check(
 def run(
     suite: SuiteName,
     model: ModelId,
-    experiment: Annotated[
-        str, typer.Option(help="The condition: default, no_guidelines, or one of the suite's own.")
-    ] = "default",
+    experiment: Experiment = "default",
     evals: Patterns = NoPatterns,
-    replicates: Annotated[int, typer.Option(min=1, help="Answers to each task.")] = 1,
+    replicates: Replicates = 1,
     series: Series = "0",
     jobs: Jobs = 8,
     budget: Budget = NoSet,
@@ -233,8 +238,9 @@ def ablate(
     section: Annotated[
         list[str], typer.Option(help="Only this section of the guidelines; repeatable.")
     ] = NoPatterns,
+    experiment: Experiment = "default",
     evals: Patterns = NoPatterns,
-    replicates: Annotated[int, typer.Option(min=1, help="Answers to each task.")] = 3,
+    replicates: Replicates = 3,
     series: Series = "0",
     jobs: Jobs = 8,
     budget: Budget = NoSet,
@@ -249,6 +255,7 @@ def ablate(
         reports, effects = lab.ablate_suite(
             suite,
             model,
+            experiment=experiment,
             sections=section,
             evals=evals,
             replicates=replicates,
@@ -265,7 +272,8 @@ def ablate(
         show_reports(reports)
         hidden = ("changes", "unpaired")
         rows = [{k: v for k, v in row.items() if k not in hidden} for row in effect_rows(effects)]
-        display.table("against the default", rows, note="q: p, corrected for their number")
+        base = "the default" if experiment == "default" else experiment
+        display.table(f"against {base}", rows, note="q: p, corrected for their number")
         changes = [
             {"condition": effect["condition"], **change}
             for effect in effect_rows(effects)
@@ -325,19 +333,31 @@ def failed(
         return
     columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason")
     display.table("", [{name: row[name] for name in columns} for row in rows])
-    notes("look into one with: judge-gym suite debug EVAL" if rows else "every eval passed")
+    number = rows[0]["eval"] if rows else 0
+    notes(f"look into one with: judge-gym suite debug {number}" if rows else "every eval passed")
 
 
 @suite_app.command("debug")
 def debug(
-    eval: Annotated[int, typer.Argument(help="The number of an eval of a run.")],
+    eval: Annotated[
+        str,
+        typer.Argument(
+            metavar="EVAL",
+            help="The number of a result, as `suite failed RUN` lists it, or an eval's "
+            "CATEGORY/NAME: its result in the newest run that has one.",
+        ),
+    ],
+    run: Annotated[int | None, typer.Option(help="Of CATEGORY/NAME: in this run.")] = None,
+    replicate: Annotated[int, typer.Option(min=0, help="Of CATEGORY/NAME: which answer.")] = 0,
     json: AsJson = False,
 ) -> None:
     """Show all that there is about one eval: task, steps, files, answer, grader, gaps."""
     from judge_gym.cli import display
 
     with open_lab() as lab:
-        found = lab.eval_debug(eval)
+        number = eval.isdecimal()
+        at = int(eval) if number else lab.find_eval(eval, run=run, replicate=replicate)
+        found = lab.eval_debug(at)
     if json:
         display.print_json(found)
         return

@@ -42,11 +42,12 @@ class LimitsEntry(Entry):
 
 
 class PricesEntry(Entry):
-    """US dollars per million tokens."""
+    """US dollars per million tokens, and per thousand web searches."""
 
     input: Price
     output: Price
     cached: Price | None = None
+    search: Price | None = None
 
 
 class ModelEntry(LimitsEntry):
@@ -61,6 +62,7 @@ class ModelEntry(LimitsEntry):
     temperature: bool = True
     seed: bool = False
     structured: Structured = "native"
+    web_search: bool = False
     deadline: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 300.0
     first_seen: date | None = None
     scheduled: bool = False
@@ -151,7 +153,7 @@ def limits(scope: str, facts: Mapping[str, Any]) -> Limits:
 def prices(facts: Mapping[str, Any]) -> Prices | None:
     """The prices among facts."""
     entry: PricesEntry | None = facts.get("prices")
-    return Prices(entry.input, entry.output, entry.cached) if entry else None
+    return Prices(**entry.model_dump()) if entry else None
 
 
 def _read(path: Path, packaged: Packaged) -> Users:
