@@ -275,6 +275,7 @@ def test_swap_suggests_pairs_farthest_first(call: Call, write_study: WriteStudy)
 
 
 def test_status_of_nothing_says_how_to_begin(call: Call) -> None:
+    succeed(call("db", "upgrade"))
     assert "judge-gym init" in succeed(call("status")).out
     assert succeed(call("status", "--json")).json == []
 
@@ -386,8 +387,8 @@ def test_db_names_the_database_over_the_environment(
     call: Call, tmp_path: Path, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_GYM_DATABASE_URL", "sqlite:///named.db")
-    succeed(call("status"))
-    succeed(call("--db", "sqlite:///given.db", "status"))
+    succeed(call("plan", write_study()))
+    succeed(call("--db", "sqlite:///given.db", "plan", write_study()))
     assert {path.name for path in tmp_path.glob("*.db")} == {"named.db", "given.db"}
     assert not (tmp_path / ".judge-gym").exists()
 

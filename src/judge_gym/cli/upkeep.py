@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge_gym.cli.app import AsJson, Target, app, notes, open_lab
+from judge_gym.cli.app import AsJson, Target, app, notes, open_lab, read_lab
 from judge_gym.errors import DesignError, NotFoundError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def show_call(call_id: int, json: AsJson = False) -> None:
     """Print what was asked in a call, and every attempt at an answer."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         messages, attempts = lab.store.ledger.transcript(call_id)
     if not messages:
         raise NotFoundError(f"there is no call {call_id}")
@@ -87,7 +87,7 @@ def export_calls(
     """Write calls with every attempt to a file, for another lab to import."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         made = lab.export_ledger(file, target)
     if json:
         display.print_json({"file": str(file), **made._asdict()})
@@ -130,7 +130,7 @@ def reparse(
     """Read stored answers with today's parsers, and show what changes before it is written."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         found = lab.reparse(target, write=write)
     said = found.to_json()
     if json:

@@ -76,9 +76,9 @@ class Store:
         self.questions = Questions(database)
 
     @classmethod
-    def open(cls, url: str | None = None) -> "Store":
+    def open(cls, url: str | None = None, *, create: bool = True) -> "Store":
         """The store of a URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder."""
-        return cls(open_database(url))
+        return cls(open_database(url, create=create))
 
     def leases(self, holder: str) -> Leases | None:
         """What a process shares with others; None on a file, which has one process."""

@@ -32,11 +32,16 @@ def home(
     task_type: Annotated[TaskType | None, BeforeValidator(given)] = None,
     judge: Text = None,
     after: Text = None,
+    before: Text = None,
 ) -> Response:
     """Studies and experiments."""
     chosen = {"study": study or None, "task_type": task_type, "judge": judge}
-    found = lab.page_experiments(**chosen, after=after, limit=PAGE, reasons=False)
+    found = lab.page_experiments(**chosen, after=after, before=before, limit=PAGE, reasons=False)
     asked = {name: value for name, value in chosen.items() if value is not None}
+
+    def place(**where: str | None) -> str | None:
+        return f"/?{urlencode({**asked, **where})}" if all(where.values()) else None
+
     studies = lab.store.queries.studies()
     named = {name: count for name, count in studies.items() if name}
     return shown(
@@ -49,9 +54,9 @@ def home(
         judges=sorted(lab.store.queries.judges()),
         task_types=TASK_TYPES,
         chosen=chosen,
-        after=after,
-        first=f"/?{urlencode(asked)}",
-        next=f"/?{urlencode({**asked, 'after': found.next})}" if found.next else None,
+        first=place() if after or before else None,
+        previous=place(before=found.previous),
+        next=place(after=found.next),
     )
 
 
