@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge_gym.cli.app import AsJson, Target, app, notes, open_lab, read_lab
+from judge_gym.cli.serving import Port, until_interrupted
 from judge_gym.errors import DesignError, NotFoundError
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def list_simulated(json: AsJson = False) -> None:
 
 @sim_app.command("serve")
 def serve_simulated(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8089,
+    port: Port = 8089,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     latency: Annotated[float, typer.Option(min=0, help="Seconds before an answer.")] = 0.0,
     jitter: Annotated[float, typer.Option(min=0, help="Seconds more at most.")] = 0.0,
@@ -203,9 +204,7 @@ def serve_simulated(
 ) -> None:
     """Serve the simulated models in the OpenAI wire format until Ctrl-C."""
     import os
-    import signal
     import threading
-    from contextlib import suppress
 
     from judge_gym.models.serving import SimulatedServer, serve
     from judge_gym.models.troubles import Faults
@@ -222,10 +221,6 @@ def serve_simulated(
         faults=Faults.parse(faults),
         seed=seed,
     )
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with suppress(KeyboardInterrupt), serve(server, host, port) as url:
-            typer.echo(url)
-            threading.Event().wait()
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with until_interrupted(), serve(server, host, port) as url:
+        typer.echo(url)
+        threading.Event().wait()

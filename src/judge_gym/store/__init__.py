@@ -16,7 +16,6 @@ from judge_gym.store.progress import Progress, Progresses
 from judge_gym.store.queries import USAGE_BY
 from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
-from judge_gym.store.spending import Spending, Spent
 from judge_gym.store.sql import Questions, Rows
 from judge_gym.store.suites import SuiteResult, SuiteRun, Suites
 from judge_gym.store.sums import Sums
@@ -42,7 +41,6 @@ __all__ = [
     "Run",
     "Scope",
     "SessionLock",
-    "Spent",
     "Store",
     "Stretch",
     "SuiteResult",
@@ -69,7 +67,6 @@ class Store:
         self.progress = Progresses(database)
         self.events = Events(database)
         self.tokens = Tokens(database)
-        self.spending = Spending(database)
         self.sums = Sums(database)
         self.suites = Suites(database, self.ledger)
         self.logs = Logs(database)

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.records import TaskType
-from judge_gym.store import Spent
 from judge_gym.web.api.answers import Name, OpenLab
 from judge_gym.web.gate import Json
+from judge_gym.web.pages import usage
 from judge_gym.web.pages.filters import Text, given
 from judge_gym.web.rendering import shown, usd
 
@@ -21,6 +21,7 @@ PAGE = 25
 """Experiments of a page."""
 STUDIES = 60
 """Studies that have a card; the others are found by their filter."""
+NOTHING = usd(0.0)
 TASK_TYPES = ("ecc", "control", "benchmark")
 
 
@@ -82,23 +83,20 @@ def spent(
     tag: Annotated[list[Name], Query(max_length=PAGE)] = [],  # noqa: B006
 ) -> Response:
     """What studies cost so far, and some experiments; a page asks for it once it is shown."""
-    sums = lab.store.spending.by_tag()
-    studies: dict[str, Spent] = {}
-    tags: dict[str, Spent] = {}
-    for (study, named), paid in sums.items():
-        studies[study] = studies.get(study, Spent()) + paid
-        tags[named] = tags.get(named, Spent()) + paid
+    paid = [row for row in usage.spent(lab, None) if not row["imported"]]
+    tags = {row["name"]: told(row) for row in usage.added_up(paid, "tag")}
+    studies = {row["name"]: told(row) for row in usage.added_up(paid, "study")}
     return Json(
         {
-            "studies": {name: told(paid) for name, paid in studies.items() if name},
-            "tags": {name: told(tags.get(name, Spent())) for name in tag},
-            "all": told(sum(studies.values(), Spent())),
+            "studies": {name: said for name, said in studies.items() if name},
+            "tags": {name: tags.get(name, NOTHING) for name in tag},
+            "all": next(map(told, usage.added_up(paid, None)), NOTHING),
         }
     )
 
 
-def told(paid: Spent) -> str:
+def told(paid: Mapping[str, Any]) -> str:
     """An amount, and that it is not all where prices are unknown."""
-    if paid.unpriced and not paid.usd:
+    if paid["unpriced"] and not paid["usd"]:
         return "no price known"
-    return f"at least {usd(paid.usd)}" if paid.unpriced else usd(paid.usd)
+    return f"at least {usd(paid['usd'])}" if paid["unpriced"] else usd(paid["usd"])
