@@ -154,7 +154,9 @@ def test_an_empty_database_on_a_server_is_no_lab_for_who_only_reads() -> None:
     empty = postgres.empty_url()
     with pytest.raises(NotFoundError, match="there is no lab at"):
         Store.open(empty, create=False)
-    assert open_database(empty, prepare=False).revision() is None
+    there = open_database(empty, prepare=False)
+    assert there.revision() is None
+    there.engine.dispose()
 
 
 # --- upgrades ------------------------------------------------------------------------------------

@@ -317,6 +317,7 @@ def open_database(url: str | None = None, *, prepare: bool = True, create: bool 
             raise _no_lab(database)
     if prepare:
         if not create and database.revision() is None:
+            database.engine.dispose()
             raise _no_lab(database)
         database.prepare()
     return database
