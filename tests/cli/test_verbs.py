@@ -50,6 +50,7 @@ def test_an_example_goes_from_init_to_report(
     text = succeed(call("plan", file)).out
     assert f"{experiments} experiments" in text
     assert all(stage in text for stage in ("scorer", "prober", "all"))
+    assert "0 of them answered in the ledger: at most" in text
 
     result = succeed(call("run", file, "--samples", "1", "--json")).json
     assert (result["study"], result["status"], len(result["runs"])) == (

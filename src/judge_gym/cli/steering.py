@@ -162,8 +162,13 @@ def retune(target: Target, budget: Budget = NoSet, json: AsJson = False) -> None
         raise DesignError("nothing to change; give --budget NAME=LIMIT, or --rpm N before 'retune'")
     with read_lab() as lab:
         now = lab.retune(target, budget=given("--budget", budget), limits=limits)
-    said = {"budget": now.model_dump(exclude_none=True), "limits": limits}
-    display.print_json(said) if json else typer.echo(f"from now on: {said}")
+    caps = now.model_dump(exclude_none=True)
+    if json:
+        display.print_json({"budget": caps, "limits": limits})
+        return
+    of_runs = {f"run.{name}": cap for name, cap in caps.pop("run").items()}
+    told = {**caps, **of_runs, **limits}.items()
+    typer.echo(f"from now on: {', '.join(f'{name} {value:,}' for name, value in told)}")
 
 
 @app.command()
