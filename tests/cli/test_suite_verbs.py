@@ -158,6 +158,7 @@ def test_models_check_proves_a_model_on_a_few_evals(call: Call, suite: Path) -> 
 def test_bad_input_is_refused_with_the_choices(
     call: Call, suite: Path, words: tuple[str, ...], choice: str
 ) -> None:
+    succeed(call("db", "upgrade"))
     said = call(*words, "--json")
     assert said.code == 2
     assert any(one.startswith(choice) for one in said.json["error"]["choices"])
