@@ -128,7 +128,7 @@ def test_the_schedule_asks_the_remote_lab(
     words = ("schedule", suite, "--lab", remote.url)
     asked = ("--model", weak(suite))
     [never] = succeed(call(*words, *asked, "--json")).json["schedule"]
-    assert (never["due"], never["since"], never["callable"]) == (True, None, True)
+    assert (never["due"], never["due from"], never["callable"]) == (True, None, True)
     made = succeed(call(*words, *asked, "--run", "--json")).json
     assert [one["posted"]["there"] for one in made["runs"]] == [4]
     [now] = succeed(call(*words, "--json")).json["schedule"]

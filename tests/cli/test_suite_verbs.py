@@ -174,7 +174,7 @@ def test_schedule_lists_and_runs_what_is_due(call: Call, suite: Path) -> None:
     model = flawless(suite)
     words = ("schedule", suite, "--model", model)
     [row] = succeed(call(*words, "--json")).json["schedule"]
-    assert (row["model"], row["due"], row["since"]) == (model, True, None)
+    assert (row["model"], row["due"], row["due from"]) == (model, True, None)
     said = succeed(call(*words, "--run", "--json")).json
     assert [run["status"] for run in said["runs"]] == ["complete"]
     [row] = succeed(call("schedule", suite, "--json")).json["schedule"]
@@ -211,6 +211,7 @@ def test_models_check_proves_a_model_on_a_few_evals(call: Call, suite: Path) -> 
 def test_bad_input_is_refused_with_the_choices(
     call: Call, suite: Path, words: tuple[str, ...], choice: str
 ) -> None:
+    succeed(call("db", "upgrade"))
     said = call(*words, "--json")
     assert said.code == 2
     assert any(one.startswith(choice) for one in said.json["error"]["choices"])

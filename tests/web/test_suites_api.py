@@ -306,12 +306,12 @@ def test_reads_are_public_only_if_the_server_is_started_so(
 def test_the_schedule_goes_by_what_was_posted(client: Client) -> None:
     post(client, model="elsewhere:large")
     [old] = client.schedule(SUITE)
-    since = datetime.fromisoformat(old["since"])
+    since = datetime.fromisoformat(old["due_from"])
     assert since == pytest.approx(BEGUN + timedelta(days=old["days"]), abs=timedelta(seconds=1))
     assert old["due"] is (since <= datetime.now(UTC)), "counted from when it was begun there"
     post_run(client, model="elsewhere:fresh", created=None)
     rows = {row["model"]: row for row in client.schedule(SUITE)}
     assert rows["elsewhere:fresh"]["due"] is False
     [new] = client.schedule(SUITE, models=["elsewhere:new"])
-    assert (new["due"], new["since"]) == (True, None)
+    assert (new["due"], new["due_from"]) == (True, None)
     assert client.schedule("/etc") == client.schedule("nothing"), "a name opens no folder"

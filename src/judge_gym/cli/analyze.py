@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge_gym.cli.app import AsJson, NoSet, Set, app, end, given, notes, open_lab, same_command
+from judge_gym.cli.app import AsJson, NoSet, Set, app, end, given, notes, read_lab, same_command
 from judge_gym.cli.steering import Budget
 from judge_gym.cli.suite import Unisolated
 from judge_gym.errors import DesignError, NotFoundError
@@ -56,7 +56,7 @@ def analyze(
         return
     assert run is not None
     watcher = display.Watcher()
-    with open_lab() as lab, watcher.shown(json):
+    with read_lab() as lab, watcher.shown(json):
         made = lab.analyze(
             run,
             judges=judge,
@@ -83,7 +83,10 @@ def check(report: Path, *, as_json: bool) -> None:
         text = report.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise NotFoundError(f"the report {report} cannot be read: {fault}") from fault
-    complaints = lint_report(text)
+    try:
+        complaints = lint_report(text)
+    except DesignError as fault:
+        raise DesignError(f"{report}: {fault.message}") from fault
     if as_json:
         display.print_json(
             {"report": str(report), "complaints": [one._asdict() for one in complaints]}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judge_gym.cli.app import AsJson, NoSet, app, given, notes, open_lab
+from judge_gym.cli.app import AsJson, NoSet, app, given, notes, open_lab, read_lab
 from judge_gym.cli.scores import (
     effect_rows,
     end,
@@ -93,7 +93,7 @@ def show(
     from judge_gym.cli import display
     from judge_gym.engine.suite_reports import eval_row
 
-    with open_lab() as lab:
+    with read_lab() if target.isdecimal() else open_lab() as lab:
         if target.isdecimal():
             report = lab.suite_run(int(target))
             rows = [eval_row(row) for row in report.results]
@@ -294,7 +294,7 @@ def runs(
     """List the runs of suites."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         found = lab.suite_runs(suite=suite, model=model)
     if json:
         display.print_json([report.to_json() for report in found])
@@ -310,7 +310,7 @@ def board(
     """Rank the models of each version and experiment by their last complete runs."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         rows = lab.board(suite=suite)
     if json:
         display.print_json(rows)
@@ -326,7 +326,7 @@ def failed(
     """List the evals of a run that did not pass, with the step and the reason."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         rows = lab.failed_evals(run)
     if json:
         display.print_json(rows)
@@ -354,7 +354,7 @@ def debug(
     """Show all that there is about one eval: task, steps, files, answer, grader, gaps."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         number = eval.isdecimal()
         at = int(eval) if number else lab.find_eval(eval, run=run, replicate=replicate)
         found = lab.eval_debug(at)

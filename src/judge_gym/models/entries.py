@@ -193,7 +193,7 @@ def _refuse_strangers(
 
 def _refusal(file: str, fault: ValidationError) -> DesignError:
     """The first complaint of pydantic in our words: file, key, value, choices."""
-    error = fault.errors(include_input=False)[0]
+    error = fault.errors()[0]
     *above, key = [str(part) for part in error["loc"]]
     where = f"{'.'.join(above) or 'the file'} in {file}"
     path = ".".join([*above, key])
@@ -205,7 +205,9 @@ def _refusal(file: str, fault: ValidationError) -> DesignError:
             return DesignError(f"{file}: {path} is none of {', '.join(levels)}", choices=levels)
     if error["type"] == "missing":
         return DesignError(f"{file}: {path} is not given")
-    return DesignError(f"{file}: {path}: {error['msg'].lower()}")
+    # A number is said back; a text may be a secret in the wrong place.
+    value = f" cannot be {error['input']!r}" if isinstance(error["input"], int | float) else ""
+    return DesignError(f"{file}: {path}{value}: {error['msg'].lower()}")
 
 
 def _keys(above: list[str]) -> list[str]:
