@@ -82,6 +82,7 @@ def test_add_takes_files_folders_and_patterns_into_a_window_by_number(
 
 
 def test_windows_and_their_items_are_listed(call: Call, news: str) -> None:
+    succeed(call("db", "upgrade"))
     for words in (("evidence", "list"), ("evidence", "list", "--json")):
         empty = succeed(call(*words))
         assert "judge-gym evidence add" in empty.out or empty.json == []
