@@ -26,6 +26,9 @@ settings.register_profile("steady", derandomize=True)
 settings.register_profile("fuzz", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
+# Processes that tests start share what one of them compiled, whatever the environment prefers.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 REQUIRE_ALL = os.environ.get("REQUIRE") == "all"
 TEXTS = {
