@@ -20,10 +20,12 @@ from judge_gym.models import ModelCard
 from judge_gym.models.cards import Limits
 from judge_gym.records import Completion, Request
 from judge_gym.store import Store
+from stores import blank
 
-# The same examples each time: a change is judged by what it changes. `make fuzz` tries others.
-settings.register_profile("steady", derandomize=True)
-settings.register_profile("fuzz", print_blob=True)
+# The same few examples each time: a change is judged by what it changes, and a busy machine is no
+# fault. `make fuzz` tries others, and more.
+settings.register_profile("steady", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("fuzz", print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 # Processes that tests start share what one of them compiled, whatever the environment prefers.
@@ -69,7 +71,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A store on a database of its own."""
     on_server = getattr(request, "param", "sqlite") == "postgres"
-    opened = Store.open(postgres.fresh_url() if on_server else f"sqlite:///{tmp_path / 'lab.db'}")
+    opened = Store.open(postgres.fresh_url() if on_server else blank(tmp_path / "lab.db"))
     yield opened
     opened.close()
 
@@ -77,7 +79,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
     """A lab on a file of its own."""
-    with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as opened:
+    with Lab.open(blank(tmp_path / "lab.db")) as opened:
         yield opened
 
 
@@ -115,7 +117,7 @@ def write_study(tmp_path: Path) -> Callable[..., Path]:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty database, to be copied for every example of a property."""
     file = tmp_path_factory.mktemp("template") / "lab.db"
-    Store.open(f"sqlite:///{file}").close()
+    blank(file)
     return file
 
 

@@ -13,6 +13,7 @@ from judge_gym.errors import ConflictError
 from judge_gym.lab import Lab
 from judge_gym.web import serve
 from judge_gym.web.gate import Limits
+from stores import blank
 
 TEXTS = {
     "calm": "The budget was adopted unanimously and published in full, as scheduled.",
@@ -92,7 +93,7 @@ def alone(lab: Lab) -> Iterator[None]:
 @contextmanager
 def served(folder: Path, *, run: bool = True, **given: Any) -> Iterator[Served]:
     """A lab with three experiments, two of which were run if `run`, and its server."""
-    with Lab.open(f"sqlite:///{folder / 'lab.db'}") as lab:
+    with Lab.open(blank(folder / "lab.db")) as lab:
         window = fill(lab, folder)
         create(lab, window, "pilot")
         create(lab, window, "pilot/strict", "sim:strict", **{"verdict.method": "subset"})

@@ -4,7 +4,9 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,6 +14,21 @@ from hypothesis import strategies as st
 
 from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Attempt, Payer, Store
+
+
+def blank(file: Path) -> str:
+    """The URL of an empty lab in a file; its schema is copied, which is faster than making it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(_empty())
+    return f"sqlite:///{file}"
+
+
+@cache
+def _empty() -> bytes:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "lab.db"
+        Store.open(f"sqlite:///{file}").close()
+        return file.read_bytes()
 
 
 def recorded(

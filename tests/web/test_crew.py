@@ -11,11 +11,12 @@ from judge_gym.lab import Lab
 from judge_gym.web import crew as crewing
 from judge_gym.web.crew import Crew
 from served import create, fill
+from stores import blank
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
-    with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as opened:
+    with Lab.open(blank(tmp_path / "lab.db")) as opened:
         create(opened, fill(opened, tmp_path), "pilot")
         yield opened
 
