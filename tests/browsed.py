@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from served import Served
 
-WAIT = 30_000
+WAIT = 120_000
 """Milliseconds that a busy machine may take."""
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}}
 

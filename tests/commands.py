@@ -19,7 +19,7 @@ from judge_gym.store import tables as t
 from stores import blank
 from workers import write_entry
 
-PATIENCE = 90.0
+PATIENCE = 240.0
 WORDS = ("routine", "delayed", "warned", "fined", "dismissed", "banned")
 IN_FLIGHT = 16
 """The calls in flight that the endpoint's entry allows."""

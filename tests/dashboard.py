@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, s
 
 from served import Served
 
-PATIENCE = 30_000
+PATIENCE = 120_000
 """Milliseconds that a page may take on a busy machine."""
 PHONE = {"width": 390, "height": 844}
 expect.set_options(timeout=PATIENCE)

@@ -75,7 +75,7 @@ def create(lab: Lab, window: int, tag: str, judge: str = "sim:balanced", **confi
 @contextmanager
 def alone(lab: Lab) -> Iterator[None]:
     """Keep workers from beginning anything, once the last one has ended."""
-    patience = time.monotonic() + 60
+    patience = time.monotonic() + 240
     while True:
         try:
             lock = lab.engine.lock()
@@ -105,6 +105,6 @@ def served(folder: Path, *, run: bool = True, **given: Any) -> Iterator[Served]:
         _, revoked = lab.store.tokens.create("gone", "write")
         lab.store.tokens.revoke("gone")
         options = {"port": 0, "folder": folder, "work": False, "limits": EASY, **given}
-        with serve(lab, **options) as at, httpx.Client(base_url=at.url, timeout=30) as http:
+        with serve(lab, **options) as at, httpx.Client(base_url=at.url, timeout=120) as http:
             assert at.token is not None
             yield Served(lab, at.url, at.token, read, revoked, folder, http)

@@ -22,7 +22,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while not true():
         assert time.monotonic() < end
         time.sleep(0.1)
