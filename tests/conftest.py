@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import yaml
@@ -21,6 +21,12 @@ from judge_gym.models.cards import Limits
 from judge_gym.records import Completion, Request
 from judge_gym.store import Store
 from stores import blank
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+    from browsed import Visit
+    from served import Served
 
 # The same few examples each time: a change is judged by what it changes, and a busy machine is no
 # fault. `make fuzz` tries others, and more.
@@ -169,6 +175,37 @@ def succeed(said: Said) -> Said:
     assert said.code == 0, said.err
     assert "Traceback" not in said.err
     return said
+
+
+# --- pages in a browser --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """A browser; while it is open no test of its process can run a loop of its own."""
+    from browsed import chromium
+
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def page(browser: "Browser", lab: "Served") -> Iterator["Page"]:
+    """A page of the lab that the tests of a module share."""
+    from browsed import browsing
+
+    with browsing(browser, lab) as opened:
+        yield opened
+
+
+@pytest.fixture
+def visit(browser: "Browser", lab: "Served") -> Iterator["Visit"]:
+    """A page of that lab for one test."""
+    from browsed import Visit
+
+    made = Visit(browser, lab)
+    yield made
+    made.close()
 
 
 # --- models --------------------------------------------------------------------------------------
