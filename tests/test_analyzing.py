@@ -3,11 +3,13 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from aiohttp import web
 
+from judge_gym import analyzing
 from judge_gym.analyzing import Analysis, write_once
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.lab import Lab
@@ -39,6 +41,29 @@ def wrong(suite: Path, **shares: float) -> str:
 
 def ran(lab: Lab, suite: Path, model: str | None = None) -> int:
     return lab.run_suite(suite, model or wrong(suite)).run.id
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"overrides": {"verdict.method": "singel"}}, "'singel'"),
+        ({"overrides": {"verdict.methd": "single"}}, "verdict.methd"),
+        ({"budget": {"usd": -1}}, "usd"),
+        ({"budget": {"dollars": 1}}, "'dollars'"),
+        ({"samples": 0}, "samples"),
+        ({"judges": ["openai:gpt-4.1"]}, "openai:gpt-4.1"),
+        ({"reports": Path("taken")}, "taken"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_run(
+    lab: Lab, suite: Path, given: Any, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("taken").write_text("a file")
+    number, before = ran(lab, suite), paid(lab)
+    monkeypatch.setattr(analyzing, "check_answers", lambda *_: pytest.fail("answers were tried"))
+    with pytest.raises(DesignError, match=complaint):
+        lab.analyze(number, **given)
+    assert paid(lab) == before
 
 
 def asked(lab: Lab) -> list[str]:

@@ -13,7 +13,7 @@ SOURCE = Path(judge_gym.__file__).parent
 # A room imports only what stands on an earlier line, and rooms on one line not each other.
 ORDER = """
 errors demo
-records
+records searches
 outcomes
 axes client
 studies stages

@@ -193,8 +193,25 @@ def test_an_address_is_one(url: str) -> None:
 
 def test_nobody_there_is_said() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with Client(f"http://127.0.0.1:{port}") as client, pytest.raises(UnavailableError):
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with Client(url) as client, pytest.raises(UnavailableError) as caught:
+        client.list_windows()
+    assert caught.value.message == (
+        f"the lab at {url} cannot be reached: connection refused (check the address, and that "
+        "'judge-gym lab' runs there)"
+    )
+
+
+def test_a_lab_that_says_nothing_is_told_from_one_that_is_not_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with (
+            Client(url, timeout=0.2) as client,
+            pytest.raises(UnavailableError, match="does not answer in time"),
+        ):
+            client.list_windows()
+    no_host = Client("http://no-such-host.invalid:1")
+    with no_host as client, pytest.raises(UnavailableError, match="no host of that name"):
         client.list_windows()
 
 

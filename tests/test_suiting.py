@@ -274,7 +274,7 @@ def test_a_model_is_due_when_it_was_never_run_and_again_after_its_interval(
     now = datetime.now(UTC)
     assert lab.schedule(suite, now=now) == ()
     [never] = lab.schedule(suite, models=[model], now=now)
-    assert (never.due, never.since) == (True, None)
+    assert (never.due, never.due_from) == (True, None)
     lab.run_suite(suite, model, series="check")
     assert lab.schedule(suite, now=now) == (), "trying a model out is no run of the schedule"
     lab.run_suite(suite, model)

@@ -9,7 +9,8 @@ The map, in the order of the data:
 - `models`: the only room that calls an LLM; simulated judges live there.
 - `store`: the only room that speaks SQL; the ledger of calls.
 - `sources`: where evidence and benchmarks come from.
-- `suites`: coding tasks for models: load, sandbox, steps, scores; `outcomes`: what they pass on.
+- `suites`: coding tasks for models: load, sandbox, steps, scores; `outcomes`: what they pass on;
+  `searches`: what a model looked up before it answered.
 - `engine`: carries runs out over the ledger.
 - `gathering`: fills windows from sources; `preparing`: from a study file or a tag to experiments.
 - `samples`: frames out of stores and files, and into files.

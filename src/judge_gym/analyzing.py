@@ -14,11 +14,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from judge_gym import triage
-from judge_gym.engine import FINISHED, Result, Tally
+from judge_gym.engine import FINISHED, WORKFLOWS, Result, Tally
+from judge_gym.engine.budget import refuse_unpriced
 from judge_gym.errors import ConflictError, DesignError, JudgeGymError, NotFoundError
 from judge_gym.models.cards import Limits
 from judge_gym.outcomes import EvalResult, Inconclusive, Outcome
-from judge_gym.preparing import prepare_sweep
+from judge_gym.preparing import Prepared, prepare_sweep
 from judge_gym.records import Display, Sample
 from judge_gym.scorekeeping import Scorekeeping
 from judge_gym.steering import Steering, WatchTallies
@@ -173,18 +174,23 @@ class Analyzing(Scorekeeping):
         today = date or datetime.now(UTC).date().isoformat()
         path = reports / Path(triage.report_path(head, today)).relative_to(REPORTS)
         prior = self._earlier(found, path.parent, notes)
+
+        def prepared(cases: Sequence[triage.Case]) -> Prepared:
+            judging = triage.judging_study(
+                head.short,
+                cases,
+                asked,
+                samples=samples,
+                overrides=overrides,
+                resolve=self.models.resolve,
+            )
+            return prepare_sweep(judging.study, judging.text, judging.sweep, self.models)
+
+        # Reference answers take minutes: what would be refused after them is refused before.
+        self._refuse(prepared(self._cases(found, failed, {}, prior)), budget, reports)
         answers = self._references(found, failed, suite, allow_unisolated, watch, notes)
         cases = self._cases(found, failed, answers, prior)
-        judging = triage.judging_study(
-            head.short,
-            cases,
-            asked,
-            samples=samples,
-            overrides=overrides,
-            resolve=self.models.resolve,
-        )
-        made = prepare_sweep(judging.study, judging.text, judging.sweep, self.models)
-        result = self._judging().run(made, budget=budget, watch=watch)
+        result = self._judging().run(prepared(cases), budget=budget, watch=watch)
         if result.stopped is not None or result.status not in FINISHED:
             return Analysis(found, gated, (), result, None, tuple(notes))
         opinions = self._opinions(result)
@@ -316,6 +322,16 @@ class Analyzing(Scorekeeping):
         return found
 
     # --- judges ----------------------------------------------------------------------------------
+
+    def _refuse(self, made: Prepared, budget: Mapping[str, Any] | None, reports: Path) -> None:
+        """Complain about what could not be judged, paid for or written."""
+        limits = made.budget.changed(budget or {})
+        designs = [one.design for one in made.sweep.experiments]
+        for design in designs:
+            self.engine.refuse_uncallable(design, (), WORKFLOWS)
+        refuse_unpriced(limits, [self.models.card(design.judge.model) for design in designs])
+        if reports.exists() and not reports.is_dir():
+            raise DesignError(f"reports go into a folder, and {reports} is a file; choose another")
 
     def _judging(self) -> Steering:
         """The lab, with few calls in flight."""

@@ -10,7 +10,7 @@ from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.library import Library
 from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_file, prepare_tags, read_file
 from judge_gym.records import TaskType
-from judge_gym.samples import read_samples, stored_samples, write_samples
+from judge_gym.samples import file_format, read_samples, stored_samples, write_samples
 from judge_gym.store import USAGE_BY, Exported, Page, Progress, export_ledger
 
 if TYPE_CHECKING:
@@ -72,20 +72,22 @@ class Archive(Library):
         task_type: str | None = None,
         judge: str | None = None,
         after: str | None = None,
+        before: str | None = None,
         limit: int = 100,
         reasons: bool = True,
     ) -> Page:
-        """The same, so many at once, after the tag where the page before ended."""
+        """The same, so many at once, after the tag where a page ended or before its first."""
         tags = self.store.queries.tags_page(
-            after=after, limit=limit, study=study, task_type=task_type, judge=judge
+            after=after, before=before, limit=limit, study=study, task_type=task_type, judge=judge
         )
         named = [row["tag"] for row in tags.rows]
         rows = self.store.queries.tags(tags=named) if named else []
-        return Page([self._summary(row, reasons=reasons) for row in rows], tags.next)
+        found = [self._summary(row, reasons=reasons) for row in rows]
+        return Page(found, tags.next, tags.previous)
 
     def find_study(self, name: str) -> dict[str, Any]:
         """A study as it was last run: its file, empty where it had none, and its budget."""
-        if not self.store.queries.tags_page(after=None, limit=1, study=name).rows:
+        if not self.store.queries.tags_page(limit=1, study=name).rows:
             raise NotFoundError(f"there is no study {name!r}; the start lists those that are there")
         file = self.store.logs.study_file(name) or ""
         return {"study": name, "file": file, "budget": self.store.runs.find_budget(name)}
@@ -167,12 +169,19 @@ class Archive(Library):
             return target
         return read_file(path, self.models).study
 
-    def export(self, targets: Sequence[str], out: Path, *, format: str = "csv") -> int:
-        """Write tidy rows to a file; how many."""
+    def export(self, targets: Sequence[str], out: Path, *, format: str | None = None) -> int:
+        """Write tidy rows to a file; how many.
+
+        Args:
+            targets: tags or studies; everything if none.
+            out: the file, whose name says the format.
+            format: `csv` or `parquet`, for a name without an ending.
+        """
+        chosen = file_format(out, format)
         frame = self.samples(*targets)
         if frame.empty:
             raise ConflictError("there are no samples to export yet; run a study first")
-        write_samples(frame, out, format)
+        write_samples(frame, out, chosen)
         return len(frame)
 
     def export_ledger(self, path: str | Path, target: str | None = None) -> Exported:

@@ -41,14 +41,17 @@ class Lab(Analyzing):
     """A laboratory: a library, its archive, and the verbs that put evidence before judges."""
 
     @classmethod
-    def open(cls, url: str | None = None, *, limits: Limits | None = None) -> "Lab":
+    def open(
+        cls, url: str | None = None, *, limits: Limits | None = None, create: bool = True
+    ) -> "Lab":
         """The lab of a database URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder.
 
         Args:
             url: the database.
             limits: each that is given stands in the place of what the registry states.
+            create: begin a lab where there is none; without, that is refused.
         """
-        return cls(Store.open(url), limits=limits)
+        return cls(Store.open(url, create=create), limits=limits)
 
     def close(self) -> None:
         """Release the database."""

@@ -164,14 +164,26 @@ class Library:
         *,
         window_id: int | None = None,
         pool: str | None = None,
+        experiment_tag: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> Page:
-        """Items of a window or of a frozen pool, so many at once, behind the place of the last."""
+        """Items of a window, of a frozen pool or of an experiment, so many at once.
+
+        Args:
+            window_id: what a window holds.
+            pool: what is frozen under a name.
+            experiment_tag: what an experiment judges.
+            after: the place of the last of the page before.
+            limit: how many at most.
+        """
         evidence = self.store.evidence
-        if (window_id is None) == (pool is None):
-            raise DesignError("items are those of one window or of one pool")
-        if window_id is not None:
+        if sum(one is not None for one in (window_id, pool, experiment_tag)) != 1:
+            raise DesignError("items are those of one window, of one pool or of one experiment")
+        if experiment_tag is not None:
+            [row] = self.store.queries.tags(tags=[experiment_tag])
+            found = evidence.some_of_pool(row["pool_id"], after, limit + 1)
+        elif window_id is not None:
             evidence.find_window(window_id)
             found = evidence.some_of_window(window_id, after, limit + 1)
         else:

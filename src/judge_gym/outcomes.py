@@ -1,13 +1,17 @@
 """What a suite run passes on: steps, outcomes and results of code-generation evals."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+
+from judge_gym.searches import Search
 
 InconclusiveReason = Literal["infrastructure", "rate_limit", "judge_error"]
 INCONCLUSIVE: tuple[InconclusiveReason, ...] = ("infrastructure", "rate_limit", "judge_error")
 FILESYSTEM = "filesystem"
 """The step in which a reply's files are read and written."""
+SEARCH = "search"
+"""The step that holds what a model searched before it wrote, where it could."""
 StepStatus = Literal["passed", "failed", "inconclusive", "skipped"]
 
 
@@ -52,6 +56,21 @@ class StepResult:
     # Of a step that runs tests; a result counts only if as many were collected as expected.
     tests_passed: int | None = None
     tests_collected: int | None = None
+
+
+def search_step(searches: Sequence[Search]) -> StepResult:
+    """What a model searched before it wrote, as a step: it decides nothing, and is shown."""
+    lines = [
+        line
+        for search in searches
+        for line in (
+            f"? {search.query or '(the provider does not say)'}",
+            *(f"  {source}" for source in search.sources),
+            *([f"  failed: {search.fault}"] if search.fault else []),
+        )
+    ]
+    many = f"{len(searches)} search{'es' * (len(searches) != 1)}" if searches else "no search"
+    return StepResult(SEARCH, "passed", 0.0, many, "\n".join(lines))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 from judge_gym.errors import DesignError, unknown
 
 Status = Literal["scored", "abstained", "refused", "truncated", "parse_failed", "provider_error"]
-STATUSES: tuple[Status, ...] = (
-    "scored",
-    "abstained",
-    "refused",
-    "truncated",
-    "parse_failed",
-    "provider_error",
-)
+STATUSES: tuple[Status, ...] = get_args(Status)
 Finish = Literal["stop", "length", "refusal"]
 Role = Literal["system", "user", "assistant"]
 TaskType = Literal["ecc", "control", "benchmark"]
@@ -98,6 +91,14 @@ class Request:
     temperature: float | None = None
     max_tokens: int = 2048
     schema: Mapping[str, Any] | None = None
+    web_search: bool = False
+    """Whether the model may search the web; its text then begins with what it searched."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What is set besides the words; a search only where there is one, so old keys stay."""
+        set_ = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        return {**set_, "web_search": True} if self.web_search else set_
 
     def key(self, endpoint: str = "") -> str:
         """The ledger's key: a hash of what is asked, of whom, and where."""
@@ -108,7 +109,7 @@ class Request:
                 "endpoint": bare_endpoint(endpoint),
                 "model": name,
                 "messages": [[message.role, proper(message.content)] for message in self.messages],
-                "parameters": {"temperature": self.temperature, "max_tokens": self.max_tokens},
+                "parameters": self.parameters,
                 "schema": self.schema,
                 "draw": [self.draw.series, self.draw.index, self.draw.ask],
             }

@@ -130,9 +130,7 @@ def _known(name: str, studies: Iterable[str]) -> None:
 @contextmanager
 def _reading(url: str | None) -> Iterator[Store]:
     """The store of a database that is there and needs no upgrade."""
-    database = open_database(url, prepare=False)
-    if database.file is not None and not database.file.exists():
-        raise NotFoundError(f"there is no lab at {database.shown}")
+    database = open_database(url, prepare=False, create=False)
     store = Store(database)
     try:
         if (revision := database.revision() or "") < NEEDED:
@@ -146,6 +144,22 @@ def _reading(url: str | None) -> Iterator[Store]:
 
 
 # --- files ---------------------------------------------------------------------------------------
+
+
+def file_format(file: Path, format: str | None = None) -> str:
+    """The format of a file: what its name says, which a format that is named must not contradict.
+
+    Args:
+        file: which; a name without an ending says nothing.
+        format: `csv` or `parquet`.
+    """
+    said = file.suffix.lower().removeprefix(".")
+    chosen = said if format is None else format
+    if chosen not in FORMATS:
+        raise DesignError(unknown("format", chosen, FORMATS, str(file)), choices=FORMATS)
+    if said not in ("", chosen):
+        raise DesignError(f"{file} does not end in .{chosen}, the format that is asked for")
+    return chosen
 
 
 def write_samples(frame: "pd.DataFrame", out: Path, format: str) -> None:
@@ -176,9 +190,7 @@ def read_samples(path: str | Path) -> "pd.DataFrame":
     from judge_gym.analysis.frames import tidy
 
     file = Path(path)
-    format = file.suffix.lower().removeprefix(".")
-    if format not in FORMATS:
-        raise DesignError(unknown("format", file.suffix, FORMATS, str(file)), choices=FORMATS)
+    format = file_format(file)
     if not file.is_file():
         raise NotFoundError(f"there is no file {file}")
     import pyarrow as pa

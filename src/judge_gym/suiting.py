@@ -10,6 +10,8 @@ from judge_gym.engine.suite_reports import SuiteReport, eval_row, reports
 from judge_gym.engine.suite_runs import JOBS, SuiteRunner, study_of
 from judge_gym.errors import DesignError, NotFoundError, unknown
 from judge_gym.models.cards import Limits
+from judge_gym.models.simulated import CODERS, Skill, character
+from judge_gym.models.simulated.coding import solution
 from judge_gym.outcomes import EvalResult, Passed
 from judge_gym.steering import Steering, WatchTallies
 from judge_gym.store import Store, SuiteRun
@@ -17,6 +19,7 @@ from judge_gym.studies import BudgetSpec
 from judge_gym.suites import (
     SHIPPED,
     Attempt,
+    CodeTask,
     Condition,
     Due,
     Effect,
@@ -110,13 +113,10 @@ class Suiting(Steering):
             begun: called with the run before that; what it raises ends the command.
         """
         loaded = self.find_suite(suite)
-        if experiment not in loaded.conditions:
-            choices = list(loaded.conditions)
-            raise DesignError(unknown("experiment", experiment, choices), choices=choices)
         return self._run_condition(
             loaded,
             model,
-            loaded.conditions[experiment],
+            _condition(loaded, experiment),
             evals=[task.path for task in loaded.select(evals)[:first]],
             replicates=replicates,
             series=series,
@@ -126,6 +126,48 @@ class Suiting(Steering):
             watch=watch,
             begun=begun,
         )
+
+    def check_writer(
+        self,
+        suite: str | Path,
+        model: str,
+        *,
+        experiment: str = "default",
+        first: int | None = None,
+    ) -> str:
+        """The id of a model that can write for a suite; refused before any money is spent, if not.
+
+        Args:
+            suite: a folder, or `python`.
+            model: whom to ask.
+            experiment: the condition; one with a search needs a model that can.
+            first: only so many of the suite's evals.
+        """
+        loaded = self.find_suite(suite)
+        condition = _condition(loaded, experiment)
+        return self._writer(loaded, model, condition, loaded.evals[:first])
+
+    def _writer(
+        self, suite: Suite, model: str, condition: Condition, tasks: Sequence[CodeTask]
+    ) -> str:
+        id = self.models.resolve(model)
+        self.models.open(id, web_search=condition.web_search)
+        if not id.startswith("sim:"):
+            return id
+        own = character(id.removeprefix("sim:"))
+        if not isinstance(own, Skill):
+            choices = [f"sim:{name}" for name in CODERS]
+            raise DesignError(
+                f"{id} is a simulated judge and writes no code; choose {' or '.join(choices)}",
+                choices=choices,
+            )
+        if all(solution(task.task.strip(), own.suite) is None for task in tasks):
+            mark = "&" if "?" in id else "?"
+            raise DesignError(
+                f"{id} copies reference answers, and knows none of the suite {suite.name!r}; "
+                f"name its folder: '{id}{mark}suite={suite.folder}'"
+            )
+        return id
 
     def _run_condition(
         self,
@@ -142,8 +184,7 @@ class Suiting(Steering):
         watch: WatchTallies,
         begun: Callable[[SuiteRun], None] = lambda run: None,
     ) -> SuiteReport:
-        id = self.models.resolve(model)
-        self.models.open(id)  # what cannot be called is refused before any call
+        id = self._writer(suite, model, condition, [suite.find(path) for path in evals])
         on = bench(allow_unisolated=allow_unisolated)
         if budget:
             study = study_of(suite.name)
@@ -173,6 +214,7 @@ class Suiting(Steering):
         suite: str | Path,
         model: str,
         *,
+        experiment: str = "default",
         sections: Sequence[str] = (),
         evals: Sequence[str] = (),
         replicates: int = 3,
@@ -184,19 +226,22 @@ class Suiting(Steering):
     ) -> tuple[tuple[SuiteReport, ...], tuple[Effect, ...]]:
         """Take the guidelines away section by section: the runs, the base first, and the effects.
 
-        There are no effects where a run was stopped; the same command goes on with it.
+        Runs are shown as far as they are compared: on these evals and replicates. There are no
+        effects where a run was stopped; the same command goes on with it.
         """
         loaded = self.find_suite(suite)
         if not loaded.guidelines:
             raise DesignError(f"the suite {loaded.name!r} has no guidelines to take away")
-        conditions = [loaded.conditions["default"], *ablations(loaded.guidelines, sections)]
+        base = _condition(loaded, experiment)
+        conditions = [base, *ablations(loaded.guidelines, sections, base)]
+        paths = [task.path for task in loaded.select(evals)]
         made: list[SuiteReport] = []
         for condition in conditions:
             report = self._run_condition(
                 loaded,
                 model,
                 condition,
-                evals=[task.path for task in loaded.select(evals)],
+                evals=paths,
                 replicates=replicates,
                 series=series,
                 jobs=jobs,
@@ -204,7 +249,7 @@ class Suiting(Steering):
                 allow_unisolated=allow_unisolated,
                 watch=watch,
             )
-            made.append(report)
+            made.append(report.narrowed(paths, replicates))
             if report.stopped is not None:
                 return tuple(made), ()
         sides = [[row.result for row in report.results] for report in made]
@@ -236,10 +281,30 @@ class Suiting(Steering):
             if not isinstance(row.result.outcome, Passed)
         ]
 
+    def find_eval(self, path: str, *, run: int | None = None, replicate: int = 0) -> int:
+        """The number of an eval's result by its `category/name`, in the newest run that has one.
+
+        Args:
+            path: as `suite show RUN` lists it.
+            run: only this one.
+            replicate: which.
+        """
+        found = self.suite_runs() if run is None else (self.suite_run(run),)
+        for report in reversed(found):
+            for row in report.results:
+                if (row.result.path, row.result.replicate) == (path, replicate):
+                    return row.id
+        where = "any run" if run is None else f"run {run}"
+        choices = sorted({row.result.path for report in found for row in report.results})
+        if path in choices:
+            raise NotFoundError(f"there is no replicate {replicate} of {path!r} in {where}")
+        raise NotFoundError(unknown("eval", path, choices, where), choices=choices)
+
     def eval_debug(self, eval: int) -> dict[str, Any]:
         """All that there is about one eval of a run.
 
-        That is the task, steps, output files, answer, grader and gaps.
+        That is the task, steps, output files, answer, grader and gaps. What a model searched is
+        the output of the step `search`.
         """
         row = self.store.suites.find_result(eval)
         run = self.store.suites.find_run(row.run_id)
@@ -307,3 +372,11 @@ class Suiting(Steering):
             return self.models.card(model).first_seen
         except DesignError:
             return None
+
+
+def _condition(suite: Suite, experiment: str) -> Condition:
+    """A condition of a suite by its name."""
+    if experiment not in suite.conditions:
+        choices = list(suite.conditions)
+        raise DesignError(unknown("experiment", experiment, choices), choices=choices)
+    return suite.conditions[experiment]

@@ -369,6 +369,7 @@ def test_without_a_title_the_finding_is_the_title(name: str) -> None:
     chart = CASES[name].draw(name, CASES[name].data(), None)
     assert chart is not None
     assert " ".join(chart.to_dict()["title"]["text"]) == CASES[name].finding
+    assert figures.caption(chart) == CASES[name].finding
 
 
 @pytest.mark.parametrize(

@@ -105,11 +105,14 @@ def test_a_budget_that_is_reached_ends_with_its_code_and_says_how_to_go_on(
         ((), "name a run"),
         (("1", "--lint", "x.md"), "not both"),
         (("--lint", "nowhere.md"), "cannot be read"),
+        (("--lint", "song.md"), "song.md: it is no analysis report"),
         (("99",), "no suite run 99"),
         (("http://127.0.0.1/nothing",), "no page of a run"),
     ],
 )
 def test_bad_input_is_refused(call: Call, words: tuple[str, ...], complaint: str) -> None:
+    Path("song.md").write_text("# A song\n\nOf two of them.\n")
+    succeed(call("db", "upgrade"))
     said = call("analyze", *words)
     assert said.code == 2
     assert complaint in said.err

@@ -170,10 +170,17 @@ CASES = [
     Case("verb", ["frobnicate"], ["frobnicate"]),
     Case("option", ["run", "study.yaml", "--fast"], ["--fast"]),
     Case("no-target", ["run"], ["target"]),
-    Case("number", ["run", "study.yaml", "--samples", "many"], ["samples", "integer"]),
-    Case("zero", ["run", "study.yaml", "--samples", "0"], ["samples", "1"]),
+    Case("number", ["run", "study.yaml", "--samples", "many"], ["samples", "integer", "'many'"]),
+    Case("zero", ["run", "study.yaml", "--samples", "0"], ["samples", "1", "'0'"]),
+    Case("argument", ["suite", "debug", "x"], ["eval", "integer", "'x'"]),
+    Case("seed", ["plan", "study.yaml"], ["seed", "-1", "0"], study={"seed": -1}),
+    Case("rpm", ["models", "list"], ["lab.rpm", "-5", "equal to 0"],
+         files={"judge-gym.models.toml": '[endpoints.lab]\nbase_url = "http://a/v1"\nrpm = -5\n'}),
     Case("format", ["export", "--format", "xml"], ["'xml'"], choices=["csv", "parquet"]),
     Case("parquet", ["export", "--format", "parquet"], ["--out"]),
+    Case("suffix", ["export", "--out", "a.xyz"], ["'xyz'", "a.xyz"], choices=["csv", "parquet"]),
+    Case("no-suffix", ["export", "--out", "a"], ["for a"], choices=["csv", "parquet"]),
+    Case("mismatch", ["export", "--format", "parquet", "--out", "a.csv"], ["a.csv", ".parquet"]),
     Case("out", ["export", "--out", "no/such/folder/x.csv"], ["no/such/folder"]),
     Case("page", ["report", "small", "--out", "no/such/folder/x.html"], ["no/such/folder"]),
     Case("example", ["init", "new", "--example", "nosuch"], ["'nosuch'"],
@@ -251,6 +258,33 @@ def test_a_database_of_a_newer_version_is_left_alone(
     assert re.fullmatch(r"judge-gym: .*9999.*\n", said.err)
     assert HEAD in said.err
     assert contents(folder) == before
+
+
+READERS = (
+    "status|status small|usage|export|report small|cleanup small|pause small|resume small|"
+    "cancel small|retry small|retune small --budget usd=1|reparse small|plan small --power 0.1|"
+    "ledger show 1|ledger export x.gz|evidence list|evidence show 1|evidence drop 1|rubric list x|"
+    "score list x|probe list x|swap small --suggest|pool list|pool show x|pool diff x y|"
+    "labels list|token list|token revoke x|suite runs|suite board|suite failed 1|suite debug 1|"
+    "suite show 1|analyze 1|db status|db migrate|db contract|db mark prod"
+)
+
+
+@pytest.mark.parametrize("words", READERS.split("|"))
+def test_who_only_reads_begins_no_lab(
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A mistyped name is told, not filled with an empty lab."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        main(["--db", "sqlite:///no/where.db", *words.split()])
+    said = capsys.readouterr()
+    assert (end.value.code, said.out) == (2, "")
+    assert "there is no lab at sqlite:///no/where.db" in said.err and "judge-gym run" in said.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_refused_study_has_paid_for_nothing(

@@ -136,6 +136,7 @@ def test_what_is_dropped_stays_out_until_it_is_put_back(call: Call, news: str) -
 
 
 def test_pools_are_frozen_listed_and_compared(call: Call, news: str, tmp_path: Path) -> None:
+    succeed(call("db", "upgrade"))
     assert "judge-gym pool freeze" in succeed(call("pool", "list")).out
     assert succeed(call("pool", "list", "--json")).json == []
     filled(call, news)
@@ -576,4 +577,5 @@ def test_a_private_address_is_refused_with_the_name_of_the_flag(
 
 
 def test_no_labels_are_told_as_such(call: Call) -> None:
+    succeed(call("db", "upgrade"))
     assert "judge-gym labels import" in succeed(call("labels", "list")).out

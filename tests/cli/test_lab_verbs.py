@@ -32,6 +32,7 @@ def test_a_token_may_read_unless_more_is_asked_for(call: Call) -> None:
 
 
 def test_no_tokens_are_said(call: Call) -> None:
+    succeed(call("db", "upgrade"))
     assert "judge-gym token create" in succeed(call("token", "list")).out
 
 

@@ -65,6 +65,7 @@ def test_a_file_that_is_refused_says_why(call: Call, finished: Path, tmp_path: P
     said = call("ledger", "export", "x.gz", "nobody")
     assert (said.code, "nobody" in said.err) == (2, True)
     assert call("ledger", "export", "no/folder/x.gz").code == 2
+    succeed(call(*elsewhere(tmp_path), "db", "upgrade"))
     said = call(*elsewhere(tmp_path), "ledger", "export", "x.gz")
     assert (said.code, "run a study first" in said.err) == (2, True)
 

@@ -128,7 +128,8 @@ def test_a_budget_that_is_lowered_while_it_runs_holds(
 ) -> None:
     running = bench.start(*SLOWLY, "run", study)
     bench.wait_for(reference.calls // 8, running)
-    bench.call("retune", "big", "--budget", f"calls={reference.calls // 2}")
+    said = bench.call("retune", "big", "--budget", f"calls={reference.calls // 2}")
+    assert f"from now on: calls {reference.calls // 2:,}" in said
     assert "go on with" in ended(running, 3)
     assert bench.attempts() <= reference.calls // 2
     assert bench.statuses() == {"over-budget"}

@@ -6,6 +6,7 @@ import pytest
 
 from conftest import Call, succeed
 from suite_folders import known_by, write_suite
+from web import Web
 
 BOARD = (
     "suite version experiment model score low high sd runs evals passed failed inconclusive "
@@ -120,12 +121,60 @@ def test_ablate_says_what_each_section_does(call: Call, suite: Path) -> None:
     assert "against the default" in succeed(call(*words, "--section", "Colour")).out
 
 
+def test_an_ablation_shows_its_base_on_the_evals_that_it_compares(call: Call, suite: Path) -> None:
+    words = ("--model", flawless(suite), "--replicates", "1", "--json")
+    assert succeed(call("suite", "run", suite, *words)).json["wanted"] == 4
+    said = succeed(call("suite", "ablate", suite, "--evals", "/001-", *words)).json
+    assert [run["wanted"] for run in said["runs"]] == [1, 1, 1]
+    assert [run["counts"]["passed"] for run in said["runs"]] == [1, 1, 1]
+    assert said["effects"][0]["unpaired"] == []
+    assert succeed(call("suite", "show", "1", "--json")).json["wanted"] == 4, "the run stays whole"
+
+
+def test_an_ablation_keeps_to_the_condition_that_it_starts_from(call: Call, suite: Path) -> None:
+    some = ("--replicates", "1", "--evals", "/001-", "--section", "Style")
+    words = ("suite", "ablate", suite, "--model", flawless(suite), *some)
+    said = succeed(call(*words, "--experiment", "web_search", "--json")).json
+    names = ["web_search", "web_search without Style"]
+    assert [run["experiment"] for run in said["runs"]] == names
+    for run in said["runs"]:
+        [row] = succeed(call("suite", "show", str(run["run"]), "--json")).json["evals"]
+        steps = succeed(call("suite", "debug", str(row["eval"]), "--json")).json["steps"]
+        assert steps[0]["name"] == "search"
+    bare = call(*words, "--experiment", "no_guidelines", "--json")
+    assert bare.code == 2
+    assert "shows no guidelines" in bare.json["error"]["message"]
+
+
+def test_a_condition_of_the_suite_may_search(call: Call, suite: Path) -> None:
+    table = "[conditions.searching]\nguidelines = false\nweb_search = true\n"
+    (suite / "suite.toml").write_text((suite / "suite.toml").read_text() + table)
+    words = ("suite", "run", suite, "--model", flawless(suite), "--experiment", "searching")
+    assert succeed(call(*words, "--json")).json["counts"]["passed"] == 4
+    out = succeed(call("suite", "debug", "001-values/002-value")).out
+    assert "1 search" in out
+    assert "? simulated: Write value.py, which says: VALUE = 1001" in out
+
+
+def test_debug_finds_an_eval_by_its_path(call: Call, suite: Path) -> None:
+    for model in (flawless(suite), wrong(suite)):
+        succeed(call("suite", "run", suite, "--model", model, "--replicates", "2"))
+    words = ("suite", "debug", "001-values/003-value")
+    newest = succeed(call(*words, "--replicate", "1", "--json")).json
+    assert (newest["run"], newest["replicate"], newest["outcome"]) == (2, 1, "failed")
+    assert succeed(call(*words, "--run", "1", "--json")).json["outcome"] == "passed"
+    missing = call("suite", "debug", "001-values/009-value", "--json")
+    assert missing.code == 2
+    assert "001-values/003-value" in missing.json["error"]["choices"]
+    assert "no replicate 7" in call(*words, "--replicate", "7").err
+
+
 def test_schedule_lists_and_runs_what_is_due(call: Call, suite: Path) -> None:
     assert "no model is known" in succeed(call("schedule", suite)).err
     model = flawless(suite)
     words = ("schedule", suite, "--model", model)
     [row] = succeed(call(*words, "--json")).json["schedule"]
-    assert (row["model"], row["due"], row["since"]) == (model, True, None)
+    assert (row["model"], row["due"], row["due from"]) == (model, True, None)
     said = succeed(call(*words, "--run", "--json")).json
     assert [run["status"] for run in said["runs"]] == ["complete"]
     [row] = succeed(call("schedule", suite, "--json")).json["schedule"]
@@ -139,6 +188,7 @@ def test_models_check_proves_a_model_on_a_few_evals(call: Call, suite: Path) -> 
     [run] = said["suite"]
     assert (run["wanted"], run["score"], run["whole"]) == (2, 1.0, False)
     assert [one["works"] for one in said["models"]] == [True]
+    succeed(call(*words, "--experiment", "web_search", "--allow-unisolated"))
     silent = f"sim:{known_by(suite, 'coder-strong', logic=0, lint=0, empty=1)}"
     assert call("models", "check", silent, "--suite", suite).code == 1
 
@@ -153,11 +203,15 @@ def test_models_check_proves_a_model_on_a_few_evals(call: Call, suite: Path) -> 
             "no_guidelines",
         ),
         (("suite", "run", "tiny", "--model", "sim:coder-weak", "--evals", "z"), "001-values"),
+        (("suite", "run", "tiny", "--model", "sim:balanced"), "sim:coder-strong"),
+        (("suite", "ablate", "tiny", "--model", "sim:strict"), "sim:coder-strong"),
+        (("models", "check", "sim:strict", "--suite", "tiny"), "sim:coder-strong"),
     ],
 )
 def test_bad_input_is_refused_with_the_choices(
     call: Call, suite: Path, words: tuple[str, ...], choice: str
 ) -> None:
+    succeed(call("db", "upgrade"))
     said = call(*words, "--json")
     assert said.code == 2
     assert any(one.startswith(choice) for one in said.json["error"]["choices"])
@@ -170,3 +224,34 @@ def test_a_budget_that_is_reached_stops_with_its_code(call: Call, suite: Path) -
     assert said.code == 3
     assert "go on with: judge-gym" in said.err
     assert succeed(call(*words, "--budget", "calls=9", "--json")).json["status"] == "complete"
+
+
+def test_a_writer_that_knows_none_of_the_answers_is_refused_with_the_remedy(
+    call: Call, suite: Path
+) -> None:
+    said = call("suite", "run", suite, "--model", "sim:coder-weak?logic=0.5")
+    assert said.code == 2
+    remedy = f"sim:coder-weak?logic=0.5&suite={suite}"
+    assert remedy in said.err
+    succeed(call("suite", "run", suite, "--model", remedy))
+
+
+SEARCHING = ("--experiment", "web_search", "--json")
+
+
+@pytest.mark.parametrize("verb", ["run", "ablate", "check"])
+def test_a_model_that_cannot_search_is_refused_before_any_call(
+    call: Call, suite: Path, tmp_path: Path, verb: str
+) -> None:
+    with Web() as web:
+        table = f'[endpoints.lab]\nbase_url = "{web.url}/v1"\n'
+        (tmp_path / "judge-gym.models.toml").write_text(table)
+        if verb == "check":
+            said = call("models", "check", "lab:llama", "--suite", suite, *SEARCHING)
+        else:
+            said = call("suite", verb, suite, "--model", "lab:llama", *SEARCHING)
+        assert said.code == 2
+        assert "lab:llama cannot search the web" in said.json["error"]["message"]
+        assert "openai:NAME" in said.json["error"]["choices"]
+        assert web.asked == []
+    assert succeed(call("suite", "runs", "--json")).json == []

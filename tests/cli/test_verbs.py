@@ -50,6 +50,7 @@ def test_an_example_goes_from_init_to_report(
     text = succeed(call("plan", file)).out
     assert f"{experiments} experiments" in text
     assert all(stage in text for stage in ("scorer", "prober", "all"))
+    assert "0 of them answered in the ledger: at most" in text
 
     result = succeed(call("run", file, "--samples", "1", "--json")).json
     assert (result["study"], result["status"], len(result["runs"])) == (
@@ -275,6 +276,7 @@ def test_swap_suggests_pairs_farthest_first(call: Call, write_study: WriteStudy)
 
 
 def test_status_of_nothing_says_how_to_begin(call: Call) -> None:
+    succeed(call("db", "upgrade"))
     assert "judge-gym init" in succeed(call("status")).out
     assert succeed(call("status", "--json")).json == []
 
@@ -386,8 +388,8 @@ def test_db_names_the_database_over_the_environment(
     call: Call, tmp_path: Path, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_GYM_DATABASE_URL", "sqlite:///named.db")
-    succeed(call("status"))
-    succeed(call("--db", "sqlite:///given.db", "status"))
+    succeed(call("plan", write_study()))
+    succeed(call("--db", "sqlite:///given.db", "plan", write_study()))
     assert {path.name for path in tmp_path.glob("*.db")} == {"named.db", "given.db"}
     assert not (tmp_path / ".judge-gym").exists()
 

@@ -33,14 +33,14 @@ BUSY: dict[str, Any] = {
 class Closed(Registry):
     """Models that are known and that nobody may open."""
 
-    def open(self, id: str) -> Model:
+    def open(self, id: str, *, web_search: bool = False) -> Model:
         raise AssertionError(f"{id} was opened")
 
 
 class Hosted(Registry):
     """Every model answers, whatever its name; behind it is a simulated judge."""
 
-    def open(self, id: str) -> Model:
+    def open(self, id: str, *, web_search: bool = False) -> Model:
         return SimulatedModel(id if id.startswith("sim:") else "sim:balanced")
 
 
@@ -56,7 +56,7 @@ class HastyModel(SimulatedModel):
 class Hasty(Registry):
     """Authors who are asked twice."""
 
-    def open(self, id: str) -> Model:
+    def open(self, id: str, *, web_search: bool = False) -> Model:
         return HastyModel(id)
 
 

@@ -15,6 +15,7 @@ from judge_gym.models.registry import Registry
 from judge_gym.models.simulated import CODERS, SimulatedModel, character
 from judge_gym.models.simulated.coding import FAULTS, Skill, spoiled
 from judge_gym.records import Draw, Message, Request
+from judge_gym.searches import split_searches
 from suite_folders import known_by, write_suite
 
 TASK = "Write value.py, which says: VALUE = {}"
@@ -35,10 +36,12 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_suite(tmp_path_factory.mktemp("suites") / "tiny", 100)
 
 
-def ask(model: str, task: str, replicate: int = 0, guidelines: str = "") -> str:
+def ask(
+    model: str, task: str, replicate: int = 0, guidelines: str = "", web_search: bool = False
+) -> str:
     told = f"GUIDELINES\n{guidelines}\n\n" if guidelines else ""
     messages = (Message("system", ("You write code.",)), Message("user", (f"{told}TASK\n{task}",)))
-    request = Request(model, messages, Draw("0", replicate))
+    request = Request(model, messages, Draw("0", replicate), web_search=web_search)
     return asyncio.run(SimulatedModel(model).complete(request)).text
 
 
@@ -60,6 +63,21 @@ def test_every_task_of_the_shipped_suite_is_known() -> None:
 def test_a_task_that_nobody_told_it_of_is_not_solved(suite: Path) -> None:
     assert "# Files" not in ask("sim:coder-strong", TASK.format(1007))
     assert "# Files" not in ask(f"sim:{known_by(suite)}", "Write an operating system.")
+
+
+def test_a_writer_that_searches_says_so_and_makes_fewer_faults(suite: Path) -> None:
+    model = f"sim:{known_by(suite, 'coder-strong', logic=0, lint=0, prose=1, search=0.5)}"
+    said = [ask(model, TASK.format(1000 + n), web_search=True) for n in range(100)]
+    told = [split_searches(text) for text in said]
+    assert {len(searches) for searches, _ in told} == {1}
+    assert all(searches[0].query.startswith("simulated: ") for searches, _ in told)
+    solved = ["# Files" in text for _, text in told]
+    assert solved == [bool(searches[0].sources) for searches, _ in told]
+    assert sum(solved) == pytest.approx(50, abs=15), "half of what it would have got wrong"
+    helpless = model.replace("search=0.5", "search=0")
+    assert "# Files" not in ask(helpless, TASK.format(1000), web_search=True)
+    plain = ask(model, TASK.format(1000))
+    assert split_searches(plain) == ((), plain)
 
 
 def test_an_answer_depends_on_the_request_alone(suite: Path) -> None:

@@ -257,8 +257,8 @@ class Overheard(Registry):
         super().__init__()
         self.heard: list[Request] = []
 
-    def open(self, id: str) -> Model:
-        return Overhearing(super().open(id), self.heard)
+    def open(self, id: str, *, web_search: bool = False) -> Model:
+        return Overhearing(super().open(id, web_search=web_search), self.heard)
 
 
 class Overhearing:

@@ -161,6 +161,18 @@ def test_a_sample_is_found_by_its_number_under_its_experiment(lab: Lab) -> None:
         lab.store.queries.sample(999999)
 
 
+def test_pages_of_tags_lead_forth_and_back(lab: Lab) -> None:
+    queries = lab.store.queries
+    every = sorted(row["tag"] for row in queries.tags())
+    first = queries.tags_page(limit=1)
+    assert ([row["tag"] for row in first.rows], first.previous) == (every[:1], None)
+    second = queries.tags_page(after=first.next, limit=1)
+    assert [row["tag"] for row in second.rows] == every[1:2]
+    assert (second.next, second.previous) == (None, every[1])
+    assert queries.tags_page(before=second.previous, limit=1) == first
+    assert queries.tags_page(before=every[0], limit=1).rows == []
+
+
 def test_experiments_are_paged_by_their_judge(lab: Lab) -> None:
     queries = lab.store.queries
     assert sorted(queries.judges()) == ["sim:balanced", "sim:strict"]

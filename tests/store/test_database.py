@@ -18,7 +18,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import postgres
-from judge_gym.errors import ConflictError, StoreError
+from judge_gym.errors import ConflictError, NotFoundError, StoreError
 from judge_gym.records import Evidence, Pool, Window, content_hash, digest
 from judge_gym.store import Store, database, tables
 from judge_gym.store.database import HEAD, NEEDED, alembic_config, open_database
@@ -140,6 +140,23 @@ def test_the_place_is_the_environments_else_the_working_folders(
     Store.open().close()
     expected = tmp_path / ("named.db" if variable else ".judge-gym/lab.db")
     assert stated_revision(expected) == HEAD
+
+
+def test_who_only_reads_creates_nothing(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="there is no lab at"):
+        Store.open(url(tmp_path / "deep" / "lab.db"), create=False)
+    assert list(tmp_path.iterdir()) == []
+    Store.open(url(tmp_path / "lab.db")).close()
+    Store.open(url(tmp_path / "lab.db"), create=False).close()
+
+
+def test_an_empty_database_on_a_server_is_no_lab_for_who_only_reads() -> None:
+    empty = postgres.empty_url()
+    with pytest.raises(NotFoundError, match="there is no lab at"):
+        Store.open(empty, create=False)
+    there = open_database(empty, prepare=False)
+    assert there.revision() is None
+    there.engine.dispose()
 
 
 # --- upgrades ------------------------------------------------------------------------------------

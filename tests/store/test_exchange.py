@@ -121,7 +121,7 @@ def test_a_file_says_what_it_holds_and_a_text_stands_once(filled: Store, tmp_pat
     made = export_ledger(filled.database, file)
     header, *rest = lines(file)
     assert header == {
-        "line": "ledger", "version": 2, "revision": filled.database.revision(),
+        "line": "ledger", "version": 3, "revision": filled.database.revision(),
         "calls": made.calls, "attempts": made.attempts, "evidence": 0,
     }  # fmt: skip
     bodies = [line["body"] for line in rest if line["line"] == "text"]
@@ -131,6 +131,35 @@ def test_a_file_says_what_it_holds_and_a_text_stands_once(filled: Store, tmp_pat
     export_ledger(filled.database, file)
     assert file.read_bytes() == first, "the same ledger makes the same file"
     assert [path.name for path in tmp_path.iterdir() if "part" in path.name] == []
+
+
+def test_a_question_with_a_search_travels_and_stays_another_one(
+    store: Store, other: Store, tmp_path: Path
+) -> None:
+    searching = replace(BASE, web_search=True)
+    record(store, BASE, "without")
+    record(store, searching, "with")
+    file = tmp_path / "ledger.jsonl.gz"
+    export_ledger(store.database, file)
+    import_ledger(other.database, file)
+    for request, said in ((BASE, "without"), (searching, "with")):
+        [found] = other.ledger.find([request.key(ENDPOINT)]).values()
+        assert found.completion is not None
+        assert found.completion.text == said
+
+
+def test_a_file_of_the_format_before_searches_is_read(
+    filled: Store, other: Store, tmp_path: Path
+) -> None:
+    file = tmp_path / "ledger.jsonl.gz"
+    export_ledger(filled.database, file)
+    made = lines(file)
+    made[0]["version"] = 2
+    for line in made:
+        line.pop("web_search", None)
+    rewritten(file, made)
+    assert import_ledger(other.database, file).calls == 255
+    assert history(other) == history(filled)
 
 
 def test_importing_twice_adds_nothing(filled: Store, other: Store, tmp_path: Path) -> None:
@@ -281,9 +310,9 @@ def test_a_tampered_file_is_refused_with_its_line_and_nothing_is_written(
 
 def test_a_newer_format_is_refused(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "ledger.jsonl.gz"
-    header = {"line": "ledger", "version": 3, "revision": "0009", "calls": 0, "attempts": 0}
+    header = {"line": "ledger", "version": 4, "revision": "0009", "calls": 0, "attempts": 0}
     rewritten(file, [header])
-    with pytest.raises(ConflictError, match="format 3 by a newer judge-gym"):
+    with pytest.raises(ConflictError, match="format 4 by a newer judge-gym"):
         import_ledger(store.database, file)
 
 

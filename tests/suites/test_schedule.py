@@ -59,5 +59,5 @@ def test_what_is_due_stands_first() -> None:
         ("exact", True),
         ("waits", False),
     ]
-    assert found[0].since is None
-    assert found[-1].since == NOW + 0.5 * DAY
+    assert found[0].due_from is None
+    assert found[-1].due_from == NOW + 0.5 * DAY

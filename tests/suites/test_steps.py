@@ -87,6 +87,7 @@ def test_failing_lint_goes_on(judge: Of) -> None:
     result = judge("import os  # noqa: F401\n" + GOOD)
     assert isinstance(result.outcome, Failed)
     assert result.outcome.step == "lint"
+    assert "F401" in result.outcome.reason and "unused" in result.outcome.reason
     assert statuses(result)["tests"] == "passed"
 
 
@@ -210,6 +211,34 @@ def test_dependencies_are_installed_once_and_read_only(suite: Suite, tmp_path: P
     assert (tmp_path / "count").read_text() == "x"
     other = replace(own, dependencies={"list.txt": "8"})
     assert place(other, on.installed) != place(own, on.installed)
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        (
+            "Success is near\nsolution.py:3: note: see there\n"
+            'solution.py:4: error: Incompatible return value type (got "str")  [return-value]\n'
+            "Found 1 error in 1 file (checked 1 source file)",
+            'solution.py:4: error: Incompatible return value type (got "str")  [return-value]',
+        ),
+        ("solution.ts(2,7): error TS2322: no\nsome sum", "solution.ts(2,7): error TS2322: no"),
+        (
+            "x.py:1: SyntaxWarning: invalid\nTraceback:\n  File x\nNameError: name 'y'",
+            "NameError: name 'y'",
+        ),
+        ("", ""),
+    ],
+)
+def test_a_step_that_fails_says_what_it_found_not_how_much(
+    printed: str, told: str, suite: Suite
+) -> None:
+    script = f"print({printed!r}); raise SystemExit(1)"
+    step = Step("types", ("{python}", "-c", script), 30)
+    own = replace(suite, steps={"types": step, "tests": suite.steps["tests"]})
+    result = run_eval(own, own.evals[0], {"solution.py": GOOD}, Bench(lanes()[0]))
+    assert isinstance(result.outcome, Failed)
+    assert result.outcome.reason == "exit code 1" + (f": {told}" if told else "")
 
 
 @pytest.mark.parametrize(

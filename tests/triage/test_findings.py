@@ -153,6 +153,11 @@ def test_one_voice_speaks_where_judges_agree_and_each_where_they_do_not() -> Non
     ]
 
 
+def test_who_speaks_for_the_class_of_all_judges_speaks_first() -> None:
+    found = judged({ONE: [[STRICT]], TWO: [[FAULT]] * 2})
+    assert [voice.judge for voice in found.voices] == [TWO, ONE]
+
+
 def test_who_speaks_for_a_class_named_it() -> None:
     found = judged({ONE: [[STRICT], [FAULT], [FAULT]]})
     assert [voice.classes for voice in found.voices] == [(FAULT,)]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judge_gym.errors import DesignError
 from judge_gym.outcomes import EvalResult
 from judge_gym.triage import CLASSES, case, find_facts, finding, gate, lint_report, write_report
 from made_runs import RUN, failed, inconclusive, opinions, passed, source
@@ -254,10 +255,11 @@ def test_a_complaint_reads_as_a_sentence() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# Nothing\n", "3/4 of them.\n", "```\nPassed: 3\n```"])
-def test_what_states_nothing_has_nothing_wrong(text: str) -> None:
-    assert lint_report(text) == []
+def test_what_states_nothing_is_no_report(text: str) -> None:
+    with pytest.raises(DesignError, match="no analysis report"):
+        lint_report(text)
 
 
 def test_what_is_quoted_or_fenced_is_not_checked() -> None:
-    quoted = "> 1/2 (90 %)\n\n```\n| Total | 9 |\n1/2 (90 %)\n```\n\n`1/2 (90 %)`\n"
+    quoted = "Failed: 1\n\n> 1/2 (90 %)\n\n```\n| Total | 9 |\n1/2 (90 %)\n```\n\n`1/2 (90 %)`\n"
     assert lint_report(quoted) == []

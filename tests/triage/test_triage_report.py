@@ -1,6 +1,7 @@
 """The report: what it says, and that nothing a model writes can break it."""
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -282,7 +283,8 @@ def test_a_report_of_a_person_is_read() -> None:
 @given(st.text(alphabet=st.sampled_from("#|-`>*\n 1aA_:[]()<"), max_size=120))
 def test_any_text_can_be_read(text: str) -> None:
     read_report(text, "x.md")
-    lint_report(text)
+    with suppress(DesignError):  # it states nothing
+        lint_report(text)
 
 
 # --- what models write ---------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
+from conftest import study_file
 from judge_gym.store import tables as t
 from served import TEXTS, Served, served
 
@@ -120,6 +121,30 @@ def test_pages_hold_every_sample_once(lab: Served, limit: int) -> None:
     rows = [row for page in found for row in page]
     assert sorted(rows, key=key) == sorted(whole, key=key)
     assert rows == [row for page in pages(lab, "/api/samples", 2, target="pilot") for row in page]
+
+
+def test_a_page_of_a_study_is_refused_with_its_tags(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with served(tmp_path_factory.mktemp("study"), run=False) as own:
+        path = study_file(own.folder)
+        tags = own.lab.start(path)
+        for resource in ("samples", "probes", "rubrics"):
+            said = own.ask("GET", f"/api/{resource}", params={"target": "small"})
+            error = said.json()["error"]
+            assert (said.status_code, error["choices"]) == (422, sorted(tags))
+            assert "'small' is a study" in error["message"]
+            assert "format=csv" in error["message"]
+        whole = own.ask("GET", "/api/samples", params={"target": "small", "format": "csv"})
+        assert whole.status_code == 200
+
+
+@pytest.mark.parametrize("value", ["0", "many", "-3"])
+def test_a_number_that_does_not_fit_is_said_back(lab: Served, value: str) -> None:
+    said = lab.ask("GET", "/api/samples", params={"target": "pilot", "limit": value})
+    assert said.status_code == 422
+    message = said.json()["error"]["message"]
+    assert message.startswith("query.limit: ") and message.endswith(f", not {value!r}")
 
 
 def test_pages_of_probes_hold_every_probe_once(lab: Served) -> None:

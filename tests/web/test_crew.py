@@ -40,6 +40,28 @@ def test_what_was_ordered_before_goes_on(lab: Lab) -> None:
     crew.stop()
 
 
+def test_a_worker_that_is_called_for_is_said_to_start(lab: Lab) -> None:
+    def said() -> str:
+        return str(lab.get_experiment_summary("pilot")["runs"][-1]["said"])
+
+    lab.start("pilot", samples=1)
+    assert "nobody is at work" in said()
+    crew = Crew(lab)
+    crew.call()
+    crew.start()
+    seen = set()
+
+    def finished() -> bool:
+        seen.add(said())
+        return complete(lab)
+
+    until(finished)
+    crew.stop()
+    assert seen <= {"a worker is starting", ""} and "a worker is starting" in seen
+    lab.start("pilot", samples=2)
+    assert "nobody is at work" in said(), "the crew has gone"
+
+
 def test_it_waits_for_whoever_is_at_work(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crewing, "NAP", 0.1)
     crew = Crew(lab)

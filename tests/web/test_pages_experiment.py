@@ -54,6 +54,18 @@ def test_the_page_says_what_the_experiment_is_and_what_sets_it_apart(
     expect(rows).to_have_text("judge.modelsim:cautioussim:strict")
 
 
+def test_the_name_of_its_evidence_leads_to_the_items_that_it_judges(
+    lab: Served, page: Page
+) -> None:
+    [row] = lab.lab.store.queries.tags(tags=["judged"])
+    judged = {one["evidence_title"] for one in lab.lab.list_experiment_samples("judged")}
+    go(page, lab, of("judged"))
+    page.locator("dd").get_by_role("link", name=row["pool_name"], exact=True).click()
+    expect(page.locator("h1")).to_contain_text("Evidence of judged")
+    titles = page.locator("#items td.long a").all_inner_texts()
+    assert judged <= set(titles) and len(titles) == len(set(titles))
+
+
 def test_every_rubric_stands_there_with_the_critics_scores(lab: Served, page: Page) -> None:
     page.goto(lab.url + of("judged"))
     rubrics = lab.lab.list_experiment_rubrics("judged")

@@ -61,6 +61,11 @@ def test_every_experiment_stands_on_one_page_and_filters_are_in_the_address(
     assert len(seen) == PAGE
     page.get_by_role("link", name="Next page").click()
     expect(page.get_by_role("link", name="First page")).to_be_visible()
+    page.get_by_role("link", name="Previous page").click()
+    expect(page.get_by_role("link", name="Previous page")).to_have_count(0)
+    assert tags(page) == seen
+    page.get_by_role("link", name="Next page").click()
+    expect(page.get_by_role("link", name="First page")).to_be_visible()
     page.wait_for_load_state("load")  # the form listens from then on
     assert seen + tags(page) == sorted(every)
     page.locator("select[name=judge]").select_option("sim:cautious")

@@ -13,7 +13,9 @@ import pytest
 
 from judge_gym.client import Client
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, ScopeError, TokenError
-from judge_gym.outcomes import Passed
+from judge_gym.outcomes import Passed, search_step
+from judge_gym.searches import Search
+from judge_gym.suites import CONDITIONS
 from made_runs import RESULTS, SLUG, SOURCES, inconclusive, passed
 from posted import BEGUN, MODEL, PATHS, SUITE, VERSION, made_at, post, post_run, post_tasks, rows_in
 from served import Served, served
@@ -71,6 +73,21 @@ def test_an_eval_is_shown_with_all_that_was_posted(client: Client) -> None:
         files.grader,
         files.gaps,
     ]
+
+
+def test_what_a_model_searched_is_posted_and_shown(lab: Served, client: Client) -> None:
+    post_tasks(client)
+    run = post_run(client, experiment="web_search", condition=CONDITIONS["web_search"].key)
+    found = search_step([Search("python slug", ("https://docs.example/slug",)), Search()])
+    number = client.keep_eval(run, replace(SLUG, steps=(found, *SLUG.steps)), made_at(1))
+    first, *rest = client.eval_debug(number)["steps"]
+    assert (first["name"], first["status"], first["reason"]) == ("search", "passed", "2 searches")
+    assert len(rest) == len(SLUG.steps)
+    assert lab.lab.suite_run(run).run.condition["web_search"] is True
+    page = lab.ask("GET", f"/experiment/web_search/run/{run}/{SLUG.path}").text
+    assert "python slug" in page and "https://docs.example/slug" in page
+    refused = lab.ask("POST", "/api/suites/runs", json={"condition": {"web_search": "perhaps"}})
+    assert refused.status_code == 422
 
 
 def test_the_client_says_what_the_lab_says(lab: Served, client: Client) -> None:
@@ -289,12 +306,12 @@ def test_reads_are_public_only_if_the_server_is_started_so(
 def test_the_schedule_goes_by_what_was_posted(client: Client) -> None:
     post(client, model="elsewhere:large")
     [old] = client.schedule(SUITE)
-    since = datetime.fromisoformat(old["since"])
+    since = datetime.fromisoformat(old["due_from"])
     assert since == pytest.approx(BEGUN + timedelta(days=old["days"]), abs=timedelta(seconds=1))
     assert old["due"] is (since <= datetime.now(UTC)), "counted from when it was begun there"
     post_run(client, model="elsewhere:fresh", created=None)
     rows = {row["model"]: row for row in client.schedule(SUITE)}
     assert rows["elsewhere:fresh"]["due"] is False
     [new] = client.schedule(SUITE, models=["elsewhere:new"])
-    assert (new["due"], new["since"]) == (True, None)
+    assert (new["due"], new["due_from"]) == (True, None)
     assert client.schedule("/etc") == client.schedule("nothing"), "a name opens no folder"

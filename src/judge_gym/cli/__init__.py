@@ -46,7 +46,7 @@ def whole_app() -> "Typer":
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; errors that the user can mend are shown without a traceback."""
-    from typer import Abort, Exit
+    from typer import Abort, Exit, TyperException
 
     app = whole_app()
     words = sys.argv[1:] if arguments is None else arguments
@@ -68,15 +68,21 @@ def main(arguments: list[str] | None = None) -> None:
         what = f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault)
         _complain("file", what, (), "--json" in words)
         sys.exit(BAD_INPUT)
-    except Exception as fault:
-        if not hasattr(fault, "format_message"):  # click's complaints about the words of a call
-            raise
-        message = fault.format_message()
+    except TyperException as fault:  # the words of the call are not as a command takes them
+        message = str(getattr(fault, "format_message", fault.__str__)())
         if message.startswith("Usage:"):  # no command was given: the help is the answer
             print(message)
         else:
-            _complain("usage", message, (), "--json" in words)
+            _complain("usage", message + _refused_value(fault), (), "--json" in words)
         sys.exit(BAD_INPUT)
+
+
+def _refused_value(fault: Exception) -> str:
+    """The value that does not fit its option, which the message leaves out."""
+    from pydantic import ValidationError
+
+    cause = fault.__cause__
+    return f", not {cause.errors()[0]['input']!r}" if isinstance(cause, ValidationError) else ""
 
 
 def _complain(kind: str, message: str, choices: tuple[str, ...], as_json: bool) -> None:

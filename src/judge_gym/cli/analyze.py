@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge_gym.cli.app import AsJson, NoSet, Set, app, end, given, notes, open_lab, same_command
+from judge_gym.cli.app import AsJson, NoSet, Set, app, end, given, notes, read_lab, same_command
 from judge_gym.cli.steering import Budget
 from judge_gym.cli.suite import Unisolated
 from judge_gym.errors import DesignError, NotFoundError
@@ -56,7 +56,7 @@ def analyze(
         return
     assert run is not None
     watcher = display.Watcher()
-    with open_lab() as lab, watcher.shown(json):
+    with read_lab() as lab, watcher.shown(json):
         made = lab.analyze(
             run,
             judges=judge,
@@ -83,7 +83,10 @@ def check(report: Path, *, as_json: bool) -> None:
         text = report.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise NotFoundError(f"the report {report} cannot be read: {fault}") from fault
-    complaints = lint_report(text)
+    try:
+        complaints = lint_report(text)
+    except DesignError as fault:
+        raise DesignError(f"{report}: {fault.message}") from fault
     if as_json:
         display.print_json(
             {"report": str(report), "complaints": [one._asdict() for one in complaints]}
@@ -105,7 +108,7 @@ def show_analysis(made: "Analysis") -> None:
     failed, lost = len(made.gated.failed), len(made.gated.inconclusive)
     rows = [finding_row(one) for one in made.findings]
     display.table(
-        f"why {failed} evals of run {made.run.id} failed",
+        f"why {failed} eval{'s' * (failed != 1)} of run {made.run.id} failed",
         [
             {
                 **{name: row[name] for name in ("eval", "step", "class", "share")},
@@ -120,7 +123,7 @@ def show_analysis(made: "Analysis") -> None:
     )
     notes(*made.notes)
     if lost:
-        notes(f"{lost} inconclusive evals were shown to no judge")
+        notes(f"{lost} inconclusive eval{'s were' if lost != 1 else ' was'} shown to no judge")
     if not failed:
         typer.echo(f"no eval of run {made.run.id} failed ({len(made.gated.passed)} passed)")
     if made.judging is not None:

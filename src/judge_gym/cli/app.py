@@ -115,13 +115,18 @@ def limit_options() -> tuple[str, ...]:
     return tuple(word for name, limit in given if limit for word in (f"--{name}", str(limit)))
 
 
-def open_lab(url: str | None = None) -> "Lab":
-    """The lab of the database that this command names."""
+def open_lab(url: str | None = None, *, create: bool = True) -> "Lab":
+    """The lab of the database that this command names, begun where there is none."""
     from judge_gym.lab import Lab
     from judge_gym.models.cards import Limits
 
     limits: dict[str, Any] = {name: settings.get(name) for name in ("rpm", "tpm", "concurrency")}
-    return Lab.open(url or settings["db"], limits=Limits(**limits))
+    return Lab.open(url or settings["db"], limits=Limits(**limits), create=create)
+
+
+def read_lab() -> "Lab":
+    """The lab for a command that needs one with something in it: none is begun by a typo."""
+    return open_lab(create=False)
 
 
 def given(option: str, entries: Sequence[str]) -> dict[str, Any]:

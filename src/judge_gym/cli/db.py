@@ -50,7 +50,7 @@ def contract() -> None:
     """Tighten the schema; refused while a row would not fit."""
     from judge_gym.store.database import open_database
 
-    _moved(*open_database(settings["db"], prepare=False).upgrade(contract=True))
+    _moved(*open_database(settings["db"], prepare=False, create=False).upgrade(contract=True))
 
 
 @db_app.command("mark")
@@ -87,7 +87,7 @@ def _deployment() -> "Deployment":
     from judge_gym.store.database import open_database
     from judge_gym.store.deploying import Deployment
 
-    return Deployment(open_database(settings["db"], prepare=False))
+    return Deployment(open_database(settings["db"], prepare=False, create=False))
 
 
 def _moved(before: str | None, after: str) -> None:

@@ -15,6 +15,7 @@ from judge_gym.cli.app import (
     gathered_words,
     notes,
     open_lab,
+    read_lab,
     same_command,
     some,
 )
@@ -189,7 +190,7 @@ def list_evidence(
     """List windows, or the items of one."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         rows = lab.list_windows() if window is None else lab.list_evidence(window)
     if json:
         display.print_json(rows)
@@ -209,7 +210,7 @@ def show(
     """Show an item with its views side by side, and what in a view its source does not say."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         item = lab.show_evidence(id)
     if json:
         display.print_json(item)
@@ -256,7 +257,7 @@ def drop(
     """Take items out of a window, for good: no search brings them back; frozen pools keep them."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         count = lab.drop_evidence(ids, window_id=window, undo=undo)
     what = "put back" if undo else "dropped"
     display.print_json({what.replace(" ", "_"): count}) if json else typer.echo(f"{what} {count}")
@@ -288,7 +289,7 @@ def list_pools(json: AsJson = False) -> None:
     """List the frozen pools."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         rows = lab.list_pools()
     if json:
         display.print_json(rows)
@@ -303,7 +304,7 @@ def show_pool(name: str, json: AsJson = False) -> None:
     """List the items of a frozen pool."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         rows = lab.list_pool(name)
     display.print_json(rows) if json else display.table("", rows, compact=True)
 
@@ -313,7 +314,7 @@ def diff(before: str, after: str, json: AsJson = False) -> None:
     """Show what one frozen pool has and the other has not."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         found = lab.diff_pools(before, after)
     if json:
         display.print_json(found)
@@ -359,7 +360,7 @@ def list_labels(json: AsJson = False) -> None:
     """List people's stages."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         rows = lab.list_labels()
     if json:
         display.print_json(rows)

@@ -8,6 +8,7 @@ import typer
 
 from judge_gym.cli.app import AsJson, app, notes, open_lab
 from judge_gym.cli.scores import end, show_reports
+from judge_gym.cli.suite import Experiment, Unisolated
 from judge_gym.errors import DesignError, unknown
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ def check_models(
         str | None, typer.Option(help="Have each solve some of this suite's tasks, too.")
     ] = None,
     evals: Annotated[int, typer.Option(min=1, help="How many of them.")] = 2,
+    experiment: Experiment = "default",
+    allow_unisolated: Unisolated = False,
     json: AsJson = False,
 ) -> None:
     """Make one tiny real call to each model: whether it works, how fast, at what cost, as what."""
@@ -82,6 +85,10 @@ def check_models(
     asked = [registry.resolve(id) for id in ids]
     for id in asked:
         registry.open(id)  # what cannot be called is refused before any call
+    if suite is not None:
+        with open_lab() as lab:
+            for id in asked:
+                lab.check_writer(suite, id, experiment=experiment, first=evals)
 
     async def ask() -> list[dict[str, Any]]:
         return [asdict(await check(registry, id)) for id in asked]
@@ -93,7 +100,17 @@ def check_models(
         from judge_gym.suiting import CHECK
 
         with open_lab() as lab:
-            solved = [lab.run_suite(suite, id, first=evals, series=CHECK) for id in works]
+            solved = [
+                lab.run_suite(
+                    suite,
+                    id,
+                    experiment=experiment,
+                    first=evals,
+                    series=CHECK,
+                    allow_unisolated=allow_unisolated,
+                )
+                for id in works
+            ]
     if json:
         runs = {"suite": [one.to_json() for one in solved]} if suite is not None else {}
         display.print_json({"models": checks, **runs} if runs else checks)
@@ -121,10 +138,12 @@ def _facts(card: "ModelCard") -> dict[str, Any]:
         "temperature": card.takes_temperature,
         "seed": card.takes_seed,
         "structured": card.structured,
+        "web search": card.searches,
         "deadline": card.deadline,
         "input usd/M": prices.input if prices else None,
         "cached usd/M": prices.cached if prices else None,
         "output usd/M": prices.output if prices else None,
+        "search usd/k": prices.search if prices else None,
         "limits": asdict(card.limits),
     }
 
@@ -138,6 +157,7 @@ def _row(card: "ModelCard") -> dict[str, Any]:
         "temperature": card.takes_temperature,
         "seed": card.takes_seed,
         "structured": card.structured,
+        "web search": card.searches,
         "dated": card.dated,
         "version": card.version or None,
     }

@@ -89,7 +89,7 @@ def _here(lab: "Lab", suite: str, models: list[str], now: datetime) -> list[dict
         {
             "model": one.model,
             "due": one.due,
-            "since": one.since,
+            "due from": one.due_from,
             "every days": one.interval.total_seconds() / 86400,
         }
         for one in lab.schedule(suite, models=models, now=now)
@@ -109,7 +109,9 @@ def _there(lab: "Lab", remote: str, suite: str, models: list[str]) -> list[dict[
             rows += client.schedule(name, models=own)
     return [
         {
-            **{name: row[name] for name in ("model", "due", "since")},
+            "model": row["model"],
+            "due": row["due"],
+            "due from": row["due_from"],
             "every days": row["days"],
             "callable": _callable(lab, row),
         }

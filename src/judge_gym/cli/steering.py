@@ -19,6 +19,7 @@ from judge_gym.cli.app import (
     limit_options,
     notes,
     open_lab,
+    read_lab,
     same_command,
     settings,
     show_result,
@@ -110,7 +111,7 @@ def cancel(target: Target, json: AsJson = False) -> None:
 def _steered(what: str, verb: str, target: str, json: bool) -> None:
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         tags = getattr(lab, verb)(target)
     if json:
         display.print_json({what: tags})
@@ -128,7 +129,7 @@ def resume(
     json: AsJson = False,
 ) -> None:
     """Go on with a study that was paused, interrupted or over its budget, and follow it."""
-    with open_lab() as lab:
+    with read_lab() as lab:
         result = carry_out(
             lambda watch: lab.resume(
                 target,
@@ -145,7 +146,7 @@ def resume(
 @app.command()
 def retry(target: Target, json: AsJson = False) -> None:
     """Ask again for what no attempt brought an answer to, and for nothing else."""
-    with open_lab() as lab:
+    with read_lab() as lab:
         result = carry_out(lambda watch: lab.retry(target, watch=watch), quiet=json)
     show_result(result, json)
     end(result, same_command(), quiet=json)
@@ -159,10 +160,15 @@ def retune(target: Target, budget: Budget = NoSet, json: AsJson = False) -> None
     limits = {name: settings[name] for name in ("rpm", "tpm", "concurrency") if settings.get(name)}
     if not budget and not limits:
         raise DesignError("nothing to change; give --budget NAME=LIMIT, or --rpm N before 'retune'")
-    with open_lab() as lab:
+    with read_lab() as lab:
         now = lab.retune(target, budget=given("--budget", budget), limits=limits)
-    said = {"budget": now.model_dump(exclude_none=True), "limits": limits}
-    display.print_json(said) if json else typer.echo(f"from now on: {said}")
+    caps = now.model_dump(exclude_none=True)
+    if json:
+        display.print_json({"budget": caps, "limits": limits})
+        return
+    of_runs = {f"run.{name}": cap for name, cap in caps.pop("run").items()}
+    told = {**caps, **of_runs, **limits}.items()
+    typer.echo(f"from now on: {', '.join(f'{name} {value:,}' for name, value in told)}")
 
 
 @app.command()
@@ -212,7 +218,7 @@ def status(
             unknown("task type", type, ["ecc", "control", "benchmark"]),
             choices=["ecc", "control", "benchmark"],
         )
-    with open_lab() as lab:
+    with read_lab() as lab:
         rows = _rows(lab, target, type)
         with display.looking() as show:
             while watch and any(row["status"] not in ENDED for row in rows):

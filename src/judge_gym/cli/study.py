@@ -24,6 +24,7 @@ from judge_gym.cli.app import (
     notes,
     open_lab,
     print_report,
+    read_lab,
     same_command,
     show_result,
 )
@@ -96,7 +97,7 @@ def plan(
     if power is not None:
         from judge_gym.cli.power import print_power
 
-        with open_lab() as lab:
+        with read_lab() as lab:
             print_power(lab.power(target, power), power, as_json=json)
         return
     with open_lab() as lab:
@@ -135,7 +136,8 @@ def plan(
         [{"tag": tag, **counts} for tag, counts in plan.experiments.items()],
     )
     display.table(
-        "calls by stage; tokens, cost and time are of what is still to pay",
+        f"{stages['all'].calls:,} distinct calls, {stages['all'].in_ledger:,} of them answered in "
+        f"the ledger: at most {stages['all'].to_pay:,} to pay",
         [
             {
                 "stage": name,
@@ -144,7 +146,10 @@ def plan(
             }
             for name, stage in stages.items()
         ],
-        note="shared: the same question as one counted; usd –: the price of a model is unknown",
+        note="Tokens, cost and time are of what is to pay. It becomes less where a verdict is not "
+        "scored, and so not probed, or where answers lead to the same question; what is asked "
+        "again because it failed comes on top. shared: the same question as one counted; usd –: "
+        "the price of a model is unknown.",
     )
     notes(
         *(
@@ -247,7 +252,7 @@ def report(
     if file is not None and target is None:
         made = report_file(file, gates=gates)
     elif target is not None and file is None:
-        with open_lab() as lab:
+        with read_lab() as lab:
             made = lab.report(target, gates=gates)
     else:
         raise DesignError("name a study or a tag, or give samples with --from FILE; not both")
@@ -288,13 +293,15 @@ def export(
     ] = None,
 ) -> None:
     """Write one tidy row per sample, with a column per knob."""
-    if format is None:
-        format = "parquet" if out is not None and out.suffix == ".parquet" else "csv"
-    if format not in ("csv", "parquet"):
-        raise DesignError(unknown("format", format, ["csv", "parquet"]), choices=["csv", "parquet"])
-    if out is None and format == "parquet":
+    from judge_gym.samples import FORMATS, file_format
+
+    if out is not None:
+        file_format(out, format)
+    elif format == "parquet":
         raise DesignError("parquet needs --out FILE")
-    with open_lab() as lab:
+    elif format not in (None, "csv"):
+        raise DesignError(unknown("format", format, FORMATS), choices=FORMATS)
+    with read_lab() as lab:
         if out is None:
             lab.samples(*(tags or [])).to_csv(sys.stdout, index=False)
             return
@@ -313,7 +320,7 @@ def usage(
     """Show what was paid, by experiment, stage, model and day."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         rows = lab.usage(target, by=[name.strip() for name in by.split(",")])
     if target is not None and not rows:
         raise NotFoundError(f"nothing was paid under {target!r}; 'judge-gym usage' lists all")
@@ -332,7 +339,7 @@ def cleanup(
     """Forget an experiment's runs, samples and probes; the ledger keeps every answer."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         counts = lab.cleanup(tag, ledger=ledger, force=force)
     if json:
         display.print_json(counts)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judge_gym.cli.app import AsJson, NoSet, app, given, notes, open_lab
+from judge_gym.cli.app import AsJson, NoSet, app, given, notes, open_lab, read_lab
 from judge_gym.cli.scores import (
     effect_rows,
     end,
@@ -38,6 +38,13 @@ Patterns = Annotated[
     ),
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="Evals in sandboxes at once.")]
+Experiment = Annotated[
+    str,
+    typer.Option(
+        help="The condition: default, no_guidelines, web_search, or one of the suite's own."
+    ),
+]
+Replicates = Annotated[int, typer.Option(min=1, help="Answers to each task.")]
 Series = Annotated[str, typer.Option(help="Ask for everything afresh under this name.")]
 Unisolated = Annotated[
     bool,
@@ -86,7 +93,7 @@ def show(
     from judge_gym.cli import display
     from judge_gym.engine.suite_reports import eval_row
 
-    with open_lab() as lab:
+    with read_lab() if target.isdecimal() else open_lab() as lab:
         if target.isdecimal():
             report = lab.suite_run(int(target))
             rows = [eval_row(row) for row in report.results]
@@ -160,11 +167,9 @@ def check(
 def run(
     suite: SuiteName,
     model: ModelId,
-    experiment: Annotated[
-        str, typer.Option(help="The condition: default, no_guidelines, or one of the suite's own.")
-    ] = "default",
+    experiment: Experiment = "default",
     evals: Patterns = NoPatterns,
-    replicates: Annotated[int, typer.Option(min=1, help="Answers to each task.")] = 1,
+    replicates: Replicates = 1,
     series: Series = "0",
     jobs: Jobs = 8,
     budget: Budget = NoSet,
@@ -233,8 +238,9 @@ def ablate(
     section: Annotated[
         list[str], typer.Option(help="Only this section of the guidelines; repeatable.")
     ] = NoPatterns,
+    experiment: Experiment = "default",
     evals: Patterns = NoPatterns,
-    replicates: Annotated[int, typer.Option(min=1, help="Answers to each task.")] = 3,
+    replicates: Replicates = 3,
     series: Series = "0",
     jobs: Jobs = 8,
     budget: Budget = NoSet,
@@ -249,6 +255,7 @@ def ablate(
         reports, effects = lab.ablate_suite(
             suite,
             model,
+            experiment=experiment,
             sections=section,
             evals=evals,
             replicates=replicates,
@@ -265,7 +272,8 @@ def ablate(
         show_reports(reports)
         hidden = ("changes", "unpaired")
         rows = [{k: v for k, v in row.items() if k not in hidden} for row in effect_rows(effects)]
-        display.table("against the default", rows, note="q: p, corrected for their number")
+        base = "the default" if experiment == "default" else experiment
+        display.table(f"against {base}", rows, note="q: p, corrected for their number")
         changes = [
             {"condition": effect["condition"], **change}
             for effect in effect_rows(effects)
@@ -286,7 +294,7 @@ def runs(
     """List the runs of suites."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         found = lab.suite_runs(suite=suite, model=model)
     if json:
         display.print_json([report.to_json() for report in found])
@@ -302,7 +310,7 @@ def board(
     """Rank the models of each version and experiment by their last complete runs."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         rows = lab.board(suite=suite)
     if json:
         display.print_json(rows)
@@ -318,26 +326,38 @@ def failed(
     """List the evals of a run that did not pass, with the step and the reason."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         rows = lab.failed_evals(run)
     if json:
         display.print_json(rows)
         return
     columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason")
     display.table("", [{name: row[name] for name in columns} for row in rows])
-    notes("look into one with: judge-gym suite debug EVAL" if rows else "every eval passed")
+    number = rows[0]["eval"] if rows else 0
+    notes(f"look into one with: judge-gym suite debug {number}" if rows else "every eval passed")
 
 
 @suite_app.command("debug")
 def debug(
-    eval: Annotated[int, typer.Argument(help="The number of an eval of a run.")],
+    eval: Annotated[
+        str,
+        typer.Argument(
+            metavar="EVAL",
+            help="The number of a result, as `suite failed RUN` lists it, or an eval's "
+            "CATEGORY/NAME: its result in the newest run that has one.",
+        ),
+    ],
+    run: Annotated[int | None, typer.Option(help="Of CATEGORY/NAME: in this run.")] = None,
+    replicate: Annotated[int, typer.Option(min=0, help="Of CATEGORY/NAME: which answer.")] = 0,
     json: AsJson = False,
 ) -> None:
     """Show all that there is about one eval: task, steps, files, answer, grader, gaps."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
-        found = lab.eval_debug(eval)
+    with read_lab() as lab:
+        number = eval.isdecimal()
+        at = int(eval) if number else lab.find_eval(eval, run=run, replicate=replicate)
+        found = lab.eval_debug(at)
     if json:
         display.print_json(found)
         return

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from judge_gym.cli.app import AsJson, app, notes, open_lab
+from judge_gym.cli.app import AsJson, app, notes, open_lab, read_lab
 from judge_gym.errors import DesignError, unknown
 
 token_app = typer.Typer(help="Tokens of those who use the lab over HTTP.", no_args_is_help=True)
@@ -43,7 +43,7 @@ def list_tokens(json: AsJson = False) -> None:
     """List tokens with their scope and last use; the tokens themselves are kept nowhere."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         rows = [asdict(token) for token in lab.store.tokens.listed()]
     if json:
         display.print_json(rows)
@@ -58,6 +58,6 @@ def revoke(name: TokenName, json: AsJson = False) -> None:
     """End a token, at once and for good."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         lab.store.tokens.revoke(name)
     display.print_json({"revoked": name}) if json else typer.echo(f"revoked {name}")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge_gym.cli.app import AsJson, Target, app, notes, open_lab
+from judge_gym.cli.app import AsJson, Target, app, notes, open_lab, read_lab
+from judge_gym.cli.serving import Port, until_interrupted
 from judge_gym.errors import DesignError, NotFoundError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def show_call(call_id: int, json: AsJson = False) -> None:
     """Print what was asked in a call, and every attempt at an answer."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         messages, attempts = lab.store.ledger.transcript(call_id)
     if not messages:
         raise NotFoundError(f"there is no call {call_id}")
@@ -87,7 +88,7 @@ def export_calls(
     """Write calls with every attempt to a file, for another lab to import."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         made = lab.export_ledger(file, target)
     if json:
         display.print_json({"file": str(file), **made._asdict()})
@@ -130,7 +131,7 @@ def reparse(
     """Read stored answers with today's parsers, and show what changes before it is written."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         found = lab.reparse(target, write=write)
     said = found.to_json()
     if json:
@@ -182,7 +183,7 @@ def list_simulated(json: AsJson = False) -> None:
 
 @sim_app.command("serve")
 def serve_simulated(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8089,
+    port: Port = 8089,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     latency: Annotated[float, typer.Option(min=0, help="Seconds before an answer.")] = 0.0,
     jitter: Annotated[float, typer.Option(min=0, help="Seconds more at most.")] = 0.0,
@@ -203,9 +204,7 @@ def serve_simulated(
 ) -> None:
     """Serve the simulated models in the OpenAI wire format until Ctrl-C."""
     import os
-    import signal
     import threading
-    from contextlib import suppress
 
     from judge_gym.models.serving import SimulatedServer, serve
     from judge_gym.models.troubles import Faults
@@ -222,10 +221,6 @@ def serve_simulated(
         faults=Faults.parse(faults),
         seed=seed,
     )
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with suppress(KeyboardInterrupt), serve(server, host, port) as url:
-            typer.echo(url)
-            threading.Event().wait()
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with until_interrupted(), serve(server, host, port) as url:
+        typer.echo(url)
+        threading.Event().wait()

@@ -17,6 +17,7 @@ from judge_gym.cli.app import (
     end,
     given,
     open_lab,
+    read_lab,
     same_command,
     show_result,
 )
@@ -63,7 +64,7 @@ def list_rubrics(tag: str, json: AsJson = False) -> None:
     """List an experiment's rubrics with the critic's scores."""
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         rows = lab.list_experiment_rubrics(tag)
     if json:
         display.print_json(rows)
@@ -137,7 +138,7 @@ def make_swaps(
     if not suggest:
         _workflow("swap", target, set, json, rivals=rival or (), series=series)
         return
-    with open_lab() as lab:
+    with read_lab() as lab:
         rows: Any = lab.suggest_swaps(target).to_dict("records")
     display.print_json(rows) if json else display.table(
         "raw divergence in bits, farthest first", rows
@@ -174,7 +175,7 @@ def _workflow(workflow: Any, target: str, set: Sequence[str], json: bool, **opti
 def _list(verb: str, tag: str, json: bool, columns: Sequence[str]) -> None:
     from judge_gym.cli import display
 
-    with open_lab() as lab:
+    with read_lab() as lab:
         rows = getattr(lab, verb)(tag)
     if json:
         display.print_json(rows)

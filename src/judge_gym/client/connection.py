@@ -1,6 +1,7 @@
 """The way to a remote lab: a token, pages of rows, and refusals as the errors that they are."""
 
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
@@ -11,6 +12,8 @@ import urllib3
 from judge_gym import errors
 from judge_gym.errors import DesignError, JudgeGymError, UnavailableError
 
+# Its warnings of every retry are for whoever sets up logging; to others the end is told, in words.
+logging.getLogger("urllib3").addHandler(logging.NullHandler())
 PAGE = 1000
 """Rows that are asked for at once."""
 
@@ -88,7 +91,10 @@ class Connection:
                 preload_content=not stream,
             )
         except urllib3.exceptions.HTTPError as fault:
-            raise UnavailableError(f"the lab at {self.url} does not answer: {fault}") from fault
+            raise UnavailableError(
+                f"the lab at {self.url} {_lost(fault)} (check the address, and that "
+                "'judge-gym lab' runs there)"
+            ) from fault
         if answer.status >= 300:
             raise _fault(answer)
         return answer
@@ -102,6 +108,25 @@ def fields(stream: urllib3.BaseHTTPResponse) -> Iterator[tuple[str, str]]:
         for line in lines:
             name, _, value = line.decode("utf-8").rstrip("\r").partition(":")
             yield name, value.removeprefix(" ")
+
+
+def _lost(fault: Exception) -> str:
+    """How a request ended without an answer, in words that a person can act on."""
+    cause: BaseException | None = getattr(fault, "reason", None) or fault
+    kinds = urllib3.exceptions
+    match cause:
+        case kinds.NameResolutionError():
+            return "cannot be found: there is no host of that name"
+        case kinds.NewConnectionError():  # a kind of the next, whatever the reason
+            told = getattr(cause.__cause__, "strerror", None) or "no connection"
+            return f"cannot be reached: {str(told).lower()}"
+        case kinds.ConnectTimeoutError():
+            return "cannot be reached: no connection in time"
+        case kinds.ReadTimeoutError():
+            return "does not answer in time"
+        case kinds.SSLError():
+            return "does not speak HTTPS as it should"
+    return "broke the connection off"
 
 
 def _fault(answer: urllib3.BaseHTTPResponse) -> JudgeGymError:

@@ -146,9 +146,12 @@ class Meter:
         return self._study, self._runs[run_id]
 
 
-def refuse_unpriced(budget: BudgetSpec, cards: Iterable[ModelCard]) -> None:
+def refuse_unpriced(
+    budget: BudgetSpec, cards: Iterable[ModelCard], *, searches: bool = False
+) -> None:
     """Refuse a money budget that could not be kept, because a price is unknown."""
-    unpriced = [card.id for card in cards if card.price(1000, 1000) is None]
+    unpriced = [card.id for card in cards if card.price(1000, 1000, searches=searches) is None]
+    what = "the price of a search by" if searches else "the price of"
     for name, caps in (("budget.usd", budget), ("budget.run.usd", budget.run)):
         if caps.usd is not None and unpriced:
-            raise DesignError(f"{name} cannot be kept: the price of {unpriced[0]} is unknown")
+            raise DesignError(f"{name} cannot be kept: {what} {unpriced[0]} is unknown")

@@ -1,7 +1,7 @@
 """How suite runs stand: scores and statuses, from their rows alone."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from judge_gym.engine.suite_runs import SuiteExecution
@@ -52,6 +52,17 @@ class SuiteReport:
         """Why the last command ended early."""
         return self.execution.stopped if self.execution else None
 
+    def narrowed(self, evals: Collection[str], replicates: int) -> "SuiteReport":
+        """The same run on some of its evals and replicates: what a comparison rests on."""
+        results = tuple(
+            row
+            for row in self.results
+            if row.result.path in evals and row.result.replicate < replicates
+        )
+        kept = tuple(path for path in self.run.evals if path in evals)
+        run = replace(self.run, evals=kept, replicates=min(replicates, self.run.replicates))
+        return replace(self, run=run, results=results, score=_score(run, results, self.whole))
+
     def to_json(self) -> dict[str, Any]:
         """The run as `--json` prints it."""
         estimate = self.score.estimate
@@ -99,18 +110,21 @@ def reports(
     for run in runs:
         own = tuple(rows.get(run.id, ()))
         whole = len(run.evals) == sizes.get((run.suite, run.version))
-        ended = max((row.at for row in own), default=run.created)
-        score = run_score(
-            (row.result for row in own),
-            run=str(run.id),
-            model=run.model,
-            experiment=run.experiment,
-            version=run.version,
-            ended=ended.timestamp(),
-            complete=whole and len(own) >= run.wanted,
-        )
-        made.append(SuiteReport(run, score, own, whole, execution))
+        made.append(SuiteReport(run, _score(run, own, whole), own, whole, execution))
     return tuple(made)
+
+
+def _score(run: SuiteRun, rows: Sequence[SuiteResult], whole: bool) -> RunScore:
+    ended = max((row.at for row in rows), default=run.created)
+    return run_score(
+        (row.result for row in rows),
+        run=str(run.id),
+        model=run.model,
+        experiment=run.experiment,
+        version=run.version,
+        ended=ended.timestamp(),
+        complete=whole and len(rows) >= run.wanted,
+    )
 
 
 def eval_row(row: SuiteResult) -> dict[str, Any]:

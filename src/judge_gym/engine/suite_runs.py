@@ -18,8 +18,9 @@ from judge_gym.engine.metering import Meters
 from judge_gym.engine.tallying import Tally
 from judge_gym.errors import BudgetError, JudgeGymError, RateLimitError
 from judge_gym.models.cards import Limits
-from judge_gym.outcomes import EvalResult, Inconclusive
+from judge_gym.outcomes import EvalResult, Inconclusive, search_step
 from judge_gym.records import Request
+from judge_gym.searches import split_searches
 from judge_gym.store import Answer, Payer, Store, SuiteRun
 from judge_gym.studies import BudgetSpec
 from judge_gym.suites import Bench, CodeTask, Condition, Interrupted, Suite, requests, run_reply
@@ -80,7 +81,8 @@ class SuiteRunner:
             watch: called once with the tally, before the work; it changes under its eyes.
         """
         budget = self._store.runs.find_budget(study_of(run.suite))
-        refuse_unpriced(BudgetSpec.model_validate(budget), [self._models.card(run.model)])
+        card = self._models.card(run.model)
+        refuse_unpriced(BudgetSpec.model_validate(budget), [card], searches=condition.web_search)
         work = _Work(self._store, run, on)
         watch([work.tally])
         if not work.missing(suite, condition):
@@ -208,7 +210,11 @@ class _Work:
             why = Inconclusive("infrastructure", took.error, GENERATION)
             result = EvalResult(task.category, task.name, why)
         else:
-            result = run_reply(suite, task, answer.completion.text, self._on)
+            text = answer.completion.text
+            found, text = split_searches(text) if request.web_search else ((), text)
+            result = run_reply(suite, task, text, self._on)
+            if request.web_search:
+                result = replace(result, steps=(search_step(found), *result.steps))
         result = replace(
             result,
             replicate=request.draw.index,

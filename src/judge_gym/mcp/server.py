@@ -362,7 +362,7 @@ def _speak(app: App, token: str, faults: list[BaseException]) -> None:
 
     try:
         anyio.run(speak)
-    except BaseException as fault:
+    except BaseException as fault:  # the thread that waits for this one raises it
         faults.append(fault)
 
 

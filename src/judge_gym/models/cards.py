@@ -19,6 +19,9 @@ LONG_PROMPT = 32_000
 SECONDS_BEFORE_FIRST_TOKEN = 0.8
 SECONDS_PER_TOKEN = 0.015
 SIMULATED_SECONDS = 0.0008
+SEARCHING = ["openai:NAME", "anthropic:NAME", "google:NAME", "xai:NAME", "openrouter:NAME"]
+SEARCHING += ["sim:coder-NAME"]
+"""Whose models can search the web."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +47,22 @@ class Prices:
     output: float
     cached: float | None = None
     """Of an input token that the provider had in its cache; None where it costs the same."""
+    search: float | None = None
+    """Of a thousand web searches; None where that is unknown."""
 
-    def of(self, input_tokens: int, output_tokens: int, cached_tokens: int) -> float:
-        """What a call costs in US dollars."""
+    def of(
+        self, input_tokens: int, output_tokens: int, cached_tokens: int, searches: int = 0
+    ) -> float | None:
+        """What a call costs in US dollars; None where it searched at an unknown price."""
+        if searches and self.search is None:
+            return None
         cached = self.input if self.cached is None else self.cached
         fresh = input_tokens - cached_tokens
         whole = fresh * self.input + cached_tokens * cached + output_tokens * self.output
-        return whole / 1e6
+        return whole / 1e6 + searches * (self.search or 0.0) / 1e3
 
 
-FREE = Prices(0.0, 0.0)
+FREE = Prices(0.0, 0.0, search=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +90,8 @@ class ModelCard:
     takes_seed: bool = field(default=False, compare=False)
     structured: Structured = field(default="native", compare=False)
     """How a schema is enforced."""
+    searches: bool = field(default=False, compare=False)
+    """Whether its provider searches the web for it."""
     deadline: float = field(default=300.0, compare=False)
     """Seconds after which a call is given up."""
     limits: Limits = field(default_factory=Limits, compare=False)
@@ -102,16 +113,19 @@ class ModelCard:
         pinned = f"; {self.provider}:{self.version} is dated" if self.version else ""
         return f"{self.id} is an alias, and the provider may change what it stands for{pinned}"
 
-    def price(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float | None:
+    def price(
+        self, input_tokens: int, output_tokens: int, cached_tokens: int = 0, searches: int = 0
+    ) -> float | None:
         """What a call costs in US dollars; None where the price is unknown.
 
         Args:
             input_tokens: what was read, with what came from the provider's cache.
             output_tokens: what was written, with what was thought.
             cached_tokens: how many of the input came from the cache.
+            searches: web searches that are paid for.
         """
         prices = self.tariff(input_tokens)
-        return prices.of(input_tokens, output_tokens, cached_tokens) if prices else None
+        return prices.of(input_tokens, output_tokens, cached_tokens, searches) if prices else None
 
     def tariff(self, input_tokens: int = 0) -> Prices | None:
         """The prices of a prompt of so many tokens; None where they are unknown."""
@@ -137,6 +151,18 @@ def uncallable(id: str, why: str, choices: list[str]) -> DesignError:
     )
 
 
+def searchless(card: ModelCard) -> DesignError:
+    """The refusal of a model that is to search the web, and cannot."""
+    why = {
+        "sim": "it is a simulated judge",
+        "wire": "a server of your own is asked without tools",
+        "hosted": "its entry among the models does not say web_search = true",
+    }[card.kind]
+    return DesignError(
+        f"{card.id} cannot search the web: {why}; choose {', '.join(SEARCHING)}", choices=SEARCHING
+    )
+
+
 @lru_cache(maxsize=4096)
 def price_data(provider: str, model: str, input_tokens: int) -> Prices | None:
     """The published prices of a prompt of so many tokens."""
@@ -148,6 +174,7 @@ def price_data(provider: str, model: str, input_tokens: int) -> Prices | None:
 
     try:
         fresh, cached = of(output_tokens=1000), of(cache_read_tokens=input_tokens)
+        searched = float(of(output_tokens=1000, web_searches=1000).total_price - fresh.total_price)
     except LookupError:
         return None
     million = 1_000_000
@@ -155,6 +182,7 @@ def price_data(provider: str, model: str, input_tokens: int) -> Prices | None:
         input=float(fresh.input_price) / input_tokens * million,
         output=float(fresh.output_price) / 1000 * million,
         cached=float(cached.input_price) / input_tokens * million,
+        search=searched or None,  # the data has no price of 0 for what it knows
     )
 
 

@@ -42,11 +42,12 @@ class LimitsEntry(Entry):
 
 
 class PricesEntry(Entry):
-    """US dollars per million tokens."""
+    """US dollars per million tokens, and per thousand web searches."""
 
     input: Price
     output: Price
     cached: Price | None = None
+    search: Price | None = None
 
 
 class ModelEntry(LimitsEntry):
@@ -61,6 +62,7 @@ class ModelEntry(LimitsEntry):
     temperature: bool = True
     seed: bool = False
     structured: Structured = "native"
+    web_search: bool = False
     deadline: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 300.0
     first_seen: date | None = None
     scheduled: bool = False
@@ -151,7 +153,7 @@ def limits(scope: str, facts: Mapping[str, Any]) -> Limits:
 def prices(facts: Mapping[str, Any]) -> Prices | None:
     """The prices among facts."""
     entry: PricesEntry | None = facts.get("prices")
-    return Prices(entry.input, entry.output, entry.cached) if entry else None
+    return Prices(**entry.model_dump()) if entry else None
 
 
 def _read(path: Path, packaged: Packaged) -> Users:
@@ -191,7 +193,7 @@ def _refuse_strangers(
 
 def _refusal(file: str, fault: ValidationError) -> DesignError:
     """The first complaint of pydantic in our words: file, key, value, choices."""
-    error = fault.errors(include_input=False)[0]
+    error = fault.errors()[0]
     *above, key = [str(part) for part in error["loc"]]
     where = f"{'.'.join(above) or 'the file'} in {file}"
     path = ".".join([*above, key])
@@ -203,7 +205,9 @@ def _refusal(file: str, fault: ValidationError) -> DesignError:
             return DesignError(f"{file}: {path} is none of {', '.join(levels)}", choices=levels)
     if error["type"] == "missing":
         return DesignError(f"{file}: {path} is not given")
-    return DesignError(f"{file}: {path}: {error['msg'].lower()}")
+    # A number is said back; a text may be a secret in the wrong place.
+    value = f" cannot be {error['input']!r}" if isinstance(error["input"], int | float) else ""
+    return DesignError(f"{file}: {path}{value}: {error['msg'].lower()}")
 
 
 def _keys(above: list[str]) -> list[str]:

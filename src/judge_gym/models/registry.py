@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from judge_gym.errors import DesignError, unknown
-from judge_gym.models.cards import PRICED_AS, Limits, ModelCard, context_data, uncallable
+from judge_gym.models.cards import (
+    PRICED_AS,
+    Limits,
+    ModelCard,
+    context_data,
+    searchless,
+    uncallable,
+)
 from judge_gym.models.entries import USER_FILE, Entries, limits, prices
-from judge_gym.models.simulated import SIMULATED, SimulatedModel, character
+from judge_gym.models.simulated import SIMULATED, SimulatedModel, Skill, character
 from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
@@ -79,11 +86,15 @@ class Registry:
         if not name:
             raise DesignError(f"{id!r} names no model; an id is provider:name")
         if provider == "sim":
-            return ModelCard(id, provider, name, character(name).family, simulated=True, dated=True)
+            own = character(name)
+            writes = isinstance(own, Skill)
+            return ModelCard(
+                id, provider, name, own.family, simulated=True, dated=True, searches=writes
+            )
         facts, scope = self.entries.facts(provider, id)
         # A router's name of a model begins with who made it: meta-llama/llama-3.3-70b-instruct.
         maker = name.partition("/")[0] if provider == "openrouter" else provider
-        own = provider in self.entries.endpoints
+        mine = provider in self.entries.endpoints
         return ModelCard(
             id,
             provider,
@@ -91,14 +102,15 @@ class Registry:
             family=facts.get("family") or maker,
             simulated=False,
             endpoint=bare_endpoint(_url(facts)),
-            own=own,
+            own=mine,
             api=facts.get("api", "chat"),
-            context=facts.get("context") or (None if own else context_data(provider, name)),
+            context=facts.get("context") or (None if mine else context_data(provider, name)),
             dated=facts.get("dated", DATED.search(name) is not None),
             version=facts.get("version", ""),
             takes_temperature=facts.get("temperature", True),
             takes_seed=facts.get("seed", False),
             structured=facts.get("structured", "native"),
+            searches=facts.get("web_search", False) and not mine,
             deadline=facts.get("deadline", 300.0),
             limits=limits(scope, facts),
             prices=prices(facts),
@@ -143,9 +155,16 @@ class Registry:
             if not model.deprecated
         ]
 
-    def open(self, id: str) -> "Model":
-        """The model, ready to answer; refused here, before any money is spent, where it cannot."""
+    def open(self, id: str, *, web_search: bool = False) -> "Model":
+        """The model, ready to answer; refused here, before any money is spent, where it cannot.
+
+        Args:
+            id: `provider:name`.
+            web_search: whether it will be asked to search the web.
+        """
         card = self.card(id)
+        if web_search and not card.searches:
+            raise searchless(card)
         if card.kind == "sim":
             return SimulatedModel(id)
         if card.kind == "wire":

@@ -72,7 +72,7 @@ class Rounds:
                 last = not self._busy()
                 try:
                     pause, missed = await self._meet(), 0
-                except Exception as fault:
+                except Exception as fault:  # whatever it is, those who wait must hear of it
                     missed += 1
                     if not isinstance(fault, DatabaseGone) or missed > PATIENCE:
                         self._fail(fault)

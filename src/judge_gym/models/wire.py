@@ -95,6 +95,8 @@ class WireModel:
         Where it does not count tokens, they are estimated as a quarter of the characters. A text
         that is empty stays so, even if the model's reasoning holds an answer: it gave none.
         """
+        if request.web_search:
+            raise RejectedError(f"{self.id} cannot search the web: it is asked without tools")
         try:
             async with asyncio.timeout(self.timeout):
                 status, headers, body = await self._post(self._body(request))

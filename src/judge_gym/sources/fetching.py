@@ -162,7 +162,7 @@ class _Round:
                 runner.run(self._visit_all(urls))
         except asyncio.CancelledError:
             pass
-        except Exception as fault:
+        except Exception as fault:  # whatever it is, the reader's thread raises it
             self._inbox.put(fault)
         finally:
             self._inbox.put(None)

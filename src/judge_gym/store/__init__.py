@@ -16,7 +16,6 @@ from judge_gym.store.progress import Progress, Progresses
 from judge_gym.store.queries import USAGE_BY
 from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
-from judge_gym.store.spending import Spending, Spent
 from judge_gym.store.sql import Questions, Rows
 from judge_gym.store.suites import SuiteResult, SuiteRun, Suites
 from judge_gym.store.sums import Sums
@@ -42,7 +41,6 @@ __all__ = [
     "Run",
     "Scope",
     "SessionLock",
-    "Spent",
     "Store",
     "Stretch",
     "SuiteResult",
@@ -69,16 +67,15 @@ class Store:
         self.progress = Progresses(database)
         self.events = Events(database)
         self.tokens = Tokens(database)
-        self.spending = Spending(database)
         self.sums = Sums(database)
         self.suites = Suites(database, self.ledger)
         self.logs = Logs(database)
         self.questions = Questions(database)
 
     @classmethod
-    def open(cls, url: str | None = None) -> "Store":
+    def open(cls, url: str | None = None, *, create: bool = True) -> "Store":
         """The store of a URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder."""
-        return cls(open_database(url))
+        return cls(open_database(url, create=create))
 
     def leases(self, holder: str) -> Leases | None:
         """What a process shares with others; None on a file, which has one process."""

@@ -12,7 +12,14 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 
-from judge_gym.errors import ConflictError, DatabaseGone, DesignError, StoreError, unknown
+from judge_gym.errors import (
+    ConflictError,
+    DatabaseGone,
+    DesignError,
+    NotFoundError,
+    StoreError,
+    unknown,
+)
 
 HEAD = "0009"
 """The newest revision that this version knows; a test keeps it true."""
@@ -298,12 +305,40 @@ def alembic_config() -> Any:
     return config
 
 
-def open_database(url: str | None = None, *, prepare: bool = True) -> Database:
-    """The database of a URL, of the environment, or of the working folder."""
+def open_database(url: str | None = None, *, prepare: bool = True, create: bool = True) -> Database:
+    """The database of a URL, of the environment, or of the working folder.
+
+    Args:
+        url: which.
+        prepare: bring its schema up to date, where that only adds.
+        create: make it where there is none; without, that is refused, and nothing is made.
+    """
     database = Database(database_url(url))
+    if (file := database.file) is not None:
+        if create:
+            _make_folder(file.parent)
+        elif not file.exists():
+            raise _no_lab(database)
     if prepare:
+        if not create and database.revision() is None:
+            database.engine.dispose()
+            raise _no_lab(database)
         database.prepare()
     return database
+
+
+def _no_lab(database: Database) -> NotFoundError:
+    return NotFoundError(
+        f"there is no lab at {database.shown}; name another with --db or in {ENVIRONMENT}, or "
+        "begin one: 'judge-gym init' writes a study, 'judge-gym run STUDY' runs it"
+    )
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise StoreError(f"the folder {folder} cannot be made: {fault.strerror}") from fault
 
 
 def database_url(given: str | None = None) -> sa.URL:
@@ -327,11 +362,6 @@ def database_url(given: str | None = None) -> sa.URL:
         )
     if url.database in (None, "", ":memory:"):
         raise StoreError("a lab lives in a file: sqlite:///FILE")
-    file = Path(str(url.database))
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise StoreError(f"the folder {file.parent} cannot be made: {fault.strerror}") from fault
     return url
 
 

@@ -203,7 +203,7 @@ def call_row(
         "model": request.model,
         "endpoint": bare_endpoint(endpoint),
         "messages": messages,
-        "parameters": {"temperature": request.temperature, "max_tokens": request.max_tokens},
+        "parameters": request.parameters,
         "schema": dict(request.schema) if request.schema else None,
         "series": request.draw.series,
         "draw": request.draw.index,

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.records import Draw, Finish, Message, Request, Role, digest
 
-VERSION = 2
+VERSION = 3
 MAX_LINE = 64 * 2**20
 """Bytes; a line that goes on beyond them is no line of ours."""
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -92,6 +92,7 @@ class CallLine(_Line):
     max_tokens: Count
     output_schema: Annotated[dict[str, Any], Field(min_length=1)] | None
     draw: tuple[str, Count, Count]
+    web_search: bool = False  # since format 3
     attempts: tuple[Attempt, ...]
     check: str
     """A hash of the attempts, since the key covers the question alone."""
@@ -113,6 +114,7 @@ class CallLine(_Line):
             temperature=self.temperature,
             max_tokens=self.max_tokens,
             schema=self.output_schema,
+            web_search=self.web_search,
         )
 
 

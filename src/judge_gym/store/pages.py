@@ -17,6 +17,8 @@ class Page(NamedTuple):
     rows: list[dict[str, Any]]
     next: str | None
     """What to ask the next page with; None on the last."""
+    previous: str | None = None
+    """What to ask the page before with, where that can be asked; None on the first."""
 
 
 class Pages(Queries):
@@ -69,16 +71,20 @@ class Pages(Queries):
     def tags_page(
         self,
         *,
-        after: str | None,
+        after: str | None = None,
+        before: str | None = None,
         limit: int,
         study: str | None = None,
         task_type: str | None = None,
         judge: str | None = None,
     ) -> Page:
-        """Tags of experiments in their order."""
-        query = sa.select(t.tags.c.tag).order_by(t.tags.c.tag).limit(limit + 1)
-        if after is not None:
-            query = query.where(t.tags.c.tag > after)
+        """Tags of experiments in their order: the first, those after one, or those before one."""
+        tag = t.tags.c.tag
+        query = sa.select(tag).order_by(tag if before is None else tag.desc()).limit(limit + 1)
+        if before is not None:
+            query = query.where(tag < before)
+        elif after is not None:
+            query = query.where(tag > after)
         if study is not None:
             query = query.where(t.tags.c.study == study)
         e = t.experiments.c
@@ -88,9 +94,16 @@ class Pages(Queries):
         if judge is not None:
             query = query.where(e.design["judge.model"].as_string() == judge)
         with self._database.read() as connection:
-            tags = connection.scalars(query).all()
-        rows = [{"tag": tag} for tag in tags[:limit]]
-        return Page(rows, tags[limit - 1] if len(tags) > limit else None)
+            found = connection.scalars(query).all()
+        more, tags = len(found) > limit, list(found[:limit])
+        further, earlier = more, after is not None
+        if before is not None:
+            tags.reverse()
+            further, earlier = True, more
+        if not tags:
+            return Page([], None)
+        rows = [{"tag": tag} for tag in tags]
+        return Page(rows, tags[-1] if further else None, tags[0] if earlier else None)
 
     def study_mark(self, study: str) -> tuple[int, ...]:
         """Numbers that differ once something was added to what a report on a study tells."""

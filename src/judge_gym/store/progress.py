@@ -1,6 +1,6 @@
 """How far runs are, and why targets failed: derived from rows, mostly from indexes alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -36,6 +36,7 @@ STOPS: dict[str, RunStatus] = {
 UNATTENDED = (
     "nobody is at work on it: go on with judge-gym resume, or start a worker with judge-gym worker"
 )
+STARTING = "a worker is starting"
 QUEUED = sa.text(
     "SELECT application_version FROM dbos.workflow_status WHERE workflow_uuid LIKE :ids "
     "AND name = 'run' AND status IN ('PENDING', 'ENQUEUED') LIMIT 1"
@@ -96,6 +97,8 @@ class Progresses:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._events = Events(database)
+        self.worker_coming: Callable[[], bool] = lambda: False
+        """Whether a worker was begun that is not at work yet; whoever begins workers says so."""
 
     def of_tag(self, tag: str) -> list[Progress]:
         """The runs of an experiment, newest last; superseded ones are left out."""
@@ -118,10 +121,10 @@ class Progresses:
 
     def _waits(self, run_id: int) -> str:
         if self._database.file is not None:
-            return "" if self.attended() else UNATTENDED
+            return "" if self.attended() else self._unattended()
         working = at_work(self._database)
         if not working:
-            return UNATTENDED
+            return self._unattended()
         with self._database.read() as connection:
             if connection.scalar(sa.text("SELECT to_regclass('dbos.workflow_status')")) is None:
                 return ""
@@ -130,6 +133,9 @@ class Progresses:
             return ""
         others = ", ".join(map(str, sorted(working)))
         return f"it waits for a worker of protocol {asked}; those at work are of protocol {others}"
+
+    def _unattended(self) -> str:
+        return STARTING if self.worker_coming() else UNATTENDED
 
     def of_run(self, run_id: int, tag: str) -> Progress:
         """How far one run is, under the tag that it was started by."""

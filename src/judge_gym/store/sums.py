@@ -24,8 +24,9 @@ class Sums:
         self._last = self._held = 0
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of `Queries.usage` by everything that it can add up by."""
+        """The rows of `Queries.usage` as finely as it adds up, and how many have no price."""
         a = t.attempts.c
+        unpriced = sa.case((sa.and_(a.completed, a.usd.is_(None)), 1), else_=0)
         with self._lock, self._database.read() as connection:
             held = sa.select(sa.func.count()).select_from(t.attempts).where(a.id <= self._last)
             if connection.scalar(held) != self._held:  # some were cleaned up
@@ -33,7 +34,8 @@ class Sums:
             ends = sa.select(sa.func.max(a.id), sa.func.count()).where(a.id > self._last)
             last, count = connection.execute(ends).one()
             if count:
-                new = usage_query(USAGE_BY).where(a.id > self._last, a.id <= last)
+                query = usage_query(USAGE_BY).add_columns(sa.func.sum(unpriced).label("unpriced"))
+                new = query.where(a.id > self._last, a.id <= last)
                 for row in connection.execute(new).mappings():
                     key = tuple(row[name] for name in KEY)
                     before = self._rows.get(key)

@@ -6,7 +6,7 @@ are corrected for their number.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,12 +60,22 @@ CONDITIONS = {
 }
 
 
-def ablations(guidelines: Mapping[str, str], sections: Sequence[str] = ()) -> tuple[Condition, ...]:
-    """A condition per section, without it; all sections where none is named."""
+def ablations(
+    guidelines: Mapping[str, str], sections: Sequence[str] = (), base: Condition | None = None
+) -> tuple[Condition, ...]:
+    """A condition per section, without it; all sections that the base shows where none is named."""
+    base = base or CONDITIONS["default"]
+    shown = base.kept(guidelines)
+    if not shown:
+        raise DesignError(f"the condition {base.name!r} shows no guidelines to take away")
     for section in sections:
-        if section not in guidelines:
-            raise DesignError(unknown("section", section, guidelines), choices=guidelines)
-    return tuple(Condition(f"without {name}", without=(name,)) for name in (sections or guidelines))
+        if section not in shown:
+            raise DesignError(unknown("section", section, shown), choices=shown)
+    under = "" if base.name == "default" else f"{base.name} "
+    return tuple(
+        replace(base, name=f"{under}without {name}", without=(*base.without, name))
+        for name in (sections or shown)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ def requests(
             ),
             Draw(series, replicate),
             max_tokens=max_tokens,
+            web_search=condition.web_search,
         )
         for task in tasks
         for replicate in range(replicates)

@@ -22,8 +22,9 @@ from judge_gym.suites.ablation import CONDITIONS, Condition
 from judge_gym.suites.sandbox import Limits
 from judge_gym.suites.views import INSIDE
 
-PROTOCOL = 1
-"""Raised whenever the same files would be judged differently."""
+PROTOCOL = 2
+"""Raised whenever the same files would be asked or judged differently; since 2, a condition with
+`web_search` does not only speak of a search."""
 Pipeline = Literal["full", "static"]
 PIPELINES: tuple[Pipeline, ...] = get_args(Pipeline)
 COMMANDS = ("install", "build", "lint", "types", "tests")

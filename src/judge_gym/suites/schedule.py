@@ -28,7 +28,7 @@ class Due:
 
     model: str
     interval: timedelta
-    since: datetime | None
+    due_from: datetime | None
     """When it became, or becomes, due; None where it was never tried."""
     due: bool
 
@@ -58,6 +58,6 @@ def due(attempts: Iterable[Attempt], now: datetime) -> tuple[Due, ...]:
     found = []
     for one in attempts:
         apart = interval(now - one.first_seen, one.usd)
-        since = None if one.last is None else one.last + apart
-        found.append(Due(one.model, apart, since, since is None or since <= now))
-    return tuple(sorted(found, key=lambda d: (d.since is not None, d.since or now, d.model)))
+        due_from = None if one.last is None else one.last + apart
+        found.append(Due(one.model, apart, due_from, due_from is None or due_from <= now))
+    return tuple(sorted(found, key=lambda d: (d.due_from is not None, d.due_from or now, d.model)))

@@ -36,6 +36,11 @@ STOPPING = (FILESYSTEM, "install", "build")
 STATIC = (FILESYSTEM, "tests")
 TAP_LINE = re.compile(r"(not )?ok (\d+)\b(?: -)?(.*)")
 TAP_PLAN = re.compile(r"1\.\.(\d+)\b")
+COMPLAINT = re.compile(
+    r"(?!.*(: note: |Warning\b))"  # said beside the fault, not the fault
+    r"(\S+:\d+(:\d+)?: |\S+\(\d+,\d+\): |[A-Z]{1,4}\d+ |invalid-syntax: )"
+)
+"""How checkers name a fault: file, line and column, or a rule."""
 UNDECIDED = re.compile(r"# *(skip|todo)\b", flags=re.I)
 
 
@@ -304,5 +309,9 @@ def _told(ran: Ran, step: Step) -> str:
             return f"more {ran.ended} than allowed"
         case "broken":
             return f"it could not be started: {ran.reason}"
-    lines = [line for line in ran.output.split("\n") if line.strip()]
-    return f"exit code {ran.code}" + (f": {lines[-1].strip()[:200]}" if lines else "")
+    lines = [line.strip() for line in ran.output.split("\n") if line.strip()]
+    if not lines:
+        return f"exit code {ran.code}"
+    # Checkers end with a count of what they found, tracebacks with what it was.
+    told = next((line for line in lines if COMPLAINT.match(line)), lines[-1])
+    return f"exit code {ran.code}: {told[:200]}"

@@ -222,7 +222,7 @@ def _flat(text: str) -> str:
 def _speaking(
     voices: Sequence[Voice], tally: Tally, judges: Mapping[str, Tally]
 ) -> tuple[Voice, ...]:
-    """Whom a report quotes: verdicts for the class alone first, then those whose quotes hold."""
+    """Whom a report quotes, those for its class first: such as name no other, and quote well."""
 
     def best(wanted: str, among: Sequence[Voice]) -> Voice | None:
         told = [voice for voice in among if voice.reasoning or voice.quotes]
@@ -245,7 +245,8 @@ def _speaking(
             best(one.classification, [voice for voice in voices if voice.judge == name])
             for name, one in judges.items()
         ]
-    return tuple(voice for voice in chosen if voice is not None)
+    spoken = [voice for voice in chosen if voice is not None]
+    return tuple(sorted(spoken, key=lambda voice: tally.classification not in voice.classes))
 
 
 def _supported(case: Case, voices: Sequence[Voice]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from judge_gym.errors import DesignError
 from judge_gym.triage.reading import (
     CLASSES,
     MODEL_FAULT,
@@ -79,7 +80,10 @@ class Listed:
 
 
 def lint_report(text: str) -> list[Complaint]:
-    """What does not add up in a report, in the order of its lines; empty where all does."""
+    """What does not add up in a report, in the order of its lines; empty where all does.
+
+    A text that has nothing to hold against anything is refused: it would always add up.
+    """
     parts = sections(text)
     rows = listed_failures(parts)
     details = [told for part in parts if (told := detailed_failure(part))]
@@ -95,6 +99,11 @@ def lint_report(text: str) -> list[Complaint]:
         *_headings(parts),
         *_sums_within(parts),
     ]
+    if not (found or stated or listed.failures):
+        raise DesignError(
+            "it is no analysis report: it states no counts of evals, failures, steps or classes, "
+            "and lists no failures"
+        )
     return sorted(dict.fromkeys(found))
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -12,7 +12,7 @@ from contextlib import (
 )
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -36,6 +36,8 @@ from judge_gym.web.reports import Reports
 from judge_gym.web.security import LOOPBACK, Guard, is_loopback
 
 PORT = 8642
+LONGEST_SHOWN = 100
+"""Characters of a refused value that are said back."""
 ABOUT = """
 Everything that `judge_gym.Lab` does, over HTTP. Send a token: `Authorization: Bearer TOKEN`;
 `judge-gym token create NAME` makes one. Errors have one shape: `{error: {kind, message, choices}}`.
@@ -119,8 +121,16 @@ def make_app(
 async def _invalid(request: Request, fault: Exception) -> Response:
     """What does not fit the description, in one sentence."""
     assert isinstance(fault, RequestValidationError)
-    said = [f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in fault.errors()[:5]]
+    said = [_complaint(error) for error in fault.errors()[:5]]
     return as_page(request.scope, refusal(DesignError.status, "design", "; ".join(said)))
+
+
+def _complaint(error: Mapping[str, Any]) -> str:
+    """Where, what, and the value, unless it is long: a body's is whatever was sent."""
+    value = error.get("input")
+    shown = f", not {value!r}" if isinstance(value, str | int | float) else ""
+    said = f"{'.'.join(map(str, error['loc']))}: {error['msg']}"
+    return said + (shown if len(shown) <= LONGEST_SHOWN else "")
 
 
 async def _refused(request: Request, fault: Exception) -> Response:

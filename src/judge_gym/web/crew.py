@@ -32,10 +32,13 @@ class Crew:
         self._options = options
         self._wanted = threading.Event()
         self._over = threading.Event()
+        self._worker: subprocess.Popen[bytes] | None = None
+        self._beginning = False
         self._thread = threading.Thread(target=self._attend, name="crew", daemon=True)
 
     def start(self) -> None:
         """Begin to attend; what was ordered before goes on."""
+        self._lab.store.progress.worker_coming = self._coming
         self._thread.start()
 
     def call(self) -> None:
@@ -49,6 +52,11 @@ class Crew:
         if self._thread.is_alive():
             self._thread.join()
 
+    def _coming(self) -> bool:
+        """Whether a worker is called for or begun; that it is at work is seen by its lock."""
+        begun = self._worker is not None and self._worker.poll() is None
+        return not self._over.is_set() and (begun or self._beginning or self._wanted.is_set())
+
     def _attend(self) -> None:
         failed = 0
         if self._left():
@@ -57,8 +65,10 @@ class Crew:
             self._wanted.wait()
             if self._over.is_set():
                 return
+            self._beginning = True
             self._wanted.clear()  # what is ordered from now on may come too late for this worker
-            worker = self._begun()
+            self._worker = worker = self._begun()
+            self._beginning = False
             if worker is None:
                 self._wanted.set()
                 self._over.wait(NAP)

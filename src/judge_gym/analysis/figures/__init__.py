@@ -43,7 +43,7 @@ from judge_gym.analysis.figures.experts import (
     swap_figure,
     swap_finding,
 )
-from judge_gym.analysis.figures.page import Figure, panels, png, svg
+from judge_gym.analysis.figures.page import Figure, caption, panels, png, svg
 from judge_gym.analysis.figures.spend import spend_figure, spend_finding
 from judge_gym.analysis.figures.verdicts import (
     SHAPES,
@@ -66,6 +66,7 @@ __all__ = [
     "accuracy_finding",
     "belief_figure",
     "belief_finding",
+    "caption",
     "cost_figure",
     "cost_finding",
     "coverage_figure",

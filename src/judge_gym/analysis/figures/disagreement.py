@@ -177,7 +177,7 @@ def method_figure(methods: pd.DataFrame, title: str | None = None) -> Figure | N
     """Disagreement on each item with subsets against single stages, a panel per task.
 
     Args:
-        methods: columns task, item, single, subset (one measure, such as the squared distance).
+        methods: columns task, item, single, subset (squared distances).
         title: its heading; the finding, where it is None.
     """
     data = needed(methods, ["task", "item", "single", "subset"], known=["single", "subset"])
@@ -194,8 +194,8 @@ def method_figure(methods: pd.DataFrame, title: str | None = None) -> Figure | N
     scale = alt.Scale(domain=[low, high], nice=True)
     line = pd.DataFrame({"single": [low, high], "subset": [low, high]})
     x, y = (
-        alt.X("single:Q", title="with single stages", scale=scale),
-        alt.Y("subset:Q", title="with subsets", scale=scale),
+        alt.X("single:Q", title="distance with single stages", scale=scale),
+        alt.Y("subset:Q", title="distance with subsets", scale=scale),
     )
     diagonal = alt.Chart(line).mark_line(color=INK, strokeDash=[4, 3], opacity=0.6).encode(x=x, y=y)
     points = (
@@ -205,5 +205,5 @@ def method_figure(methods: pd.DataFrame, title: str | None = None) -> Figure | N
     )
     chart = alt.layer(diagonal, points, data=drawn).properties(width=260, height=260)
     grid = faceted(chart, "task", list(shown["task"]))
-    note = "Below the line: judges lie closer with subsets."
+    note = "Squared distances, a point per item. Below the line: judges lie closer with subsets."
     return titled(grid, title or method_finding(data), note, more)

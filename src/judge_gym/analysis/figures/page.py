@@ -230,6 +230,11 @@ def titled(chart: Any, title: str, *notes: str) -> Figure:
     return figure
 
 
+def caption(figure: Figure) -> str:
+    """What stands over a figure, in one line: for a screen that is narrower than it."""
+    return " ".join(figure.title.text)
+
+
 def faceted(
     chart: Any, column: str, texts: Sequence[str], *, columns: int = 2, width: int = WIDTH
 ) -> Any:

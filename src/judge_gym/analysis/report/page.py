@@ -78,6 +78,7 @@ class Report:
         return environment.from_string(template).render(
             report=self,
             svg=figures.svg,
+            caption=figures.caption,
             cell=shown,
             classes=_classes,
             slug=slug,

@@ -58,8 +58,11 @@ class SimulatedModel:
         await asyncio.sleep(0)
         own = character(self.id.partition(":")[2])
         if isinstance(own, Skill):
-            text = coding.write(own, request.messages, random.Random(request.key()))
+            rng = random.Random(request.key())
+            text = coding.write(own, request.messages, rng, web_search=request.web_search)
             return self._completion(request, text, "stop")
+        if request.web_search:
+            raise RejectedError(f"{self.id} cannot search the web: it is a simulated judge")
         reading = understand(request.messages)
         if reading.kind in ("score", "probe") and not reading.stages:
             raise RejectedError(f"{self.id} reads judge-gym's prompts; this one displays no stages")

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Message, content_hash
+from judge_gym.searches import Search, with_searches
 
 FAULTS = ("syntax", "logic", "lint", "missing", "prose", "empty")
 _TASK = re.compile(r"(?:\A|\n\n)TASK\n(?P<task>.*)\Z", re.S)
@@ -49,6 +50,7 @@ class Skill(BaseModel):
     prose: float = Field(0.0, ge=0, le=1, description="share that talks and shows no file")
     empty: float = Field(0.0, ge=0, le=1, description="share without a word")
     heed: float = Field(0.0, ge=0, le=1, description="share avoided of what guidelines warn of")
+    search: float = Field(0.5, ge=0, le=1, description="share avoided where it may search the web")
     suite: str = Field("", description="folder of a suite whose answers it knows besides ours")
 
     @model_validator(mode="after")
@@ -79,16 +81,37 @@ CODERS: dict[str, Skill] = {
 }
 
 
-def write(skill: Skill, messages: Sequence[Message], rng: random.Random) -> str:
-    """Answer a request for code; what no suite of its own asks for, it does not know."""
+def write(
+    skill: Skill, messages: Sequence[Message], rng: random.Random, *, web_search: bool = False
+) -> str:
+    """Answer a request for code; what no suite of its own asks for, it does not know.
+
+    Where it may search, it says that it did, and avoids a share of its faults; nothing is sent.
+    """
     asked = messages[-1].content
     found = _TASK.search(asked)
     task = found["task"].strip() if found else ""
     answer = solution(task, skill.suite)
     if answer is None:
-        return "I know no answer to this."
+        unknown = "I know no answer to this."
+        return with_searches([Search(_title(task))], unknown) if web_search else unknown
     guidelines = _GUIDELINES.search(asked)
     fault = _drawn(skill, task, guidelines["text"] if guidelines else "", rng)
+    if not web_search:
+        return _written(answer, fault)
+    helped = fault is not None and rng.random() < skill.search
+    sources = (f"sim://answers/{content_hash(task)[:12]}",) if helped else ()
+    text = _written(answer, None if helped else fault)
+    return with_searches([Search(_title(task), sources)], text)
+
+
+def _title(task: str) -> str:
+    """What a simulated writer types into its simulated search."""
+    return f"simulated: {task.partition(chr(10))[0][:80]}"
+
+
+def _written(answer: Files, fault: str | None) -> str:
+    """An answer with a fault, or without, as a reply."""
     match fault:
         case "empty":
             return ""

@@ -45,7 +45,7 @@ def main() -> None:
     sys.path.insert(0, os.getcwd())
     try:
         said = {"value": plain(evaluate(asked["source"], asked["inputs"]))}
-    except Exception as fault:
+    except Exception as fault:  # a candidate may raise anything, and the grader is told what
         said = {"raised": [type(fault).__name__, str(fault)]}
     os.write(door, json.dumps(said).encode())
 

@@ -39,6 +39,11 @@ class Fault(BaseModel):
     choices: list[str]
 
 
+PILOT = "contested-pilot"
+PILOT_TAG = f"{PILOT}/democracy-quality/norvessa/sim:balanced"
+"""The names in examples: what `judge-gym init` writes has them, too."""
+
+
 class Error(BaseModel):
     """The one shape of all errors."""
 
@@ -48,8 +53,8 @@ class Error(BaseModel):
             "example": {
                 "error": {
                     "kind": "notfound",
-                    "message": "there is no experiment 'pilo'; did you mean 'pilot'?",
-                    "choices": ["pilot"],
+                    "message": "there is no study 'contested'; did you mean 'contested-pilot'?",
+                    "choices": [PILOT],
                 }
             }
         }

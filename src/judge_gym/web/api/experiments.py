@@ -9,11 +9,14 @@ from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from judge_gym.errors import DesignError, NotFoundError
+from judge_gym.lab import Lab
 from judge_gym.records import TaskType
 from judge_gym.store import USAGE_BY
 from judge_gym.web import tables, uploads
 from judge_gym.web.api.answers import (
     LARGEST,
+    PILOT,
+    PILOT_TAG,
     Body,
     Cursor,
     Limit,
@@ -38,7 +41,9 @@ VerdictStatus = Literal[
     "scored", "abstained", "refused", "truncated", "parse_failed", "provider_error"
 ]
 PROBE = ("sample", "evidence", "replicate", "is_swap", "stages", "probe", "probe_status")
-EXPERIMENT = {"tag": "pilot", "task_type": "ecc", "concept": "fascism", "judge": "sim:balanced"}
+EXPERIMENT = {"tag": PILOT_TAG, "task_type": "ecc", "concept": "fascism", "judge": "sim:balanced"}
+FEW = 20
+"""Tags of a study that are named where one of them is wanted."""
 SAMPLE = {"sample": 7, "evidence": 3, "replicate": 1, "status": "scored", "stages": "2 3"}
 
 
@@ -129,7 +134,7 @@ def cleanup(lab: OpenLab, tag: Name, ledger: bool = False, force: bool = False) 
     return Json(lab.cleanup(tag, ledger=ledger, force=force))
 
 
-@router.get("/studies", responses=shows_rows({"study": "pilot", "experiments": 4, "file": True}))
+@router.get("/studies", responses=shows_rows({"study": PILOT, "experiments": 4, "file": True}))
 def list_studies(
     lab: OpenLab, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
 ) -> Response:
@@ -139,7 +144,7 @@ def list_studies(
 
 
 @router.get(
-    "/studies/{name:path}", responses=shows({"study": "pilot", "text": "study: ...", "budget": {}})
+    "/studies/{name:path}", responses=shows({"study": PILOT, "text": "study: ...", "budget": {}})
 )
 def show_study(lab: OpenLab, name: Name) -> Response:
     """A study file as it was last run, and the budget as it is now."""
@@ -151,6 +156,7 @@ def list_experiment_rubrics(
     lab: OpenLab, target: Tag, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
 ) -> Response:
     """Rubrics of an experiment with the critic's scores."""
+    _refuse_study(lab, target)
     rows = lab.list_experiment_rubrics(target)
     return table(rows, format, "rubrics", key="id", cursor=cursor, limit=limit)
 
@@ -186,6 +192,7 @@ def list_experiment_samples(
         return tables.sent(lab.sample_parts(*map(uploads.named, target or [])), format, "samples")
     if target is None or len(target) != 1:
         raise DesignError("a page is of one experiment: target=TAG; a file may hold several")
+    _refuse_study(lab, target[0])
     found = lab.page_samples(
         target[0], status=status, evidence=evidence, after=number(cursor), limit=limit
     )
@@ -197,12 +204,25 @@ def list_experiment_probes(
     lab: OpenLab, target: Tag, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
 ) -> Response:
     """Probabilities of expert agreement; a page may hold less than its limit."""
+    _refuse_study(lab, target)
     lab.get_experiment_summary(target)
     if format != "json":
         return tables.sent(_probes(lab.sample_parts(target)), format, "probes")
     found = lab.page_samples(target, after=number(cursor), limit=limit)
     rows = [{name: row[name] for name in PROBE} for row in found.rows if row["probe_status"]]
     return page(rows, found.next)
+
+
+def _refuse_study(lab: Lab, target: str) -> None:
+    """Say of a study's name that a page is of one experiment; it is no tag that is missing."""
+    few = lab.store.queries.tags_page(study=target, limit=FEW)
+    if few.rows:
+        tags = [row["tag"] for row in few.rows]
+        raise DesignError(
+            f"{target!r} is a study, and a page is of one of its experiments: target=TAG, such as "
+            f"{tags[0]!r}; format=csv or format=parquet brings all of them in a file",
+            choices=tags,
+        )
 
 
 def _probes(parts: "Iterator[pd.DataFrame]") -> "Iterator[pd.DataFrame]":
@@ -225,7 +245,7 @@ def show_call(lab: OpenLab, id: Annotated[int, Path(ge=1, le=LARGEST)]) -> Respo
     return Json({"call": id, "messages": asked, "attempts": [dict(row) for row in attempts]})
 
 
-@router.get("/usage", responses=shows_rows({"study": "pilot", "calls": 60, "usd": 0.12}))
+@router.get("/usage", responses=shows_rows({"study": PILOT, "calls": 60, "usd": 0.12}))
 def usage(
     lab: OpenLab,
     target: Annotated[Name | None, Query(description="A study's name or a tag.")] = None,
@@ -244,7 +264,7 @@ def usage(
 @router.get(
     "/report",
     responses=shows(
-        {"title": "pilot", "facts": {}, "warnings": [], "tables": []}, "text/html", "text/markdown"
+        {"title": PILOT, "facts": {}, "warnings": [], "tables": []}, "text/html", "text/markdown"
     ),
 )
 def report(

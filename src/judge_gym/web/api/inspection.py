@@ -12,6 +12,7 @@ from judge_gym.store import Mark
 from judge_gym.web import uploads
 from judge_gym.web.api.answers import (
     LARGEST,
+    PILOT_TAG,
     Cursor,
     Limit,
     Name,
@@ -24,8 +25,8 @@ from judge_gym.web.gate import Json
 
 router = APIRouter(tags=["inspection"])
 Target = Annotated[Name | None, Query(description="A study's name or an experiment's tag.")]
-RUN = {"tag": "pilot", "run": 1, "status": "scoring", "going_on": True, "done": {"score": 12}}
-EVENT = {"what": "event", "id": 9, "tag": "pilot", "kind": "paused", "said": "paused by hand"}
+RUN = {"tag": PILOT_TAG, "run": 1, "status": "scoring", "going_on": True, "done": {"score": 12}}
+EVENT = {"what": "event", "id": 9, "tag": PILOT_TAG, "kind": "paused", "said": "paused by hand"}
 
 
 @router.get("/status", responses=shows({"going_on": True, "runs": [RUN]}))

@@ -13,7 +13,16 @@ from judge_gym.engine import Plan, StagePlan, Workflow
 from judge_gym.lab import Lab
 from judge_gym.preparing import Prepared
 from judge_gym.web import uploads
-from judge_gym.web.api.answers import LARGEST, STREAM_ERRORS, Body, Name, OpenLab, shows
+from judge_gym.web.api.answers import (
+    LARGEST,
+    PILOT,
+    PILOT_TAG,
+    STREAM_ERRORS,
+    Body,
+    Name,
+    OpenLab,
+    shows,
+)
 from judge_gym.web.events import Watch
 from judge_gym.web.gate import Json
 
@@ -26,7 +35,7 @@ Samples = Annotated[int, Field(ge=1, le=10_000, description="Replicates of each 
 Series = Annotated[Name, Field(description="Draw scores and probes afresh under this name.")]
 STUDY = "study: pilot\nevidence: {here: {pool: january}}\ntasks: ...\njudges: [sim:balanced]\n"
 STAGE = {"calls": 60, "in_ledger": 0, "input_tokens": 40000, "output_tokens": 6000, "usd": 0.1}
-PLAN = {"study": "pilot", "experiments": [{"tag": "pilot/..."}], "stages": {"scorer": STAGE}}
+PLAN = {"study": PILOT, "experiments": [{"tag": PILOT_TAG}], "stages": {"scorer": STAGE}}
 
 
 class Asked(Body):
@@ -70,7 +79,7 @@ class Started(Asked):
     only_failed: bool = False
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"target": "pilot", "workflows": ["score"], "budget": {"usd": 5}}]
+            "examples": [{"target": PILOT, "workflows": ["score"], "budget": {"usd": 5}}]
         }
     )
 
@@ -79,7 +88,7 @@ class Steered(Body):
     """Whose unfinished runs are meant."""
 
     target: Name
-    model_config = ConfigDict(json_schema_extra={"examples": [{"target": "pilot"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"target": PILOT}]})
 
 
 class Reread(Steered):
@@ -109,18 +118,18 @@ class Retuned(Steered):
     budget: Budget = {}
     limits: Limits = Limits()
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"target": "pilot", "limits": {"rpm": 100}}]}
+        json_schema_extra={"examples": [{"target": PILOT, "limits": {"rpm": 100}}]}
     )
 
 
 @router.post("/plan", responses=shows(PLAN))
 def plan(request: Request, lab: OpenLab, body: Planned) -> Response:
-    """What a study would ask, cost and take; nothing is written."""
+    """What a study would ask at most, cost and take, and what the ledger answers already."""
     made, prepared = lab.plan(body.of(request, lab), series=body.series, samples=body.samples)
     return Json(_planned(made, prepared))
 
 
-@router.post("/runs", status_code=202, responses=shows({"started": ["pilot"]}, status=202))
+@router.post("/runs", status_code=202, responses=shows({"started": [PILOT_TAG]}, status=202))
 def start(request: Request, lab: OpenLab, body: Started) -> Response:
     """Order runs and return at once; whoever works on the lab carries them out."""
     fields = {"new_run", "workflows", "rivals", "budget", "pause_after", "only_failed"}
@@ -129,26 +138,26 @@ def start(request: Request, lab: OpenLab, body: Started) -> Response:
     return _ordered(request, lab, target, series=body.series, samples=body.samples, **given)
 
 
-@router.post("/runs/resume", status_code=202, responses=shows({"started": ["pilot"]}, status=202))
+@router.post("/runs/resume", status_code=202, responses=shows({"started": [PILOT_TAG]}, status=202))
 def resume(request: Request, lab: OpenLab, body: Resumed) -> Response:
     """Go on with what was paused, interrupted or over its budget."""
     target = uploads.named(body.target)
     return _ordered(request, lab, target, budget=body.budget, pause_after=body.pause_after)
 
 
-@router.post("/runs/retry", status_code=202, responses=shows({"started": ["pilot"]}, status=202))
+@router.post("/runs/retry", status_code=202, responses=shows({"started": [PILOT_TAG]}, status=202))
 def retry(request: Request, lab: OpenLab, body: Steered) -> Response:
     """Ask again for what no attempt brought an answer to, and for nothing else."""
     return _ordered(request, lab, uploads.named(body.target), only_failed=True)
 
 
-@router.post("/runs/pause", responses=shows({"paused": ["pilot"]}))
+@router.post("/runs/pause", responses=shows({"paused": [PILOT_TAG]}))
 def pause(lab: OpenLab, body: Steered) -> Response:
     """Begin no further call of unfinished runs; those in flight are awaited and recorded."""
     return Json({"paused": lab.pause(uploads.named(body.target))})
 
 
-@router.post("/runs/cancel", responses=shows({"cancelled": ["pilot"]}))
+@router.post("/runs/cancel", responses=shows({"cancelled": [PILOT_TAG]}))
 def cancel(lab: OpenLab, body: Steered) -> Response:
     """Begin no further call of unfinished runs, for good; what was paid for stays."""
     return Json({"cancelled": lab.cancel(uploads.named(body.target))})

@@ -285,7 +285,7 @@ def leaderboard(lab: OpenLab, suite: OfSuite = None, format: Wanted = "json") ->
 
 @router.get(
     "/suites/schedule",
-    responses=shows_rows({"model": "openai:gpt-4.1", "due": True, "since": None, "days": 12.5}),
+    responses=shows_rows({"model": "openai:gpt-4.1", "due": True, "due_from": None, "days": 12.5}),
 )
 def schedule(
     lab: OpenLab,

@@ -39,7 +39,7 @@ def compare(request: Request, lab: OpenLab, tag: Tags = []) -> Response:  # noqa
     """The designs side by side; what was found comes once the page is shown."""
     tags = _chosen(tag)
     rows = _rows(lab, tags)
-    offered = lab.store.queries.tags_page(after=None, limit=OFFERED).rows
+    offered = lab.store.queries.tags_page(limit=OFFERED).rows
     return shown(
         request,
         "compare.html.j2",

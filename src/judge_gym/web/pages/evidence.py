@@ -108,6 +108,27 @@ def pool(
     )
 
 
+@router.get("/pools")
+def judged(
+    request: Request,
+    lab: OpenLab,
+    experiment: Annotated[Name, Query(description="Its tag.")],
+    after: Place = 0,
+) -> Response:
+    """What an experiment judges, whether it was frozen under a name or not."""
+    page = lab.page_evidence(experiment_tag=experiment, after=after, limit=ROWS)
+    return shown(
+        request,
+        "items.html.j2",
+        title=experiment,
+        window=None,
+        pool=None,
+        rows=page.rows,
+        next=page.next,
+        after=after,
+    )
+
+
 @router.get("/evidence/{id}")
 def reader(
     request: Request, lab: OpenLab, id: Id, compare: Literal["flags", "words"] = "flags"

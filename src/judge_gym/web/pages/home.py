@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.records import TaskType
-from judge_gym.store import Spent
 from judge_gym.web.api.answers import Name, OpenLab
 from judge_gym.web.gate import Json
+from judge_gym.web.pages import usage
 from judge_gym.web.pages.filters import Text, given
 from judge_gym.web.rendering import shown, usd
 
@@ -21,6 +21,7 @@ PAGE = 25
 """Experiments of a page."""
 STUDIES = 60
 """Studies that have a card; the others are found by their filter."""
+NOTHING = usd(0.0)
 TASK_TYPES = ("ecc", "control", "benchmark")
 
 
@@ -32,11 +33,16 @@ def home(
     task_type: Annotated[TaskType | None, BeforeValidator(given)] = None,
     judge: Text = None,
     after: Text = None,
+    before: Text = None,
 ) -> Response:
     """Studies and experiments."""
     chosen = {"study": study or None, "task_type": task_type, "judge": judge}
-    found = lab.page_experiments(**chosen, after=after, limit=PAGE, reasons=False)
+    found = lab.page_experiments(**chosen, after=after, before=before, limit=PAGE, reasons=False)
     asked = {name: value for name, value in chosen.items() if value is not None}
+
+    def place(**where: str | None) -> str | None:
+        return f"/?{urlencode({**asked, **where})}" if all(where.values()) else None
+
     studies = lab.store.queries.studies()
     named = {name: count for name, count in studies.items() if name}
     return shown(
@@ -49,9 +55,9 @@ def home(
         judges=sorted(lab.store.queries.judges()),
         task_types=TASK_TYPES,
         chosen=chosen,
-        after=after,
-        first=f"/?{urlencode(asked)}",
-        next=f"/?{urlencode({**asked, 'after': found.next})}" if found.next else None,
+        first=place() if after or before else None,
+        previous=place(before=found.previous),
+        next=place(after=found.next),
     )
 
 
@@ -77,23 +83,20 @@ def spent(
     tag: Annotated[list[Name], Query(max_length=PAGE)] = [],  # noqa: B006
 ) -> Response:
     """What studies cost so far, and some experiments; a page asks for it once it is shown."""
-    sums = lab.store.spending.by_tag()
-    studies: dict[str, Spent] = {}
-    tags: dict[str, Spent] = {}
-    for (study, named), paid in sums.items():
-        studies[study] = studies.get(study, Spent()) + paid
-        tags[named] = tags.get(named, Spent()) + paid
+    paid = [row for row in usage.spent(lab, None) if not row["imported"]]
+    tags = {row["name"]: told(row) for row in usage.added_up(paid, "tag")}
+    studies = {row["name"]: told(row) for row in usage.added_up(paid, "study")}
     return Json(
         {
-            "studies": {name: told(paid) for name, paid in studies.items() if name},
-            "tags": {name: told(tags.get(name, Spent())) for name in tag},
-            "all": told(sum(studies.values(), Spent())),
+            "studies": {name: said for name, said in studies.items() if name},
+            "tags": {name: tags.get(name, NOTHING) for name in tag},
+            "all": next(map(told, usage.added_up(paid, None)), NOTHING),
         }
     )
 
 
-def told(paid: Spent) -> str:
+def told(paid: Mapping[str, Any]) -> str:
     """An amount, and that it is not all where prices are unknown."""
-    if paid.unpriced and not paid.usd:
+    if paid["unpriced"] and not paid["usd"]:
         return "no price known"
-    return f"at least {usd(paid.usd)}" if paid.unpriced else usd(paid.usd)
+    return f"at least {usd(paid['usd'])}" if paid["unpriced"] else usd(paid["usd"])

@@ -68,9 +68,8 @@ def added_up(rows: Sequence[Mapping[str, Any]], way: str | None) -> list[dict[st
     for row in rows:
         name = str(row[way] or "") if way is not None else ""
         sums = found.setdefault(name, {"name": name, **dict.fromkeys(SUMS, 0), "unpriced": 0})
-        for column in SUMS:
+        for column in (*SUMS, "unpriced"):
             sums[column] += row[column] or 0
-        sums["unpriced"] += row["calls"] if row["usd"] is None else 0
     if way == "day":
         return sorted(found.values(), key=lambda sums: str(sums["name"]), reverse=True)
     return sorted(found.values(), key=lambda sums: (-sums["usd"], -sums["calls"], sums["name"]))

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 from judge_gym.lab import Lab
-from judge_gym.store import Spent
+from judge_gym.records import Completion, Draw, Message, Request
+from judge_gym.store import Payer, Store
 from served import create, fill
+from stores import recorded
 
 
 def summed(lab: Lab) -> dict[tuple[str, str], tuple[int, float]]:
@@ -14,7 +16,12 @@ def summed(lab: Lab) -> dict[tuple[str, str], tuple[int, float]]:
 
 
 def told(lab: Lab) -> dict[tuple[str, str], tuple[int, float]]:
-    return {key: (sums.attempts, sums.usd) for key, sums in lab.store.spending.by_tag().items()}
+    found: dict[tuple[str, str], tuple[int, float]] = {}
+    for row in lab.store.sums.rows():
+        key = (row["study"], row["tag"])
+        attempts, usd = found.get(key, (0, 0.0))
+        found[key] = (attempts + row["attempts"], usd + (row["usd"] or 0.0))
+    return found
 
 
 def test_sums_follow_what_is_added_and_what_is_cleaned_up(tmp_path: Path) -> None:
@@ -33,6 +40,12 @@ def test_sums_follow_what_is_added_and_what_is_cleaned_up(tmp_path: Path) -> Non
         assert told(lab) == told(lab)
 
 
-def test_unpriced_answers_and_failures_are_counted_apart() -> None:
-    both = Spent(3, 1, 2, 0.5) + Spent(1, 0, 0, 0.25)
-    assert both == Spent(4, 1, 2, 0.75)
+def test_answers_without_a_price_and_failures_are_counted_apart(store: Store) -> None:
+    payer = Payer(1, "study", "study/tag", "scorer")
+    for index, usd in enumerate((0.25, None, 0.5)):
+        request = Request("lab:any", (Message("user", ("Judge",)),), Draw("7", index, 0))
+        recorded(store, request, payer, Completion("yes", "stop", "any", 10, 4, usd))
+    lost = Request("lab:any", (Message("user", ("Judge",)),), Draw("7", 9, 0))
+    recorded(store, lost, payer, error="gone")
+    [row] = store.sums.rows()
+    assert (row["attempts"], row["calls"], row["unpriced"], row["usd"]) == (4, 3, 1, 0.75)
