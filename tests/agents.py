@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
-PATIENCE = 120.0
+PATIENCE = 240.0
 
 
 class Agent:

@@ -6,13 +6,21 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Dialog,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 from served import Served
 
-WAIT = 30_000
+WAIT = 120_000
 """Milliseconds that a busy machine may take."""
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
 @contextmanager
@@ -72,3 +80,49 @@ def drawn(page: Page) -> int:
         expect(one).to_have_js_property("complete", True)
         assert one.evaluate("picture => picture.naturalWidth") > 100
     return pictures.count()
+
+
+class Visit:
+    """A page of a lab, and whatever went wrong on it; refusals are none of that.
+
+    Args:
+        browser: a browser.
+        lab: what it looks at.
+        token: whose eyes; by default those of whoever started the server.
+    """
+
+    def __init__(self, browser: Browser, lab: Served, token: str | None = None) -> None:
+        self.lab = lab
+        self.faults: list[str] = []
+        self.page: Page = browser.new_page()
+        self.page.set_default_timeout(WAIT)
+        self.page.on("pageerror", lambda fault: self.faults.append(f"error: {fault}"))
+        self.page.on("dialog", self._dismiss)
+        self.page.on("console", self._hear)
+        self.page.goto(f"{lab.url}/api/health")
+        self.page.goto(f"{lab.url}/usage?token={token or lab.local}")
+
+    def open(self, path: str) -> Page:
+        """A page of the lab."""
+        answer = self.page.goto(self.lab.url + path)
+        assert answer is not None and answer.status == 200, (path, answer and answer.status)
+        assert len(answer.body()) < 1_000_000
+        return self.page
+
+    def fits(self) -> bool:
+        """Whether the page itself does not scroll sideways."""
+        return sideways(self.page) <= 0
+
+    def close(self) -> None:
+        """Leave, if nothing went wrong."""
+        self.page.context.close()
+        assert self.faults == []
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        refused = "the server responded with a status of 4" in message.text
+        if message.type == "error" and not refused:
+            self.faults.append(message.text)

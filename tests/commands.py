@@ -16,9 +16,10 @@ import sqlalchemy as sa
 from judge_gym.errors import JudgeGymError
 from judge_gym.store import Store
 from judge_gym.store import tables as t
+from stores import blank
 from workers import write_entry
 
-PATIENCE = 90.0
+PATIENCE = 240.0
 WORDS = ("routine", "delayed", "warned", "fined", "dismissed", "banned")
 IN_FLIGHT = 16
 """The calls in flight that the endpoint's entry allows."""
@@ -45,6 +46,8 @@ class Bench:
     def __init__(self, folder: Path, database: str, endpoint: str) -> None:
         self.folder = folder
         self.database = database
+        if database.startswith("sqlite") and not (file := Path(database[10:])).exists():
+            blank(file)
         self.environment: dict[str, str] = {}
         """What commands find beside the address of the lab."""
         self.endpoint = endpoint
@@ -95,6 +98,18 @@ class Bench:
     def statuses(self, study: str = "big") -> set[str]:
         """How the experiments of a study stand."""
         return {row["status"] for row in self.json("status", study)}
+
+    def complete(self, *processes: Process) -> None:
+        """Wait until all experiments are complete; `status` says so then."""
+        progress, tags = self.store.progress, self.store.queries.tags
+
+        def done() -> bool:
+            # A command each time would slow down what it waits for.
+            found = [progress.of_tag(row["tag"]) for row in tags()]
+            return bool(found) and all(runs and runs[-1].status == "complete" for runs in found)
+
+        wait(done, *processes)
+        assert self.statuses() == {"complete"}
 
     @property
     def store(self) -> Store:

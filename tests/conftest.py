@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import yaml
@@ -20,12 +20,28 @@ from judge_gym.models import ModelCard
 from judge_gym.models.cards import Limits
 from judge_gym.records import Completion, Request
 from judge_gym.store import Store
+from stores import blank
 
-# The same examples each time: a change is judged by what it changes. `make fuzz` tries others.
-settings.register_profile("steady", derandomize=True)
-settings.register_profile("fuzz", print_blob=True)
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+    from browsed import Visit
+    from served import Served
+
+# The same few examples each time: a change is judged by what it changes, and a busy machine is no
+# fault. `make fuzz` tries others, and more.
+settings.register_profile("steady", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("fuzz", print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
+# Processes that tests start share what one of them compiled, whatever the environment prefers.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Whole files go to one process; those that take longest begin first, so that all end together.
+LONGEST = (
+    "test_docs test_demo test_report test_outages test_workers test_chaos test_recovery "
+    "test_steering_verbs test_verbs test_verdicts test_agents"
+).split()
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 REQUIRE_ALL = os.environ.get("REQUIRE") == "all"
 TEXTS = {
@@ -66,7 +82,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A store on a database of its own."""
     on_server = getattr(request, "param", "sqlite") == "postgres"
-    opened = Store.open(postgres.fresh_url() if on_server else f"sqlite:///{tmp_path / 'lab.db'}")
+    opened = Store.open(postgres.fresh_url() if on_server else blank(tmp_path / "lab.db"))
     yield opened
     opened.close()
 
@@ -74,7 +90,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
     """A lab on a file of its own."""
-    with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as opened:
+    with Lab.open(blank(tmp_path / "lab.db")) as opened:
         yield opened
 
 
@@ -112,7 +128,7 @@ def write_study(tmp_path: Path) -> Callable[..., Path]:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty database, to be copied for every example of a property."""
     file = tmp_path_factory.mktemp("template") / "lab.db"
-    Store.open(f"sqlite:///{file}").close()
+    blank(file)
     return file
 
 
@@ -161,6 +177,37 @@ def succeed(said: Said) -> Said:
     return said
 
 
+# --- pages in a browser --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """A browser; while it is open no test of its process can run a loop of its own."""
+    from browsed import chromium
+
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def page(browser: "Browser", lab: "Served") -> Iterator["Page"]:
+    """A page of the lab that the tests of a module share."""
+    from browsed import browsing
+
+    with browsing(browser, lab) as opened:
+        yield opened
+
+
+@pytest.fixture
+def visit(browser: "Browser", lab: "Served") -> Iterator["Visit"]:
+    """A page of that lab for one test."""
+    from browsed import Visit
+
+    made = Visit(browser, lab)
+    yield made
+    made.close()
+
+
 # --- models --------------------------------------------------------------------------------------
 
 
@@ -191,8 +238,15 @@ class Scripted:
         return said
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are processors, since many tests wait for others."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, or with REQUIRE=all fail, what needs a program that is not there."""
+    """The longest first; skip, or with REQUIRE=all fail, what needs a program that is not there."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
     for item in items:
         for mark in item.iter_markers("needs"):
             tool = mark.args[0]

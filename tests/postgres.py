@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psycopg
 
-from judge_gym.store import Store
+from stores import prepare
 
 _numbers = itertools.count()
 
@@ -33,14 +33,14 @@ def server() -> str:
 
 @cache
 def template() -> str:
-    """A database with the schema, to copy."""
+    """A database with the schemas, to copy."""
     url = _created("template_of_labs")
-    Store.open(url).close()
+    prepare(url)
     return "template_of_labs"
 
 
 def fresh_url() -> str:
-    """A database of its own, with the schema."""
+    """A database of its own, with the schemas."""
     return _created(f"lab_{next(_numbers)}", template())
 
 

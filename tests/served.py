@@ -13,6 +13,7 @@ from judge_gym.errors import ConflictError
 from judge_gym.lab import Lab
 from judge_gym.web import serve
 from judge_gym.web.gate import Limits
+from stores import blank
 
 TEXTS = {
     "calm": "The budget was adopted unanimously and published in full, as scheduled.",
@@ -74,7 +75,7 @@ def create(lab: Lab, window: int, tag: str, judge: str = "sim:balanced", **confi
 @contextmanager
 def alone(lab: Lab) -> Iterator[None]:
     """Keep workers from beginning anything, once the last one has ended."""
-    patience = time.monotonic() + 60
+    patience = time.monotonic() + 240
     while True:
         try:
             lock = lab.engine.lock()
@@ -92,7 +93,7 @@ def alone(lab: Lab) -> Iterator[None]:
 @contextmanager
 def served(folder: Path, *, run: bool = True, **given: Any) -> Iterator[Served]:
     """A lab with three experiments, two of which were run if `run`, and its server."""
-    with Lab.open(f"sqlite:///{folder / 'lab.db'}") as lab:
+    with Lab.open(blank(folder / "lab.db")) as lab:
         window = fill(lab, folder)
         create(lab, window, "pilot")
         create(lab, window, "pilot/strict", "sim:strict", **{"verdict.method": "subset"})
@@ -104,6 +105,6 @@ def served(folder: Path, *, run: bool = True, **given: Any) -> Iterator[Served]:
         _, revoked = lab.store.tokens.create("gone", "write")
         lab.store.tokens.revoke("gone")
         options = {"port": 0, "folder": folder, "work": False, "limits": EASY, **given}
-        with serve(lab, **options) as at, httpx.Client(base_url=at.url, timeout=30) as http:
+        with serve(lab, **options) as at, httpx.Client(base_url=at.url, timeout=120) as http:
             assert at.token is not None
             yield Served(lab, at.url, at.token, read, revoked, folder, http)

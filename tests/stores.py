@@ -4,14 +4,43 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import sqlalchemy as sa
 from hypothesis import strategies as st
 
+from judge_gym.engine.queueing import Dispatch
 from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Attempt, Payer, Store
+
+
+def blank(file: Path) -> str:
+    """The URL of an empty lab in a file; its schemas are copied, which is faster than making them.
+
+    The file of its queue lies beside it, as after a first run.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for suffix, content in _empty().items():
+        file.with_suffix(suffix).write_bytes(content)
+    return f"sqlite:///{file}"
+
+
+@cache
+def _empty() -> dict[str, bytes]:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "lab.db"
+        prepare(f"sqlite:///{file}")
+        return {suffix: file.with_suffix(suffix).read_bytes() for suffix in (".db", ".dbos.db")}
+
+
+def prepare(url: str) -> None:
+    """Make the schemas of a lab and of its queue."""
+    store = Store.open(url)
+    Dispatch(store.database).close()
+    store.close()
 
 
 def recorded(

@@ -41,7 +41,7 @@ def running(token: str) -> list[int]:
 
 def none_left(token: str) -> bool:
     """Whether no process with the token is left, or is soon."""
-    last = time.monotonic() + 10
+    last = time.monotonic() + 60
     while running(token) and time.monotonic() < last:
         time.sleep(0.05)
     return not running(token)

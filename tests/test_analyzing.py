@@ -16,6 +16,7 @@ from judge_gym.lab import Lab
 from judge_gym.models.serving import SimulatedServer, serve
 from judge_gym.store.tables import attempts, calls
 from judge_gym.triage import lint_report, read_report
+from stores import blank
 from suite_folders import known_by, write_suite
 from workers import write_entry
 
@@ -25,7 +26,7 @@ WRONG = {"logic": 1, "lint": 0}
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     monkeypatch.chdir(tmp_path)
-    with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as opened:
+    with Lab.open(blank(tmp_path / "lab.db")) as opened:
         yield opened
 
 

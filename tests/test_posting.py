@@ -17,6 +17,7 @@ from judge_gym.lab import Lab
 from judge_gym.web import serve
 from posted import rows_in
 from served import EASY, Served, served
+from stores import blank
 from suite_folders import known_by, write_suite
 
 Rows = list[tuple[str, int, str, datetime]]
@@ -47,7 +48,7 @@ def results(lab: Lab, run: int = 1) -> Rows:
 @pytest.fixture
 def here(call: Call, tmp_path: Path) -> Iterator[Lab]:
     """The lab of the commands."""
-    with Lab.open(f"sqlite:///{tmp_path / '.judge-gym' / 'lab.db'}") as opened:
+    with Lab.open(blank(tmp_path / ".judge-gym" / "lab.db")) as opened:
         yield opened
 
 

@@ -56,6 +56,12 @@ def test_reading_a_verdict_loads_no_heavy_library() -> None:
     assert not loaded_by("from judge_gym import parse_verdict") & HEAVY
 
 
+def test_a_lab_loads_no_statistics() -> None:
+    """Nearly every command opens one, and few compute."""
+    statistics = {"pandas", "scipy.stats", "scipy.optimize", "statsmodels", "altair"}
+    assert not loaded_by("from judge_gym import Lab") & statistics
+
+
 @pytest.mark.parametrize("name", judge_gym.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     value = getattr(judge_gym, name)

@@ -13,6 +13,7 @@ from judge_gym.errors import DesignError, NotFoundError, RejectedError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
+from stores import blank
 
 WriteStudy = Callable[..., Path]
 
@@ -21,9 +22,7 @@ WriteStudy = Callable[..., Path]
 def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     """A lab on a database of its own, of either kind."""
     on_file = request.param == "sqlite"
-    with Lab.open(
-        f"sqlite:///{tmp_path / 'lab.db'}" if on_file else postgres.fresh_url()
-    ) as opened:
+    with Lab.open(blank(tmp_path / "lab.db") if on_file else postgres.fresh_url()) as opened:
         yield opened
 
 

@@ -19,6 +19,7 @@ from judge_gym.models.troubles import Faults
 from judge_gym.outcomes import Failed, Inconclusive, Outcome, Passed
 from judge_gym.store.tables import attempts
 from judge_gym.suites import CONDITIONS, bench, load_suite
+from stores import blank
 from suite_folders import known_by, write_suite
 from workers import write_entry
 
@@ -26,7 +27,7 @@ from workers import write_entry
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     monkeypatch.chdir(tmp_path)
-    with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as opened:
+    with Lab.open(blank(tmp_path / "lab.db")) as opened:
         yield opened
 
 

@@ -67,8 +67,8 @@ def test_a_lab_is_served_until_it_is_told_to_end(tmp_path: Path, end: signal.Sig
     with Client(address) as client:
         client.create_window("2026-01-01", "2026-01-31", "Valdoria")
         assert [row["country"] for row in client.list_windows()] == ["Valdoria"]
-    with httpx.Client(follow_redirects=True) as browser:
+    with httpx.Client(follow_redirects=True, timeout=60) as browser:
         assert browser.get(address).status_code == 200, "as one opens it"
     process.send_signal(end)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=240)
     assert (process.returncode, out, err) == (0, "", "")

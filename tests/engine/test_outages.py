@@ -111,7 +111,7 @@ def test_a_database_that_is_away_for_seconds_is_waited_for(
         time.sleep(AWAY)
         server.start()
         if workers:
-            wait(lambda: bench.statuses() == {"complete"}, *going)
+            bench.complete(*going)
         else:
             assert '"status": "complete"' in ended(going[0])
         assert bench.rows() == reference.rows
@@ -201,7 +201,7 @@ def test_a_worker_that_is_cut_off_and_taken_for_dead_repeats_only_what_was_in_fl
         cut_off = bench.stats()["requests"]
         wait(lambda: bench.stats()["requests"] > cut_off + 2 * IN_FLIGHT, first, second)
         way.is_open = True
-        wait(lambda: bench.statuses() == {"complete"}, first, second)
+        bench.complete(first, second)
         assert bench.rows() == reference.rows
         stats = bench.stats()
         assert stats["bodies"]["distinct"] == reference.calls

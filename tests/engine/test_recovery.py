@@ -21,7 +21,7 @@ from judge_gym.lab import Lab
 WriteStudy = Callable[..., Path]
 KEYS = ["tag", "rubric_author", "evidence_title", "replicate", "is_swap"]
 KEPT = [*KEYS, "status", "stages", "display", "probe", "probe_status"]
-PATIENCE = 60.0
+PATIENCE = 240.0
 
 
 @pytest.fixture(scope="module")

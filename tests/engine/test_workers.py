@@ -12,7 +12,6 @@ import postgres
 from commands import (
     IN_FLIGHT,
     Bench,
-    Process,
     Reference,
     ended,
     ready,
@@ -38,11 +37,6 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         opened.close()
 
 
-def complete(bench: Bench, *workers: Process) -> None:
-    """Wait until the study is complete."""
-    wait(lambda: bench.statuses() == {"complete"}, *workers)
-
-
 def test_a_worker_that_is_killed_has_its_work_done_by_the_other(
     reference: Reference, bench: Bench
 ) -> None:
@@ -51,7 +45,7 @@ def test_a_worker_that_is_killed_has_its_work_done_by_the_other(
     bench.wait_for(reference.calls // 3, first, second)
     first.kill()
     first.communicate()
-    complete(bench, second)
+    bench.complete(second)
     assert bench.rows() == reference.rows
     stats = bench.stats()
     # What the dead worker had sent may still be committed when the other asks for it already.
@@ -74,7 +68,7 @@ def test_a_worker_that_is_told_to_end_leaves_its_work_to_another(
     assert bench.attempts() == left
     assert not bench.statuses() & {"paused", "failed", "cancelled", "complete"}
     second = ready(bench)
-    complete(bench, second)
+    bench.complete(second)
     assert bench.rows() == reference.rows
     stats = bench.stats()
     assert stats["requests"] == stats["bodies"]["distinct"] == bench.attempts() == reference.calls

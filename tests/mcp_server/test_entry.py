@@ -111,7 +111,7 @@ def test_each_request_counts_by_its_own_token(lab: Served) -> None:
 
 
 def test_a_browsers_cookie_is_no_way_in(lab: Served) -> None:
-    with httpx.Client(base_url=lab.url) as browser:
+    with httpx.Client(base_url=lab.url, timeout=60) as browser:
         assert browser.get(f"/?token={lab.local}").status_code == 303
         assert browser.get("/api/session").status_code == 200
         csrf = {"X-CSRF-Token": browser.get("/api/session").json()["csrf"]}

@@ -15,7 +15,7 @@ import pytest
 import agents
 from conftest import Call
 
-PATIENCE = 90
+PATIENCE = 240
 HELLO = {
     "jsonrpc": "2.0",
     "id": 1,

@@ -581,7 +581,7 @@ def test_a_call_that_takes_too_long_is_given_up(web: Web, dialect: Dialect) -> N
     with pytest.raises(UnavailableError, match="in time"):
         base_url = web.url + dialect.base
         asyncio.run(HostedModel(card, KEY, base_url).complete(request(dialect.model)))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 25
     assert len(web.asked) == 1
 
 

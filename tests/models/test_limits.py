@@ -199,7 +199,7 @@ def test_a_newer_word_ends_a_wait() -> None:
         await waiting
         return time.monotonic() - started
 
-    assert asyncio.run(waited()) < 5
+    assert asyncio.run(waited()) < 30
 
 
 def test_a_reset_that_nobody_waits_for_is_an_error_that_says_how_far_it_is() -> None:
@@ -211,7 +211,7 @@ def test_a_reset_that_nobody_waits_for_is_an_error_that_says_how_far_it_is() -> 
 
     with pytest.raises(RateLimitError) as raised:
         asyncio.run(asked())
-    assert raised.value.wait == pytest.approx(3600, abs=5)
+    assert raised.value.wait == pytest.approx(3600, abs=60)
 
 
 def test_so_many_calls_are_in_flight_and_no_more() -> None:
@@ -240,7 +240,7 @@ def test_calls_that_wait_reserve_what_the_answers_of_others_have_shown_meanwhile
         await asyncio.sleep(0)
         before = sum(one.done() for one in waiting)
         throttle.settle(waiting[0].result(), 10, 10)  # answers are short, it turns out
-        await asyncio.sleep(0.05)
+        await asyncio.wait(waiting, timeout=60)
         return before, sum(one.done() for one in waiting)
 
     assert asyncio.run(first_then_the_rest()) == (1, 20)

@@ -30,7 +30,13 @@ def web() -> Iterator[Web]:
 
 @pytest.fixture
 def fetcher() -> Fetcher:
-    return Fetcher(allow_private=True, timeout=2.0, backoff=0.01, max_bytes=200_000)
+    return Fetcher(allow_private=True, timeout=30.0, backoff=0.01, max_bytes=200_000)
+
+
+def impatient(answer: Answer) -> Fetcher:
+    """One that gives up soon on a late answer; the others have the time of a busy machine."""
+    timeout = 1.0 if answer.delay else 30.0
+    return Fetcher(allow_private=True, timeout=timeout, backoff=0.01, attempts=2, max_bytes=200_000)
 
 
 def put(web: Web, *subjects: str, **fields: str) -> list[dict[str, str]]:
@@ -241,7 +247,7 @@ HUGE = Answer(b"<p>" + b"x" * 99_997, repeat=500)
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_page_that_fails_costs_only_itself(web: Web, answer: Answer, reason: str | None) -> None:
-    fetcher = Fetcher(allow_private=True, timeout=1.0, backoff=0.01, attempts=2, max_bytes=200_000)
+    fetcher = impatient(answer)
     items = put(web, "budget", "fishery", "harbour")
     web.on("/fishery", answer)
     found = search(web.on("/feed", rss(*items)), fetcher)
@@ -292,7 +298,7 @@ def test_a_host_that_asks_for_an_hour_is_left_alone(fetcher: Fetcher) -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_feed_that_fails_is_named_and_the_others_are_read(answer: Answer, reason: str) -> None:
-    fetcher = Fetcher(allow_private=True, timeout=1.0, backoff=0.01, attempts=2, max_bytes=200_000)
+    fetcher = impatient(answer)
     with Web() as bad, Web() as good:
         broken = bad.on("/broken", answer)
         feed = good.on("/feed", rss(*put(good, "budget")))
@@ -377,7 +383,7 @@ def test_no_feed_at_all_is_refused(fetcher: Fetcher) -> None:
 def interrupt(asked: Asked) -> Answer:
     time.sleep(0.3)
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-    return Answer("late", delay=5)
+    return Answer("late", delay=60)
 
 
 def test_ctrl_c_keeps_the_articles_that_were_read(web: Web, fetcher: Fetcher) -> None:
@@ -387,7 +393,7 @@ def test_ctrl_c_keeps_the_articles_that_were_read(web: Web, fetcher: Fetcher) ->
     found = search(web.on("/feed", rss(*items)), fetcher)
     assert found.interrupted
     assert titles(found) == ["budget", "fishery"]
-    assert time.monotonic() - before < 3
+    assert time.monotonic() - before < 30
 
 
 def test_ctrl_c_in_the_middle_of_reading_a_page_does_not_lose_it(

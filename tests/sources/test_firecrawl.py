@@ -245,7 +245,7 @@ def test_a_failure_is_told_without_the_key_and_repeated_only_if_it_cost_nothing(
     api: Web, fetcher: Fetcher, bad: Answer, fault: str, asked: int
 ) -> None:
     api.on("/v2/search", bad)
-    found = search(fetcher, timeout=1.5)
+    found = search(fetcher, timeout=1.5 if bad.delay else 30)
     assert found.items == ()
     assert found.fault.startswith(fault)
     assert len(api.asked) == asked
@@ -279,10 +279,10 @@ def test_a_service_that_is_not_there_is_told(
 def test_ctrl_c_ends_the_search(api: Web, fetcher: Fetcher) -> None:
     def interrupt(asked: Asked) -> Answer:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        return Answer("late", delay=5)
+        return Answer("late", delay=60)
 
     api.on("/v2/search", interrupt)
     before = time.monotonic()
     found = search(fetcher)
     assert (found.items, found.interrupted, found.fault) == ((), True, "")
-    assert time.monotonic() - before < 3
+    assert time.monotonic() - before < 30

@@ -36,7 +36,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
 
 @pytest.fixture
 def fetcher() -> Fetcher:
-    return Fetcher(allow_private=True, timeout=2.0, backoff=0.01, attempts=2, max_bytes=200_000)
+    return Fetcher(allow_private=True, timeout=30.0, backoff=0.01, attempts=2, max_bytes=200_000)
 
 
 def rows(web: Web, *subjects: str, **fields: str) -> list[dict[str, str]]:
@@ -234,7 +234,10 @@ SLOW_DOWN = "Please limit requests to one every 5 seconds or contact the authors
 def test_a_failure_of_gdelt_is_told_and_what_came_before_is_kept(
     api: Web, web: Web, bad: Answer, fault: str
 ) -> None:
-    fetcher = Fetcher(allow_private=True, timeout=1.0, backoff=0.01, attempts=2, max_bytes=200_000)
+    timeout = 1.0 if bad.delay else 30.0
+    fetcher = Fetcher(
+        allow_private=True, timeout=timeout, backoff=0.01, attempts=2, max_bytes=200_000
+    )
     api.on("/doc", answer(rows(web, "budget", "fishery")), bad)
     found = search(fetcher, limit=500)
     assert titles(found) == ["budget", "fishery"]
@@ -285,7 +288,7 @@ def test_ctrl_c_keeps_the_articles_that_were_read(api: Web, web: Web, fetcher: F
     def interrupt(asked: Asked) -> Answer:
         time.sleep(0.3)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        return Answer("late", delay=5)
+        return Answer("late", delay=60)
 
     api.on("/doc", answer(rows(web, "budget", "fishery", "harbour")))
     web.on("/fishery", interrupt)

@@ -33,7 +33,7 @@ from judge_gym.records import (
 from judge_gym.store import Payer, Run, Store, Targets
 from judge_gym.store import tables as t
 from judge_gym.studies import Experiment, Task
-from stores import fresh, recorded
+from stores import blank, fresh, recorded
 
 STAGES = (RubricStage("Calm", ("quiet",)), RubricStage("Stormy", ("loud",)))
 TARGETS = Targets(samples=2, rivals=(), probe=True, tolerance=0.05)
@@ -250,7 +250,7 @@ def test_only_a_scored_sample_without_an_answered_probe_is_to_be_probed(
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("template") / "lab.db"
-    Store.open(f"sqlite:///{file}").close()
+    blank(file)
     return file
 
 

@@ -128,8 +128,9 @@ def test_static_evals_are_written_and_tested_only(judge: Of) -> None:
 def test_a_hanging_build_is_the_candidates_fault_if_the_answer_does_not_hang(
     judge: Of, suite: Suite
 ) -> None:
-    steps = {**suite.steps, "build": replace(suite.steps["build"], seconds=5)}
-    assert judge("while True: pass", steps).outcome == Failed("build", "not done within 5 s")
+    steps = {**suite.steps, "build": replace(suite.steps["build"], seconds=10)}
+    found = judge("import time\ntime.sleep(600)", steps).outcome
+    assert found == Failed("build", "not done within 10 s")
 
 
 def test_a_build_that_hangs_with_the_answer_too_is_infrastructure(judge: Of, suite: Suite) -> None:

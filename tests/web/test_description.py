@@ -38,7 +38,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def description(lab: Served) -> dict[str, Any]:
-    found: dict[str, Any] = httpx.get(f"{lab.url}/api/openapi.json").json()
+    found: dict[str, Any] = httpx.get(f"{lab.url}/api/openapi.json", timeout=60).json()
     return found
 
 

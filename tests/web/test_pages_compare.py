@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browsed import PHONE, browsing, chromium, drawn, go, of, sideways
+from browsed import PHONE, browsing, drawn, go, of, sideways
 from judge_gym.analysis.contrasts import contrasts
 from judge_gym.analysis.frames import tidy
 from served import Served, create, served
@@ -21,18 +21,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         window = opened.lab.list_windows()[0]["window"]
         create(opened.lab, window, "pilot/subset", **{"verdict.method": "subset"})
         opened.lab.run("pilot/subset")
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser, lab: Served) -> Iterator[Page]:
-    with browsing(browser, lab) as opened:
         yield opened
 
 
@@ -119,6 +107,6 @@ def test_too_many_and_unknown_experiments_are_refused(lab: Served) -> None:
 
 
 def test_the_page_fits_a_phone(browser: Browser, lab: Served) -> None:
-    with browsing(browser, lab, **PHONE) as page:
+    with browsing(browser, lab, viewport=PHONE) as page:
         go(page, lab, QUERY)
         assert sideways(page) <= 0

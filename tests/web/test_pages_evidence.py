@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("playwright")
 
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from dashboard import PHONE, Visit, a_browser
+from browsed import PHONE, Visit
 from judge_gym.stages.fidelity import check_view, marked
 from judge_gym.web.pages import evidence as reading
 from judge_gym.web.pages.evidence import ROWS, word_differences
@@ -20,22 +20,9 @@ pytestmark = pytest.mark.needs("chromium")
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with a_browser() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("read")) as opened:
         yield opened
-
-
-@pytest.fixture
-def visit(browser: Browser, lab: Served) -> Iterator[Visit]:
-    made = Visit(browser, lab)
-    yield made
-    made.close()
 
 
 def test_texts_are_added_to_a_new_window_frozen_and_compared(
@@ -90,7 +77,7 @@ def test_a_text_is_read_beside_its_view(visit: Visit, lab: Served) -> None:
     page.click("text=every word that differs")
     shown = page.locator("section").nth(0).locator(".text")
     expect(shown).to_have_text(TEXTS["harsh"])
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     assert visit.fits()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browsed import PHONE, browsing, chromium, drawn, go, of, sideways
+from browsed import PHONE, browsing, drawn, go, of, sideways
 from judge_gym.analysis.consistency import conflicting_cells
 from judge_gym.analysis.frames import tidy
 from judge_gym.web import findings
@@ -34,18 +34,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         create(opened.lab, window, "judged/strict", "sim:strict", **raw)
         opened.lab.run("judged", samples=6, rivals=["sim:strict"])
         opened.lab.run("judged/strict", samples=4)
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser, lab: Served) -> Iterator[Page]:
-    with browsing(browser, lab) as opened:
         yield opened
 
 
@@ -213,6 +201,6 @@ def test_a_run_is_started_and_watched_to_its_end(lab: Served, page: Page) -> Non
 
 
 def test_the_page_fits_a_phone(browser: Browser, lab: Served) -> None:
-    with browsing(browser, lab, **PHONE) as page:
+    with browsing(browser, lab, viewport=PHONE) as page:
         go(page, lab, of("judged"))
         assert sideways(page) <= 0

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 from playwright.sync_api import Browser, Page, expect
 
-from browsed import PHONE, browsing, chromium, go, of, sideways
+from browsed import PHONE, browsing, go, of, sideways
 from judge_gym.lab import Lab
 from judge_gym.store import tables as t
 from judge_gym.web import serve
@@ -32,18 +32,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             some = sa.and_(t.samples.c.run_id == run["run_id"], t.samples.c.replicate == 1)
             lost = {"status": "provider_error", "stages": ""}
             connection.execute(sa.update(t.samples).where(some).values(lost))
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser, lab: Served) -> Iterator[Page]:
-    with browsing(browser, lab) as opened:
         yield opened
 
 
@@ -127,7 +115,7 @@ def test_a_run_is_watched_to_its_end_without_a_reload(lab: Served, page: Page) -
 
 
 def test_home_fits_a_phone_and_can_be_used_by_keyboard(browser: Browser, lab: Served) -> None:
-    with browsing(browser, lab, **PHONE) as page:
+    with browsing(browser, lab, viewport=PHONE) as page:
         go(page, lab, "/")
         assert sideways(page) <= 0
         page.keyboard.press("Tab")

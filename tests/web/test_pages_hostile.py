@@ -9,7 +9,7 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import Browser, Page, expect
 
-from dashboard import Visit, a_browser
+from browsed import Visit
 from judge_gym.records import content_hash
 from judge_gym.store import tables as t
 from served import OURS, Served, served
@@ -58,12 +58,6 @@ PATHS = {
     "/samples/1": True,
     f"/compare?tag={quote(TAG)}&tag=pilot": True,
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with a_browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

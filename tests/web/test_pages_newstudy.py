@@ -11,7 +11,7 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import Browser, Page, expect
 
-from dashboard import PHONE, Visit, a_browser
+from browsed import PHONE, Visit
 from judge_gym.axes import Design
 from judge_gym.studies import read_study
 from served import Served, served
@@ -21,25 +21,12 @@ ROLES = {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"}
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with a_browser() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A lab with a frozen pool, whose server carries runs out."""
     with served(tmp_path_factory.mktemp("planned"), run=False, work=True) as opened:
         window = opened.lab.list_windows()[0]["window"]
         opened.lab.freeze_pool("january", window_id=window)
         yield opened
-
-
-@pytest.fixture
-def visit(browser: Browser, lab: Served) -> Iterator[Visit]:
-    made = Visit(browser, lab)
-    yield made
-    made.close()
 
 
 def text_of(page: Page) -> str:
@@ -220,7 +207,7 @@ def test_the_form_is_used_by_keyboard_and_on_a_phone(visit: Visit) -> None:
     page.focus("[name='vary:verdict.output']")
     page.keyboard.press("Space")
     expect(page.locator("#experiments")).to_have_text("2")
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     assert visit.fits()
 
 

@@ -12,19 +12,13 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import Browser, expect
 
-from dashboard import PHONE, Visit, a_browser
+from browsed import PHONE, Visit
 from served import OURS, Served, served
 
 pytestmark = pytest.mark.needs("chromium")
 STUDIES = {"told": ["sim:balanced", "sim:strict"], "silent": ["sim:cautious"]}
 MADE = 180_000
 """Milliseconds that a report may take on a busy machine."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with a_browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +65,7 @@ def test_a_report_is_waited_for_shown_kept_and_downloaded(
         assert archive.read("report.md") == files["told-report.md"].read_bytes()
     kinds = {Path(name).suffix for name in names}
     assert kinds == {".html", ".md", ".csv", ".svg", ".png"}
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     assert visit.fits()
 
     made = page.locator("main [role=status]").text_content()

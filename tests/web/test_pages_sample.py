@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browsed import PHONE, browsing, chromium, go, of, sideways
+from browsed import PHONE, browsing, go, of, sideways
 from served import Served, served
 
 pytestmark = pytest.mark.needs("chromium")
@@ -14,18 +14,6 @@ pytestmark = pytest.mark.needs("chromium")
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("sample")) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser, lab: Served) -> Iterator[Page]:
-    with browsing(browser, lab) as opened:
         yield opened
 
 
@@ -90,6 +78,6 @@ def test_a_sample_that_is_not_there_is_said(lab: Served) -> None:
 
 def test_the_page_fits_a_phone(browser: Browser, lab: Served) -> None:
     row = lab.lab.list_experiment_samples("pilot")[0]
-    with browsing(browser, lab, **PHONE) as page:
+    with browsing(browser, lab, viewport=PHONE) as page:
         go(page, lab, f"/samples/{row['sample']}")
         assert sideways(page) <= 0

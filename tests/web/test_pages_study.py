@@ -15,18 +15,12 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import Browser, expect
 
-from dashboard import PHONE, Visit, a_browser
+from browsed import PHONE, Visit
 from judge_gym.lab import Lab
 from served import OURS, Served, served
 
 pytestmark = pytest.mark.needs("chromium")
 FAILING = "sim:strict?fail=0.5"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with a_browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +30,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         window = opened.lab.list_windows()[0]["window"]
         opened.lab.freeze_pool("january", window_id=window)
         yield opened
-
-
-@pytest.fixture
-def visit(browser: Browser, lab: Served) -> Iterator[Visit]:
-    made = Visit(browser, lab)
-    yield made
-    made.close()
 
 
 def study(name: str, **changes: Any) -> str:
@@ -181,7 +168,7 @@ def test_the_page_fits_a_phone_and_leaves_buttons_to_who_may_write(
     reading = Visit(browser, lab, lab.read)
     page = reading.open("/studies/read-only")
     assert page.locator("[data-verb]").count() == 0
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     expect(page.locator("#live")).to_have_text("Live.")
     assert reading.fits()
     reading.close()

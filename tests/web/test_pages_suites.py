@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browsed import PHONE, browsing, chromium, sideways
+from browsed import PHONE, browsing, sideways
 from judge_gym.client import Client
 from judge_gym.outcomes import EvalSource, Failed, StepResult
 from judge_gym.store import SuiteRun
@@ -67,18 +67,6 @@ def hostile(client: Client) -> None:
     for replicate in (0, 1):
         one = replace(result, steps=(step,), files={name: HOSTILE}, replicate=replicate)
         client.keep_eval(made["run"], one, made_at(replicate))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser, lab: Served) -> Iterator[Page]:
-    with browsing(browser, lab) as opened:
-        yield opened
 
 
 def of_run(run: int = 1) -> str:
@@ -197,7 +185,9 @@ def test_hostile_text_is_text(page: Page, lab: Served) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text(NAME)
 
 
-@pytest.mark.parametrize("look", [PHONE, {"color_scheme": "dark"}], ids=["phone", "dark"])
+@pytest.mark.parametrize(
+    "look", [{"viewport": PHONE}, {"color_scheme": "dark"}], ids=["phone", "dark"]
+)
 def test_pages_fit_their_window_and_can_be_read(
     browser: Browser, lab: Served, look: dict[str, object]
 ) -> None:

@@ -9,17 +9,11 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import Browser, expect
 
-from dashboard import PHONE, Visit, a_browser
+from browsed import PHONE, Visit
 from judge_gym.store import tables as t
 from served import Served, served
 
 pytestmark = pytest.mark.needs("chromium")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with a_browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +40,7 @@ def test_sums_are_those_of_the_ledger(browser: Browser, lab: Served) -> None:
     expect(page.locator("figure svg")).to_contain_text("2026-01-02")
     total = sum(row["usd"] for row in lab.lab.usage(by=["study"]))
     expect(page.locator(".figures b").first).to_have_text(f"${total:,.2f}")
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     assert visit.fits()
     visit.close()
 

@@ -27,7 +27,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def resources(lab: Served) -> list[tuple[str, str]]:
     """Every method and path of the API, with something in the place of each parameter."""
-    paths = httpx.get(f"{lab.url}/api/openapi.json").json()["paths"]
+    paths = httpx.get(f"{lab.url}/api/openapi.json", timeout=60).json()["paths"]
     return [
         (method.upper(), re.sub(r"\{[^}]*\}", "1", path))
         for path, item in paths.items()
@@ -83,7 +83,9 @@ def test_a_reading_token_reads(lab: Served) -> None:
     "header", ["", "Bearer", "Basic eDp5", "Bearer é", "Bearer x y", "bearer\tx"]
 )
 def test_an_odd_header_is_nobody(lab: Served, header: str) -> None:
-    said = httpx.get(f"{lab.url}/api/windows", headers={b"Authorization": header.encode("latin-1")})
+    said = httpx.get(
+        f"{lab.url}/api/windows", headers={b"Authorization": header.encode("latin-1")}, timeout=60
+    )
     assert said.status_code == 401
     assert said.headers["WWW-Authenticate"] == "Bearer"
 
@@ -123,14 +125,14 @@ def test_an_address_that_is_taken_is_said(lab: Served) -> None:
 @pytest.fixture
 def browser(lab: Served) -> Iterator[httpx.Client]:
     """A browser that has opened the address which the server prints."""
-    with httpx.Client(base_url=lab.url) as client:
+    with httpx.Client(base_url=lab.url, timeout=60) as client:
         said = client.get(f"/?token={lab.local}")
         assert said.status_code == 303
         yield client
 
 
 def test_a_browser_gets_a_cookie_for_the_token_in_its_address(lab: Served) -> None:
-    said = httpx.get(f"{lab.url}/some/page?a=1&token={lab.local}&b=2")
+    said = httpx.get(f"{lab.url}/some/page?a=1&token={lab.local}&b=2", timeout=60)
     assert (said.status_code, said.headers["location"]) == (303, "/some/page?a=1&b=2")
     cookie = said.headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=strict" in cookie
@@ -138,14 +140,14 @@ def test_a_browser_gets_a_cookie_for_the_token_in_its_address(lab: Served) -> No
 
 
 def test_a_wrong_token_in_an_address_gets_no_cookie(lab: Served) -> None:
-    said = httpx.get(f"{lab.url}/?token=wrong")
+    said = httpx.get(f"{lab.url}/?token=wrong", timeout=60)
     assert said.status_code == 401
     assert "set-cookie" not in said.headers
 
 
 def test_an_address_leads_to_no_other_site(lab: Served) -> None:
     port = int(lab.url.rpartition(":")[2])
-    with httpx.Client() as client:
+    with httpx.Client(timeout=60) as client:
         url = httpx.URL(f"http://127.0.0.1:{port}").copy_with(
             raw_path=f"//evil.example/x?token={lab.local}".encode()
         )
@@ -176,7 +178,10 @@ def test_a_browser_writes_only_with_what_its_own_pages_know(
 
 
 def test_the_secret_of_one_session_is_of_no_use_in_another(lab: Served) -> None:
-    with httpx.Client(base_url=lab.url) as one, httpx.Client(base_url=lab.url) as other:
+    with (
+        httpx.Client(base_url=lab.url, timeout=60) as one,
+        httpx.Client(base_url=lab.url, timeout=60) as other,
+    ):
         for client in (one, other):
             client.get(f"/?token={lab.local}")
         stolen = {"X-CSRF-Token": one.get("/api/session").json()["csrf"]}
@@ -185,7 +190,7 @@ def test_the_secret_of_one_session_is_of_no_use_in_another(lab: Served) -> None:
 
 def test_a_session_ends_with_its_token(lab: Served) -> None:
     _, secret = lab.lab.store.tokens.create("visitor", "write")
-    with httpx.Client(base_url=lab.url) as client:
+    with httpx.Client(base_url=lab.url, timeout=60) as client:
         client.get(f"/?token={secret}")
         assert client.get("/api/session").json()["name"] == "visitor"
         lab.lab.store.tokens.revoke("visitor")

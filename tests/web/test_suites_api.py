@@ -279,7 +279,7 @@ def test_reads_are_public_only_if_the_server_is_started_so(
     ]
     hidden = ["/", "/new", "/usage", "/api/experiments", "/api/models", "/api/suitesx", "/modelx"]
     hidden += ["/experiments/pilot", "/api/session", "/api/suites/../experiments"]
-    described = httpx.get(f"{lab.url}/api/openapi.json").json()["paths"]
+    described = httpx.get(f"{lab.url}/api/openapi.json", timeout=60).json()["paths"]
     hidden += [path for path in described if "get" in described[path] and "suites" not in path]
     hidden.remove("/api/health")
     for path in [*shown, *hidden]:

@@ -61,7 +61,7 @@ def _is_whole(column: "pd.Series[Any]") -> bool:
     return column.dtype == "float64" and all(value == value // 1 for value in column)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(columns(), st.integers(1, 5))
 def test_parts_make_the_same_csv_as_a_whole_frame(made: dict[str, list[Any]], size: int) -> None:
     whole = pd.DataFrame(made)
@@ -69,7 +69,7 @@ def test_parts_make_the_same_csv_as_a_whole_frame(made: dict[str, list[Any]], si
     assert sent(parted(whole, size), "csv").decode() == whole.to_csv(index=False)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(columns(), st.integers(1, 5))
 def test_parts_make_the_same_parquet_as_one(made: dict[str, list[Any]], size: int) -> None:
     whole = pd.DataFrame(made)

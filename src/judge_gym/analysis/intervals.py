@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, stats
+import scipy  # its rooms load where they are used: reading a score wants none of them
 
 from judge_gym.records import digest
 
@@ -80,7 +80,7 @@ def student(values: npt.ArrayLike) -> Estimate:
     spread = float(known.std(ddof=1)) if n > 1 else 0.0
     if spread <= 1e-12 * max(1.0, abs(mean)):
         return undefined(n, mean)
-    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1) * spread / np.sqrt(n))
+    half = float(scipy.stats.t.ppf((1 + LEVEL) / 2, n - 1) * spread / np.sqrt(n))
     return Estimate(mean, mean - half, mean + half, n)
 
 
@@ -132,7 +132,7 @@ def wilson(right: int, n: int) -> Estimate:
     """A simple share with Wilson's interval."""
     if n == 0:
         return undefined()
-    found = stats.binomtest(right, n).proportion_ci(LEVEL, method="wilson")
+    found = scipy.stats.binomtest(right, n).proportion_ci(LEVEL, method="wilson")
     return Estimate(right / n, float(found.low), float(found.high), n)
 
 
@@ -179,7 +179,7 @@ def pseudo_values(whole: npt.ArrayLike, left_out: npt.ArrayLike) -> Floats:
 def half_width(parts: Sequence[Part], level: float = LEVEL) -> float:
     """Half an interval whose error has several parts, each with its own Student's t."""
     errors, freedoms = np.array(parts, dtype=float).T
-    return float(np.hypot.reduce(stats.t.ppf((1 + level) / 2, freedoms) * errors))
+    return float(np.hypot.reduce(scipy.stats.t.ppf((1 + level) / 2, freedoms) * errors))
 
 
 def p_of(value: float, parts: Sequence[Part]) -> float:
@@ -189,11 +189,11 @@ def p_of(value: float, parts: Sequence[Part]) -> float:
         return np.nan
 
     def beyond(log_p: float) -> float:
-        far = np.hypot.reduce(stats.t.isf(np.exp(log_p) / 2, freedoms) * errors)
+        far = np.hypot.reduce(scipy.stats.t.isf(np.exp(log_p) / 2, freedoms) * errors)
         return float(far - abs(value))
 
     least = -200.0
-    return float(np.exp(optimize.brentq(beyond, least, 0.0) if beyond(least) > 0 else least))
+    return float(np.exp(scipy.optimize.brentq(beyond, least, 0.0) if beyond(least) > 0 else least))
 
 
 def over_draws(found: Estimate, table: npt.ArrayLike) -> Estimate:

@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from judge_gym.analysis.intervals import Estimate
-from judge_gym.analysis.permutations import benjamini_hochberg, compare
 from judge_gym.errors import DesignError, unknown
 from judge_gym.outcomes import EvalResult
 
@@ -153,6 +152,9 @@ def ablate(
     base: Iterable[EvalResult], under: Mapping[str, Iterable[EvalResult]]
 ) -> tuple[Effect, ...]:
     """Each condition against the base, eval by eval."""
+    # Every command knows conditions; what compares them costs a second to load.
+    from judge_gym.analysis.permutations import compare
+
     ours = counts(base)
     sides = {name: counts(results) for name, results in under.items()}
     tested = {name: _changes(ours, theirs) for name, theirs in sides.items()}
@@ -187,13 +189,15 @@ def _changes(base: Counts, under: Counts) -> list[Change]:
     for path in sorted(base.keys() & under.keys()):
         (was, n), (now, m) = base[path], under[path]
         if n and m:
-            p = float(stats.fisher_exact([[now, m - now], [was, n - was]])[1])
+            p = float(scipy.stats.fisher_exact([[now, m - now], [was, n - was]])[1])
             made.append(Change(path, was / n, now / m, (n, m), p, np.nan))
     return made
 
 
 def _corrected(p: Sequence[float]) -> list[float]:
     """Benjamini and Hochberg's, over the p-values that are known."""
+    from judge_gym.analysis.permutations import benjamini_hochberg
+
     values = np.asarray(p, dtype=float)
     known = np.isfinite(values)
     if known.any():
