@@ -8,19 +8,17 @@ import pytest
 from scipy import stats
 
 from judge_gym.analysis.contrasts import judge_contrasts
-from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.hypotheses import one_sample, two_samples
-from judge_gym.analysis.intervals import (
-    Estimate,
+from judge_gym.analysis.draws import (
     Part,
     draw_part,
     half_width,
     over_draws,
     p_of,
     pseudo_values,
-    skewed,
-    student,
 )
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.hypotheses import one_sample, two_samples
+from judge_gym.analysis.intervals import Estimate, skewed, student
 from judge_gym.analysis.metrics import entrenchment
 from judge_gym.analysis.panels import Panel, panels
 from judge_gym.analysis.permutations import sign_flip

@@ -11,16 +11,8 @@ from scipy import special, stats
 from statsmodels.stats.contingency_tables import mcnemar as mcnemar_table
 from statsmodels.stats.multitest import fdrcorrection
 
-from judge_gym.analysis.intervals import (
-    Estimate,
-    Floats,
-    Part,
-    draw_part,
-    over_draws,
-    p_of,
-    seeded,
-    student,
-)
+from judge_gym.analysis.draws import Part, draw_part, over_draws, p_of
+from judge_gym.analysis.intervals import Estimate, Floats, seeded, student
 
 DRAWS = 5000
 EXACT_DISCORDANT = 25
