@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import optimize, stats
 
-from judge_gym.analysis.intervals import LEVEL, Estimate, Floats, share
+from judge_gym.analysis.intervals import LEVEL, Estimate, Floats, share, skewed
 
 DRAWS_FOR_BLOCKS = 5
 """Draws of rubrics from which what is found holds beyond these rubrics."""
@@ -77,10 +77,23 @@ def p_of(value: float, parts: Sequence[Part]) -> float:
     return float(np.exp(optimize.brentq(beyond, least, 0.0) if beyond(least) > 0 else least))
 
 
-def over_draws(found: Estimate, table: npt.ArrayLike, *, apart: bool = True) -> Estimate:
-    """An estimate over items whose interval allows for the draws too; see `draw_part`."""
+def over_draws(
+    found: Estimate, table: npt.ArrayLike, *, apart: bool = True, square: bool = False
+) -> Estimate:
+    """An estimate over items whose interval allows for the draws too.
+
+    Args:
+        found: the estimate, with its interval over items.
+        table: as for `draw_part`.
+        apart: likewise.
+        square: whether it grows like a square, whose error grows with it; that of the root does
+            not.
+    """
     more = half_width([draw_part(table, apart=apart)])
-    low, high = np.hypot(found.value - found.low, more), np.hypot(found.high - found.value, more)
+    # Where the root of v has the error m / (2 root), its square reaches to v ± m + m^2 / (4 v).
+    bend = more**2 / (4 * max(found.value, more)) if square and more > 0 else 0.0
+    low = np.hypot(found.value - found.low, more - bend)
+    high = np.hypot(found.high - found.value, more + bend)
     return found._replace(low=float(found.value - low), high=float(found.value + high))
 
 
@@ -104,7 +117,9 @@ def estimated(
     found = estimate(whole)
     if not without:
         return found
-    found = over_draws(found, pseudo_values(whole, np.stack(without)), apart=apart)
+    # Distances of judges are squares, and skewed over items as squares are.
+    square = not apart and estimate is skewed
+    found = over_draws(found, pseudo_values(whole, np.stack(without)), apart=apart, square=square)
     if estimate is share and found.known:
         return found._replace(low=max(0.0, found.low), high=min(1.0, found.high))
     return found
