@@ -61,6 +61,7 @@ def simulated(probabilities: np.ndarray, replicates: int, rng: np.random.Generat
             "rubric": 0,
             "rubric_draw": 0,
             "probe": 0.5,
+            "probe_call_id": np.nan,
             "call_id": np.arange(stage.size),
         }
     )

@@ -188,6 +188,36 @@ def test_verdicts_of_panels_come_out_as_the_law_says(drawn: Panels, name: str) -
         assert abs(seen - chances.sum()) < 4 * np.sqrt((chances * (1 - chances)).sum()) + 1e-9
 
 
+def test_rubrics_are_drawn_anew_for_each_panel(drawn: Panels) -> None:
+    frame = drawn.of("plain, drawn rubrics")
+    used = frame.groupby(["pool", "rubric_draw"])["rubric"].agg(["nunique", "first"])
+    assert (used["nunique"] == 1).all()
+    by_panel = used["first"].groupby(level="pool").agg(tuple)
+    assert set(by_panel.map(len)) == {6} and by_panel.nunique() == len(drawn.numbers)
+    written = {rubric.id for rubric in conditions()["plain, drawn rubrics"].drawn_from}
+    assert set(frame["rubric"]) <= written
+
+
+def test_the_law_of_drawn_rubrics_is_the_mean_over_them_and_they_matter() -> None:
+    name, kind = "biased, drawn rubrics", 20
+    condition = conditions()[name]
+    scorer, item = Scorer(condition.design, 5, "5"), Evidence("x", "another text")
+    placed = []
+    for rubric in condition.drawn_from:
+        target = ScoreTarget(rubric, item, population()[kind], 11)
+        [request] = scorer.requests([target])
+        shown = scorer.display(target)
+        chances = [
+            (chance, chance * shown.decode(one.labels)[0])
+            for one, chance in verdict_distribution(request).items()
+            if one.labels
+        ]
+        placed.append(np.sum(chances, axis=0))
+    scored, stages = np.array(placed).T
+    assert law(name).stage[kind] == pytest.approx((stages.sum() / scored.sum() - 1) / 3)
+    assert np.std(stages / scored) / 3 > 0.1, "a rubric moves a judge by a tenth of the scale"
+
+
 # --- gates ---------------------------------------------------------------------------------------
 
 

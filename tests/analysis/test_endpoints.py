@@ -368,3 +368,12 @@ def test_a_judge_that_scored_nothing_has_a_row_among_known_answers() -> None:
     assert found.loc["a", "mean"] == pytest.approx(0.75)
     assert found["scored"].tolist() == [2, 0]
     assert np.isnan(found.loc["b", "mean"])
+
+
+def test_what_rubrics_or_orders_move_is_no_jitter() -> None:
+    frame = samples(
+        {"stages": "1", "rubric": 1}, {"stages": "1", "rubric": 1},
+        {"stages": "4", "rubric": 2}, {"stages": "3", "rubric": 2},
+    )  # fmt: skip
+    # Of four verdicts two squares are free: none under the first rubric, (1/6)^2 twice below.
+    assert cell_endpoints(frame)["jitter"].item() == pytest.approx(2 * (1 / 6) ** 2 / 2)

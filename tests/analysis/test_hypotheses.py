@@ -7,8 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from judge_gym.analysis.expertise import probed_verdicts
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.hypotheses import HYPOTHESES, contested_distance, hypotheses
+from judge_gym.analysis.hypotheses import (
+    HYPOTHESES,
+    contested_distance,
+    hypotheses,
+    overstated_agreement,
+)
+from judge_gym.analysis.polarization import polarization
 from judged import Chances, judged
 
 Judges = Mapping[str, Chances]
@@ -83,6 +90,27 @@ def test_subsets_that_absorb_forced_choices_support_the_fourth() -> None:
     truth = 0.25 - 0.5**2 * (1 - 1 / 3)
     assert found["low"] < truth < found["high"]
     assert found["verdict"] == "supported"
+
+
+def test_p_above_chance_stands_beside_the_fourth() -> None:
+    frame = methods({"a": [0.5, 0.5, 0, 0], "b": [0, 0.5, 0.5, 0]}, {"a": {"1": 1}, "b": {"1": 1}})
+    note = row(frame, "H4")["note"]
+    # Judges who always agree have no divergence, so the difference is that of single verdicts.
+    apart = polarization(frame)
+    above = float(apart.loc[apart["variant"] == "verdict.method=single", "above"].item())
+    assert note.startswith(f"P above chance: {above:.3f} (")
+
+
+def test_an_answer_that_variants_share_counts_once_in_the_second() -> None:
+    said = probed(0.95, 0.95)
+    said = said[~said["is_swap"]].assign(call_id=np.nan)
+    said = said.assign(probe_call_id=np.arange(len(said)))
+    unsure = said.assign(probe=0.2, probe_call_id=said["probe_call_id"] + len(said))
+    critics = [("first", said), ("second", said), ("third", unsure)]
+    frames = [part.assign(variant=name) for name, part in critics]
+    thrice, twice = (probed_verdicts(pd.concat(some)) for some in (frames, frames[1:]))
+    expected = overstated_agreement(twice).estimate
+    assert overstated_agreement(thrice).estimate == pytest.approx(expected)
 
 
 def test_the_other_direction_is_not_support() -> None:

@@ -136,6 +136,11 @@ def test_answers_right_or_wrong_are_compared_by_mcnemar() -> None:
     assert found.test == "McNemar" and found.p == pytest.approx(0.125)
 
 
+def test_changes_that_cancel_are_a_difference_of_0_and_no_speck() -> None:
+    found = compare([2 / 3, 1 / 3, 1.0, 0.0], [1 / 3, 2 / 3, 2 / 3, 1 / 3], key=0)
+    assert str(found.difference.value) == "0.0"
+
+
 def test_without_variance_there_is_no_effect_size() -> None:
     found = compare([0.4, 0.5], [0.4, 0.5], key=0)
     assert np.isnan(found.d_z) and np.isnan(found.difference.low)

@@ -7,24 +7,37 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from judge_gym.analysis.contrasts import judge_contrasts
-from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.hypotheses import one_sample, two_samples
-from judge_gym.analysis.intervals import (
-    Estimate,
+from judge_gym.analysis.agreement import nominal_agreement, ordinal_agreement
+from judge_gym.analysis.contrasts import contrasts, judge_contrasts
+from judge_gym.analysis.draws import (
     Part,
     draw_part,
     half_width,
     over_draws,
     p_of,
     pseudo_values,
-    skewed,
-    student,
 )
-from judge_gym.analysis.metrics import entrenchment
+from judge_gym.analysis.endpoints import (
+    cell_endpoints,
+    expected_stage,
+    judge_endpoints,
+    over_items,
+)
+from judge_gym.analysis.expertise import calibration, probed_verdicts, verdicts_without_draws
+from judge_gym.analysis.frames import CELL, ordinal, tidy
+from judge_gym.analysis.hypotheses import (
+    forced_choice_distance,
+    one_sample,
+    overstated_agreement,
+    two_samples,
+)
+from judge_gym.analysis.intervals import Estimate, skewed, student
+from judge_gym.analysis.metrics import abstention, conflict, entrenchment, uncertainty
 from judge_gym.analysis.panels import Panel, panels
 from judge_gym.analysis.permutations import sign_flip
 from judge_gym.analysis.polarization import distance_columns, polarization
+from judge_gym.analysis.sides import Sides
+from judge_gym.analysis.validity import _slope, validity
 from panel_frames import simulated
 
 JUDGE = "judge.model"
@@ -196,3 +209,173 @@ def test_few_draws_are_about_these_rubrics() -> None:
         assert not panel.many_draws
         expected = by_items_alone(panel)
         assert tuple(distance_columns(panel).values()) == pytest.approx(tuple(expected))
+
+
+# --- what is read off many draws -----------------------------------------------------------------
+
+
+def samples(made: pd.DataFrame, **columns: Any) -> pd.DataFrame:
+    """A tidy frame of such verdicts, a pool per panel."""
+    stages = np.where(made["mask"] == 1, "1", "2")
+    named = made.assign(pool=made["task"].astype(str), stages=stages, display="", **columns)
+    return tidy(named.drop(columns=["mask", "task"]))
+
+
+def covers(found: pd.DataFrame, truth: float, columns: str, least: float = 0.92) -> float:
+    """How many intervals hold the truth, which should be enough; above 97 % they are cautious."""
+    value, low, high = (found[name] for name in columns.split())
+    assert len(found) >= 50 and low.notna().all()
+    assert value.mean() == pytest.approx(truth, abs=3.5 * value.std() / np.sqrt(len(found)))
+    rate = held(low, high, truth)
+    assert rate >= least - error_of(least, len(found))
+    return rate
+
+
+@pytest.fixture(scope="module")
+def judged() -> pd.DataFrame:
+    made = drawn_rubrics(80, 6, 12)
+    stated = np.random.default_rng(7).normal(0.6, 0.1, len(made)).clip(0, 1)
+    return samples(made, probe=stated)
+
+
+def test_coverage_of_a_judges_means(judged: pd.DataFrame) -> None:
+    found = judge_endpoints(judged)
+    first = found[found[JUDGE] == "judge 0"]
+    of_draw, of_item = OF_DRAW**2 / 3, OF_ITEM**2 / 3
+    rate = covers(first[first["endpoint"] == "stage"], 1 - LEAN[0], "mean low high")
+    cells = cell_endpoints(judged)
+    alone = over_items(cells[cells[JUDGE] == "judge 0"], CELL, "stage", student)
+    assert held(alone["low"], alone["high"], 1 - LEAN[0]) < rate, "items alone are too sure"
+    # Within a rubric chances vary by c (1 - c); what draws and items move is no jitter.
+    jitter = LEAN[0] * (1 - LEAN[0]) - of_draw - of_item
+    covers(first[first["endpoint"] == "jitter"], jitter, "mean low high")
+    stage = expected_stage(ordinal(judged), CELL)
+    columns = ["mean", "low", "high"]
+    expected = first.loc[first["endpoint"] == "stage", columns].to_numpy()
+    np.testing.assert_allclose(stage.loc[stage[JUDGE] == "judge 0", columns], expected)
+
+
+def test_coverage_of_conflict(judged: pd.DataFrame) -> None:
+    # Two judges name different stages: one the first and the other the second, either way round.
+    truth = LEAN[0] * (1 - LEAN[1]) + LEAN[1] * (1 - LEAN[0])
+    covers(conflict(judged), truth, "k low high")
+
+
+def test_coverage_of_what_is_said_of_experts(judged: pd.DataFrame) -> None:
+    whole, *without = (
+        part[(part[JUDGE] == "judge 0").to_numpy()]
+        for part in (probed_verdicts(judged), *verdicts_without_draws(judged))
+    )
+    found = calibration(whole, CELL, without)
+    # The reference rests on this number of verdicts: the mean of all panels is its truth.
+    means = found[["bias", "brier", "error"]].mean()
+    rates = [
+        covers(found, float(truth), f"{name} {name}_low {name}_high")
+        for name, truth in means.items()
+    ]
+    alone = calibration(whole, CELL)
+    assert held(alone["bias_low"], alone["bias_high"], float(means["bias"])) < rates[0]
+    parts = [dict(list(one.groupby("task"))) for one in (whole, *without)]
+    tested = [
+        overstated_agreement(parts[0][task], [one[task] for one in parts[1:]]) for task in parts[0]
+    ]
+    second = pd.DataFrame([one.estimate for one in tested])
+    covers(second, float(means["bias"]), "value low high")
+
+
+def test_coverage_of_the_fourth_hypothesis_and_of_the_checks() -> None:
+    made = drawn_rubrics(60, 6, 12)
+    nearer = drawn_rubrics(60, 6, 12, lean=np.array([0.45, 0.55]), of_draw=OF_DRAW - 1e-3)
+    both = samples(
+        pd.concat(
+            [
+                made.assign(**{"verdict.method": "single"}),
+                nearer.assign(
+                    call_id=nearer["call_id"] + len(made), **{"verdict.method": "subset"}
+                ),
+            ],
+            ignore_index=True,
+        ),
+        task_type="control",
+    )
+    parts = [part for _, part in both.groupby("task")]
+    fourth = pd.DataFrame([forced_choice_distance(part).estimate for part in parts])
+    covers(fourth, 0.3**2 - 0.1**2, "value low high")
+    single = [part[(part["verdict.method"] == "single").to_numpy()] for part in parts]
+    checks = pd.concat([validity(part) for part in single]).groupby("check")
+    truth = float(np.diff(LEAN)[0]) ** 2 + 2 * OF_ITEM**2 / 3
+    covers(checks.get_group("discriminant control"), truth, "value low high")
+    within = LEAN[0] * (1 - LEAN[0]) - OF_DRAW**2 / 3 - OF_ITEM**2 / 3
+    covers(checks.get_group("internal consistency"), within, "value low high")
+    # The check on the distance itself counts the same pairs of verdicts as the distance does.
+    assert set(checks.get_group("belief functions")["result"]) == {"pass"}
+
+
+def test_coverage_of_the_slope_over_doses() -> None:
+    rng, count, draws = np.random.default_rng(8), 150, 6
+    slopes = []
+    for _ in range(count):
+        of_draw = rng.normal(0, 0.05, (draws, 3))[:, np.repeat(np.arange(3), 12)]
+        dose = np.repeat(np.arange(3.0), 12)
+        table = 0.1 * dose + of_draw + rng.normal(0, 0.1, (draws, 36)) + rng.normal(0, 0.1, 36)
+        found = pd.DataFrame({"dose": dose, "evidence": range(36), "distance": table.mean(axis=0)})
+        without = [pd.Series(np.delete(table, one, axis=0).mean(axis=0)) for one in range(draws)]
+        slopes.append((_slope(found, without), _slope(found, [])))
+    rate = covers(pd.DataFrame([one for one, _ in slopes]), 0.1, "value low high", 0.93)
+    alone = pd.DataFrame([one for _, one in slopes])
+    assert held(alone["low"], alone["high"], 0.1) < rate
+
+
+def test_coverage_of_agreement() -> None:
+    rng, count, draws, items = np.random.default_rng(9), 50, 6, 20
+    place = rng.uniform(0, 3, (count, items, 1)) + rng.normal(0, 0.5, (count, items, 2))
+    parts = []
+    for draw in range(draws):
+        moved = place + rng.normal(0, 0.4, (count, 1, 2))
+        odds = np.exp(-((moved[..., None] - np.arange(4)) ** 2))
+        part = simulated(odds / odds.sum(axis=-1, keepdims=True), 3, rng)
+        parts.append(part.assign(rubric_draw=draw, rubric=draw))
+    made = pd.concat(parts, ignore_index=True)
+    made = made.assign(
+        call_id=np.arange(len(made)),
+        pool=made["task"].astype(str),
+        stages=np.bitwise_count(made["mask"] - 1) + 1,
+    )
+    frame = tidy(made.drop(columns=["mask", "task"]))
+    for _, part in ordinal_agreement(ordinal(frame)).groupby("measure"):
+        covers(part, part["value"].mean(), "value low high", 0.9)
+
+
+def test_draws_that_do_not_move_anything_hardly_widen_an_interval() -> None:
+    made = samples(drawn_rubrics(40, 6, 12, of_draw=0.0))
+    with_draws = judge_endpoints(made)
+    alone = judge_endpoints(made.assign(rubric_draw=0))
+    stage = with_draws["endpoint"] == "stage"
+    width, narrow = ((one["high"] - one["low"])[stage].mean() for one in (with_draws, alone))
+    assert narrow < width < 1.5 * narrow
+
+
+@pytest.mark.parametrize("draws", [1, 4])
+def test_few_draws_change_nothing(draws: int) -> None:
+    few = samples(drawn_rubrics(2, draws, 12))
+    one = few.assign(rubric_draw=0)
+    verdicts = probed_verdicts(few)
+    assert verdicts_without_draws(few) == ()
+    for table in (judge_endpoints, conflict, uncertainty, abstention, nominal_agreement, validity):
+        pd.testing.assert_frame_equal(table(few), table(one))
+    pd.testing.assert_frame_equal(
+        calibration(verdicts, CELL), calibration(probed_verdicts(one), CELL)
+    )
+
+
+def test_a_design_with_more_draws_is_compared_over_all_of_them() -> None:
+    made = drawn_rubrics(1, 10, 12)
+    few = made[(made["rubric_draw"] < 5).to_numpy()]
+    few = few.assign(call_id=few["call_id"] + len(made))
+    levels = pd.concat([made.assign(**{"rubric.draws": 10}), few.assign(**{"rubric.draws": 5})])
+    frame = samples(levels.reset_index(drop=True))
+    found = contrasts(frame, endpoints=["stage"])
+    assert len(found) and found[["low", "high"]].notna().all().all()
+    # The five draws of each side have four degrees of freedom, whatever another task has.
+    sides = Sides(frame, ["stage"])
+    assert {len(draws) for draws in sides.draws.values()} == {5, 10}

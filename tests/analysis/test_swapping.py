@@ -95,6 +95,7 @@ def test_intervals_of_a_judge_without_preference_cover_0() -> None:
                     "rubric_author": author,
                     "is_swap": author != "a",
                     "probe": stated.ravel(),
+                    "probe_call_id": np.nan,
                 }
             )
         )

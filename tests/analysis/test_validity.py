@@ -118,3 +118,31 @@ def test_singletons_have_half_the_squared_euclidean_distance() -> None:
 def test_subsets_alone_leave_belief_functions_unchecked() -> None:
     wide: Chances = {"1 2": 0.5, "2 3 4": 0.5}
     assert checked(judged({"a": wide, "b": wide}), "belief functions")["result"] == "lacks data"
+
+
+def test_pairs_in_both_orders_and_many_rubrics_have_that_distance_too() -> None:
+    chances: dict[str, Chances] = {"a": [0.5, 0.5, 0, 0], "b": [0.2, 0.8, 0, 0]}
+    both = pd.concat([judged(chances, seed=one, flipped=bool(one)) for one in range(2)])
+    assert checked(both, "belief functions")["result"] == "pass"
+    drawn = pd.concat([judged(chances, seed=one, rubric=one, rubric_draw=one) for one in range(6)])
+    assert checked(drawn, "belief functions")["result"] == "pass"
+
+
+def test_rubrics_that_differ_are_no_lack_of_consistency() -> None:
+    low, high = (
+        judged({"a": chances, "b": chances}, rubric=number, rubric_draw=number)
+        for number, chances in enumerate(([1, 0, 0, 0], [0, 0, 0, 1]))
+    )
+    assert checked(pd.concat([low, high]), "internal consistency")["value"] == 0
+
+
+def test_a_call_that_variants_share_counts_once_in_a_check() -> None:
+    shown = control({"a": ALIKE, "b": ALIKE}, items=20)
+    shown = shown.assign(call_id=range(len(shown)))
+    asked, other = (shown.assign(**{"probe.context": context}) for context in ("fresh", "same"))
+    apart = control({"a": LEFT, "b": RIGHT}, items=20, **{"presentation.first": "evidence"})
+    apart = apart.assign(call_id=range(1000, 1000 + len(apart)), **{"probe.context": "fresh"})
+    once = pd.concat([asked.assign(**{"presentation.first": "rubric"}), apart])
+    twice = pd.concat([once, other.assign(**{"presentation.first": "rubric"})])
+    name = "discriminant control"
+    assert checked(twice, name)["value"] == pytest.approx(checked(once, name)["value"])

@@ -14,8 +14,16 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief import sources
+from judge_gym.analysis.draws import left_out, over_draws, pseudo_values
 from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, once_per_call, only
-from judge_gym.analysis.intervals import Estimate, Floats, Summed, bootstrap, undefined
+from judge_gym.analysis.intervals import (
+    Estimate,
+    Floats,
+    Summed,
+    bootstrap,
+    item_values,
+    undefined,
+)
 
 Level = Literal["nominal", "ordinal"]
 PANEL = ["task", "variant"]
@@ -231,16 +239,18 @@ def _table(
 ) -> pd.DataFrame:
     own = only(frame, ~frame["is_swap"])
     rated = ratings(frame)
+    without = left_out(own, PANEL, ratings).values()
     rows = []
     for group, part in own.groupby(PANEL, observed=True):
-        here = rated[(rated[PANEL] == list(group)).all(axis=1)]
+        here, *drawn = (one[(one[PANEL] == list(group)).all(axis=1)] for one in (rated, *without))
+        drawn = [one for one in drawn if len(one)]
         items = part["evidence"].nunique()
         everyone = sorted(part[JUDGE].unique())
         for judges in combinations(everyone, 2 if pairs else len(everyone)):
             used = part[part[JUDGE].isin(judges)].groupby("rubric")[JUDGE].nunique()
             for measure in measures:
-                wide = here.pivot(index="evidence", columns=JUDGE, values=measure.rating)
-                found = _estimate(wide.reindex(columns=list(judges)), measure, [*group, *judges])
+                wide, *lacking = (_wide(one, measure, judges) for one in (here, *drawn))
+                found = _estimate(wide, measure, [*group, *judges], lacking)
                 shared = bool((used == len(judges)).all())
                 told = [measure.name, len(judges), *found, items - found.n, shared]
                 rows.append([*group, *(judges if pairs else ()), *told])
@@ -248,14 +258,32 @@ def _table(
     return pd.DataFrame(rows, columns=[*PANEL, *(["judge", "other"] if pairs else []), *columns])
 
 
-def _estimate(wide: pd.DataFrame, measure: _Measure, key: list[Any]) -> Estimate:
-    """A measure with its interval over items; a row per item, a column per judge."""
-    judges = wide.shape[1]
-    kept = wide[wide.notna().sum(axis=1) >= (measure.least or judges)].to_numpy()
-    if judges < 2 or len(kept) < 2:
-        return undefined(len(kept))
-    if measure.counted:
-        stages = np.unique(kept[~np.isnan(kept)])
-        kept = (kept[:, :, None] == stages).sum(axis=1).astype(float)
-    found = bootstrap(measure.statistic(kept), key=[measure.name, *key])
+def _wide(rated: pd.DataFrame, measure: _Measure, judges: Sequence[str]) -> pd.DataFrame:
+    """The ratings that a measure takes: a row per item that enough rated, a column per judge."""
+    wide = rated.pivot(index="evidence", columns=JUDGE, values=measure.rating)
+    wide = wide.reindex(columns=list(judges))
+    return wide[wide.notna().sum(axis=1) >= (measure.least or len(judges))]
+
+
+def _estimate(
+    wide: pd.DataFrame, measure: _Measure, key: list[Any], without: Sequence[pd.DataFrame]
+) -> Estimate:
+    """A measure with its interval over items, and over draws where there are many."""
+    if wide.shape[1] < 2 or len(wide) < 2:
+        return undefined(len(wide))
+    found = bootstrap(_statistic(wide, measure), key=[measure.name, *key])
+    if without and found.known:
+        whole, *lacking = (
+            pd.Series(item_values(_statistic(one, measure)), one.index).reindex(wide.index)
+            for one in (wide, *without)
+        )
+        found = over_draws(found, pseudo_values(whole, np.stack(lacking)))
     return found._replace(high=min(found.high, 1.0)) if found.known else found
+
+
+def _statistic(wide: pd.DataFrame, measure: _Measure) -> Summed:
+    rated = wide.to_numpy()
+    if measure.counted:
+        stages = np.unique(rated[~np.isnan(rated)])
+        rated = (rated[:, :, None] == stages).sum(axis=1).astype(float)
+    return measure.statistic(rated)

@@ -5,6 +5,8 @@ are such samples where a second series asked again, or where every replicate sho
 elsewhere only the total is known.
 """
 
+from collections.abc import Callable
+from functools import cache, partial
 from statistics import fmean
 from typing import Any
 
@@ -23,15 +25,15 @@ from judge_gym.analysis.intervals import (
     Summed,
     bootstrap,
     jackknife_error,
-    skewed,
     undefined,
 )
-from judge_gym.analysis.panels import Panel, panels, ratio, row_means
+from judge_gym.analysis.panels import EVERYONE, Panel, mean_of_cells, panels, ratio
 
 ALL = "all"
 """What a table calls all judges of a panel together."""
 STRONG = 0.5
 """From this share of pairs of replicates without a common stage a cell should be looked at."""
+VARYING = ("jitter", "sampling", "display")
 LEFT_OUT = 40
 """How many parts of the items are left out, one at a time, to see how sure alpha is."""
 
@@ -52,25 +54,45 @@ def consistency(frame: pd.DataFrame) -> pd.DataFrame:
     `_high`; `items`, `effective_n`, and `flagged`, the number of cells to look at. For `all`, items
     have the mean of the judges' variances, and alpha and ICC are means without an interval.
     """
+    judged = panels(frame.assign(variant=bare_variant(frame)))
+    return pd.DataFrame([row for panel in judged for row in _rows(panel)])
+
+
+def _rows(panel: Panel) -> list[dict[str, Any]]:
+    """The rows of a panel: all judges together, then each."""
+    varying = cache(_variances)
+
+    def estimates(place: int = EVERYONE) -> dict[str, Estimate]:
+        return {
+            name: mean_of_cells(panel, partial(_of, varying, name), place=place) for name in VARYING
+        }
+
+    judges = [estimates(place) | _agreements(panel.of(place)) for place in range(panel.size[1])]
+    together = estimates()
+    for name in ("alpha", "icc"):
+        known = [one[name].value for one in judges if name in one and not np.isnan(one[name].value)]
+        together[name] = undefined(len(known), fmean(known) if known else np.nan)
+    flagged = (_conflict(panel) >= STRONG).sum(axis=0)
     rows = []
-    for panel in panels(frame.assign(variant=bare_variant(frame))):
-        varying = _variances(panel)
-        flagged = (_conflict(panel) >= STRONG).sum(axis=0)
-        judges: list[dict[str, Any]] = []
-        for place, judge in enumerate(panel.judges):
-            parts = {name: skewed(values[:, place]) for name, values in varying.items()}
-            parts |= _agreements(panel.of(place))
-            judges.append({**panel.key, JUDGE: judge, **_columns(parts)})
-        together = {name: skewed(row_means(values)) for name, values in varying.items()}
-        for name in ("alpha", "icc"):
-            known = [row[name] for row in judges if not np.isnan(row[name])]
-            together[name] = undefined(len(known), fmean(known) if known else np.nan)
-        for place, row in enumerate([{**panel.key, JUDGE: ALL, **_columns(together)}, *judges]):
-            scored = panel.scored[:, place - 1] if place else panel.scored.sum(axis=1)
-            row["items"], row["effective_n"] = int((scored > 0).sum()), int(scored.sum())
-            row["flagged"] = int(flagged[place - 1] if place else flagged.sum())
-            rows.append(row)
-    return pd.DataFrame(rows)
+    for place, (judge, parts) in enumerate(
+        zip((ALL, *panel.judges), (together, *judges), strict=True)
+    ):
+        scored = panel.scored[:, place - 1] if place else panel.scored.sum(axis=1)
+        rows.append(
+            {
+                **panel.key,
+                JUDGE: judge,
+                **_columns(parts),
+                "items": int((scored > 0).sum()),
+                "effective_n": int(scored.sum()),
+                "flagged": int(flagged[place - 1] if place else flagged.sum()),
+            }
+        )
+    return rows
+
+
+def _of(varying: Callable[[Panel], dict[str, FloatArray]], name: str, panel: Panel) -> FloatArray:
+    return varying(panel)[name]
 
 
 def conflicting_cells(frame: pd.DataFrame) -> pd.DataFrame:
@@ -112,7 +134,7 @@ def _variances(panel: Panel) -> dict[str, FloatArray]:
     """Items by judges: the variance over replicates, and its parts where they can be told."""
     blank = np.full(panel.size, np.nan)
     if not panel.ordinal:  # options have no place, so nothing has a variance
-        return {"jitter": blank, "sampling": blank, "display": blank}
+        return dict.fromkeys(VARYING, blank)
     scored = panel.mask != 0
     rows, cell = panel.rows[scored], panel.cell[scored]
     place = positions(rows)

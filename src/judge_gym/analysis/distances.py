@@ -9,17 +9,21 @@ from itertools import combinations
 
 import pandas as pd
 
+from judge_gym.analysis.draws import DRAWS_FOR_BLOCKS
 from judge_gym.analysis.frames import JUDGE
 from judge_gym.analysis.panels import panels
 
 
-def item_distances(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+def item_distances(
+    frame: pd.DataFrame, by: Sequence[str], without: int | None = None
+) -> pd.DataFrame:
     """The distance of every two judges on every item, under one rubric or each under its own.
 
     Args:
         frame: a tidy frame; within a group, a judge's verdicts on an item are pooled, those under
             rivals' rubrics too.
         by: what a group is, such as task and variant.
+        without: a draw of rubrics that groups with many are to lack.
 
     Returns:
         A row per group, pair of judges and item: by, judge, other, evidence, distance; not a
@@ -27,12 +31,22 @@ def item_distances(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """
     parts = []
     for panel in panels(frame.assign(is_swap=False), by):
+        if without is not None:
+            panel = panel.without(without)
         for place, (judge, other) in enumerate(combinations(panel.judges, 2)):
             named = {**panel.key, "judge": judge, "other": other}
             values = {"evidence": panel.evidence, "distance": panel.distances[:, place]}
             parts.append(pd.DataFrame(values).assign(**named))
     columns = [*by, "judge", "other", "evidence", "distance"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def distances_without_draws(frame: pd.DataFrame, by: Sequence[str]) -> list[pd.DataFrame]:
+    """The same without each draw of rubrics in turn; nothing where draws are few."""
+    draws = frame["rubric_draw"].unique()
+    if len(draws) < DRAWS_FOR_BLOCKS:
+        return []
+    return [item_distances(frame, by, without=int(draw)) for draw in sorted(draws)]
 
 
 def common_rubrics(frame: pd.DataFrame) -> pd.DataFrame:

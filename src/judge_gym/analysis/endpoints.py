@@ -4,22 +4,24 @@ A frame has one row per sample (`frames.tidy`). Within an estimate a call counts
 experiments share it; replicates are pooled within a cell, and intervals are over evidence items.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
+from judge_gym.analysis.draws import Estimator, estimated, left_out
 from judge_gym.analysis.frames import CELL, OrdinalFrame, once_per_call, only, ordinal
-from judge_gym.analysis.intervals import Estimate, share, skewed, student
+from judge_gym.analysis.intervals import share, skewed, student
 from judge_gym.analysis.panels import masked, ratio
 from judge_gym.records import STATUSES
 
 ITEM = [*CELL, "evidence"]
 _READ = (
     *("evidence", "call_id", "mask", "n_stages", "status", "rubric_kind", "truth"),
-    *("probe", "probe_call_id"),
+    *("probe", "probe_call_id", "rubric", "flipped"),
 )
 ENDPOINTS = (
     "expected_stage",
@@ -37,6 +39,8 @@ AVERAGED = ("stage", "abstention", "probability", "subset_size", "agreement", GA
 """Endpoints that each sample has a value of: normalised expected stage; share of abstentions;
 stated probability that experts agree; stages per verdict; share given to the known answer; mean
 over stages of Pl - Bel."""
+ENTROPIES = ("entropy", "entropy_all")
+"""Endpoints of a cell's pooled distribution, which are no means over draws of rubrics."""
 ESTIMATES = {"singleton_rate": share, "mid_mass": share, "mid_mass_all": share, "jitter": skewed}
 """How an endpoint that is no plain mean is estimated over items."""
 
@@ -118,13 +122,33 @@ def positions(rows: pd.DataFrame) -> FloatArray:
 
 
 def over_items(
-    cells: pd.DataFrame, by: Sequence[str], value: str, estimate: Callable[[FloatArray], Estimate]
+    cells: pd.DataFrame,
+    by: Sequence[str],
+    value: str,
+    estimate: Estimator,
+    without: Iterable[pd.DataFrame] = (),
+    *,
+    apart: bool = True,
 ) -> pd.DataFrame:
-    """A mean over items with its interval, per group: mean, low, high, items."""
-    rows = [
-        (*group, *estimate(part.to_numpy(dtype=float)))
-        for group, part in cells.groupby(list(by), observed=True)[value]
-    ]
+    """A mean over items with its interval, per group: mean, low, high, items.
+
+    Args:
+        cells: a row per group and item.
+        by: the columns that groups share.
+        value: the column that is averaged.
+        estimate: what tells the interval over items.
+        without: the cells without each draw of rubrics, of groups that have many.
+        apart: whether the values are means over draws.
+    """
+    left: dict[Any, list[pd.Series]] = {}
+    for part in without:
+        for group, values in part.set_index("evidence").groupby(list(by), observed=True)[value]:
+            left.setdefault(group, []).append(values)
+    rows = []
+    for group, part in cells.groupby(list(by), observed=True):
+        drawn = [one.reindex(part["evidence"]).to_numpy(float) for one in left.get(group, ())]
+        found = estimated(estimate, part[value].to_numpy(float), drawn, apart=apart)
+        rows.append((*group, *found))
     return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "items"])
 
 
@@ -143,9 +167,14 @@ def expected_stage(frame: OrdinalFrame, by: Sequence[str]) -> pd.DataFrame:
 
     Ordinal rubrics only: for options without order there is no expected stage.
     """
-    groups = grouped(scored_only(_read(masked(ordinal(frame)), by)), [*by, "evidence"])
-    cells = groups.names.assign(value=groups.mean(positions(groups.rows)))
-    return over_items(cells, by, "value", student)
+    cells = partial(_stage_by_item, by=by)
+    without = left_out(frame, by, cells)
+    return over_items(cells(ordinal(frame)), by, "value", student, without.values())
+
+
+def _stage_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    groups = grouped(scored_only(_read(masked(frame), by)), [*by, "evidence"])
+    return groups.names.assign(value=groups.mean(positions(groups.rows)))
 
 
 def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -153,7 +182,8 @@ def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
     A subset counts with the share that it gives the right stage; items without truth are left out.
     """
-    return over_items(right_by_item(frame, by), by, "value", share)
+    cells = partial(right_by_item, by=by)
+    return over_items(cells(frame), by, "value", share, left_out(frame, by, cells).values())
 
 
 def right_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -225,8 +255,7 @@ def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
     place, size = values["stage"], values["subset_size"]
     ordered = (rows["rubric_kind"] != "nominal").to_numpy()
     middle = np.where(ordered & (last > 1), _middle(rows), np.nan)
-    spread = groups.total(np.nan_to_num((place - means["stage"][groups.code]) ** 2))
-    told = (scored > 1) & ~np.isnan(means["stage"])
+    spread, spare = _spread(groups, place)
     counts = {status: (rows["status"] == status).to_numpy().astype(float) for status in STATUSES}
     return groups.names.assign(
         n=n.astype(int),
@@ -239,7 +268,7 @@ def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
         entropy_all=_entropy(np.column_stack([np.nan_to_num(shares) * read[:, None], 1 - read])),
         mid_mass=groups.mean(np.where(masks != 0, middle, np.nan)),
         mid_mass_all=groups.mean(middle),
-        jitter=np.where(told, spread / np.maximum(scored - 1, 1), np.nan),
+        jitter=ratio(spread, spare),
     )
 
 
@@ -262,12 +291,32 @@ def judge_endpoints(frame: pd.DataFrame, cells: pd.DataFrame | None = None) -> p
     rates = totals[[*CELL, "n", "effective_n"]].assign(
         abstained=totals["share_abstained"] / totals["n"], unreadable=lost / totals["n"]
     )
+    without = left_out(frame, CELL, cell_endpoints).values()
     parts = [
-        over_items(cells, CELL, name, ESTIMATES.get(name, student)).assign(endpoint=name)
+        over_items(
+            cells, CELL, name, ESTIMATES.get(name, student), without, apart=name not in ENTROPIES
+        ).assign(endpoint=name)
         for name in ENDPOINTS
     ]
     found = pd.concat(parts).merge(rates, on=CELL, how="left")
     return found[[*CELL, "endpoint", "mean", "low", "high", "items", *rates.columns[len(CELL) :]]]
+
+
+def _spread(groups: Groups, place: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """By cell, the squares about what replicates under a rubric and in an order have in common.
+
+    And how many squares are free: another rubric, or a pair in reverse, is no replicate.
+    """
+    known = ~np.isnan(place)
+    keys = groups.rows.loc[known, ["rubric", "flipped"]].assign(cell=groups.code[known])
+    code = keys.groupby(["cell", "rubric", "flipped"], observed=True).ngroup().to_numpy()
+    n = np.bincount(code)
+    gaps = place[known] - (np.bincount(code, place[known]) / np.maximum(n, 1))[code]
+    _, first = np.unique(code, return_index=True)
+    cells = len(groups.names)
+    squares = np.bincount(groups.code[known], gaps**2, cells).astype(float)
+    free = np.bincount(groups.code[known][first], n - 1, cells).astype(float)
+    return squares, free
 
 
 def _middle(rows: pd.DataFrame) -> FloatArray:

@@ -4,7 +4,7 @@ Judges state a probability p that experts would choose a stage in their set. The
 chance that of three other judges' verdicts on the item most fall into it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from judge_gym.analysis.belief.masses import matched
+from judge_gym.analysis.draws import Estimator, estimated, left_out
 from judge_gym.analysis.frames import CELL, JUDGE, once_per_call
 from judge_gym.analysis.intervals import (
     LEVEL,
@@ -44,9 +45,9 @@ def probed_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
     one judge alone used has no such verdicts: then each judge's own rubric stands for it.
 
     Returns:
-        A row per sample, with CELL, evidence, replicate, outcome (`OUTCOMES`), size (of the set; 0
-        where there is none), p, y (not a number with fewer than three in the pool), pool (how many
-        there are), shared_rubric.
+        A row per sample, with CELL, evidence, replicate, probe_call_id, outcome (`OUTCOMES`), size
+        (of the set; 0 where there is none), p, y (not a number with fewer than three in the pool),
+        pool (how many there are), shared_rubric.
     """
     frame = once_per_call(frame, CELL)
     mask = frame["mask"].to_numpy(np.int64)
@@ -57,7 +58,7 @@ def probed_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
         ["task", "variant", "evidence", "common"],
     )
     sums = _pool_sums(item, _numbered(frame, [JUDGE]), _numbered(frame, ["replicate"]), mask)
-    kept = frame[[*CELL, "evidence", "replicate"]]
+    kept = frame[[*CELL, "evidence", "replicate", "probe_call_id"]]
     outcome = _outcome(frame)
     probed = (outcome == "probed").to_numpy()
     return kept.assign(
@@ -146,10 +147,23 @@ def _numbered(frame: pd.DataFrame, columns: Sequence[str]) -> _Ints:
     return numbers.to_numpy().astype(np.int64)
 
 
+def difference_by_item(verdicts: pd.DataFrame) -> pd.Series:
+    """On each item, the mean of p - y."""
+    return _bias(_known(verdicts))
+
+
 # --- how well calibrated -------------------------------------------------------------------------
 
 
-def calibration(verdicts: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+def verdicts_without_draws(frame: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
+    """The probed verdicts without each draw of rubrics in turn; none where draws are few."""
+    found = left_out(frame, ["task", "variant"], probed_verdicts, others=True)
+    return tuple(_known(part) for part in found.values())
+
+
+def calibration(
+    verdicts: pd.DataFrame, by: Sequence[str] = (), without: Sequence[pd.DataFrame] = ()
+) -> pd.DataFrame:
     """How far stated probabilities lie from the reference, per group; without `by`, overall.
 
     Compare judges at equal set size: `by=[*CELL, "size"]`. Replicates are averaged per item, and
@@ -158,6 +172,7 @@ def calibration(verdicts: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     Args:
         verdicts: from `probed_verdicts`.
         by: the columns that groups share.
+        without: the same without each draw of rubrics, from `verdicts_without_draws`.
 
     Returns:
         Columns `by`; `OUTCOMES` (how many samples of each); without_reference (probed, but the
@@ -166,17 +181,13 @@ def calibration(verdicts: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
         with p above .8 that the others contradict, y below .5), each with _low and _high.
     """
     rows = []
-    for key, part in _groups(verdicts, by):
+    for key, part, lacking in _groups(verdicts, by, without):
         known = _known(part)
-        confident = known[known["p"] > CONFIDENT]
-        contradicted = (confident["y"] < CONTRADICTED).astype(float)
         estimates = {
-            "bias": student(_per_item(known["p"] - known["y"], known)),
-            "brier": skewed(
-                _per_item(known["p"] ** 2 - 2 * known["p"] * known["y"] + known["y"], known)
-            ),
-            "error": _calibration_error(known, key),
-            "hallucination": share(_per_item(contradicted, confident)),
+            "bias": _estimated(student, _bias, known, lacking),
+            "brier": _estimated(skewed, _brier, known, lacking),
+            "error": _calibration_error(known, key, lacking),
+            "hallucination": _estimated(share, _contradicted, known, lacking),
         }
         counts = part["outcome"].value_counts().reindex(list(OUTCOMES), fill_value=0)
         rows.append(
@@ -189,18 +200,26 @@ def calibration(verdicts: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def reliability(verdicts: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+def reliability(
+    verdicts: pd.DataFrame, by: Sequence[str] = (), without: Sequence[pd.DataFrame] = ()
+) -> pd.DataFrame:
     """The reliability curve: the reference against the stated probability, in ten equal bins.
+
+    Args:
+        verdicts: from `probed_verdicts`.
+        by: the columns that groups share.
+        without: the same without each draw of rubrics, from `verdicts_without_draws`.
 
     Returns:
         Columns `by`, bin (its lower edge), verdicts, items, stated (mean p), and y with y_low and
         y_high over items. Bins that nobody used have no row.
     """
     rows = []
-    for key, part in _groups(verdicts, by):
+    for key, part, lacking in _groups(verdicts, by, without):
         known = _known(part)
         for number, group in known.groupby(_bin(known)):
-            found = share(_per_item(group["y"], group))
+            drawn = [one[_bin(one) == number] for one in lacking]
+            found = _estimated(share, _warranted, group, drawn)
             rows.append(
                 key
                 | {"bin": int(str(number)) / BINS, "verdicts": len(group), "items": found.n}
@@ -211,19 +230,61 @@ def reliability(verdicts: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _groups(verdicts: pd.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, Any], pd.DataFrame]]:
+_Group = tuple[dict[str, Any], pd.DataFrame, list[pd.DataFrame]]
+"""What names a group, its verdicts, and the same without each draw."""
+
+
+def _groups(
+    verdicts: pd.DataFrame, by: Sequence[str], without: Sequence[pd.DataFrame]
+) -> Iterator[_Group]:
     if not by:
-        return [({}, verdicts)]
-    groups = verdicts.groupby(list(by), observed=True)
-    return [(dict(zip(by, key, strict=True)), part) for key, part in groups]
+        yield {}, verdicts, list(without)
+        return
+    lacking = [dict(list(one.groupby(list(by), observed=True))) for one in without]
+    for key, part in verdicts.groupby(list(by), observed=True):
+        drawn = [one[key] for one in lacking if key in one]
+        yield dict(zip(by, key, strict=True)), part, drawn
+
+
+def _estimated(
+    estimate: Estimator,
+    by_item: Callable[[pd.DataFrame], pd.Series],
+    known: pd.DataFrame,
+    without: Sequence[pd.DataFrame],
+) -> Estimate:
+    whole = by_item(known)
+    drawn = [by_item(one).reindex(whole.index).to_numpy(float) for one in without]
+    return estimated(estimate, whole.to_numpy(float), drawn, apart=False)
+
+
+def _bias(known: pd.DataFrame) -> pd.Series:
+    return _per_item(known["p"] - known["y"], known)
+
+
+def _brier(known: pd.DataFrame) -> pd.Series:
+    return _per_item(known["p"] ** 2 - 2 * known["p"] * known["y"] + known["y"], known)
+
+
+def _contradicted(known: pd.DataFrame) -> pd.Series:
+    confident = known[known["p"] > CONFIDENT]
+    return _per_item((confident["y"] < CONTRADICTED).astype(float), confident)
+
+
+def _warranted(known: pd.DataFrame) -> pd.Series:
+    return _per_item(known["y"], known)
 
 
 def _known(part: pd.DataFrame) -> pd.DataFrame:
-    return part[part["p"].notna() & part["y"].notna()]
+    """The verdicts with a reference; an answer that several variants share counts once."""
+    known = part[part["p"].notna() & part["y"].notna()]
+    if "probe_call_id" not in known or known["probe_call_id"].is_unique:
+        return known
+    repeated = known.duplicated(["evidence", "probe_call_id"]) & known["probe_call_id"].notna()
+    return known[~repeated]
 
 
-def _per_item(values: pd.Series, of: pd.DataFrame) -> Floats:
-    return values.groupby(of["evidence"]).mean().to_numpy(float)
+def _per_item(values: pd.Series, of: pd.DataFrame) -> pd.Series:
+    return values.groupby(of["evidence"]).mean()
 
 
 def _bin(known: pd.DataFrame) -> pd.Series:
@@ -231,36 +292,72 @@ def _bin(known: pd.DataFrame) -> pd.Series:
     return (known["p"] * BINS + 1e-9).astype(int).clip(upper=BINS - 1)
 
 
-def _calibration_error(known: pd.DataFrame, key: dict[str, Any]) -> Estimate:
+def _calibration_error(
+    known: pd.DataFrame, key: dict[str, Any], without: Sequence[pd.DataFrame]
+) -> Estimate:
     """The mean distance of p from y over bins, by how many verdicts each holds.
 
     Chance alone makes it larger than 0: compare it at equal n. In a bin that lies clearly on one
     side chance moves the error up and down, in another up alone, and the lower end allows for it:
     a plain bootstrap rules out 0 for judges that are calibrated.
     """
-    parts = known.assign(bin=_bin(known), gap=known["p"] - known["y"], n=1.0)
-    table = parts.pivot_table(
-        index="evidence", columns="bin", values=["gap", "n"], aggfunc="sum", fill_value=0.0
-    )
-    n = len(table)
+    gaps, counts = _binned(known)
+    n = len(gaps)
     if n < 3:
         return undefined(n)
-    gaps, counts = table["gap"].to_numpy(float), table["n"].to_numpy(float)
     total, verdicts = gaps.sum(axis=0), counts.sum()
-    rest = gaps - counts * (total / counts.sum(axis=0))
-    clear = np.abs(total) > CLEAR * np.sqrt(n / (n - 1) * (rest**2).sum(axis=0))
-    sides = gaps * np.sign(total) - counts * (np.abs(total).sum() / verdicts)
-    columns = np.column_stack([sides[:, clear].sum(axis=1), sides.sum(axis=1), rest[:, ~clear]])
-    drawn = resampled(columns, key=["calibration error", key]) - columns.sum(axis=0)
-    up = drawn[:, 0] + np.abs(drawn[:, 2:]).sum(axis=1)
-    few = stats.t.ppf((1 + LEVEL) / 2, n - 1) / stats.norm.ppf((1 + LEVEL) / 2)
-    reach = few * np.sqrt(n / (n - 1)) / verdicts
     value = float(np.abs(total).sum() / verdicts)
-    low = value - reach * float(np.quantile(up, (1 + LEVEL) / 2))
-    high = value - reach * float(np.quantile(drawn[:, 1], (1 - LEVEL) / 2))
+    sign = np.sign(total)
+    # What each item, and each draw, adds to the gap of a bin, and to the distance.
+    gaps_by = [(gaps - counts * (total / np.maximum(counts.sum(axis=0), 1.0))) / verdicts]
+    sides_by = [(gaps * sign - counts * value) / verdicts]
+    if without:
+        gaps_by.append(_by_draw(without))
+        sides_by.append(gaps_by[-1] * sign)
+    clear = np.abs(total) / verdicts > CLEAR * np.hypot.reduce([_error(part) for part in gaps_by])
+    moved = np.zeros(1)
+    for name, by_bin, sides in zip(("items", "draws"), gaps_by, sides_by, strict=False):
+        columns = [sides[:, clear].sum(axis=1), sides.sum(axis=1), by_bin[:, ~clear]]
+        moved = moved + _moved(np.column_stack(columns), ["calibration error", name, key])
+    up = moved[:, 0] + np.abs(moved[:, 2:]).sum(axis=1)
+    low = value - float(np.quantile(up, (1 + LEVEL) / 2))
+    high = value - float(np.quantile(moved[:, 1], (1 - LEVEL) / 2))
     if not high > low:
         return undefined(n, value)
     return Estimate(value, max(0.0, low), high, n)
+
+
+def _binned(known: pd.DataFrame) -> tuple[Floats, Floats]:
+    """By item and bin, the sum of p - y, and how many verdicts there are."""
+    item, items = pd.factorize(known["evidence"], sort=True)
+    place = item * BINS + _bin(known).to_numpy()
+    gaps, counts = (
+        np.bincount(place, weights, len(items) * BINS).reshape(-1, BINS)
+        for weights in ((known["p"] - known["y"]).to_numpy(float), None)
+    )
+    return gaps.astype(float), counts.astype(float)
+
+
+def _by_draw(without: Sequence[pd.DataFrame]) -> Floats:
+    """What each draw adds to the mean gap of each bin, from the verdicts without it."""
+    means = np.stack([gaps.sum(axis=0) / counts.sum() for gaps, counts in map(_binned, without)])
+    added: Floats = (1 - 1 / len(means)) * (means.mean(axis=0) - means)
+    return added
+
+
+def _error(rows: Floats) -> Floats:
+    """The standard error of each column's sum."""
+    found: Floats = np.sqrt(len(rows) / (len(rows) - 1) * (rows**2).sum(axis=0))
+    return found
+
+
+def _moved(rows: Floats, key: Any) -> Floats:
+    """By how much sums change when rows are drawn anew; few rows tell less of it."""
+    n = len(rows)
+    few = stats.t.ppf((1 + LEVEL) / 2, n - 1) / stats.norm.ppf((1 + LEVEL) / 2)
+    drawn: Floats = resampled(rows, key=key) - rows.sum(axis=0)
+    drawn *= float(few * np.sqrt(n / (n - 1)))
+    return drawn
 
 
 def _flat(name: str, found: Estimate) -> list[tuple[str, float]]:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
+from judge_gym.analysis.draws import left_out
 from judge_gym.analysis.endpoints import ITEM, Groups, groups_of, over_items
 from judge_gym.analysis.frames import CELL, once_per_call
 from judge_gym.analysis.intervals import share, student
@@ -45,23 +46,14 @@ def geometry(frame: pd.DataFrame) -> pd.DataFrame:
     Shares are of abstentions and scored verdicts, with their interval over items; `confidence` is
     the mean stated probability. Abstentions are not probed.
     """
-    groups = _cells(frame, ["mask", "n_stages", "rubric_kind", "status", "probe"])
-    kind = kinds(groups.rows)
-    probe = groups.rows["probe"].to_numpy(dtype=float)
     parts = []
-    for name in KINDS:
-        if not (kind == name).any():
+    without = left_out(frame, CELL, _kinds_by_item).values()
+    for name, cells in _kinds_by_item(frame).items():
+        if not cells["n"].any():
             continue
-        of = np.where(kind == "", np.nan, kind == name)
-        sure = np.where(kind == name, probe, np.nan)
-        cells = groups.names.assign(
-            share=groups.mean(of),
-            n=groups.total((kind == name).astype(float)),
-            probed=groups.total((~np.isnan(sure)).astype(float)),
-            confidence=groups.mean(sure),
-        )
+        drawn = [one[name] for one in without]
         counts = cells.groupby(CELL, observed=True)[["n", "probed"]].sum().astype(int)
-        told = over_items(cells, CELL, "confidence", share).drop(columns="items")
+        told = over_items(cells, CELL, "confidence", share, drawn).drop(columns="items")
         told = told.rename(
             columns={
                 "mean": "confidence",
@@ -69,11 +61,28 @@ def geometry(frame: pd.DataFrame) -> pd.DataFrame:
                 "high": "confidence_high",
             }
         )
-        found = over_items(cells, CELL, "share", share).assign(geometry=name)
+        found = over_items(cells, CELL, "share", share, drawn).assign(geometry=name)
         parts.append(found.merge(counts.reset_index(), on=CELL).merge(told, on=CELL))
     columns = [*CELL, "geometry", "mean", "low", "high", "items", "n"]
     columns += ["confidence", "confidence_low", "confidence_high", "probed"]
     return pd.concat(parts)[columns].sort_values(CELL, kind="stable", ignore_index=True)
+
+
+def _kinds_by_item(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """By kind, its share in each cell, and how sure the judge is of such verdicts."""
+    groups = _cells(frame, ["mask", "n_stages", "rubric_kind", "status", "probe"])
+    kind = kinds(groups.rows)
+    probe = groups.rows["probe"].to_numpy(dtype=float)
+    found = {}
+    for name in KINDS:
+        sure = np.where(kind == name, probe, np.nan)
+        found[name] = groups.names.assign(
+            share=groups.mean(np.where(kind == "", np.nan, kind == name)),
+            n=groups.total((kind == name).astype(float)),
+            probed=groups.total((~np.isnan(sure)).astype(float)),
+            confidence=groups.mean(sure),
+        )
+    return found
 
 
 # --- position and label --------------------------------------------------------------------------
@@ -85,27 +94,41 @@ def display_bias(frame: pd.DataFrame) -> pd.DataFrame:
     Without bias it is 0 in expectation where `shuffled`; where it is not, a position or label
     stands for a stage, and the number says nothing of bias. Samples without a display are out.
     """
-    wanted = ["mask", "n_stages", "display", "status"]
     shown = frame["display"].astype("string").fillna("").ne("").to_numpy(dtype=bool)
-    scored = frame[shown & (frame["status"] == "scored").to_numpy()]
+    own = ~frame["is_swap"].to_numpy(dtype=bool)
+    scored = frame[shown & own & (frame["status"] == "scored").to_numpy()]
     columns = [*CELL, "kind", "place", "mean", "low", "high", "items", "shuffled"]
     if scored.empty:
         return pd.DataFrame(columns=columns)
-    groups = _cells(scored, wanted)
-    codes, texts = pd.factorize(groups.rows["display"])
-    stage, label, names = _displays(texts.astype(str).tolist())
+    cells, shuffled = _bias_by_item(scored)
+    without = [drawn for drawn, _ in left_out(scored, CELL, _bias_by_item).values()]
     parts = [
-        over_items(cells, CELL, "bias", student).assign(kind=kind, place=place)
-        for kind, place, cells in _places(groups, stage[codes], label[codes], names)
+        over_items(of, CELL, "bias", student, [one[at] for one in without if at in one]).assign(
+            kind=at[0], place=at[1]
+        )
+        for at, of in cells.items()
     ]
-    found = pd.concat(parts).merge(_shuffled(groups, codes, stage, label), on=[*CELL, "kind"])
+    found = pd.concat(parts).merge(shuffled, on=[*CELL, "kind"])
     order = [*CELL, "kind"]
     return found[columns].sort_values(order, kind="stable", ignore_index=True)
 
 
+_Place = tuple[str, str]
+"""Whether it is a position or a label, and which."""
+
+
+def _bias_by_item(scored: pd.DataFrame) -> tuple[dict[_Place, pd.DataFrame], pd.DataFrame]:
+    """By place, the bias of each cell; and whether what stood there was shuffled."""
+    groups = _cells(scored, ["mask", "n_stages", "display", "status"])
+    codes, texts = pd.factorize(groups.rows["display"])
+    stage, label, names = _displays(texts.astype(str).tolist())
+    places = dict(_places(groups, stage[codes], label[codes], names))
+    return places, _shuffled(groups, codes, stage, label)
+
+
 def _places(
     groups: Groups, stage: IntArray, label: IntArray, names: list[str]
-) -> Iterator[tuple[str, str, pd.DataFrame]]:
+) -> Iterator[tuple[_Place, pd.DataFrame]]:
     """For each position, then each label: what verdicts give it beyond its due, cell by cell."""
     masks = groups.rows["mask"].to_numpy()
     size = np.bitwise_count(masks)
@@ -115,12 +138,12 @@ def _places(
         here = stage[:, place]
         held = np.where(here > 0, (masks >> np.maximum(here - 1, 0) & 1) / size - due, np.nan)
         excess.append(held)
-        yield "position", str(place + 1), groups.names.assign(bias=groups.mean(held))
+        yield ("position", str(place + 1)), groups.names.assign(bias=groups.mean(held))
     for number, name in enumerate(names):
         held = np.full(len(masks), np.nan)
         for place, beyond in enumerate(excess):
             held = np.where(label[:, place] == number, beyond, held)
-        yield "label", name, groups.names.assign(bias=groups.mean(held))
+        yield ("label", name), groups.names.assign(bias=groups.mean(held))
 
 
 def _displays(texts: list[str]) -> tuple[IntArray, IntArray, list[str]]:

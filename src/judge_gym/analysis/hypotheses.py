@@ -12,20 +12,29 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from judge_gym.analysis.distances import common_rubrics, item_distances
-from judge_gym.analysis.expertise import probed_verdicts
-from judge_gym.analysis.frames import JUDGE, only, varied_knobs
-from judge_gym.analysis.intervals import (
-    Estimate,
-    Floats,
+from judge_gym.analysis.distances import (
+    common_rubrics,
+    distances_without_draws,
+    item_distances,
+)
+from judge_gym.analysis.draws import (
+    DRAWS_FOR_BLOCKS,
     Part,
     draw_part,
     half_width,
     p_of,
-    undefined,
+    pseudo_values,
 )
-from judge_gym.analysis.panels import DRAWS_FOR_BLOCKS, row_means
+from judge_gym.analysis.expertise import (
+    difference_by_item,
+    probed_verdicts,
+    verdicts_without_draws,
+)
+from judge_gym.analysis.frames import JUDGE, once_per_call, only, varied_knobs
+from judge_gym.analysis.intervals import Estimate, Floats, skewed, undefined
+from judge_gym.analysis.panels import Judged, panels, row_means
 from judge_gym.analysis.permutations import holm
+from judge_gym.analysis.polarization import above_chance, panel_chance
 from judge_gym.analysis.swapping import swap_pairs
 
 ALPHA = 0.05
@@ -43,7 +52,11 @@ class Tested(NamedTuple):
 
 
 def hypotheses(
-    frame: pd.DataFrame, verdicts: pd.DataFrame | None = None, pairs: pd.DataFrame | None = None
+    frame: pd.DataFrame,
+    verdicts: pd.DataFrame | None = None,
+    pairs: pd.DataFrame | None = None,
+    judged: Judged | None = None,
+    without: Sequence[pd.DataFrame] | None = None,
 ) -> pd.DataFrame:
     """H1 to H4 on a tidy frame.
 
@@ -51,6 +64,8 @@ def hypotheses(
         frame: the samples.
         verdicts: their `probed_verdicts`, where these are at hand.
         pairs: their `swap_pairs`, where these are at hand.
+        judged: their panels, where these are at hand.
+        without: their `verdicts_without_draws`, where these are at hand.
 
     Returns:
         A row each: hypothesis, claim, estimand, rule, value, low, high, items, p, holm, verdict
@@ -59,11 +74,15 @@ def hypotheses(
     rows = []
     verdicts = probed_verdicts(frame) if verdicts is None else verdicts
     pairs = swap_pairs(frame) if pairs is None else pairs
+    without = verdicts_without_draws(frame) if without is None else without
+    forced = forced_choice_distance(frame)
+    if forced.estimate.known:
+        forced = forced._replace(note=_forced_divergence(frame, judged))
     tested = [
         contested_distance(frame),
-        overstated_agreement(verdicts),
+        overstated_agreement(verdicts, without),
         confidence_in_own_rubric(pairs),
-        forced_choice_distance(frame),
+        forced,
     ]
     known = [
         one.p if one.estimate.known and one.estimate.n >= MIN_ITEMS else np.nan for one in tested
@@ -104,7 +123,7 @@ def contested_distance(frame: pd.DataFrame) -> Tested:
     if shared.empty:
         return _lacking("no rubric by a third party; name one in the study's swap: ['*', author]")
     by = ["task_type", "variant", "task", "rubric", "rubric_draw"]
-    distances = item_distances(shared, by)
+    distances = item_distances(once_per_call(shared, [JUDGE]), by)
     contested, plain = (
         _by_draw(part.groupby(["rubric_draw", "evidence"], observed=True)["distance"].mean())
         for part in (distances[distances["task_type"] == kind] for kind in ("ecc", "control"))
@@ -115,12 +134,12 @@ def contested_distance(frame: pd.DataFrame) -> Tested:
     return found._replace(note=found.note or (few if draws < DRAWS_FOR_BLOCKS else ""))
 
 
-def overstated_agreement(verdicts: pd.DataFrame) -> Tested:
+def overstated_agreement(verdicts: pd.DataFrame, without: Sequence[pd.DataFrame] = ()) -> Tested:
     """Stated probability of expert agreement minus what the other verdicts warrant."""
-    known = verdicts.dropna(subset=["p", "y"])
-    if known.empty:
+    gaps, *lacking = (difference_by_item(part) for part in (verdicts, *without))
+    if gaps.empty:
         return _lacking("needs probes, and three verdicts of other judges on other displays")
-    return one_sample((known["p"] - known["y"]).groupby(known["evidence"]).mean())
+    return one_sample(gaps, _drawn(gaps, lacking))
 
 
 def confidence_in_own_rubric(pairs: pd.DataFrame) -> Tested:
@@ -128,8 +147,11 @@ def confidence_in_own_rubric(pairs: pd.DataFrame) -> Tested:
     rivals = pairs[pairs["role"] == "rival"]
     if rivals.empty:
         return _lacking("needs probed samples under own and under rivals' rubrics (swap)")
+    calls = rivals[["own_call", "other_call"]]
+    rivals = rivals[calls.isna().any(axis=1) | ~calls.duplicated()]
     gaps = (rivals["own"] - rivals["other"]).groupby([rivals[name] for name in SIDE]).mean()
-    return one_sample(_by_draw(gaps.groupby(level=["rubric_draw", "evidence"]).mean()))
+    table = _by_draw(gaps.groupby(level=["rubric_draw", "evidence"]).mean())
+    return one_sample(row_means(table.T), table, apart=True)
 
 
 def forced_choice_distance(frame: pd.DataFrame) -> Tested:
@@ -138,13 +160,39 @@ def forced_choice_distance(frame: pd.DataFrame) -> Tested:
         return _lacking("needs verdict.method single and subset")
     own = frame[~frame["is_swap"] & frame["verdict.method"].isin(["single", "subset"])]
     by = ["task", "verdict.method", *_matched_knobs(own)]
-    found = item_distances(own.assign(**{k: own[k].astype(str) for k in by}), by)
-    key = [column for column in by if column != "verdict.method"] + ["judge", "other", "evidence"]
-    wide = found.pivot_table(index=key, columns="verdict.method", values="distance")
-    if set(wide.columns) != {"single", "subset"}:
+    own = once_per_call(own.assign(**{k: own[k].astype(str) for k in by}), [JUDGE])
+    key = [column for column in by if column != "verdict.method"] + ["judge", "other"]
+    gaps = _single_minus_subset(item_distances(own, by), key, "distance")
+    if gaps.empty:
         return _lacking("no item has two scored replicates of two judges under both methods")
-    difference = (wide["single"] - wide["subset"]).dropna()
-    return one_sample(difference.groupby(level="evidence").mean())
+    lacking = [
+        _single_minus_subset(part, key, "distance") for part in distances_without_draws(own, by)
+    ]
+    return one_sample(gaps, _drawn(gaps, lacking))
+
+
+def _single_minus_subset(found: pd.DataFrame, key: Sequence[str], value: str) -> pd.Series:
+    """The difference on each item, mean over what else is matched; empty without both."""
+    wide = found.pivot_table(index=[*key, "evidence"], columns="verdict.method", values=value)
+    wide = wide.reindex(columns=["single", "subset"])
+    return (wide["single"] - wide["subset"]).dropna().groupby(level="evidence").mean()
+
+
+def _forced_divergence(frame: pd.DataFrame, judged: Judged | None) -> str:
+    """The same difference in P above chance, in words."""
+    knobs = _matched_knobs(frame)
+    columns = ["task", "variant", "verdict.method", *knobs]
+    levels = frame.drop_duplicates(columns[:2])[columns].astype(str).set_index(columns[:2])
+    parts = []
+    for panel in panels(frame if judged is None else judged):
+        above = above_chance(panel, panel_chance(panel), "p")
+        task, variant = str(panel.key["task"]), str(panel.key["variant"])
+        named = levels.loc[[(task, variant)]].iloc[0].to_dict()
+        values = {"task": task, "evidence": panel.evidence, "above": above, **named}
+        parts.append(pd.DataFrame(values))
+    gaps = _single_minus_subset(pd.concat(parts), ["task", *knobs], "above")
+    found = skewed(gaps)
+    return f"P above chance: {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 
 def _matched_knobs(frame: pd.DataFrame) -> list[str]:
@@ -181,20 +229,40 @@ def _by_draw(values: pd.Series) -> Floats:
     return values.unstack("evidence").dropna(axis=1, how="all").to_numpy(dtype=float)
 
 
-def one_sample(values: npt.ArrayLike) -> Tested:
-    """The mean over items, by Student's t; in a table of many draws by items, of draws too."""
-    return _tested([np.atleast_2d(np.asarray(values, dtype=float))])
+def _drawn(whole: pd.Series, without: Sequence[pd.Series]) -> Floats | None:
+    """What each draw adds, by item, from the values without it; None where draws are few."""
+    if not without:
+        return None
+    return pseudo_values(whole, np.stack([one.reindex(whole.index) for one in without]))
+
+
+def one_sample(
+    values: npt.ArrayLike, draws: npt.ArrayLike | None = None, *, apart: bool = False
+) -> Tested:
+    """The mean over items, by Student's t; from five draws on of draws too.
+
+    Args:
+        values: a value per item.
+        draws: what draws of rubrics add to them: draws by items.
+        apart: whether values are means over draws (`draws.estimated`).
+    """
+    return _tested([np.asarray(values, dtype=float)], [draws], apart=apart)
 
 
 def two_samples(ours: npt.ArrayLike, theirs: npt.ArrayLike) -> Tested:
-    """The difference of two means over different items, by Welch's t; of draws too, as above."""
-    return _tested([np.atleast_2d(np.asarray(side, dtype=float)) for side in (ours, theirs)])
+    """The difference of two means over different items, by Welch's t; of draws too, as above.
+
+    A side is a value per item, or a table of draws by items.
+    """
+    tables = [np.atleast_2d(np.asarray(side, dtype=float)) for side in (ours, theirs)]
+    return _tested([row_means(table.T) for table in tables], tables, apart=True)
 
 
-def _tested(sides: Sequence[Floats]) -> Tested:
-    """The mean of the first side, minus that of a second; a side is draws by items."""
-    means = [row_means(side.T) for side in sides]
-    means = [values[~np.isnan(values)] for values in means]
+def _tested(
+    sides: Sequence[Floats], draws: Sequence[npt.ArrayLike | None], *, apart: bool
+) -> Tested:
+    """The mean of the first side, minus that of a second."""
+    means = [values[~np.isnan(values)] for values in sides]
     counts = [len(values) for values in means]
     told = min(counts) > 0
     value = float(means[0].mean() - sum(other.mean() for other in means[1:])) if told else np.nan
@@ -204,7 +272,8 @@ def _tested(sides: Sequence[Floats]) -> Tested:
     # Welch's degrees of freedom; of one side, its items less one.
     lost = sum(square**2 / (n - 1) for square, n in zip(squares, counts, strict=True))
     parts = [Part(float(np.sqrt(sum(squares))), sum(squares) ** 2 / lost)]
-    parts += [draw_part(side) for side in sides if len(side) >= DRAWS_FOR_BLOCKS]
+    tables = [np.asarray(table, dtype=float) for table in draws if table is not None]
+    parts += [draw_part(table, apart=apart) for table in tables if len(table) >= DRAWS_FOR_BLOCKS]
     half = half_width(parts)
     estimate = Estimate(value, value - half, value + half, sum(counts))
     return Tested(estimate, p_of(value, parts), "")

@@ -3,7 +3,7 @@
 The unit is the evidence item: a cell's replicates are averaged first, then items are the sample.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,8 @@ SKEWED_FROM = 6
 DEGENERATE = 0.01
 """Of resamples without a spread, the share from which there is nothing to studentise by."""
 DRAWS = 999
+NORMAL_FROM = 2000
+"""Clusters from which the sums of a resample are normal, nearer than 999 draws could tell."""
 HELD = 1 << 22
 """Numbers that a bootstrap holds at once."""
 
@@ -136,73 +138,6 @@ def wilson(right: int, n: int) -> Estimate:
     return Estimate(right / n, float(found.low), float(found.high), n)
 
 
-# --- draws of rubrics ----------------------------------------------------------------------------
-
-
-class Part(NamedTuple):
-    """A part of a standard error, and the degrees of freedom that it is known by."""
-
-    error: float
-    freedom: float
-
-
-def draw_part(table: npt.ArrayLike) -> Part:
-    """What the draws of a block add to the error of a mean over items.
-
-    Args:
-        table: draws by items; items that lack a draw are left out. Of what is no mean over draws,
-            pseudo-values.
-    """
-    known = np.asarray(table, dtype=float)
-    known = known[:, ~np.isnan(known).any(axis=0)]
-    draws, items = known.shape
-    if items < 2:
-        return Part(np.nan, draws - 1)
-    by_draw = known.mean(axis=1, keepdims=True)
-    rest = known - by_draw - known.mean(axis=0) + known.mean()
-    # The error over items holds what draw and item do together; it must not count twice.
-    both = float((rest**2).sum()) / ((draws - 1) * (items - 1)) / items
-    return Part(float(np.sqrt(max(0.0, by_draw.var(ddof=1) - both) / draws)), draws - 1)
-
-
-def pseudo_values(whole: npt.ArrayLike, left_out: npt.ArrayLike) -> Floats:
-    """What each draw adds to a value by item, from the values without it: draws by items.
-
-    >>> pseudo_values([2.0], [[3.0], [1.0]]).tolist()  # of a mean, the draws themselves
-    [[1.0], [3.0]]
-    """
-    without = np.asarray(left_out, dtype=float)
-    found: Floats = len(without) * np.asarray(whole, dtype=float) - (len(without) - 1) * without
-    return found
-
-
-def half_width(parts: Sequence[Part], level: float = LEVEL) -> float:
-    """Half an interval whose error has several parts, each with its own Student's t."""
-    errors, freedoms = np.array(parts, dtype=float).T
-    return float(np.hypot.reduce(scipy.stats.t.ppf((1 + level) / 2, freedoms) * errors))
-
-
-def p_of(value: float, parts: Sequence[Part]) -> float:
-    """The two-sided p-value that belongs to such an interval."""
-    errors, freedoms = np.array(parts, dtype=float).T
-    if not np.isfinite(half_width(parts)) or not errors.any():
-        return np.nan
-
-    def beyond(log_p: float) -> float:
-        far = np.hypot.reduce(scipy.stats.t.isf(np.exp(log_p) / 2, freedoms) * errors)
-        return float(far - abs(value))
-
-    least = -200.0
-    return float(np.exp(scipy.optimize.brentq(beyond, least, 0.0) if beyond(least) > 0 else least))
-
-
-def over_draws(found: Estimate, table: npt.ArrayLike) -> Estimate:
-    """An estimate over items whose interval allows for the draws too; see `draw_part`."""
-    more = half_width([draw_part(table)])
-    low, high = np.hypot(found.value - found.low, more), np.hypot(found.high - found.value, more)
-    return found._replace(low=float(found.value - low), high=float(found.value + high))
-
-
 # --- what is not a mean --------------------------------------------------------------------------
 
 
@@ -245,8 +180,13 @@ def bootstrap(given: Summed, *, key: Any) -> Estimate:
 
 
 def resampled(rows: Floats, *, key: Any) -> Floats:
-    """The sums over clusters, drawn anew: a row per draw."""
+    """The sums over clusters, drawn anew: a row per draw; of very many, the limit of such draws."""
     n = len(rows)
+    if n >= NORMAL_FROM:
+        sums = rows.sum(axis=0)
+        shape = np.linalg.qr(rows - sums / n, mode="r")
+        drawn: Floats = sums + seeded("limit", key, n).normal(size=(DRAWS, len(shape))) @ shape
+        return drawn
     return np.concatenate([_counts(part, n) @ rows for part in _parts(_picks(n, key), n)])
 
 
@@ -264,6 +204,13 @@ def _counts(picks: npt.NDArray[np.int64], n: int) -> Floats:
     """How often each draw has each cluster."""
     places = picks + n * np.arange(len(picks))[:, None]
     return np.bincount(places.ravel(), minlength=picks.size).reshape(-1, n).astype(float)
+
+
+def item_values(given: Summed) -> Floats:
+    """What each cluster adds to a statistic; of a mean, the values that are averaged."""
+    n, sums = len(given.rows), given.rows.sum(axis=0)
+    found: Floats = n * given.of(sums) - (n - 1) * given.of(sums - given.rows)
+    return found
 
 
 def jackknife_error(rows: Floats, given: Summed) -> Floats:

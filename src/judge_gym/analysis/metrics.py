@@ -4,6 +4,8 @@ Polarization, swap sensitivity and consistency have modules of their own; the ot
 summary of all nine, are here.
 """
 
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import pandas as pd
 from judge_gym.analysis.belief import panel_conflict
 from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.consistency import ALL, bare_variant, consistency
+from judge_gym.analysis.draws import estimated, left_out
 from judge_gym.analysis.endpoints import (
     ITEM,
     grouped,
@@ -22,7 +25,7 @@ from judge_gym.analysis.endpoints import (
 )
 from judge_gym.analysis.frames import CELL, JUDGE
 from judge_gym.analysis.intervals import Estimate, share, student, undefined
-from judge_gym.analysis.panels import PANEL, Judged, Panel, mean_over_items, panels, row_means
+from judge_gym.analysis.panels import PANEL, Judged, Panel, mean_of_cells, mean_over_items, panels
 from judge_gym.analysis.polarization import (
     above_chance,
     distance_columns,
@@ -31,6 +34,8 @@ from judge_gym.analysis.polarization import (
 )
 from judge_gym.analysis.swapping import ROLES, panel_swap, swap_pairs
 
+KINDS = ("pairwise", "own", "excess", "joint")
+"""Of conflict."""
 ESTIMATES = {"right": share, "absolute_error": student, "within_half_stage": share}
 METRICS = (
     "polarization",
@@ -88,8 +93,11 @@ def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
     verdicts on the known stage; against a reference value from 0 to 1, `absolute_error` is of the
     normalised expected stage, and `within_half_stage` the share of items that close to it.
     """
+    without = left_out(frame, CELL, _truth_cells).values()
     parts = [
-        over_items(cells, CELL, "value", ESTIMATES[measure]).assign(measure=measure)
+        over_items(
+            cells, CELL, "value", ESTIMATES[measure], [one[measure] for one in without]
+        ).assign(measure=measure)
         for measure, cells in _truth_cells(frame).items()
     ]
     columns = [*CELL, "measure", "mean", "low", "high", "items"]
@@ -126,27 +134,39 @@ def conflict(frame: Judged) -> pd.DataFrame:
 
 
 def _conflict_row(panel: Panel) -> dict[str, Any]:
-    items, judges = panel.size
-    group = np.repeat(np.arange(items), judges)
-    found = panel_conflict(panel.masses, group, groups=items)
-    kept = panel.complete
-    k, excess = student(found.pairwise[kept]), student(found.excess[kept])
+    by_item = cache(_conflict_by_item)
+    k, own, excess, joint = (
+        mean_over_items(panel, partial(_of_kind, by_item, kind), student) for kind in KINDS
+    )
     return {
         **panel.key,
         "k": k.value,
         "low": k.low,
         "high": k.high,
-        "own": student(found.own[kept]).value,
+        "own": own.value,
         "excess": excess.value,
         "excess_low": excess.low,
         "excess_high": excess.high,
-        "joint": student(found.joint[kept]).value,
-        "fan_in": judges,
+        "joint": joint.value,
+        "fan_in": len(panel.judges),
         **distance_columns(panel),
         "items": k.n,
-        "dropped": items - k.n,
+        "dropped": len(panel.evidence) - k.n,
         **panel.rates,
     }
+
+
+def _of_kind(
+    by_item: Callable[[Panel], dict[str, FloatArray]], kind: str, panel: Panel
+) -> FloatArray:
+    return by_item(panel)[kind]
+
+
+def _conflict_by_item(panel: Panel) -> dict[str, FloatArray]:
+    """Kinds of conflict on each item; not a number where a judge is missing."""
+    items, judges = panel.size
+    found = panel_conflict(panel.masses, np.repeat(np.arange(items), judges), groups=items)
+    return {name: np.where(panel.complete, getattr(found, name), np.nan) for name in KINDS}
 
 
 def uncertainty(frame: Judged) -> pd.DataFrame:
@@ -157,11 +177,9 @@ def uncertainty(frame: Judged) -> pd.DataFrame:
     """
     rows = []
     for panel in panels(frame):
-        gap, size = _gap(panel), _size(panel)
+        cells = cache(_gap), cache(_size)
         for place, judge in enumerate((ALL, *panel.judges)):
-            gaps, sizes = (
-                student(row_means(of) if place == 0 else of[:, place - 1]) for of in (gap, size)
-            )
+            gaps, sizes = (mean_of_cells(panel, of, student, place - 1) for of in cells)
             rows.append(
                 {
                     **panel.key,
@@ -195,11 +213,11 @@ def abstention(frame: Judged) -> pd.DataFrame:
     """
     rows = []
     for panel in panels(frame):
-        cells = {name: _rate(panel, name) for name in ("abstained", "unreadable")}
+        rates = {name: cache(cells) for name, cells in RATES.items()}
         for place, judge in enumerate((ALL, *panel.judges)):
             row: dict[str, Any] = {**panel.key, JUDGE: judge}
-            for name, values in cells.items():
-                found = share(values[:, place - 1] if place else row_means(values))
+            for name, cells in rates.items():
+                found = mean_of_cells(panel, cells, share, place - 1)
                 row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
                 row["items"] = found.n
             mine = panel.judge == place - 1 if place else np.full(len(panel.judge), True)
@@ -208,9 +226,16 @@ def abstention(frame: Judged) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _rate(panel: Panel, name: str) -> FloatArray:
-    found = panel.abstained if name == "abstained" else panel.unreadable
-    return panel.per_cell(found.astype(float))
+def _abstained(panel: Panel) -> FloatArray:
+    return panel.per_cell(panel.abstained.astype(float))
+
+
+def _unreadable(panel: Panel) -> FloatArray:
+    return panel.per_cell(panel.unreadable.astype(float))
+
+
+RATES = {"abstained": _abstained, "unreadable": _unreadable}
+"""By name, the share of such verdicts in each cell."""
 
 
 # --- all nine ------------------------------------------------------------------------------------
@@ -236,7 +261,8 @@ def nine_metrics(
     if frame["is_swap"].all():  # there is no panel
         return pd.DataFrame(columns=[*PANEL, "metric", "value", "low", "high", "n", "note"])
     swaps = _by_panel(swap_pairs(frame) if pairs is None else pairs)
-    truths = {measure: _by_panel(cells) for measure, cells in _truth_cells(frame).items()}
+    truths = _by_panel(_truth_by_item(frame))
+    lacking = [_by_panel(one) for one in left_out(frame, CELL, _truth_by_item).values()]
     steady = consistency(frame) if steady is None else steady
     all_judges = _by_panel(steady[steady[JUDGE] == ALL])
     bare = pd.Series(bare_variant(frame).to_numpy(), frame["variant"])
@@ -249,12 +275,13 @@ def nine_metrics(
             "entrenchment": (_entrenched(panel), "mean over judges"),
             "swap_sensitivity": _swap_note(swaps.get((task, variant))),
             "accuracy": _truth_note(
-                {name: of[task, variant] for name, of in truths.items() if (task, variant) in of}
+                truths.get((task, variant)),
+                [one[task, variant] for one in lacking if (task, variant) in one],
             ),
             "abstention": _abstention_note(panel),
             "conflict": _conflict_note(_conflict_row(panel)),
-            "uncertainty_gap": (student(row_means(_gap(panel))), "Pl - Bel, mean over stages"),
-            "subset_size": (student(row_means(_size(panel))), f"of {panel.n_stages} stages"),
+            "uncertainty_gap": (mean_of_cells(panel, _gap, student), "Pl - Bel, mean over stages"),
+            "subset_size": (mean_of_cells(panel, _size, student), f"of {panel.n_stages} stages"),
             "consistency": _consistency_note(all_judges[task, bare[variant]]),
         }
         rows += [
@@ -297,24 +324,37 @@ def _swap_note(pairs: pd.DataFrame | None) -> Noted:
     return rival, f"own minus rival rubric, {len(pairs)} pairs{third}"
 
 
-def _truth_note(cells: dict[str, pd.DataFrame]) -> Noted:
-    """The first measure that there is, judges with equal weight on an item; others beside it."""
-    found = {
-        measure: ESTIMATES[measure](part.groupby("evidence")["value"].mean().to_numpy())
-        for measure, part in cells.items()
-        if len(part)
-    }
-    if not found:
+def _truth_by_item(frame: pd.DataFrame) -> pd.DataFrame:
+    """What is known of each item, judges with equal weight: task, variant, evidence, measures."""
+    means = [
+        cells.groupby([*PANEL, "evidence"], observed=True)["value"].mean().rename(measure)
+        for measure, cells in _truth_cells(frame).items()
+    ]
+    return pd.concat(means, axis=1).reset_index()
+
+
+def _truth_note(items: pd.DataFrame | None, without: Sequence[pd.DataFrame]) -> Noted:
+    """The first measure that there is; others beside it."""
+    if items is None:
         return undefined(), "nothing is known of these items"
+    drawn = [one.set_index("evidence").reindex(items["evidence"]) for one in without]
+    found = {
+        measure: estimated(
+            estimate,
+            items[measure].to_numpy(float),
+            [one[measure].to_numpy(float) for one in drawn],
+        )
+        for measure, estimate in ESTIMATES.items()
+        if items[measure].notna().any()
+    }
     first, *others = found
     note = "; ".join(f"{name.replace('_', ' ')} {found[name].value:.3f}" for name in others)
     return found[first], first.replace("_", " ") + (f"; {note}" if note else "")
 
 
 def _abstention_note(panel: Panel) -> Noted:
-    unreadable = share(row_means(_rate(panel, "unreadable")))
-    found = share(row_means(_rate(panel, "abstained")))
-    return found, f"unreadable {_number(unreadable.value)}"
+    unreadable = mean_of_cells(panel, _unreadable, share)
+    return mean_of_cells(panel, _abstained, share), f"unreadable {_number(unreadable.value)}"
 
 
 def _conflict_note(row: dict[str, Any]) -> Noted:

@@ -10,12 +10,13 @@ import pandas as pd
 
 from judge_gym.analysis.belief import Masses, Verdicts, sources, squared_distances, stage_masks
 from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray
+from judge_gym.analysis.draws import DRAWS_FOR_BLOCKS, Estimator, estimated
 from judge_gym.analysis.frames import JUDGE, once_per_call
-from judge_gym.analysis.intervals import Estimate, over_draws, pseudo_values, skewed
+from judge_gym.analysis.intervals import Estimate, skewed
 
 PANEL = ("task", "variant")
-DRAWS_FOR_BLOCKS = 5
-"""Draws of rubrics from which what is found holds beyond these rubrics."""
+EVERYONE = -1
+"""The place of all judges together."""
 _OPTIONAL: dict[str, Any] = {
     "rubric": 0,
     "rubric_kind": "ordinal",
@@ -117,9 +118,14 @@ class Panel:
     @cached_property
     def left_out(self) -> tuple["Panel", ...]:
         """The panel without each of its draws of rubrics in turn."""
-        draw = self.rows["rubric_draw"].to_numpy()
-        parts = (self._kept(draw != one) for one in np.unique(draw))
-        return tuple(replace(part, one_less=True) for part in parts)
+        return tuple(self.without(draw) for draw in np.unique(self.rows["rubric_draw"]))
+
+    def without(self, draw: int) -> "Panel":
+        """The panel without a draw of rubrics, if there are many."""
+        if not self.many_draws:
+            return self
+        kept = (self.rows["rubric_draw"] != draw).to_numpy()
+        return replace(self._kept(kept), one_less=True)
 
     @property
     def in_blocks(self) -> bool:
@@ -202,19 +208,44 @@ def panels(frame: Judged, by: Sequence[str] = PANEL) -> Iterator[Panel]:
         )
 
 
-def mean_over_items(panel: Panel, values: Callable[[Panel], FloatArray]) -> Estimate:
-    """A mean over items of what is skewed over them; many draws of rubrics are allowed for.
+def mean_over_items(
+    panel: Panel,
+    values: Callable[[Panel], FloatArray],
+    estimate: Estimator = skewed,
+    *,
+    apart: bool = False,
+) -> Estimate:
+    """A mean over items; many draws of rubrics are allowed for.
 
     Args:
         panel: the judges.
         values: a value per item of a panel; not a number where an item has none.
+        estimate: what tells the interval over items.
+        apart: whether values are means over draws, and do not compare judges.
     """
-    whole = values(panel)
-    found = skewed(whole)
-    if not panel.many_draws:
-        return found
-    without = np.stack([values(part) for part in panel.left_out])
-    return over_draws(found, pseudo_values(whole, without))
+    without = [values(part) for part in panel.left_out] if panel.many_draws else []
+    return estimated(estimate, values(panel), without, apart=apart)
+
+
+def mean_of_cells(
+    panel: Panel,
+    cells: Callable[[Panel], FloatArray],
+    estimate: Estimator = skewed,
+    place: int = EVERYONE,
+) -> Estimate:
+    """A mean over items of one judge's cells, or of the mean over all judges.
+
+    Args:
+        panel: the judges.
+        cells: a value per item and judge of a panel.
+        estimate: what tells the interval over items.
+        place: which judge.
+    """
+
+    def values(of: Panel) -> FloatArray:
+        return row_means(cells(of)) if place == EVERYONE else cells(of)[:, place]
+
+    return mean_over_items(panel, values, estimate, apart=True)
 
 
 def ratio(sums: FloatArray | IntArray, n: FloatArray | IntArray) -> FloatArray:

@@ -11,16 +11,8 @@ from scipy import special, stats
 from statsmodels.stats.contingency_tables import mcnemar as mcnemar_table
 from statsmodels.stats.multitest import fdrcorrection
 
-from judge_gym.analysis.intervals import (
-    Estimate,
-    Floats,
-    Part,
-    draw_part,
-    over_draws,
-    p_of,
-    seeded,
-    student,
-)
+from judge_gym.analysis.draws import Part, draw_part, over_draws, p_of
+from judge_gym.analysis.intervals import Estimate, Floats, seeded, student
 
 DRAWS = 5000
 EXACT_DISCORDANT = 25
@@ -53,12 +45,14 @@ def compare(
         key: what the random draws are seeded from.
         draws: where many rubrics were drawn, the difference by draw and item (`draw_part`).
     """
-    # Means of the same numbers may part in their last digit; ranks and signs must not.
+    # Means of the same numbers may part in their last digit; ranks and signs must not, nor may
+    # what is left of a difference of 0 be told.
     ours, theirs = (np.round(np.asarray(side, dtype=float), 12) for side in (left, right))
     both = np.isfinite(ours) & np.isfinite(theirs)
     ours, theirs = ours[both], theirs[both]
     differences = ours - theirs
     difference = student(differences)
+    difference = difference._replace(value=round(difference.value, 11) + 0.0)
     spread = differences.std(ddof=1) if difference.known else np.nan
     binary = np.isin(ours, (0.0, 1.0)).all() and np.isin(theirs, (0.0, 1.0)).all()
     sizes = difference.value / float(spread), cliffs_delta(ours, theirs)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from judge_gym.analysis.draws import left_out, pseudo_values
 from judge_gym.analysis.endpoints import cell_endpoints
 from judge_gym.analysis.frames import CELL, JUDGE, only
-from judge_gym.analysis.intervals import Floats, pseudo_values
-from judge_gym.analysis.panels import DRAWS_FOR_BLOCKS
+from judge_gym.analysis.intervals import Floats
 
 Side = tuple[str, str, str]
 """Task, variant and judge."""
@@ -54,19 +54,13 @@ class Sides:
                 found[str(task), variant, judge] = values
         return found
 
-    def _draws(self) -> dict[Side, Floats]:
-        """Of sides with many draws of rubrics, what each draw adds: draws by items by endpoints."""
-        draw = self.frame["rubric_draw"]
-        many = draw.groupby([self.frame[name] for name in CELL], observed=True).transform("nunique")
-        frame = self.frame[(many >= DRAWS_FOR_BLOCKS).to_numpy()]
-        parts = [
-            self._values(frame[(frame["rubric_draw"] != one).to_numpy()])
-            for one in frame["rubric_draw"].unique()
-        ]
-        sides = set.intersection(*(set(part) for part in parts)) if parts else ()
-        return {
-            side: pseudo_values(self.values[side], [part[side] for part in parts]) for side in sides
-        }
+    def _draws(self) -> dict[Side, dict[int, Floats]]:
+        """Of sides with many draws of rubrics, their values without each draw."""
+        found: dict[Side, dict[int, Floats]] = {}
+        for draw, sides in left_out(self.frame, CELL, self._values).items():
+            for side, values in sides.items():
+                found.setdefault(side, {})[draw] = values
+        return found
 
     def drawn(self, pairs: Pairs) -> Floats | None:
         """By pair, draw, item and endpoint, the differences that draws of rubrics make.
@@ -75,7 +69,22 @@ class Sides:
         """
         if not all(side in self.draws for pair in pairs for side in pair):
             return None
-        return np.stack([self.draws[side] - self.draws[other] for side, other in pairs])
+        draws = sorted({draw for pair in pairs for side in pair for draw in self.draws[side]})
+        whole = self._gaps(pairs, None)
+        return np.moveaxis(pseudo_values(whole, [self._gaps(pairs, one) for one in draws]), 0, 1)
+
+    def _gaps(self, pairs: Pairs, without: int | None) -> Floats:
+        """By pair, item and endpoint, the differences without a draw, if a side has it."""
+        ends = [
+            [
+                self.values[side]
+                if without is None
+                else self.draws[side].get(without, self.values[side])
+                for side in pair
+            ]
+            for pair in pairs
+        ]
+        return np.stack([left - right for left, right in ends])
 
     def _distinct(self, column: str) -> dict[Side, tuple[int, set[int]]]:
         """By side, how many calls it has, and which of them another side has too."""

@@ -1,10 +1,12 @@
 """Swap sensitivity: whether a judge thinks experts agree more when the rubric is its own."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from judge_gym.analysis.draws import estimated, left_out
 from judge_gym.analysis.frames import CELL, JUDGE
 from judge_gym.analysis.intervals import Estimate, student, undefined
 
@@ -17,16 +19,16 @@ def swap_pairs(frame: pd.DataFrame) -> pd.DataFrame:
     """A row per probed verdict under another's rubric and its partner under the own rubric.
 
     Columns: those of `PAIRED`, `rubric_author`, `role` (a rival judges the same task, a third party
-    does not), `own` and `other`, the stated probabilities. A verdict without a partner is out, so
-    both sides have equal numbers.
+    does not), `own` and `other`, the stated probabilities, and `own_call` and `other_call`, which
+    stated them. A verdict without a partner is out, so both sides have equal numbers.
     """
     probed = frame[frame["probe"].notna().to_numpy()]
-    columns = [*PAIRED, "rubric_author", "probe"]
+    columns = [*PAIRED, "rubric_author", "probe", "probe_call_id"]
     swapped = probed["is_swap"].to_numpy(dtype=bool)
     other = probed.loc[swapped, columns].drop_duplicates([*PAIRED, "rubric_author"])
-    own = probed.loc[~swapped, [*PAIRED, "probe"]].drop_duplicates(PAIRED)
-    pairs = other.rename(columns={"probe": "other"}).merge(
-        own.rename(columns={"probe": "own"}), on=PAIRED
+    own = probed.loc[~swapped, [*PAIRED, "probe", "probe_call_id"]].drop_duplicates(PAIRED)
+    pairs = other.rename(columns={"probe": "other", "probe_call_id": "other_call"}).merge(
+        own.rename(columns={"probe": "own", "probe_call_id": "own_call"}), on=PAIRED
     )
     panel = frame[["task", JUDGE]].drop_duplicates()
     judging = pd.MultiIndex.from_frame(panel)
@@ -53,7 +55,7 @@ def swap_sensitivity(frame: pd.DataFrame, pairs: pd.DataFrame | None = None) -> 
     for key, part in pairs.groupby(by, observed=True):
         group: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
         items = part.groupby("evidence")[["own", "other"]].mean()
-        found = student((items["own"] - items["other"]).to_numpy())
+        found = _difference(part.assign(gap=part["own"] - part["other"]))
         rows.append(
             {
                 **dict(zip(by, group, strict=True)),
@@ -77,5 +79,17 @@ def panel_swap(pairs: pd.DataFrame, role: str) -> Estimate:
     if wanted.empty:
         return undefined()
     gaps = wanted.assign(gap=wanted["own"] - wanted["other"])
-    each = gaps.groupby(["evidence", JUDGE, "rubric_author"], observed=True)["gap"].mean()
-    return student(each.groupby("evidence").mean().to_numpy())
+    return _difference(gaps, [JUDGE, "rubric_author"])
+
+
+def _difference(gaps: pd.DataFrame, sides: Sequence[str] = ()) -> Estimate:
+    """The mean gap over items; sides have equal weight, and many draws are allowed for."""
+
+    def by_item(of: pd.DataFrame) -> pd.Series:
+        each = of.groupby(["evidence", *sides], observed=True)["gap"].mean()
+        return each.groupby("evidence").mean()
+
+    whole = by_item(gaps)
+    without = left_out(gaps, [JUDGE], by_item, others=True).values()
+    drawn = [one.reindex(whole.index).to_numpy(float) for one in without]
+    return estimated(student, whole.to_numpy(float), drawn)

@@ -5,18 +5,28 @@ where it lies wholly on the wrong side, and lacks data in between. Thresholds ar
 before the data are in.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.distances import item_distances, per_item
+from judge_gym.analysis.distances import distances_without_draws, item_distances, per_item
+from judge_gym.analysis.draws import (
+    DRAWS_FOR_BLOCKS,
+    Part,
+    draw_part,
+    estimated,
+    half_width,
+    left_out,
+    pseudo_values,
+)
 from judge_gym.analysis.endpoints import accuracy, positions
 from judge_gym.analysis.frames import CELL, JUDGE, once_per_call, only
 from judge_gym.analysis.intervals import Estimate, skewed, undefined
 from judge_gym.analysis.pair_frames import pair_table
+from judge_gym.analysis.panels import ratio
 from judge_gym.analysis.regressions import MIN_CLUSTERS, cluster_robust
 from judge_gym.errors import DesignError, unknown
 
@@ -69,7 +79,7 @@ def _discriminant_control(frame: pd.DataFrame, limits: Thresholds) -> dict[str, 
     if controls.empty:
         return _row(name, rule, undefined(), "lacks data", "no task of type control")
     scored = float((once_per_call(controls, [JUDGE])["status"] == "scored").mean())
-    found = skewed(per_item(item_distances(controls, ["task", "variant"])))
+    found = _distance(controls)
     if scored < limits.effective:
         note = f"only {scored:.0%} of the verdicts are scored: it would pass by abstaining"
         return _row(name, rule, found, "fail", note)
@@ -81,8 +91,12 @@ def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]
     dosed = frame[frame["dose"].notna()]
     if dosed["dose"].nunique() < 2:
         return _row(name, rule, undefined(), "lacks data", "needs tasks of two doses")
-    found = per_item(item_distances(dosed, ["dose", "task", "variant"]), ["dose"])
-    slope = _slope(found.reset_index())
+    once, by = once_per_call(dosed, [JUDGE]), ["dose", "task", "variant"]
+    found, *without = (
+        per_item(part, ["dose"])
+        for part in (item_distances(once, by), *distances_without_draws(once, by))
+    )
+    slope = _slope(found.reset_index(), [part.reindex(found.index) for part in without])
     means = found.groupby(level="dose").mean()
     note = "; ".join(f"dose {dose:g}: {mean:.3f}" for dose, mean in means.items())
     return _row(name, rule, slope, _above(slope, limits.dose), note)
@@ -106,15 +120,36 @@ def _consistency(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     ordinal = only(frame, frame["rubric_kind"] == "ordinal")
     controls = ordinal[ordinal["task_type"] == "control"]
     used = ordinal if controls.empty else controls
-    once = once_per_call(used, CELL)
-    scores = pd.Series(positions(once), index=once.index)
-    cells = scores.groupby([once[name] for name in [*CELL, "evidence"]], observed=True)
-    variance = cells.var(ddof=1).dropna()
-    found = skewed(variance.groupby(level="evidence").mean())
+    once = once_per_call(used, [JUDGE])
+    varying = _variance(once)
+    without = [
+        part.reindex(varying.index).to_numpy(float)
+        for part in left_out(once, CELL, _variance, others=True).values()
+    ]
+    found = estimated(skewed, varying.to_numpy(float), without)
     note = "on controls" if len(controls) else "no controls: on all ordinal tasks"
     alike = found.value == 0 and found.n >= MIN_ITEMS  # then there is no variance to judge by
     result = "pass" if alike else _below(found, limits.consistency)
     return _row(name, rule, found, result, note)
+
+
+def _variance(frame: pd.DataFrame) -> pd.Series:
+    """By item, the variance over replicates under one rubric, mean over cells."""
+    places = pd.Series(positions(frame), index=frame.index)
+    keys = [*CELL, "evidence", "rubric", "flipped"]
+    found = places.groupby([frame[name] for name in keys], observed=True).var(ddof=1).dropna()
+    return found.groupby(level=[*CELL, "evidence"]).mean().groupby(level="evidence").mean()
+
+
+def _distance(frame: pd.DataFrame) -> Estimate:
+    """The mean squared distance of judges over items."""
+    once, by = once_per_call(frame, [JUDGE]), ["task", "variant"]
+    values = per_item(item_distances(once, by))
+    without = [
+        per_item(part).reindex(values.index).to_numpy(float)
+        for part in distances_without_draws(once, by)
+    ]
+    return estimated(skewed, values.to_numpy(float), without, apart=False)
 
 
 def _belief_sanity(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
@@ -151,16 +186,29 @@ def _known_answers(known: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([pairs, accuracy(known[~known["pair"]], CELL)], ignore_index=True)
 
 
-def _slope(found: pd.DataFrame) -> Estimate:
-    """The slope of the distance over the dose; items that several doses share are clusters."""
+def _slope(found: pd.DataFrame, without: Sequence[pd.Series]) -> Estimate:
+    """The slope of the distance over the dose; items that several doses share are clusters.
+
+    Args:
+        found: dose, evidence, distance.
+        without: the distances without each draw of rubrics, in the same order.
+    """
     items, clusters = pd.factorize(found["evidence"])
     if len(clusters) < MIN_CLUSTERS:
         return undefined(len(clusters))
     dose = found["dose"].to_numpy(dtype=float)
     matrix = np.column_stack([np.ones(len(dose)), dose])
     fitted = cluster_robust(found["distance"].to_numpy(dtype=float), matrix, items)
-    low, high = fitted.conf_int()[1]
-    return Estimate(float(fitted.params[1]), float(low), float(high), len(clusters))
+    parts = [Part(float(fitted.bse[1]), len(clusters) - 1)]
+    if without:
+        table = pseudo_values(found["distance"], np.stack(without))
+        weight = (dose - dose.mean()) / ((dose - dose.mean()) ** 2).sum()
+        # Tasks of different doses have rubrics of their own: each adds by its weight in the slope.
+        for one in np.unique(dose):
+            part = draw_part(table[:, dose == one], apart=False)
+            parts.append(part._replace(error=part.error * abs(float(weight[dose == one].sum()))))
+    value, half = float(fitted.params[1]), half_width(parts)
+    return Estimate(value, value - half, value + half, len(clusters))
 
 
 def _euclidean(single: pd.DataFrame) -> pd.DataFrame:
@@ -170,27 +218,42 @@ def _euclidean(single: pd.DataFrame) -> pd.DataFrame:
         once = once_per_call(part, [JUDGE])
         item, items = pd.factorize(once["evidence"], sort=True)
         judge, judges = pd.factorize(once[JUDGE], sort=True)
-        shown = once.groupby(["replicate", "flipped"], observed=True).ngroup().to_numpy()
         stage = np.bitwise_count(once["mask"].to_numpy() - 1)
-        chosen = np.zeros((len(judges), len(items), shown.max() + 1, stage.max() + 1))
-        np.add.at(chosen, (judge, item, shown, stage), 1)
-
-        def alike(a: int, b: int, chosen: np.ndarray = chosen) -> np.ndarray:
-            ours, theirs = chosen[a], chosen[b]
-            equal = (ours.sum(1) * theirs.sum(1)).sum(1) - (ours * theirs).sum((1, 2))
-            counts = ours.sum(2), theirs.sum(2)
-            pairs = counts[0].sum(1) * counts[1].sum(1) - (counts[0] * counts[1]).sum(1)
-            found: np.ndarray = np.divide(
-                equal, pairs, out=np.full(len(pairs), np.nan), where=pairs > 0
-            )
-            return found
-
+        draw = pd.factorize(once["rubric_draw"])[0]
+        replicate = pd.factorize(once["replicate"])[0]
+        shape = [len(judges), len(items), *(of.max() + 1 for of in (draw, replicate, stage))]
+        chosen = np.zeros(shape)
+        np.add.at(chosen, (judge, item, draw, replicate, stage), 1)
+        given = chosen.sum(axis=4, keepdims=True)
+        alike = {
+            (a, b): ratio(_apart(chosen[a], chosen[b]), _apart(given[a], given[b]))
+            for a, b in combinations_with_replacement(range(len(judges)), 2)
+        }
         for a, b in combinations(range(len(judges)), 2):
-            plain = (alike(a, a) + alike(b, b)) / 2 - alike(a, b)
+            plain = (alike[a, a] + alike[b, b]) / 2 - alike[a, b]
             named = {"task": task, "variant": variant, "judge": judges[a], "other": judges[b]}
             parts.append(pd.DataFrame({"evidence": items, "plain": plain}).assign(**named))
     columns = ["task", "variant", "judge", "other", "evidence", "plain"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def _apart(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """By item, the pairs of equal verdicts that share no display, nor, of many, a rubric.
+
+    Args:
+        ours: how often each stage was named: items by draws by replicates by stages.
+        theirs: the same of another judge.
+    """
+
+    def pairs(*pooled: int) -> np.ndarray:
+        left, right = (side.sum(axis=pooled, keepdims=True) for side in (ours, theirs))
+        total: np.ndarray = (left * right).sum(axis=(1, 2, 3))
+        return total
+
+    found: np.ndarray = pairs(1, 2) - pairs(1)
+    if ours.shape[1] >= DRAWS_FOR_BLOCKS:
+        found += pairs() - pairs(2)
+    return found
 
 
 def _row(check: str, criterion: str, found: Estimate, result: str, note: str) -> dict[str, object]:

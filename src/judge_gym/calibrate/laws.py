@@ -1,6 +1,6 @@
 """The exact behaviour of each condition, from what its simulated judge publishes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
@@ -8,7 +8,7 @@ from scipy import stats
 
 from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.belief.sets import bits
-from judge_gym.calibrate.worlds import answer, conditions, population
+from judge_gym.calibrate.worlds import Condition, answer, conditions, population
 from judge_gym.models.simulated import Temper, temper, verdict_distribution
 from judge_gym.models.simulated.judging import stage_weights
 from judge_gym.models.simulated.prompts import understand
@@ -121,19 +121,30 @@ class Law:
 
 @cache
 def law(name: str) -> Law:
-    """The law of a condition."""
+    """The law of a condition; where rubrics are drawn, the mean over them."""
     condition = conditions()[name]
+    if not condition.drawn_from:
+        return _law(condition, condition.rubric)
+    laws = [_law(condition, rubric) for rubric in condition.drawn_from]
+    mass = np.mean([one.mass for one in laws], axis=0)
+    return replace(laws[0], mass=mass, abstained=np.mean([one.abstained for one in laws], axis=0))
+
+
+def _law(condition: Condition, rubric: Rubric) -> Law:
+    """The law of a condition under a rubric."""
     scorer, item = Scorer(condition.design, seed=0, series="0"), Evidence("any", "any")
     character = temper(condition.design.judge.model.partition(":")[2])
-    frame = condition.rubric.scale
+    frame = rubric.scale
     spreads = spread(frame)
     masks = spreads > 0
-    shown = _displays(scorer, item, condition.rubric)
+    shown = _displays(scorer, item, rubric)
+    if condition.drawn_from:  # judges who mind no display, so that one tells all
+        shown = dict(list(shown.items())[:1])
     shape = (len(population()), len(shown), 1 << frame)
     mass, abstained = np.zeros(shape), np.zeros(shape[0])
     stated = np.full((*shape, len(HUNDREDTHS)), np.nan)
     for kind, text in enumerate(population()):
-        targets = [ScoreTarget(condition.rubric, item, text, number) for number in shown.values()]
+        targets = [ScoreTarget(rubric, item, text, number) for number in shown.values()]
         for place, request in enumerate(scorer.requests(targets)):
             display = scorer.display(targets[place])
             for verdict, chance in verdict_distribution(request).items():

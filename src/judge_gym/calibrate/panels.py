@@ -17,6 +17,8 @@ from judge_gym.stages import Prober, ProbeTarget, Scorer, ScoreTarget
 
 Analysis = Callable[[pd.DataFrame], pd.DataFrame]
 """From a tidy frame to a table."""
+DRAWS, PER_DRAW = 6, 2
+"""Where rubrics are drawn: how many a panel has, and replicates under each."""
 CALLS = 10**9
 """More than a condition has, so that no two conditions share a call."""
 
@@ -59,10 +61,12 @@ class Panels:
     def _condition(self, name: str) -> pd.DataFrame:
         if name not in self._judged:
             condition = conditions()[name]
-            items = [
-                item for panel in self.numbers for item in evidence(panel, condition, self.shape)
+            targets = [
+                target
+                for panel in self.numbers
+                for target in _targets(panel, condition, self.shape)
             ]
-            self._judged[name] = _judged(condition, items, self.shape)
+            self._judged[name] = _judged(condition, targets, self.shape)
         return self._judged[name]
 
 
@@ -81,16 +85,40 @@ def evidence(panel: int, condition: Condition, shape: Shape) -> list[Evidence]:
     ]
 
 
-def _judged(condition: Condition, items: Sequence[Evidence], shape: Shape) -> pd.DataFrame:
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What is asked, and the number of its draw of the rubric."""
+
+    asked: ScoreTarget
+    draw: int = 0
+
+
+def _targets(panel: int, condition: Condition, shape: Shape) -> list[_Target]:
+    """All that a panel is asked under a condition."""
+    rubrics, replicates = [condition.rubric], shape.replicates
+    if condition.drawn_from:
+        rng = seeded("calibrate", "rubrics", shape.seed, panel, condition.name)
+        drawn = rng.integers(len(condition.drawn_from), size=DRAWS)
+        rubrics, replicates = [condition.drawn_from[place] for place in drawn], PER_DRAW
+    items = evidence(panel, condition, shape)
+    # A rubric that is drawn twice is asked about anew, so replicates are numbered throughout.
+    return [
+        _Target(
+            ScoreTarget(rubric, item, item.text, draw * replicates + number, condition.is_swap),
+            draw,
+        )
+        for draw, rubric in enumerate(rubrics)
+        for item in items
+        for number in range(replicates)
+    ]
+
+
+def _judged(condition: Condition, targets: Sequence[_Target], shape: Shape) -> pd.DataFrame:
     """A row per verdict, by way of prompts and answers."""
     scorer = Scorer(condition.design, shape.seed, str(shape.seed))
-    targets = [
-        ScoreTarget(condition.rubric, item, item.text, replicate, condition.is_swap)
-        for item in items
-        for replicate in range(shape.replicates)
-    ]
-    given = answers(scorer.requests(targets))
-    samples = [scorer.read(*pair) for pair in zip(targets, given, strict=True)]
+    asked = [target.asked for target in targets]
+    given = answers(scorer.requests(asked))
+    samples = [scorer.read(*pair) for pair in zip(asked, given, strict=True)]
     first = list(conditions()).index(condition.name) * CALLS
     return pd.DataFrame([_row(sample) for sample in samples]).assign(
         probe=_probes(condition, samples, shape) if condition.probed else np.nan,
@@ -100,7 +128,8 @@ def _judged(condition: Condition, items: Sequence[Evidence], shape: Shape) -> pd
         task_type=condition.task,
         series=str(shape.seed),
         n_stages=condition.rubric.scale,
-        rubric=condition.rubric.id,
+        rubric=[target.asked.rubric.id for target in targets],
+        rubric_draw=[target.draw for target in targets],
         rubric_author=condition.rubric.author,
         is_swap=condition.is_swap,
         **{knob: condition.design.values()[knob] for knob in _knobs()},

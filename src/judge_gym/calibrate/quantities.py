@@ -27,6 +27,7 @@ PAIR, SUBSETS = ("plain", "biased"), ("plain, subset", "biased, subset")
 CONTROL = ("plain, control", "biased, control")
 TRIO = ("plain", "biased", "leaning")
 TWINS = ("plain", "twin")
+DRAWN = ("plain, drawn rubrics", "biased, drawn rubrics")
 OWN, RIVALS = "plain, own rubric", "plain, rival's rubric"
 EVIDENCE_FIRST = ("plain, evidence first", "plain")
 FIXED_ORDER = ("leaning, fixed order", "leaning")
@@ -183,6 +184,27 @@ QUANTITIES = (
         "entrenchment",
         _Read(entrenchment, *PAIR, at={JUDGE: "all"}),
         lambda known: known.entrenchment(*PAIR),
+    ),
+    # --- many rubrics ---
+    Quantity(
+        "expected stage, drawn rubrics",
+        _Read(judge_endpoints, DRAWN[0], at={"endpoint": "stage"}),
+        lambda known: known.endpoint("stage", DRAWN[0]),
+    ),
+    Quantity(
+        "bias of a judge, drawn rubrics",
+        _Read(_stages_of_judges, *DRAWN, columns=DIFFERENCE),
+        lambda known: known.endpoint("stage", *DRAWN[::-1]),
+    ),
+    Quantity(
+        "conflict, drawn rubrics",
+        _Read(conflict, *DRAWN, columns="k low high"),
+        lambda known: known.conflict(*DRAWN),
+    ),
+    Quantity(
+        "distance, drawn rubrics",
+        _Read(conflict, *DRAWN, columns=DISTANCE),
+        lambda known: known.distance(*DRAWN),
     ),
     # --- what is said of experts ---
     Quantity(

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from judge_gym.analysis.intervals import seeded
 from judge_gym.axes import Design
 from judge_gym.errors import ProviderError
@@ -24,6 +26,9 @@ KINDS = 48
 """Texts in the population; an item of a panel is a fresh copy of any of them."""
 SPREAD = 0.2
 """How far the cues of a text lie from what it is about."""
+
+RUBRICS, LEANINGS = 40, 1.0
+"""Rubrics that draws are drawn from, and how far their author leans to either side."""
 
 PLAIN = "sim:balanced"
 BIASED = f"{PLAIN}?bias=0.5"
@@ -43,6 +48,8 @@ class Condition:
     task: TaskType = "ecc"
     probed: bool = False
     is_swap: bool = False
+    drawn_from: tuple[Rubric, ...] = ()
+    """What a panel's rubrics are drawn from; empty where all panels use the one."""
 
 
 @cache
@@ -67,6 +74,9 @@ def conditions() -> Mapping[str, Condition]:
         Condition("plain, control", _design(PLAIN), tame, "control"),
         Condition("biased, control", _design(BIASED), tame, "control"),
     ]
+    for place, (name, model) in enumerate({"plain": PLAIN, "biased": BIASED}.items(), 1):
+        many = _rubrics(100 * place, model)
+        listed.append(Condition(f"{name}, drawn rubrics", _design(model), many[0], drawn_from=many))
     return {one.name: one for one in listed}
 
 
@@ -74,9 +84,23 @@ def _design(model: str, knobs: Mapping[str, Any] | None = None) -> Design:
     return Design.of({"judge.model": model, "evidence.view": "raw", **(knobs or {})})
 
 
-def _rubric(number: int, author: str, task: TaskType = "ecc") -> Rubric:
+def _rubrics(first: int, author: str) -> tuple[Rubric, ...]:
+    """Rubrics of an author whose leaning changes from draw to draw, so that draws matter."""
+    leanings = np.linspace(-LEANINGS, LEANINGS, RUBRICS)
+    return tuple(
+        replace(
+            _rubric(first + draw, f"{PLAIN}?bias={leaning:.3f}", draw=draw),
+            author=author,
+            draw=draw,
+        )
+        for draw, leaning in enumerate(leanings)
+    )
+
+
+def _rubric(number: int, author: str, task: TaskType = "ecc", draw: int = 0) -> Rubric:
     """The rubric that an author writes when it is asked as in any study."""
-    rubricer, target = Rubricer(_design(author), seed=0), RubricTarget(author, CONCEPTS[task], "")
+    target = RubricTarget(author, CONCEPTS[task], "", draw)
+    rubricer = Rubricer(_design(author), seed=0)
     [answer] = answers(rubricer.requests([target]))
     rubric = rubricer.read(target, answer)
     assert isinstance(rubric, Rubric)

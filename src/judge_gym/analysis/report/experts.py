@@ -16,7 +16,8 @@ def what_judges_say_of_experts(made: Material) -> Section | None:
     frame, verdicts = made.frame, made.verdicts
     if not frame["probe"].notna().any():
         return None
-    curve = reliability(verdicts, [JUDGE])
+    without = made.verdicts_without_draws
+    curve = reliability(verdicts, [JUDGE], without)
     drawn = curve.rename(
         columns={"y": "reference", "y_low": "low", "y_high": "high", "verdicts": "n"}
     )
@@ -30,12 +31,12 @@ def what_judges_say_of_experts(made: Material) -> Section | None:
                 "The reference is the chance that of three other judges' verdicts on the item, on "
                 "other displays, most fall into the chosen set. Bias is stated minus reference; "
                 "hallucination the share of verdicts stated above 0.8 that others contradict.",
-                calibration(verdicts, CELL),
+                calibration(verdicts, CELL, without),
             ),
             Table(
                 "Calibration by set size",
                 "Wider sets are easier to agree with: compare at equal size.",
-                calibration(verdicts, [JUDGE, "size"]),
+                calibration(verdicts, [JUDGE, "size"], without),
             ),
             Table("Reliability", "By what was stated, in ten bins.", curve),
         ],

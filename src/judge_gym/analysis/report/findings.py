@@ -20,7 +20,8 @@ WIDE = 0.1
 def verdict_of_the_study(made: Material, thresholds: Thresholds) -> Section | None:
     """Hypotheses, checks on the instrument, and the nine metrics."""
     frame = made.frame
-    tested, checks = hypotheses(frame, made.verdicts, made.swaps), validity(frame, thresholds)
+    tested = hypotheses(frame, made.verdicts, made.swaps, made.panels, made.verdicts_without_draws)
+    checks = validity(frame, thresholds)
     supported = [name[:2] for name in tested.loc[tested["verdict"] == "supported", "hypothesis"]]
     passed = int((checks["result"] == "pass").sum())
     said = ", ".join(supported) or "none of the hypotheses"

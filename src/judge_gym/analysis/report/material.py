@@ -7,7 +7,7 @@ import pandas as pd
 
 from judge_gym.analysis.consistency import consistency
 from judge_gym.analysis.endpoints import cell_endpoints
-from judge_gym.analysis.expertise import probed_verdicts
+from judge_gym.analysis.expertise import probed_verdicts, verdicts_without_draws
 from judge_gym.analysis.panels import Panel, panels
 from judge_gym.analysis.swapping import swap_pairs
 
@@ -58,3 +58,8 @@ class Material:
     def verdicts(self) -> pd.DataFrame:
         """What judges say of experts, and what the other judges say."""
         return probed_verdicts(self.frame)
+
+    @cached_property
+    def verdicts_without_draws(self) -> tuple[pd.DataFrame, ...]:
+        """The same without each draw of rubrics, where there are many."""
+        return verdicts_without_draws(self.frame)
