@@ -27,6 +27,8 @@ _OPTIONAL: dict[str, Any] = {
     "probe": np.nan,
 }
 _COLUMNS = (JUDGE, "evidence", "replicate", "status", "mask", "n_stages", "call_id")
+COLUMNS = (*_COLUMNS, *_OPTIONAL)
+"""What a panel reads of a sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +190,7 @@ def panels(frame: Judged, by: Sequence[str] = PANEL) -> Iterator[Panel]:
         return
     given = masked(frame)
     missing = {name: value for name, value in _OPTIONAL.items() if name not in given}
-    given = given.assign(**missing)[[*dict.fromkeys([*by, *_COLUMNS, *_OPTIONAL])]]
+    given = given.assign(**missing)[[*dict.fromkeys([*by, *COLUMNS])]]
     if "is_swap" in frame:
         given = given[~frame["is_swap"].to_numpy(dtype=bool)]
     for group, part in given.groupby(list(by), observed=True):
