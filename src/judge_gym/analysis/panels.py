@@ -1,6 +1,6 @@
 """The judges of one task and variant, as arrays: what measures of disagreement are computed on."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -248,6 +248,13 @@ def mean_of_cells(
         return row_means(cells(of)) if place == EVERYONE else cells(of)[:, place]
 
     return mean_over_items(panel, values, estimate, apart=True)
+
+
+def part_of(
+    cells: Callable[[Panel], Mapping[str, FloatArray]], name: str
+) -> Callable[[Panel], FloatArray]:
+    """One of the values by name that are worked out together."""
+    return lambda panel: cells(panel)[name]
 
 
 def ratio(sums: FloatArray | IntArray, n: FloatArray | IntArray) -> FloatArray:

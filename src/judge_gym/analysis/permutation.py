@@ -22,7 +22,7 @@ MOST, FEWEST = 999, 99
 """Draws of a small panel and of a very large one."""
 WORK = 1 << 22
 """Verdicts that are given a new judge, over all draws; a larger panel has fewer draws."""
-LIMIT_FROM, LIMIT_DRAWS = 2000, 49
+LIMIT_FROM, LIMIT_DRAWS = 1000, 49
 """Items from which the mean of a permuted measure is normal, and draws that tell its spread."""
 CHUNK = 1 << 19
 """Of these, how many at once."""
