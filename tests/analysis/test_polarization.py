@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
-from scipy.stats import entropy, wasserstein_distance
+from scipy.stats import entropy, norm, wasserstein_distance
 
+from judge_gym.analysis import permutation
 from judge_gym.analysis.panels import panels as panels_of
 from judge_gym.analysis.polarization import (
     distance_columns,
@@ -458,3 +459,22 @@ def test_judges_with_many_rubrics_of_one_population_are_not_told_apart() -> None
 def test_with_few_rubrics_the_test_is_about_these_rubrics() -> None:
     found = polarization(drawn_rubrics(2, np.random.default_rng(11), panels=40))
     assert (found["p_value"] <= 0.05).mean() > 0.2
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.02])
+def test_the_limit_of_very_many_items_is_what_draws_come_to(
+    monkeypatch: pytest.MonkeyPatch, apart: float
+) -> None:
+    rng = np.random.default_rng(21)
+    chance = 0.5 + np.array([apart, -apart])
+    shares = np.broadcast_to(np.stack([chance, 1 - chance], axis=-1), (3, 1000, 2, 2))
+    frame = simulated(shares, 3, rng)
+    monkeypatch.setattr(permutation, "LIMIT_FROM", 1000)
+    limit = polarization(frame)
+    monkeypatch.setattr(permutation, "LIMIT_FROM", 1001)
+    drawn = polarization(frame)
+    assert (limit["draws"] < drawn["draws"]).all()
+    # On the scale of a normal value the mean of the draws has an error of 1 in their root.
+    found, expected = (norm.isf(one["p_value"].clip(0.002, 0.998)) for one in (limit, drawn))
+    np.testing.assert_allclose(found, expected, atol=4 / np.sqrt(49))
+    np.testing.assert_allclose(limit["null"], drawn["null"], atol=0.004)

@@ -5,8 +5,7 @@ are such samples where a second series asked again, or where every replicate sho
 elsewhere only the total is known.
 """
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from statistics import fmean
 from typing import Any
 
@@ -27,7 +26,7 @@ from judge_gym.analysis.intervals import (
     jackknife_error,
     undefined,
 )
-from judge_gym.analysis.panels import EVERYONE, Panel, mean_of_cells, panels, ratio
+from judge_gym.analysis.panels import EVERYONE, Panel, mean_of_cells, panels, part_of, ratio
 
 ALL = "all"
 """What a table calls all judges of a panel together."""
@@ -63,9 +62,7 @@ def _rows(panel: Panel) -> list[dict[str, Any]]:
     varying = cache(_variances)
 
     def estimates(place: int = EVERYONE) -> dict[str, Estimate]:
-        return {
-            name: mean_of_cells(panel, partial(_of, varying, name), place=place) for name in VARYING
-        }
+        return {name: mean_of_cells(panel, part_of(varying, name), place=place) for name in VARYING}
 
     judges = [estimates(place) | _agreements(panel.of(place)) for place in range(panel.size[1])]
     together = estimates()
@@ -89,10 +86,6 @@ def _rows(panel: Panel) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def _of(varying: Callable[[Panel], dict[str, FloatArray]], name: str, panel: Panel) -> FloatArray:
-    return varying(panel)[name]
 
 
 def conflicting_cells(frame: pd.DataFrame) -> pd.DataFrame:

@@ -32,7 +32,7 @@ from judge_gym.analysis.expertise import (
 )
 from judge_gym.analysis.frames import JUDGE, once_per_call, only, varied_knobs
 from judge_gym.analysis.intervals import Estimate, Floats, skewed, undefined
-from judge_gym.analysis.panels import Judged, panels, row_means
+from judge_gym.analysis.panels import COLUMNS, Judged, panels, row_means
 from judge_gym.analysis.permutations import holm
 from judge_gym.analysis.polarization import above_chance, panel_chance
 from judge_gym.analysis.swapping import swap_pairs
@@ -158,9 +158,10 @@ def forced_choice_distance(frame: pd.DataFrame) -> Tested:
     """Distance between judges with single verdicts minus with subsets, on the same items."""
     if "verdict.method" not in frame or frame["verdict.method"].nunique() < 2:
         return _lacking("needs verdict.method single and subset")
-    own = frame[~frame["is_swap"] & frame["verdict.method"].isin(["single", "subset"])]
-    by = ["task", "verdict.method", *_matched_knobs(own)]
-    own = once_per_call(own.assign(**{k: own[k].astype(str) for k in by}), [JUDGE])
+    wanted = (~frame["is_swap"] & frame["verdict.method"].isin(["single", "subset"])).to_numpy()
+    by = ["task", "verdict.method", *_matched_knobs(frame[wanted])]
+    own = frame.loc[wanted, [name for name in dict.fromkeys([*by, *COLUMNS]) if name in frame]]
+    own = once_per_call(own.assign(**{k: own[k].astype(str) for k in by[1:]}), [JUDGE])
     key = [column for column in by if column != "verdict.method"] + ["judge", "other"]
     gaps = _single_minus_subset(item_distances(own, by), key, "distance")
     if gaps.empty:

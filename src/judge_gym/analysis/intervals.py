@@ -21,7 +21,7 @@ SKEWED_FROM = 6
 DEGENERATE = 0.01
 """Of resamples without a spread, the share from which there is nothing to studentise by."""
 DRAWS = 999
-NORMAL_FROM = 2000
+NORMAL_FROM = 1000
 """Clusters from which the sums of a resample are normal, nearer than 999 draws could tell."""
 HELD = 1 << 22
 """Numbers that a bootstrap holds at once."""

@@ -4,8 +4,8 @@ Polarization, swap sensitivity and consistency have modules of their own; the ot
 summary of all nine, are here.
 """
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,15 @@ from judge_gym.analysis.endpoints import (
 )
 from judge_gym.analysis.frames import CELL, JUDGE
 from judge_gym.analysis.intervals import Estimate, share, student, undefined
-from judge_gym.analysis.panels import PANEL, Judged, Panel, mean_of_cells, mean_over_items, panels
+from judge_gym.analysis.panels import (
+    PANEL,
+    Judged,
+    Panel,
+    mean_of_cells,
+    mean_over_items,
+    panels,
+    part_of,
+)
 from judge_gym.analysis.polarization import (
     above_chance,
     distance_columns,
@@ -136,7 +144,7 @@ def conflict(frame: Judged) -> pd.DataFrame:
 def _conflict_row(panel: Panel) -> dict[str, Any]:
     by_item = cache(_conflict_by_item)
     k, own, excess, joint = (
-        mean_over_items(panel, partial(_of_kind, by_item, kind), student) for kind in KINDS
+        mean_over_items(panel, part_of(by_item, kind), student) for kind in KINDS
     )
     return {
         **panel.key,
@@ -154,12 +162,6 @@ def _conflict_row(panel: Panel) -> dict[str, Any]:
         "dropped": len(panel.evidence) - k.n,
         **panel.rates,
     }
-
-
-def _of_kind(
-    by_item: Callable[[Panel], dict[str, FloatArray]], kind: str, panel: Panel
-) -> FloatArray:
-    return by_item(panel)[kind]
 
 
 def _conflict_by_item(panel: Panel) -> dict[str, FloatArray]:

@@ -1,6 +1,6 @@
 """The judges of one task and variant, as arrays: what measures of disagreement are computed on."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,8 @@ _OPTIONAL: dict[str, Any] = {
     "probe": np.nan,
 }
 _COLUMNS = (JUDGE, "evidence", "replicate", "status", "mask", "n_stages", "call_id")
+COLUMNS = (*_COLUMNS, *_OPTIONAL)
+"""What a panel reads of a sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +190,7 @@ def panels(frame: Judged, by: Sequence[str] = PANEL) -> Iterator[Panel]:
         return
     given = masked(frame)
     missing = {name: value for name, value in _OPTIONAL.items() if name not in given}
-    given = given.assign(**missing)[[*dict.fromkeys([*by, *_COLUMNS, *_OPTIONAL])]]
+    given = given.assign(**missing)[[*dict.fromkeys([*by, *COLUMNS])]]
     if "is_swap" in frame:
         given = given[~frame["is_swap"].to_numpy(dtype=bool)]
     for group, part in given.groupby(list(by), observed=True):
@@ -246,6 +248,13 @@ def mean_of_cells(
         return row_means(cells(of)) if place == EVERYONE else cells(of)[:, place]
 
     return mean_over_items(panel, values, estimate, apart=True)
+
+
+def part_of(
+    cells: Callable[[Panel], Mapping[str, FloatArray]], name: str
+) -> Callable[[Panel], FloatArray]:
+    """One of the values by name that are worked out together."""
+    return lambda panel: cells(panel)[name]
 
 
 def ratio(sums: FloatArray | IntArray, n: FloatArray | IntArray) -> FloatArray:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.intervals import seeded
@@ -21,6 +22,8 @@ MOST, FEWEST = 999, 99
 """Draws of a small panel and of a very large one."""
 WORK = 1 << 22
 """Verdicts that are given a new judge, over all draws; a larger panel has fewer draws."""
+LIMIT_FROM, LIMIT_DRAWS = 1000, 49
+"""Items from which the mean of a permuted measure is normal, and draws that tell its spread."""
 CHUNK = 1 << 19
 """Of these, how many at once."""
 
@@ -33,7 +36,7 @@ class Chance(NamedTuple):
     mean: dict[str, FloatArray]
     """The mean of the values over draws."""
     p_value: dict[str, float]
-    """The share of draws in which the mean over items is at least what was seen."""
+    """The share of draws in which the mean over items is at least what was seen, or its limit."""
     draws: int
 
     def above(self, name: str) -> FloatArray:
@@ -54,21 +57,40 @@ def chance(panel: Panel, statistics: Mapping[str, Statistic], *, sharing: int = 
         return Chance(seen, seen, dict.fromkeys(statistics, np.nan), 0)
     verdicts = int(panel.scored[panel.complete].sum())
     draws = int(np.clip(WORK // (verdicts * sharing), FEWEST, MOST))
+    items = int(panel.complete.sum())
+    # Verdicts are dealt item by item, so that the mean over very many is normal; rubrics are not.
+    limit = items >= LIMIT_FROM and not panel.in_blocks
+    draws = LIMIT_DRAWS if limit else draws
     sums = {name: np.zeros_like(values) for name, values in seen.items()}
+    squares = {name: np.zeros(items) for name in seen}
     above = dict.fromkeys(statistics, 0)
     for shares in (_blocks if panel.in_blocks else _verdicts)(panel, draws):
         for name, of in statistics.items():
             values = of(shares)
             sums[name] += values.sum(axis=0)
-            means = values.reshape(len(values), -1).mean(axis=1)
+            by_item = values.reshape(len(values), items, -1).mean(axis=2)
+            squares[name] += (by_item**2).sum(axis=0)
             # Sums in another order must not make a draw that equals the data fall below it.
-            above[name] += int((means >= seen[name].mean() - 1e-12).sum())
-    return Chance(
-        seen,
-        {name: total / draws for name, total in sums.items()},
-        {name: (1 + count) / (1 + draws) for name, count in above.items()},
-        draws,
-    )
+            above[name] += int((by_item.mean(axis=1) >= seen[name].mean() - 1e-12).sum())
+    mean = {name: total / draws for name, total in sums.items()}
+    p_value = {name: (1 + count) / (1 + draws) for name, count in above.items()}
+    if limit:
+        p_value = {
+            name: _limit(seen[name], mean[name], squares[name] / draws, draws) for name in seen
+        }
+    return Chance(seen, mean, p_value, draws)
+
+
+def _limit(seen: FloatArray, mean: FloatArray, squares: FloatArray, draws: int) -> float:
+    """The p-value that more and more draws come to, from the spread of some; never below theirs."""
+    expected = mean.reshape(len(mean), -1).mean(axis=1)
+    variance = np.maximum(squares - expected**2, 0.0) * draws / (draws - 1)
+    # The mean of the draws has an error of its own.
+    error = float(np.sqrt(variance.sum() * (1 + 1 / draws))) / len(mean)
+    above = float(seen.mean() - expected.mean())
+    if error == 0:
+        return 1.0
+    return max(1 / (1 + MOST), float(stats.norm.sf(above / error)))
 
 
 class _Scored(NamedTuple):
