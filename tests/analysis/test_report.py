@@ -23,6 +23,7 @@ from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
 from judged import Chances, judged
+from panel_frames import samples, verdicts
 
 Write = Callable[..., Path]
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -270,6 +271,38 @@ def test_an_unknown_cost_is_not_shown_as_nothing(plain: Ran) -> None:
     report = build_report("small", plain.samples, plain.usage.assign(usd=None))
     assert "0.0000" not in report.facts["cost"]
     assert set(Page(report.html()).column("Cost", "usd")) == {"–"}
+
+
+def test_abstentions_that_say_nothing_open_belief_and_plausibility_by_their_share() -> None:
+    """Item 1: one of four verdicts abstains; item 2: none; an unreadable one is no abstention."""
+    lost = {JUDGE: "a", "evidence": 1, "status": "refused"}
+    told = [
+        ("a", 1, "1"),
+        ("a", 1, "1 2"),
+        ("a", 1, "3"),
+        ("a", 1, ""),
+        ("a", 2, "1"),
+        ("b", 1, "4"),
+    ]
+    rows = [{JUDGE: judge, "evidence": item, "stages": chosen} for judge, item, chosen in told]
+    report = build_report("open", samples(*rows, lost), NO_USAGE)
+    [table] = (table.frame for table in report.tables if table.title == "Belief and plausibility")
+    first = table[(table[JUDGE] == "a") & (table["stage"] == 1)].iloc[0]
+    assert first["belief"] == pytest.approx((1 / 3 + 1) / 2)
+    assert first["plausibility"] == pytest.approx((2 / 3 + 1) / 2)
+    assert first["open belief"] == pytest.approx((3 / 4 * 1 / 3 + 1) / 2)
+    assert first["open plausibility"] == pytest.approx((3 / 4 * 2 / 3 + 1 / 4 + 1) / 2)
+
+
+def test_a_stage_that_leads_only_by_leaving_abstentions_out_is_said() -> None:
+    """Without abstentions two of three are for stage 1; with what they leave open, it is even."""
+    rows = [("a", 1, "1"), ("a", 1, ""), ("b", 1, "2"), ("b", 1, "2"), ("c", 1, "1"), ("c", 1, "")]
+    report = build_report("moved", verdicts(*rows, n_stages=2), NO_USAGE)
+    title = "Sensitivity to the aggregation rule"
+    [table] = (table.frame.set_index("rule") for table in report.tables if table.title == title)
+    # Left out: two of three are for 1. Taken for verdicts on all stages: .9 each for 1 and 2.
+    assert pd.isna(table.loc["average", "moved by abstentions"])
+    assert table.loc["dempster", "moved by abstentions"] == 1
 
 
 @pytest.mark.parametrize(

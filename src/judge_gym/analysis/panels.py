@@ -80,6 +80,16 @@ class Panel:
         return sources(self.cell, self.mask, frame=self.n_stages, cells=count).masses
 
     @cached_property
+    def open_masses(self) -> Masses:
+        """The same where abstentions are mass on all stages, instead of being left out."""
+        if not self.abstained.any():
+            return self.masses
+        told, count = ~self.unreadable, int(np.prod(self.size))
+        cell, mask = self.cell[told], self.mask[told]
+        found = sources(cell, mask, frame=self.n_stages, cells=count, abstentions="vacuous")
+        return found.masses
+
+    @cached_property
     def shares(self) -> FloatArray:
         """Each judge's distribution on each item: items by judges by stages."""
         return self.masses.pignistic().reshape(*self.size, self.n_stages)

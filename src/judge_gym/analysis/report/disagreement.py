@@ -96,15 +96,17 @@ def what_is_believed(made: Material) -> Section | None:
         tables=[
             Table(
                 "Belief and plausibility",
-                "Of each stage, from verdicts pooled over items: belief counts verdicts that name "
-                "it alone, plausibility those that name it at all.",
+                "Of each stage, mean over items: belief counts verdicts that name it alone, "
+                "plausibility those that name it at all. Abstentions are left out; the open ones "
+                "take them for verdicts that name every stage.",
                 beliefs,
             ),
             Table(
                 "Sensitivity to the aggregation rule",
                 "The judges of each item combined by each rule, after discounting by 0.1: in how "
                 "many items sources conflict totally or stages tie, in what share the leading "
-                "stage is not that of the average, and what the rule leaves open.",
+                "stage is not that of the average, what the rule leaves open, and in what share "
+                "another stage leads if abstentions are taken for verdicts that name every stage.",
                 rules,
             ),
             Table(
@@ -123,11 +125,13 @@ def _beliefs(judged: Sequence[Panel]) -> pd.DataFrame:
     rows = []
     for panel in judged:
         shape = (*panel.size, panel.n_stages)
-        masses = panel.masses
+        masses, opened = panel.masses, panel.open_masses
         held = {
             "belief": masses.belief(),
             "pignistic": masses.pignistic(),
             "plausibility": masses.plausibility(),
+            "open belief": opened.belief(),
+            "open plausibility": opened.plausibility(),
         }
         for place, judge in enumerate(panel.judges):
             known = panel.scored[:, place] > 0
@@ -150,7 +154,13 @@ def _rules(judged: Sequence[Panel]) -> pd.DataFrame:
         if judges < 2:
             continue
         group = np.repeat(np.arange(items), judges)
-        for effect in rule_sensitivity(panel.masses, group, groups=items):
+        effects, opened = (
+            rule_sensitivity(masses, group, groups=items)
+            for masses in (panel.masses, panel.open_masses)
+        )
+        for effect, other in zip(effects, opened, strict=True):
+            clear = (effect.winners > 0) & (other.winners > 0)
+            moved = (effect.winners != other.winners)[clear]
             rows.append(
                 {
                     **panel.key,
@@ -160,6 +170,7 @@ def _rules(judged: Sequence[Panel]) -> pd.DataFrame:
                     "tied": effect.tied,
                     "leads elsewhere": effect.differs,
                     "gap": effect.gap,
+                    "moved by abstentions": float(moved.mean()) if len(moved) else None,
                     "note": effect.reason,
                 }
             )
