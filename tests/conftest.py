@@ -239,8 +239,9 @@ class Scripted:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are processors, since many tests wait for others."""
-    return (os.cpu_count() or 1) + 1
+    """One process more than there are processors for us, since many tests wait for others."""
+    ours = getattr(os, "sched_getaffinity", None)  # only Linux tells
+    return (len(ours(0)) if ours else os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
