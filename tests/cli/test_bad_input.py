@@ -172,7 +172,7 @@ CASES = [
     Case("no-target", ["run"], ["target"]),
     Case("number", ["run", "study.yaml", "--samples", "many"], ["samples", "integer", "'many'"]),
     Case("zero", ["run", "study.yaml", "--samples", "0"], ["samples", "1", "'0'"]),
-    Case("argument", ["suite", "debug", "x"], ["eval", "integer", "'x'"]),
+    Case("argument", ["suite", "failed", "x"], ["run", "integer", "'x'"]),
     Case("seed", ["plan", "study.yaml"], ["seed", "-1", "0"], study={"seed": -1}),
     Case("rpm", ["models", "list"], ["lab.rpm", "-5", "equal to 0"],
          files={"judge-gym.models.toml": '[endpoints.lab]\nbase_url = "http://a/v1"\nrpm = -5\n'}),
