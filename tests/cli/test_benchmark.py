@@ -256,7 +256,7 @@ def test_a_judge_that_cannot_be_reached_is_a_failure(call: Call, pairs: Path) ->
 def test_a_knob_that_cannot_act_on_pairs_is_refused_before_anything_is_written(
     call: Call, pairs: Path, tmp_path: Path, setting: str, says: str
 ) -> None:
-    succeed(call("status"))
+    succeed(call("db", "upgrade"))
     before = contents(tmp_path / ".judge-gym" / "lab.db")
     words = ("benchmark", "judgebench", pairs, "--judge", "sim:hasty", "--set", setting)
     said = call(*words)
@@ -412,7 +412,7 @@ def test_bad_input_is_answered_in_one_line_and_writes_nothing(
 def refuse(call: Call, words: str, says: list[str], change: Change, folder: Path) -> Said:
     """The call is refused in one line, in text and in JSON, and writes nothing; its text."""
     change(folder)
-    succeed(call("status"))
+    succeed(call("db", "upgrade"))
     database = folder / ".judge-gym" / "lab.db"
     before = contents(database)
     said = call(*words.split())
