@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from judge_gym.engine.recording import Recorder
-from judge_gym.errors import StoreError
+from judge_gym.errors import DatabaseGone, StoreError
 from judge_gym.records import Completion, Draw, Message, Request
 from judge_gym.store import Answer, Attempt, Payer, Store
 from judge_gym.store import tables as t
@@ -25,9 +25,9 @@ def groups_of(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of the groups that are written from now on."""
     record, sizes = store.ledger.record, list[int]()
 
-    def counted(group: Sequence[Attempt]) -> list[Answer]:
+    def counted(group: Sequence[Attempt], *, again: bool = False) -> list[Answer]:
         sizes.append(len(group))
-        return record(group)
+        return record(group, again=again)
 
     monkeypatch.setattr(store.ledger, "record", counted)
     return sizes
@@ -81,12 +81,31 @@ def test_one_that_cannot_be_written_takes_no_other_with_it(store: Store) -> None
 def test_a_database_that_cannot_be_used_is_said_to_all(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(group: Sequence[Attempt]) -> list[Answer]:
+    def full(group: Sequence[Attempt], *, again: bool = False) -> list[Answer]:
         raise StoreError("disk full")
 
     monkeypatch.setattr(store.ledger, "record", full)
     ended = asyncio.run(all_of(Recorder(store.ledger), [attempt(n) for n in range(5)]))
     assert [str(one) for one in ended] == ["disk full"] * 5
+
+
+def test_what_a_server_commits_and_does_not_confirm_is_written_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, heard = store.ledger.record, list[bool]()
+
+    def cut_off(group: Sequence[Attempt], *, again: bool = False) -> list[Answer]:
+        answers = record(group, again=again)
+        if not heard:
+            heard.append(False)
+            raise DatabaseGone("the server went away")
+        return answers
+
+    monkeypatch.setattr(store.ledger, "record", cut_off)
+    twice = [attempt(1, None), attempt(1), attempt(2)]
+    ended = asyncio.run(all_of(Recorder(store.ledger), twice))
+    assert all(isinstance(one, Answer) for one in ended)
+    assert written(store) == 3
 
 
 def test_what_was_paid_for_is_written_even_if_all_is_cancelled(store: Store) -> None:

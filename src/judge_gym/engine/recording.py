@@ -54,7 +54,7 @@ class Recorder:
     ) -> list[Answer | Exception]:
         """Write a group; where one of it cannot be written, the others are."""
         try:
-            return list(self._ledger.record(group))
+            return list(self._ledger.record(group, again=outage != OUTAGE))
         except DatabaseGone as fault:  # what is paid for waits until the server is back
             if not outage:
                 return [fault] * len(group)
@@ -65,4 +65,4 @@ class Recorder:
         except Exception as fault:  # such as a text that no database takes
             if len(group) == 1:
                 return [fault]
-            return [outcome for attempt in group for outcome in self._commit([attempt])]
+            return [outcome for attempt in group for outcome in self._commit([attempt], outage)]

@@ -4,7 +4,7 @@ Any completed attempt is the answer, and is reused for ever; only a question wit
 is asked again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -128,8 +128,14 @@ class Ledger:
             asked = {key: Answer(id, None) for key, id in call_ids(connection, wanted).items()}
         return asked | self.find(wanted)
 
-    def record(self, group: Sequence[Attempt]) -> list[Answer]:
-        """Write attempts in one transaction, and questions at the first attempt at them."""
+    def record(self, group: Sequence[Attempt], *, again: bool = False) -> list[Answer]:
+        """Write attempts in one transaction, and questions at the first attempt at them.
+
+        Args:
+            group: the attempts.
+            again: whether they may be there already: a server that goes away may have committed
+                what it did not confirm.
+        """
         bodies: dict[str, str] = {}  # of the texts that are not surely stored
 
         def noted(text: str) -> str:
@@ -161,7 +167,10 @@ class Ledger:
             ids = call_ids(connection, questions)
             for attempt, row in zip(group, rows, strict=True):
                 row["call_id"] = ids[attempt.key]
-            connection.execute(_INSERT_ATTEMPT, rows)
+            if again:
+                rows = [row for row in rows if not _is_there(connection, row)]
+            if rows:
+                connection.execute(_INSERT_ATTEMPT, rows)
         # Answers are mostly written once; what is asked comes again and again.
         if len(self._kept) > 100_000:
             self._kept.clear()
@@ -209,6 +218,11 @@ def call_row(
         "draw": request.draw.index,
         "ask": request.draw.ask,
     }
+
+
+def _is_there(connection: sa.Connection, row: Mapping[str, Any]) -> bool:
+    same = [attempts.c[name] == row[name] for name in ("call_id", "run_id", "at")]
+    return bool(connection.execute(sa.select(sa.exists().where(*same))).scalar_one())
 
 
 def call_ids(connection: sa.Connection, keys: Iterable[str]) -> dict[str, int]:
