@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from judge_gym.errors import DesignError
-from judge_gym.triage.details import class_cell, each_failure, percent, ratio
+from judge_gym.triage.details import class_cell, each_failure, failures, percent, ratio
 from judge_gym.triage.findings import Finding, Tally
-from judge_gym.triage.gate import Gated, failure_of, result_name
+from judge_gym.triage.gate import Gated, failed_steps, failure_of, result_name
 from judge_gym.triage.markdown import code, path_part, prose, table
 from judge_gym.triage.patterns import ADVICE, advice, patterns
 from judge_gym.triage.reading import CLASSES, MODEL_FAULT, UNDECIDED, PriorReport
@@ -144,15 +144,16 @@ def _earlier(findings: Sequence[Finding], prior: Sequence[PriorReport]) -> Itera
     if not prior:
         yield "None on this model."
         return
+    known = [(one.case.result.path, e) for one in findings for e in one.case.facts.earlier]
     yield table(
-        ("Report", "Date", "Pass rate", "Failures", "Failing again now"),
+        ("Report", "Date", "Pass rate", "Evals failed", "Of these failing now"),
         [
             (
                 code(report.source),
                 prose(report.date),
                 prose(report.pass_rate),
-                len(report.failures),
-                sum(e.report == report.source for one in findings for e in one.case.facts.earlier),
+                len(report.evals),
+                len({path for path, earlier in known if earlier.report == report.source}),
             )
             for report in prior
         ],
@@ -161,7 +162,9 @@ def _earlier(findings: Sequence[Finding], prior: Sequence[PriorReport]) -> Itera
         (
             code(result_name(one.case.result)),
             earlier.date,
+            ", ".join(map(code, earlier.steps)),
             prose(earlier.classification),
+            ", ".join(code(step.name) for step in failed_steps(one.case.result)),
             one.classification,
             _fix(earlier.fix, earlier.version_changed),
         )
@@ -169,7 +172,8 @@ def _earlier(findings: Sequence[Finding], prior: Sequence[PriorReport]) -> Itera
         for earlier in one.case.facts.earlier
     ]
     if again:
-        yield table(("Eval", "Report of", "Class then", "Class now", "Fix recorded there"), again)
+        then, now = ("Step then", "Class then"), ("Step now", "Class now")
+        yield table(("Eval", "Report of", *then, *now, "Fix recorded there"), again)
     else:
         yield "No eval that fails now failed in an earlier report."
 
@@ -177,7 +181,9 @@ def _earlier(findings: Sequence[Finding], prior: Sequence[PriorReport]) -> Itera
 def _fix(fix: str | None, changed: bool | None) -> str:
     if fix is None:
         return "none"
-    resolved = "but the benchmark has not changed since" if changed is False else "did not help"
+    resolved = (
+        "but the benchmark has not changed since" if changed is False else "the eval still fails"
+    )
     return f"{prose(fix, FIX_WIDTH)} ({resolved})"
 
 
@@ -186,7 +192,12 @@ def _fix(fix: str | None, changed: bool | None) -> str:
 
 def _steps(findings: Sequence[Finding]) -> Iterator[str]:
     counted = Counter(failure_of(one.case.result).step for one in findings)
+    further = sum(len(failed_steps(one.case.result)) > 1 for one in findings)
     yield "## Failures by step"
+    yield (
+        "Each failure counts at its first failing step; "
+        f"{failures(further, len(findings))} had a further one."
+    )
     rows = [(code(step), count) for step, count in sorted(counted.items())]
     yield table(("Step", "Failures"), [*rows, _total(counted.total())])
 
@@ -221,8 +232,8 @@ def _patterns(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
     known = sum(one.case.facts.gap is not None for one in findings)
     again = sum(bool(one.case.facts.earlier) for one in findings)
     yield (
-        f"A known gap matches the error of {known} of {len(findings)} failures; {again} of "
-        f"{len(findings)} failures stand in earlier reports."
+        f"A known gap matched the error of {failures(known, len(findings))}; "
+        f"{failures(again, len(findings))} stood in earlier reports."
     )
     found = patterns(findings)
     if not found:
@@ -244,7 +255,7 @@ def _conflicts(findings: Sequence[Finding]) -> Iterator[str]:
     yield "## Conflict between judges"
     apart = [one for one in findings if one.disputed]
     yield (
-        f"Judges come to different classes on {len(apart)} of {len(findings)} failures. K is the "
+        f"Judges come to different classes on {failures(len(apart), len(findings))}. K is the "
         "mass on which two judges exclude each other; within a judge, how torn it is by itself. "
         "The most contested come first."
     )
