@@ -73,7 +73,7 @@ PLANTED = {
     "missing quotes": ("Each failure", r"- \*\*Quotes:\*\*.* (\d+) not in"),
     "all failures": ("Patterns", r"A known gap.* (\d+) failures;"),
     "failures with a gap": ("Patterns", r"A known gap.* (\d+) of \d+ failures;"),
-    "share in the table": ("Classification", r"\| .*\| (\d+) % \|"),
+    "share in the table": ("Classification", r"\| .*(?:FAULT|STRICT|TASK|GAP).* \| (\d+) % \|"),
     "number of a section": ("Each failure", r"### (\d+)\. "),
     "judges that differ": ("Conflict between judges", r"Judges come.* (\d+) of \d+ failures"),
     "pattern": ("Patterns", r"\| [^|]+ \| (\d+) \| `"),
