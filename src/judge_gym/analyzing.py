@@ -5,7 +5,7 @@ nothing but a report is written.
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -52,6 +52,16 @@ class Analysis:
     """None where nothing failed, and where judging is not done."""
     notes: tuple[str, ...]
 
+    @property
+    def verdicts(self) -> Counter[str]:
+        """How the verdicts that were asked for ended."""
+        return Counter(
+            status
+            for one in self.findings
+            for status, count in one.tally.statuses.items()
+            for _ in range(count)
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The analysis as `--json` prints it."""
         return {
@@ -66,6 +76,7 @@ class Analysis:
                 "failed": len(self.gated.failed),
                 "inconclusive": len(self.gated.inconclusive),
             },
+            "verdicts": dict(self.verdicts),
             "findings": [finding_row(one) for one in self.findings],
             "judging": self.judging.to_json() if self.judging else None,
             "report": str(self.report) if self.report else None,
@@ -83,7 +94,7 @@ def finding_row(one: triage.Finding) -> dict[str, Any]:
         "class": one.classification,
         "share": one.tally.share,
         "verdicts": dict(one.tally.statuses),
-        "judges": {name: tally.classification for name, tally in one.judges.items()},
+        "judges": {name: tally.said for name, tally in one.judges.items()},
         "differ": one.disputed,
         "conflict": one.conflict,
         "supported": one.supported,

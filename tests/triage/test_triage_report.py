@@ -163,7 +163,7 @@ def test_patterns_name_what_failures_share() -> None:
     part = section(report(), "Patterns")
     assert "rule `F401` | 2 | `000-strings/002-initials`, `001-collections/002-parse-dates`" in part
     assert "E501" not in part, "one failure is no pattern"
-    assert "category `000-strings` (2 of its 4 conclusive evals)" in part
+    assert "category `000-strings` (2 of its 4 conclusive results)" in part
 
 
 def test_every_failure_has_one_recommendation() -> None:
@@ -209,7 +209,7 @@ def test_a_run_without_conclusive_results_has_no_pass_rate() -> None:
 
 
 def test_findings_must_be_those_of_the_failures() -> None:
-    with pytest.raises(DesignError, match="4 evals failed, but the findings are on"):
+    with pytest.raises(DesignError, match="4 results failed, but the findings are on"):
         write_report(RUN, gate(RESULTS), [], date="2026-03-02")
 
 
@@ -353,6 +353,9 @@ def test_a_replicate_is_a_failure_of_its_own() -> None:
         found.append(finding(one, opinions(one, {ONE: [[FAULT]]})))
     text = write_report(RUN, gate([SLUG, again]), found, date="2026-03-02")
     assert "`000-strings/001-slugify#1`" in text and "| Failed | 2 |" in text
+    assert "| Evals | 1 |" in text and "| Results | 2 |" in text
+    spoilt = lint_report(text.replace("| Results | 2 |", "| Results | 3 |"))
+    assert [one.stated for one in spoilt] == ["3"]
     assert lint_report(text) == []
 
 

@@ -10,10 +10,11 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import urllib3
 
 from judge_gym import errors
-from judge_gym.errors import DesignError, JudgeGymError, UnavailableError
+from judge_gym.errors import DesignError, JudgeGymError, TokenError, UnavailableError
 
 # Its warnings of every retry are for whoever sets up logging; to others the end is told, in words.
 logging.getLogger("urllib3").addHandler(logging.NullHandler())
+TOKEN = "JUDGE_GYM_TOKEN"
 PAGE = 1000
 """Rows that are asked for at once."""
 
@@ -34,7 +35,7 @@ class Connection:
             raise DesignError(f"{url.partition('?')[0]!r} is no address; it is http://HOST:PORT")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
         shown = next(iter(parse_qs(parts.query).get("token", [])), None)
-        given = token or shown or os.environ.get("JUDGE_GYM_TOKEN")
+        given = token or shown or os.environ.get(TOKEN)
         self._headers = {"Authorization": f"Bearer {given}"} if given else {}
         self._pool = urllib3.PoolManager(
             timeout=timeout,
@@ -143,6 +144,7 @@ def _fault(answer: urllib3.BaseHTTPResponse) -> JudgeGymError:
         return UnavailableError(f"no lab answers there: status {answer.status}")
     named = [kind for kind in kinds if kind("").kind == said["kind"]]
     alike = [kind for kind in kinds if kind.status == answer.status]
-    fault: JudgeGymError = [*named, *alike, JudgeGymError][0](message)
+    kind: type[JudgeGymError] = [*named, *alike, JudgeGymError][0]
+    fault = kind(f"{message} (a client reads it from {TOKEN})" * (kind is TokenError) or message)
     fault.choices = choices
     return fault

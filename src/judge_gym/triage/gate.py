@@ -23,6 +23,11 @@ class Gated:
     inconclusive: tuple[EvalResult, ...]
 
     @property
+    def evals(self) -> int:
+        """How many evals the results are of; fewer than results where there are replicates."""
+        return len({one.path for one in (*self.passed, *self.failed, *self.inconclusive)})
+
+    @property
     def conclusive(self) -> int:
         """The denominator of the pass rate."""
         return len(self.passed) + len(self.failed)

@@ -198,13 +198,13 @@ def _against_each_other(
     left_out = known["inconclusive"].number if "inconclusive" in known else 0
     actionable = listed.count("actionable") or 0
     expected = {
-        "evals": passed + failures + left_out,
+        "results" if "results" in known else "evals": passed + failures + left_out,
         "conclusive": passed + failures,
         "conclusive without actionable": passed + failures - actionable,
     }
     for what, counted in expected.items():
         if what in known and known[what].number != counted:
-            name = f"{what} (passed + failed{' + inconclusive' * (what == 'evals')})"
+            name = f"{what} (passed + failed{' + inconclusive' * (what in ('evals', 'results'))})"
             yield Complaint(known[what].line, name, str(known[what].number), str(counted))
 
 

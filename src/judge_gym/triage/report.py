@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from judge_gym.errors import DesignError
 from judge_gym.triage.details import class_cell, each_failure, failures, percent, ratio
-from judge_gym.triage.findings import Finding, Tally
+from judge_gym.triage.findings import NO_VERDICT, Finding, Tally
 from judge_gym.triage.gate import Gated, failed_steps, failure_of, result_name
 from judge_gym.triage.markdown import code, path_part, prose, table
 from judge_gym.triage.patterns import ADVICE, advice, patterns
@@ -68,7 +68,7 @@ def write_report(
     named = [result_name(one.case.result) for one in findings]
     failed = [result_name(result) for result in gated.failed]
     if sorted(named) != sorted(failed):
-        raise DesignError(f"{len(failed)} evals failed, but the findings are on {named}")
+        raise DesignError(f"{len(failed)} results failed, but the findings are on {named}")
     findings = sorted(findings, key=lambda one: result_name(one.case.result))
     parts = [
         f"# Analysis of run {code(run.short)}: {code(run.model)}",
@@ -98,6 +98,7 @@ def _total(count: int) -> tuple[str, str]:
 def _run(run: RunHead, gated: Gated, findings: Sequence[Finding], date: str) -> Iterator[str]:
     judges = sorted({name for one in findings for name in one.judges})
     simulated = " (all simulated)" * (bool(judges) and all(j.startswith("sim:") for j in judges))
+    results = gated.conclusive + len(gated.inconclusive)
     yield "## Run"
     yield table(
         ("Of the run", "Value"),
@@ -110,7 +111,8 @@ def _run(run: RunHead, gated: Gated, findings: Sequence[Finding], date: str) -> 
             ("Date", run.date),
             ("Report of", date),
             ("Judges", (", ".join(map(code, judges)) or "none") + simulated),
-            ("Evals", gated.conclusive + len(gated.inconclusive)),
+            ("Evals", gated.evals),
+            *([("Results", results)] if results > gated.evals else []),
             ("Passed", len(gated.passed)),
             ("Failed", len(gated.failed)),
             ("Inconclusive", len(gated.inconclusive)),
@@ -242,7 +244,7 @@ def _patterns(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
     held = Counter(result.category for result in (*gated.passed, *gated.failed))
     rows = []
     for kind, name, those in found:
-        among = f" ({len(those)} of its {held[name]} conclusive evals)" * (kind == "category")
+        among = f" ({len(those)} of its {held[name]} conclusive results)" * (kind == "category")
         names = ", ".join(code(result_name(result)) for result in those)
         rows.append((f"{kind} {code(name)}{among}", len(those), names))
     yield table(("In common", "Failures", "Evals"), rows)
@@ -276,8 +278,8 @@ def _conflicts(findings: Sequence[Finding]) -> Iterator[str]:
 
 def _judged(tally: Tally | None) -> str:
     if tally is None or tally.share is None:
-        return "no scored verdict"
-    return f"{tally.classification} {percent(tally.share)}"
+        return NO_VERDICT
+    return f"{tally.said} {percent(tally.share)}"
 
 
 def _recommendations(findings: Sequence[Finding]) -> Iterator[str]:
