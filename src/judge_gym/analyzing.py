@@ -55,12 +55,14 @@ class Analysis:
     @property
     def verdicts(self) -> Counter[str]:
         """How the verdicts that were asked for ended."""
-        return Counter(
-            status
-            for one in self.findings
-            for status, count in one.tally.statuses.items()
-            for _ in range(count)
-        )
+        found: Counter[str] = Counter()
+        for one in self.findings:
+            found.update(one.tally.statuses)
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The findings, each in one line."""
+        return [_row(self.gated.name(one.case.result), one) for one in self.findings]
 
     def to_json(self) -> dict[str, Any]:
         """The analysis as `--json` prints it."""
@@ -77,19 +79,18 @@ class Analysis:
                 "inconclusive": len(self.gated.inconclusive),
             },
             "verdicts": dict(self.verdicts),
-            "findings": [finding_row(one) for one in self.findings],
+            "findings": self.rows(),
             "judging": self.judging.to_json() if self.judging else None,
             "report": str(self.report) if self.report else None,
             "notes": list(self.notes),
         }
 
 
-def finding_row(one: triage.Finding) -> dict[str, Any]:
-    """A finding in one line."""
+def _row(name: str, one: triage.Finding) -> dict[str, Any]:
     result = one.case.result
     assert result.outcome.kind == "failed"
     return {
-        "eval": triage.result_name(result),
+        "eval": name,
         "step": result.outcome.step,
         "class": one.classification,
         "share": one.tally.share,

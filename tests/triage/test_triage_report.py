@@ -352,6 +352,7 @@ def test_a_replicate_is_a_failure_of_its_own() -> None:
         one = case(result, source(SLUG), find_facts(result, source(SLUG)))
         found.append(finding(one, opinions(one, {ONE: [[FAULT]]})))
     text = write_report(RUN, gate([SLUG, again]), found, date="2026-03-02")
+    assert "`000-strings/001-slugify#0`" in text and "001-slugify`" not in text
     assert "`000-strings/001-slugify#1`" in text and "| Failed | 2 |" in text
     assert "| Evals | 1 |" in text and "| Results | 2 |" in text
     spoilt = lint_report(text.replace("| Results | 2 |", "| Results | 3 |"))

@@ -106,11 +106,9 @@ def check(report: Path, *, as_json: bool) -> None:
 
 def show_analysis(made: "Analysis") -> None:
     """What an analysis found, and where it is written."""
-    from judge_gym.analyzing import finding_row
     from judge_gym.cli import display
 
     failed, lost = len(made.gated.failed), len(made.gated.inconclusive)
-    rows = [finding_row(one) for one in made.findings]
     display.table(
         f"why {_results(made.gated.failed)} of run {made.run.id} failed",
         [
@@ -120,7 +118,7 @@ def show_analysis(made: "Analysis") -> None:
                 "differ": row["differ"],
                 "conflict": row["conflict"],
             }
-            for row in rows
+            for row in made.rows()
         ],
         note="share: of the scored verdicts; conflict: the mass on which two judges exclude "
         "each other.",

@@ -1,10 +1,10 @@
 """The part of a report that takes each failure by itself."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from judge_gym.outcomes import StepResult
+from judge_gym.outcomes import EvalResult, StepResult
 from judge_gym.triage.findings import Finding, Quote, Tally, Voice
-from judge_gym.triage.gate import failed_steps, reply_of, result_name
+from judge_gym.triage.gate import failed_steps, reply_of
 from judge_gym.triage.markdown import code, fence, prose
 from judge_gym.triage.reading import UNDECIDED
 from judge_gym.triage.signs import SHOWN_LINES, error_lines, plain
@@ -40,14 +40,14 @@ def class_cell(one: Finding) -> str:
     return one.classification + " (unsupported)" * (one.supported is False)
 
 
-def each_failure(findings: Sequence[Finding]) -> Iterator[str]:
+def each_failure(findings: Sequence[Finding], name: Callable[[EvalResult], str]) -> Iterator[str]:
     """The section on single failures, block by block."""
     yield "## Each failure"
     if not findings:
         yield "Nothing failed."
     for number, one in enumerate(findings, 1):
         first, *further = failed_steps(one.case.result)
-        yield f"### {number}. {code(result_name(one.case.result))}"
+        yield f"### {number}. {code(name(one.case.result))}"
         facts = [f"- {sentence}" for sentence in map(prose, one.case.facts.sentences())]
         yield "\n".join(
             [

@@ -27,6 +27,12 @@ class Gated:
         """How many evals the results are of; fewer than results where there are replicates."""
         return len({one.path for one in (*self.passed, *self.failed, *self.inconclusive)})
 
+    def name(self, result: EvalResult) -> str:
+        """What a report calls a result: among replicates the first has its number, too."""
+        own = result_name(result)
+        alone = self.evals == self.conclusive + len(self.inconclusive)
+        return own if alone or result.replicate else f"{own}#0"
+
     @property
     def conclusive(self) -> int:
         """The denominator of the pass rate."""
@@ -52,7 +58,7 @@ def gate(results: Iterable[EvalResult]) -> Gated:
 
 
 def result_name(result: EvalResult) -> str:
-    """What a report calls a result: its eval, and which replicate where it is not the first."""
+    """What a result is called: its eval, and which replicate where it is not the first."""
     return f"{result.path}#{result.replicate}" if result.replicate else result.path
 
 

@@ -74,13 +74,13 @@ def write_report(
         f"# Analysis of run {code(run.short)}: {code(run.model)}",
         *_run(run, gated, findings, date),
         *_inconclusive(gated),
-        *_earlier(findings, prior),
+        *_earlier(gated, findings, prior),
         *_steps(findings),
-        *_classification(findings),
-        *each_failure(findings),
+        *_classification(gated, findings),
+        *each_failure(findings, gated.name),
         *_patterns(gated, findings),
-        *_conflicts(findings),
-        *_recommendations(findings),
+        *_conflicts(gated, findings),
+        *_recommendations(gated, findings),
         *_impact(gated, findings),
         "## Actions taken",
         "None.",
@@ -132,7 +132,7 @@ def _inconclusive(gated: Gated) -> Iterator[str]:
         outcome = result.outcome
         rows.append(
             (
-                code(result_name(result)),
+                code(gated.name(result)),
                 outcome.why,
                 code(outcome.step),
                 prose(outcome.reason, REASON_WIDTH),
@@ -141,7 +141,9 @@ def _inconclusive(gated: Gated) -> Iterator[str]:
     yield table(("Eval", "Why", "Step", "Reason"), rows)
 
 
-def _earlier(findings: Sequence[Finding], prior: Sequence[PriorReport]) -> Iterator[str]:
+def _earlier(
+    gated: Gated, findings: Sequence[Finding], prior: Sequence[PriorReport]
+) -> Iterator[str]:
     yield "## Earlier reports"
     if not prior:
         yield "None on this model."
@@ -162,7 +164,7 @@ def _earlier(findings: Sequence[Finding], prior: Sequence[PriorReport]) -> Itera
     )
     again = [
         (
-            code(result_name(one.case.result)),
+            code(gated.name(one.case.result)),
             earlier.date,
             ", ".join(map(code, earlier.steps)),
             prose(earlier.classification),
@@ -204,7 +206,7 @@ def _steps(findings: Sequence[Finding]) -> Iterator[str]:
     yield table(("Step", "Failures"), [*rows, _total(counted.total())])
 
 
-def _classification(findings: Sequence[Finding]) -> Iterator[str]:
+def _classification(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
     counted = Counter(one.classification for one in findings)
     yield "## Classification"
     names = [*CLASSES, *([UNDECIDED] if counted[UNDECIDED] else [])]
@@ -215,7 +217,7 @@ def _classification(findings: Sequence[Finding]) -> Iterator[str]:
             ("Eval", "Step", "Class", "Share of verdicts", "Reasoning"),
             [
                 (
-                    code(result_name(one.case.result)),
+                    code(gated.name(one.case.result)),
                     code(failure_of(one.case.result).step),
                     class_cell(one),
                     "none" if one.tally.share is None else percent(one.tally.share),
@@ -245,12 +247,12 @@ def _patterns(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
     rows = []
     for kind, name, those in found:
         among = f" ({len(those)} of its {held[name]} conclusive results)" * (kind == "category")
-        names = ", ".join(code(result_name(result)) for result in those)
+        names = ", ".join(code(gated.name(result)) for result in those)
         rows.append((f"{kind} {code(name)}{among}", len(those), names))
     yield table(("In common", "Failures", "Evals"), rows)
 
 
-def _conflicts(findings: Sequence[Finding]) -> Iterator[str]:
+def _conflicts(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
     judges = sorted({name for one in findings for name in one.judges})
     if len(judges) < 2:
         return
@@ -266,7 +268,7 @@ def _conflicts(findings: Sequence[Finding]) -> Iterator[str]:
         ("Eval", *map(code, judges), "K between", "K within", "Differ"),
         [
             (
-                code(result_name(one.case.result)),
+                code(gated.name(one.case.result)),
                 *(_judged(one.judges.get(name)) for name in judges),
                 *("none" if k is None else f"{k:.2f}" for k in (one.conflict, one.own_conflict)),
                 "**yes**" if one.disputed else "no",
@@ -282,18 +284,18 @@ def _judged(tally: Tally | None) -> str:
     return f"{tally.said} {percent(tally.share)}"
 
 
-def _recommendations(findings: Sequence[Finding]) -> Iterator[str]:
+def _recommendations(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
     yield "## Recommendations"
     undecided = [one for one in findings if one.classification == UNDECIDED]
     if undecided:
-        names = ", ".join(code(result_name(one.case.result)) for one in undecided)
+        names = ", ".join(code(gated.name(one.case.result)) for one in undecided)
         yield f"Undecided, for a person to read: {names}."
     given = [(*advice(one, findings), one) for one in findings if one not in undecided]
     for group in ADVICE:
         mine = [(text, one) for name, text, one in given if name == group]
         yield f"### {group} ({len(mine)})"
         yield (
-            "\n".join(f"- {code(result_name(one.case.result))}: {text}" for text, one in mine)
+            "\n".join(f"- {code(gated.name(one.case.result))}: {text}" for text, one in mine)
             or "None."
         )
 
