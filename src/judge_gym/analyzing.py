@@ -55,10 +55,7 @@ class Analysis:
     @property
     def verdicts(self) -> Counter[str]:
         """How the verdicts that were asked for ended."""
-        found: Counter[str] = Counter()
-        for one in self.findings:
-            found.update(one.tally.statuses)
-        return found
+        return sum((Counter[str](one.tally.statuses) for one in self.findings), Counter[str]())
 
     def rows(self) -> list[dict[str, Any]]:
         """The findings, each in one line."""

@@ -10,12 +10,12 @@ from judge_gym.cli.app import AsJson, NoSet, app, given, notes, open_lab
 from judge_gym.cli.scores import end, show_posted, show_reports
 from judge_gym.cli.steering import Budget
 from judge_gym.cli.suite import (
-    PATIENCE,
     Jobs,
     NoPatterns,
     Remote,
     Unisolated,
     posted_json,
+    remote_lab,
     run_and_post,
 )
 from judge_gym.errors import DesignError
@@ -98,10 +98,8 @@ def _here(lab: "Lab", suite: str, models: list[str], now: datetime) -> list[dict
 
 def _there(lab: "Lab", remote: str, suite: str, models: list[str]) -> list[dict[str, Any]]:
     """What is due by the runs of a remote lab, which is told of the models of our own files."""
-    from judge_gym.client import Client
-
     name = lab.find_suite(suite).name
-    with Client(remote, timeout=PATIENCE) as client:
+    with remote_lab(remote) as client:
         rows = client.schedule(name, models=[lab.models.resolve(one) for one in models])
         known = {row["model"] for row in rows}
         own = [one for one in lab.models.scheduled() if one not in known]

@@ -10,11 +10,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import urllib3
 
 from judge_gym import errors
-from judge_gym.errors import DesignError, JudgeGymError, TokenError, UnavailableError
+from judge_gym.errors import DesignError, JudgeGymError, UnavailableError
 
 # Its warnings of every retry are for whoever sets up logging; to others the end is told, in words.
 logging.getLogger("urllib3").addHandler(logging.NullHandler())
-TOKEN = "JUDGE_GYM_TOKEN"
 PAGE = 1000
 """Rows that are asked for at once."""
 
@@ -35,7 +34,7 @@ class Connection:
             raise DesignError(f"{url.partition('?')[0]!r} is no address; it is http://HOST:PORT")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
         shown = next(iter(parse_qs(parts.query).get("token", [])), None)
-        given = token or shown or os.environ.get(TOKEN)
+        given = token or shown or os.environ.get("JUDGE_GYM_TOKEN")
         self._headers = {"Authorization": f"Bearer {given}"} if given else {}
         self._pool = urllib3.PoolManager(
             timeout=timeout,
@@ -144,7 +143,6 @@ def _fault(answer: urllib3.BaseHTTPResponse) -> JudgeGymError:
         return UnavailableError(f"no lab answers there: status {answer.status}")
     named = [kind for kind in kinds if kind("").kind == said["kind"]]
     alike = [kind for kind in kinds if kind.status == answer.status]
-    kind: type[JudgeGymError] = [*named, *alike, JudgeGymError][0]
-    fault = kind(f"{message} (a client reads it from {TOKEN})" * (kind is TokenError) or message)
+    fault: JudgeGymError = [*named, *alike, JudgeGymError][0](message)
     fault.choices = choices
     return fault
