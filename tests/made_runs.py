@@ -159,7 +159,7 @@ def cases(
             find_facts(
                 result,
                 SOURCES[result.path],
-                reference=Passed(),
+                reference=passed(result.path),
                 others=others,
                 prior=prior,
                 version=RUN.version,

@@ -15,9 +15,10 @@ from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.models.serving import SimulatedServer, serve
 from judge_gym.store.tables import attempts, calls
+from judge_gym.suiting import CHECK
 from judge_gym.triage import lint_report, read_report
 from stores import blank
-from suite_folders import known_by, write_suite
+from suite_folders import add_lint, known_by, write_suite
 from workers import write_entry
 
 WRONG = {"logic": 1, "lint": 0}
@@ -163,11 +164,42 @@ def test_facts_come_from_the_steps_and_from_other_models_rows(lab: Lab, suite: P
     for n, share in enumerate((0.0, 0.0, 1.0)):
         ran(lab, suite, f"{wrong(suite, logic=share)}&family=f{n}")
     facts = {one.case.result.name: one.case.facts for one in lab.analyze(number).findings}
-    passes = {name: one.reference_passes for name, one in facts.items()}
-    assert passes == {"001-value": True, "002-value": False, "003-value": True}
+    broken = {name: one.reference_failed for name, one in facts.items()}
+    assert broken == {"001-value": (), "002-value": ("tests",), "003-value": ()}
     failed = {name: (len(one.others_failed), one.others) for name, one in facts.items()}
     # The writers copy the answer, and one that is wrong fails for all of them.
     assert failed == {"001-value": (1, 3), "002-value": (3, 3), "003-value": (1, 3)}
+
+
+def test_other_models_count_by_all_replicates_and_not_by_their_check(lab: Lab, suite: Path) -> None:
+    number = ran(lab, suite)
+    lab.run_suite(suite, f"{wrong(suite)}&family=checked", series=CHECK)
+    other = f"{wrong(suite, logic=0.5)}&family=torn"
+    report = lab.run_suite(suite, other, replicates=4)
+    by_eval = {
+        path: [r.result.outcome.kind for r in report.results if r.result.path == path]
+        for path in report.run.evals
+    }
+    assert any(len(set(kinds)) > 1 for kinds in by_eval.values()), "or nothing is shown"
+    for one in lab.analyze(number).findings:
+        kinds, facts = by_eval[one.case.result.path], one.case.facts
+        assert (facts.others, len(facts.others_failed)) == (1, int("failed" in kinds))
+        assert (facts.other_failures, facts.other_results) == (kinds.count("failed"), 4)
+
+
+def test_judges_and_report_see_every_failed_step(lab: Lab, suite: Path) -> None:
+    add_lint(suite)
+    (suite / "kit/look.sh").write_text("echo 'value.py:1:8: F401 unused import'\nexit 1\n")
+    made = lab.analyze(ran(lab, suite))
+    for one in made.findings:
+        facts = one.case.facts
+        assert (facts.reference_failed, facts.own_steps) == (("lint",), ("tests",))
+        assert {"--- lint ---", "--- tests ---"} <= {*one.case.parts["error"].splitlines()}
+        assert "F401" in one.case.parts["error"] and "1 tests failed" in one.case.parts["error"]
+    text = written(made)
+    assert text.count("Fails at `tests` too:") == len(made.findings) == 3
+    assert "3 of 3 failures had a further one" in text
+    assert lint_report(text) == []
 
 
 def test_a_run_can_be_analysed_when_its_suite_is_gone_or_changed(lab: Lab, suite: Path) -> None:
@@ -175,9 +207,9 @@ def test_a_run_can_be_analysed_when_its_suite_is_gone_or_changed(lab: Lab, suite
     shutil.move(suite, suite.parent / "away" / "tiny")
     gone = lab.analyze(number)
     assert "reference answers were not tried" in gone.notes[0]
-    assert {one.case.facts.reference_passes for one in gone.findings} == {None}
+    assert {one.case.facts.reference_failed for one in gone.findings} == {None}
     named = lab.analyze(number, suite=suite.parent / "away" / "tiny")
-    assert {one.case.facts.reference_passes for one in named.findings} == {True}
+    assert {one.case.facts.reference_failed for one in named.findings} == {()}
     (suite.parent / "away/tiny/001-values/001-value/TASK.md").write_text("Write another.\n")
     with pytest.raises(NotFoundError, match="of version"):
         lab.analyze(number, suite=suite.parent / "away" / "tiny")
@@ -200,9 +232,9 @@ def test_a_second_run_is_compared_with_the_report_on_the_first(lab: Lab, suite: 
     second = lab.analyze(ran(lab, suite), date="2026-03-09")
     earlier = {one.case.result.name: one.case.facts.earlier for one in second.findings}
     [repaired], [other] = earlier["001-value"], earlier["002-value"]
-    assert (repaired.report, repaired.should_be_resolved) == (first.report.as_posix(), True)
+    assert (repaired.report, repaired.since_fix) == (first.report.as_posix(), True)
     assert other.fix is None
-    assert "should have resolved it" in written(second)
+    assert "a fix is recorded there, and the eval still fails" in written(second)
     gaps.unlink()
     calls_made = paid(lab)
     lab.analyze(first.run.id, date="2026-03-09")

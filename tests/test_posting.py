@@ -19,6 +19,7 @@ from posted import rows_in
 from served import EASY, Served, served
 from stores import blank
 from suite_folders import known_by, write_suite
+from workers import write_entry
 
 Rows = list[tuple[str, int, str, datetime]]
 
@@ -180,3 +181,26 @@ def test_a_killed_run_goes_on_and_nothing_is_lost_or_twice(remote: Served, tmp_p
 def _write_token(lab: Lab) -> str:
     _, secret = lab.store.tokens.create("poster", "write")
     return secret
+
+
+def test_the_schedule_of_a_remote_lab_goes_by_our_own_dates(
+    call: Call, remote: Served, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)
+    with simulated() as url:
+        entry = '[models."lab:coder-strong"]\nfirst_seen = 2020-01-01\nscheduled = true'
+        write_entry(tmp_path, url, entry)
+        succeed(call("suite", "list"))
+        [here] = succeed(call("schedule", suite, "--json")).json["schedule"]
+        [there] = succeed(call("schedule", suite, "--lab", remote.url, "--json")).json["schedule"]
+    assert here["model"] == there["model"] == "lab:coder-strong"
+    assert there["every days"] == pytest.approx(here["every days"], rel=1e-3)
+    assert there["every days"] > 40, "it has been there for years"
+
+
+def test_a_token_that_is_refused_names_where_it_is_read_from(
+    call: Call, remote: Served, suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_GYM_TOKEN", "wrong")
+    said = call("schedule", suite, "--lab", remote.url)
+    assert said.code != 0 and "JUDGE_GYM_TOKEN" in said.err

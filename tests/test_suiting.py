@@ -283,3 +283,18 @@ def test_a_model_is_due_when_it_was_never_run_and_again_after_its_interval(
     # Its age when it is due makes the interval a little longer than the day of a new one.
     [later] = lab.schedule(suite, now=now + timedelta(days=2))
     assert later.due
+
+
+def test_the_draws_that_try_a_model_out_are_on_no_leaderboard(lab: Lab, suite: Path) -> None:
+    whole = lab.run_suite(suite, perfect(suite), series="check")
+    assert (whole.whole, lab.leaderboard()) == (True, ())
+
+
+def test_a_writer_that_names_no_suite_is_told_so(lab: Lab, suite: Path) -> None:
+    with pytest.raises(DesignError, match=r"'nowhere' in .* is no suite"):
+        lab.run_suite(suite, "sim:coder-strong?suite=nowhere")
+
+
+def test_debug_says_how_an_answer_ended(lab: Lab, suite: Path) -> None:
+    [row, *_] = lab.run_suite(suite, perfect(suite)).results
+    assert lab.eval_debug(row.id)["finish"] == "stop"

@@ -5,7 +5,7 @@ nothing but a report is written.
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -25,6 +25,7 @@ from judge_gym.scorekeeping import Scorekeeping
 from judge_gym.steering import Steering, WatchTallies
 from judge_gym.store import Store, SuiteRun
 from judge_gym.suites import bench, check_answers
+from judge_gym.suiting import CHECK
 from judge_gym.triage.judging import SAMPLES
 
 REPORTS = Path("reports")
@@ -51,6 +52,15 @@ class Analysis:
     """None where nothing failed, and where judging is not done."""
     notes: tuple[str, ...]
 
+    @property
+    def verdicts(self) -> Counter[str]:
+        """How the verdicts that were asked for ended."""
+        return sum((Counter[str](one.tally.statuses) for one in self.findings), Counter[str]())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The findings, each in one line."""
+        return [_row(self.gated.name(one.case.result), one) for one in self.findings]
+
     def to_json(self) -> dict[str, Any]:
         """The analysis as `--json` prints it."""
         return {
@@ -65,24 +75,24 @@ class Analysis:
                 "failed": len(self.gated.failed),
                 "inconclusive": len(self.gated.inconclusive),
             },
-            "findings": [finding_row(one) for one in self.findings],
+            "verdicts": dict(self.verdicts),
+            "findings": self.rows(),
             "judging": self.judging.to_json() if self.judging else None,
             "report": str(self.report) if self.report else None,
             "notes": list(self.notes),
         }
 
 
-def finding_row(one: triage.Finding) -> dict[str, Any]:
-    """A finding in one line."""
+def _row(name: str, one: triage.Finding) -> dict[str, Any]:
     result = one.case.result
     assert result.outcome.kind == "failed"
     return {
-        "eval": triage.result_name(result),
+        "eval": name,
         "step": result.outcome.step,
         "class": one.classification,
         "share": one.tally.share,
         "verdicts": dict(one.tally.statuses),
-        "judges": {name: tally.classification for name, tally in one.judges.items()},
+        "judges": {name: tally.said for name, tally in one.judges.items()},
         "differ": one.disputed,
         "conflict": one.conflict,
         "supported": one.supported,
@@ -250,7 +260,7 @@ class Analyzing(Scorekeeping):
         allow_unisolated: bool,
         watch: WatchTallies,
         notes: list[str],
-    ) -> dict[str, Outcome]:
+    ) -> dict[str, EvalResult]:
         """What becomes of the reference answers, by eval, as far as that can be found out."""
         paths = {one.path for one in failed}
         try:
@@ -280,13 +290,13 @@ class Analyzing(Scorekeeping):
             for one in checked
             if isinstance(one.outcome, Inconclusive)
         ]
-        return {one.path: one.outcome for one in checked}
+        return {one.path: one for one in checked}
 
     def _cases(
         self,
         run: SuiteRun,
         failed: Iterable[EvalResult],
-        answers: Mapping[str, Outcome],
+        answers: Mapping[str, EvalResult],
         prior: Sequence[triage.PriorReport],
     ) -> list[triage.Case]:
         """The failures as judges read them."""
@@ -306,19 +316,25 @@ class Analyzing(Scorekeeping):
         return made
 
     def _others(self, run: SuiteRun) -> dict[str, defaultdict[str, list[Outcome]]]:
-        """By other model and eval, the outcomes under the same version and experiment."""
+        """By other model and eval, the replicates of its last run that learnt something of it.
+
+        Only runs under the same version and experiment count, and none by which models are checked.
+        """
         like = [
             one
             for one in self.store.suites.list_runs(suite=run.suite)
             if (one.version, one.experiment) == (run.version, run.experiment)
             and one.model != run.model
+            and one.series != CHECK
         ]
         rows = self.store.suites.results(*(one.id for one in like)) if like else {}
         found: dict[str, defaultdict[str, list[Outcome]]] = {}
         for one in like:
-            by_eval = found.setdefault(one.model, defaultdict(list))
+            own: defaultdict[str, list[Outcome]] = defaultdict(list)
             for row in rows.get(one.id, ()):
-                by_eval[row.result.path].append(row.result.outcome)
+                if not isinstance(row.result.outcome, Inconclusive):
+                    own[row.result.path].append(row.result.outcome)
+            found.setdefault(one.model, defaultdict(list)).update(own)
         return found
 
     # --- judges ----------------------------------------------------------------------------------

@@ -161,6 +161,8 @@ class Suiting(Steering):
                 f"{id} is a simulated judge and writes no code; choose {' or '.join(choices)}",
                 choices=choices,
             )
+        if own.suite and not (Path(own.suite) / "suite.toml").is_file():
+            raise DesignError(f"{own.suite!r} in {id} is no suite: it has no suite.toml")
         if all(solution(task.task.strip(), own.suite) is None for task in tasks):
             mark = "&" if "?" in id else "?"
             raise DesignError(
@@ -271,7 +273,8 @@ class Suiting(Steering):
 
     def leaderboard(self, *, suite: str | None = None) -> tuple[LeaderboardRow, ...]:
         """The last complete runs of each model, experiment and version, from their rows."""
-        return Leaderboard(report.score for report in self.suite_runs(suite=suite)).rows()
+        found = self.suite_runs(suite=suite)
+        return Leaderboard(one.score for one in found if one.run.series != CHECK).rows()
 
     def failed_evals(self, run: int) -> list[dict[str, Any]]:
         """The evals of a run that did not pass, with the step and the reason."""
@@ -311,6 +314,7 @@ class Suiting(Steering):
         source = self.store.suites.source(run, row.result.category, row.result.name)
         return {
             **eval_row(row),
+            "finish": self._finish(row.result.call_id),
             "suite": run.suite,
             "version": run.version,
             "model": run.model,
@@ -322,6 +326,11 @@ class Suiting(Steering):
             "grader": dict(source.grader),
             "gaps": source.gaps,
         }
+
+    def _finish(self, call: int | None) -> str | None:
+        """How the provider says that an answer ended; None where the call is not in this lab."""
+        history = self.store.ledger.transcript(call)[1] if call is not None else ()
+        return history[-1]["finish"] if history else None
 
     # --- schedule --------------------------------------------------------------------------------
 
@@ -347,26 +356,34 @@ class Suiting(Steering):
     ) -> tuple[Due, ...]:
         """The same for what only its name is known of: a suite, and ids of models."""
         at = now or datetime.now(UTC)
-        reports = [r for r in self.suite_runs(suite=suite) if r.run.series != CHECK]
-        known = dict.fromkeys(models)
-        if not models:
-            known = dict.fromkeys([*self.models.scheduled(), *(r.run.model for r in reports)])
-        return when_due([self._attempt(model, reports, at) for model in known], at)
+        runs: dict[str, list[tuple[datetime, float | None]]] = {}
+        for report in self.suite_runs(suite=suite):
+            if report.run.series != CHECK:
+                usd = report.score.usd if report.whole else None
+                runs.setdefault(report.run.model, []).append((report.run.created, usd))
+        known = models or dict.fromkeys([*self.models.scheduled(), *runs])
+        return self.due_by({model: runs.get(model, ()) for model in dict.fromkeys(known)}, at)
 
-    def _attempt(self, model: str, reports: Sequence[SuiteReport], now: datetime) -> Attempt:
-        own = [report for report in reports if report.run.model == model]
-        tried = [report.run.created for report in own]
-        prices = [r.score.usd for r in own if r.whole and r.score.usd is not None]
-        seen = self._first_seen(model)
-        first = datetime(seen.year, seen.month, seen.day, tzinfo=UTC) if seen else None
-        return Attempt(
-            model,
-            first or min(tried, default=now),
-            max(tried, default=None),
-            prices[-1] if prices else None,
-        )
+    def due_by(
+        self, runs: Mapping[str, Sequence[tuple[datetime, float | None]]], now: datetime
+    ) -> tuple[Due, ...]:
+        """The same for runs that are kept elsewhere.
 
-    def _first_seen(self, model: str) -> date | None:
+        Args:
+            runs: by model, when each run began, oldest first, and what it cost if it was whole.
+            now: the time.
+        """
+        attempts = []
+        for model, own in runs.items():
+            tried = [began for began, _ in own]
+            prices = [None, *(usd for _, usd in own if usd is not None)]
+            seen = self.first_seen(model)
+            first = datetime(seen.year, seen.month, seen.day, tzinfo=UTC) if seen else None
+            begun = first or min(tried, default=now)
+            attempts.append(Attempt(model, begun, max(tried, default=None), prices[-1]))
+        return when_due(attempts, now)
+
+    def first_seen(self, model: str) -> date | None:
         """The day; None where it is not known, or the model is one of another lab."""
         try:
             return self.models.card(model).first_seen

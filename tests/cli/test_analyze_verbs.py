@@ -77,7 +77,7 @@ def test_a_run_without_failures_needs_no_judge(call: Call, suite: Path) -> None:
         said = succeed(call("analyze", number, "--json")).json
         assert (said["counts"], said["judging"], said["report"]) == (counts, None, None)
         assert f"no eval of run {number} failed {told}" in succeed(call("analyze", number)).out
-    assert "3 inconclusive evals were shown to no judge" in call("analyze", lost).err
+    assert "inconclusive and shown to no judge: 3 evals" in call("analyze", lost).err
     assert not Path("reports").exists()
 
 
@@ -116,3 +116,26 @@ def test_bad_input_is_refused(call: Call, words: tuple[str, ...], complaint: str
     said = call("analyze", *words)
     assert said.code == 2
     assert complaint in said.err
+
+
+def test_judges_that_cannot_be_read_are_counted_and_fail_the_command(
+    call: Call, suite: Path
+) -> None:
+    number = run(call, suite, logic=1)
+    writer = f"sim:{known_by(suite, 'coder-strong')}"  # it writes code, whatever it is asked
+    said = call("analyze", number, "--judge", writer, "--samples", "2")
+    assert said.code == 1
+    assert "6 of 6 verdicts not scored: 6 parse_failed" in said.err
+    assert "no scored verdict" in said.out
+    made = call("analyze", number, "--judge", writer, "--samples", "2", "--json")
+    assert (made.code, made.json["verdicts"]) == (1, {"parse_failed": 6})
+    assert {*made.json["findings"][0]["judges"].values()} == {"no scored verdict"}
+
+
+def test_replicates_are_told_as_results(call: Call, suite: Path) -> None:
+    model = f"sim:{known_by(suite, 'coder-strong', logic=1, lint=0)}"
+    words = ("suite", "run", suite, "--model", model, "--replicates", "2", "--json")
+    number = str(call(*words).json["run"])
+    said = succeed(call("analyze", number))
+    assert "why 6 results (3 evals) of run 1 failed" in said.out
+    assert "001-values/001-value#0" in said.out and "001-values/001-value#1" in said.out

@@ -191,6 +191,16 @@ def test_models_check_proves_a_model_on_a_few_evals(call: Call, suite: Path) -> 
     succeed(call(*words, "--experiment", "web_search", "--allow-unisolated"))
     silent = f"sim:{known_by(suite, 'coder-strong', logic=0, lint=0, empty=1)}"
     assert call("models", "check", silent, "--suite", suite).code == 1
+    prose = f"sim:{known_by(suite, 'coder-strong', logic=0, lint=0, prose=1)}"
+    [row] = call("models", "check", prose, "--suite", suite, "--json").json["models"]
+    assert row["passed"] == "0 of 2" and "holds no file" in row["first reason"]
+
+
+def test_empty_replies_are_not_promised_to_be_asked_for_again(call: Call, suite: Path) -> None:
+    silent = f"sim:{known_by(suite, 'coder-strong', logic=0, lint=0, empty=1)}"
+    said = call("suite", "run", suite, "--model", silent)
+    assert "4 empty replies stay; --series NAME asks afresh" in said.err
+    assert "tried again" not in said.err
 
 
 @pytest.mark.parametrize(

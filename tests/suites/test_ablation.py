@@ -107,3 +107,10 @@ def test_without_effects_few_are_found() -> None:
         alarms += any(effect.verdict != "no effect shown" for effect in effects)
         assert not any(math.isnan(effect.q) for effect in effects)
     assert alarms <= stats.binom.ppf(0.999, 60, 0.08)
+
+
+def test_the_interval_of_a_difference_keeps_to_what_shares_allow() -> None:
+    base, under = drawn([1, 1, 1], 3, 0), drawn([0, 0, 1], 3, 1)
+    [effect] = ablate(base, {"without": under})
+    assert effect.difference.value == pytest.approx(-2 / 3)
+    assert -1 <= effect.difference.low < -2 / 3 < effect.difference.high <= 1

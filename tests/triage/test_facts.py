@@ -1,10 +1,21 @@
 """What is known of a failure before any judge is asked."""
 
+from dataclasses import replace
+
 import pytest
 
-from judge_gym.outcomes import Failed, Inconclusive, Outcome, Passed
+from judge_gym.outcomes import (
+    EvalResult,
+    Failed,
+    Inconclusive,
+    Outcome,
+    Passed,
+    StepResult,
+    StepStatus,
+)
+from judge_gym.suites.steps import outcome
 from judge_gym.triage import PriorReport, Told, find_facts, gap_entries
-from made_runs import DATES, SLUG, SORTED, SOURCES, UNUSED, failed, source
+from made_runs import DATES, SLUG, SORTED, SOURCES, UNUSED, failed, passed, source
 
 LOST = Inconclusive("infrastructure", "lost")
 WRONG = Failed("tests", "wrong")
@@ -18,27 +29,54 @@ def prior(
 
 
 @pytest.mark.parametrize(
-    ("reference", "expected"), [(Passed(), True), (WRONG, False), (LOST, None), (None, None)]
+    ("reference", "expected", "word"),
+    [
+        (passed(SLUG.path), (), "passes this grader."),
+        (failed(SLUG.path, "tests", "wrong"), ("tests",), "fails this grader too, at tests."),
+        (replace(passed(SLUG.path), outcome=LOST), None, "not known"),
+        (None, None, "not known"),
+    ],
 )
 def test_the_reference_answer_passes_fails_or_is_not_known(
-    reference: Outcome | None, expected: bool | None
+    reference: EvalResult | None, expected: tuple[str, ...] | None, word: str
 ) -> None:
     found = find_facts(SLUG, SOURCES[SLUG.path], reference=reference)
-    assert found.reference_passes is expected
-    word = {True: "passes", False: "fails", None: "not known"}[expected]
+    assert found.reference_failed == expected
     assert word in found.sentences()[0]
 
 
-def test_other_models_count_by_their_last_conclusive_result() -> None:
+def steps(**statuses: StepStatus) -> EvalResult:
+    """A result with these steps, in their order."""
+    made = tuple(StepResult(name, status, 0.1, "no") for name, status in statuses.items())
+    return replace(SLUG, steps=made, outcome=outcome(made))
+
+
+def test_a_reference_that_fails_at_one_step_only_does_not_excuse_another() -> None:
+    candidate = steps(lint="failed", tests="failed")
+    lint_only = find_facts(
+        candidate, SOURCES[SLUG.path], reference=steps(lint="failed", tests="passed")
+    )
+    assert (lint_only.reference_failed, lint_only.own_steps) == (("lint",), ("tests",))
+    assert "fails at lint, but passes tests" in lint_only.sentences()[0]
+    both = find_facts(candidate, SOURCES[SLUG.path], reference=candidate)
+    assert "fails this grader too, at lint, tests." in both.sentences()[0]
+    unknown = steps(lint="failed", tests="inconclusive")
+    assert find_facts(candidate, SOURCES[SLUG.path], reference=unknown).own_steps == ()
+
+
+def test_another_model_fails_an_eval_if_one_of_its_replicates_does() -> None:
     others: dict[str, list[Outcome]] = {
-        "a:better-now": [WRONG, Passed()],
-        "a:worse-now": [Passed(), WRONG],
-        "a:lost-now": [WRONG, LOST],
+        "a:first": [WRONG, Passed()],
+        "a:last": [Passed(), Passed(), WRONG],
+        "a:lost": [WRONG, LOST],
         "a:never": [LOST],
+        "a:well": [Passed(), Passed()],
     }
     found = find_facts(SLUG, SOURCES[SLUG.path], others=others)
-    assert (found.others_failed, found.others) == (("a:lost-now", "a:worse-now"), 3)
-    assert "Other models that fail this eval: 2 of 3." in found.sentences()
+    assert (found.others_failed, found.others) == (("a:first", "a:last", "a:lost"), 4)
+    [told] = [one for one in found.sentences() if one.startswith("Other models")]
+    assert "fail this eval: 3 of 4." in told
+    assert "3 of 8 fail" in told
 
 
 # --- gaps ----------------------------------------------------------------------------------------
@@ -80,6 +118,28 @@ def test_a_sign_within_a_longer_word_is_not_named() -> None:
     assert find_facts(result, source(result, gaps="- XE5012 happens.")).gap is None
 
 
+def test_gaps_are_held_against_the_errors_of_every_failed_step() -> None:
+    lint, tests = UNUSED.steps[-1], SORTED.steps[-1]
+    both = replace(UNUSED, steps=(lint, tests))
+    gaps = "- How ties are ordered is open; the grader keeps their order."
+    assert find_facts(UNUSED, source(both, gaps=gaps)).gap is None
+    assert find_facts(both, source(both, gaps=gaps)).gap is not None
+
+
+@pytest.mark.parametrize(
+    ("reason", "reply"),
+    [
+        ("the reply holds no file", "error: F401, as ties are ordered\nAssertionError"),
+        ("the path '/F401 ties are ordered' is not relative to the project folder", ""),
+        ("the path \"it's F401\" names no file; the path '/ties ordered' names no file", ""),
+    ],
+)
+def test_what_a_candidate_replied_matches_no_gap(reason: str, reply: str) -> None:
+    result = failed("a/b", "filesystem", reason, output=reply)
+    gaps = "- Rule F401 is too strict.\n- How ties are ordered is open."
+    assert find_facts(result, source(result, gaps=gaps)).gap is None
+
+
 # --- earlier reports -----------------------------------------------------------------------------
 
 
@@ -97,16 +157,16 @@ def test_an_eval_is_known_again_by_path_or_name(told: str) -> None:
         "OVERLY_STRICT",
         None,
     )
-    assert not earlier.should_be_resolved
+    assert not earlier.since_fix
 
 
 @pytest.mark.parametrize(
     ("action", "version", "resolved", "word"),
     [
-        ("Dropped F401 from the lint configuration.", "new", True, "should have resolved it"),
-        ("Reworded 002-initials.", "new", True, "should have resolved it"),
+        ("Dropped F401 from the lint configuration.", "new", True, "the eval still fails"),
+        ("Reworded 002-initials.", "new", True, "the eval still fails"),
         ("Reworded 002-initials.", "old", False, "has not changed since"),
-        ("Reworded 002-initials.", "", True, "should have resolved it"),
+        ("Reworded 002-initials.", "", True, "the eval still fails"),
         ("Reworded 002-initials-long.", "new", False, "no fix is recorded"),
         ("Dropped E501.", "new", False, "no fix is recorded"),
     ],
@@ -116,7 +176,7 @@ def test_a_fix_counts_if_it_names_the_eval_or_its_rule(
 ) -> None:
     reports = [prior(UNUSED.path, actions=(action,))]
     found = find_facts(UNUSED, SOURCES[UNUSED.path], prior=reports, version=version)
-    assert found.earlier[0].should_be_resolved is resolved
+    assert found.earlier[0].since_fix is resolved
     assert word in found.sentences()[-1]
 
 

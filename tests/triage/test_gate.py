@@ -9,7 +9,7 @@ from judge_gym.outcomes import INCONCLUSIVE, EvalResult, Failed, Inconclusive, O
 from judge_gym.triage import Facts, case, gate, result_name
 from made_runs import RESULTS, SLUG, failed, inconclusive, passed, source
 
-NO_FACTS = Facts(None, None, 0, (), 0, ())
+NO_FACTS = Facts(None, (), None, 0, (), 0, 0, 0, ())
 outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.just(Passed()),
     st.builds(Failed, st.sampled_from(["lint", "tests"]), st.text(max_size=20)),

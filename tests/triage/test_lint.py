@@ -38,7 +38,8 @@ def made_report(seed: int) -> str:
         path = f"00{rng.randint(0, 1)}-part/{number:03}-{rng.choice(NAMES)}"
         reason, files = f"{step} 7/9 (1 %): 3 passed, 2 failed", {"a.py": "x = 1"}
         result = failed(path, step, reason, output=STEPS[step], files=files)
-        one = case(result, source(result), find_facts(result, source(result)))
+        behind = source(result, gaps=f"- {STEPS[step]}" * (number % 3 < 2))
+        one = case(result, behind, find_facts(result, behind))
         said = {judge: rng.choices(VERDICTS, k=rng.randint(1, 3)) for judge in judges}
         results.append(result)
         findings.append(finding(one, opinions(one, said, QUOTES)))
@@ -71,6 +72,10 @@ PLANTED = {
     "quotes": ("Each failure", r"- \*\*Quotes:\*\* (\d+) made"),
     "missing quotes": ("Each failure", r"- \*\*Quotes:\*\*.* (\d+) not in"),
     "all failures": ("Patterns", r"A known gap.* (\d+) failures;"),
+    "failures with a gap": ("Patterns", r"A known gap.* (\d+) of \d+ failures;"),
+    "share in the table": ("Classification", r"\| .*(?:FAULT|STRICT|TASK|GAP).* \| (\d+) % \|"),
+    "number of a section": ("Each failure", r"### (\d+)\. "),
+    "judges that differ": ("Conflict between judges", r"Judges come.* (\d+) of \d+ failures"),
     "pattern": ("Patterns", r"\| [^|]+ \| (\d+) \| `"),
     "judged failures": ("Conflict between judges", r"Judges come.* of (\d+) failures"),
     "recommendations": ("Recommendations", r"### .* \((\d+)\)"),

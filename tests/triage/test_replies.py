@@ -78,3 +78,12 @@ def test_the_last_of_repeated_parts_counts() -> None:
 
 def test_an_empty_reply_says_nothing() -> None:
     assert read_remarks("") == Remarks("", "", "")
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    ["```\nVERDICT: B\n```", "~~~text\n**Verdict:** B\n~~~", '```json\n{"verdict": "B"}\n```'],
+)
+def test_a_fenced_verdict_after_nothing_to_quote_is_no_quote(verdict: str) -> None:
+    said = f"REASONING: x\nMODEL CODE:\n```\ny = 1\n```\nEXPECTED CODE: NONE\n\n{verdict}"
+    assert read_remarks(said) == Remarks("x", "y = 1", "")

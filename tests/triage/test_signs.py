@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from judge_gym.triage.gate import failed_steps
 from judge_gym.triage.signs import Sign, error_lines, plain, signs
 from made_runs import failed
 
@@ -40,12 +41,13 @@ def test_a_sign_stands_once() -> None:
 def test_a_failure_without_its_step_has_the_signs_of_its_reason() -> None:
     result = replace(failed("a/b", "tests", "ValueError: no"), steps=())
     assert signs(result) == (Sign("exception", "ValueError"),)
-    assert error_lines(result) == []
+    assert [error_lines(step) for step in failed_steps(result)] == [[]]
 
 
 def test_telling_lines_come_before_the_rest() -> None:
     output = "collected 2 items\n...\nE   assert 1 == 2\nFAILED t.py::test_a\n1 failed"
-    assert error_lines(failed("a/b", "tests", "", output=output)) == [
+    [step] = failed_steps(failed("a/b", "tests", "", output=output))
+    assert error_lines(step) == [
         "E   assert 1 == 2",
         "FAILED t.py::test_a",
     ]
@@ -64,4 +66,4 @@ def test_no_output_takes_long_to_read(output: str) -> None:
     """In quadratic time these would take many minutes."""
     result = failed("a/b", "lint", output, output=output)
     signs(result)
-    error_lines(result)
+    error_lines(*failed_steps(result))

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from judge_gym.errors import DesignError
-from judge_gym.outcomes import Failed, Passed
 from judge_gym.triage import (
     CLASSES,
+    PriorReport,
     RunHead,
+    Told,
     case,
     find_facts,
     finding,
@@ -162,7 +163,7 @@ def test_patterns_name_what_failures_share() -> None:
     part = section(report(), "Patterns")
     assert "rule `F401` | 2 | `000-strings/002-initials`, `001-collections/002-parse-dates`" in part
     assert "E501" not in part, "one failure is no pattern"
-    assert "category `000-strings` (2 of its 4 conclusive evals)" in part
+    assert "category `000-strings` (2 of its 4 conclusive results)" in part
 
 
 def test_every_failure_has_one_recommendation() -> None:
@@ -180,11 +181,11 @@ def test_every_failure_has_one_recommendation() -> None:
 
 def test_a_failing_reference_answer_comes_before_all_else() -> None:
     files = source(SLUG)
-    facts = find_facts(SLUG, files, reference=Failed("tests", "no"))
+    facts = find_facts(SLUG, files, reference=failed(SLUG.path, "tests", "no"))
     one = case(SLUG, files, facts)
     found = finding(one, opinions(one, {ONE: [[FAULT]]}))
     text = write_report(RUN, gate([SLUG]), [found], date="2026-03-02")
-    assert "`000-strings/001-slugify`: the reference answer fails this grader" in text
+    assert "`000-strings/001-slugify`: the reference answer fails this grader at `tests`" in text
 
 
 def test_an_unsupported_gap_reads_so() -> None:
@@ -208,7 +209,7 @@ def test_a_run_without_conclusive_results_has_no_pass_rate() -> None:
 
 
 def test_findings_must_be_those_of_the_failures() -> None:
-    with pytest.raises(DesignError, match="4 evals failed, but the findings are on"):
+    with pytest.raises(DesignError, match="4 results failed, but the findings are on"):
         write_report(RUN, gate(RESULTS), [], date="2026-03-02")
 
 
@@ -235,7 +236,7 @@ def test_an_earlier_report_is_compared() -> None:
     part = section(text, "Earlier reports")
     assert "| 4 | 4 |" in part, "failures then, failing again"
     assert part.count("Dropped F401") == 2, "two fail at that rule"
-    assert "a fix recorded there should have resolved it" in text
+    assert "the eval still fails" in text and "did not help" not in text
     assert lint_report(text) == []
 
 
@@ -273,9 +274,9 @@ def test_a_report_of_a_person_is_read() -> None:
 """
     told = read_report(text, "reports/a/b/jn72t14a_2026-02-07.md")
     assert (told.run, told.date, told.pass_rate) == ("jn72t14a", "2026-02-06", "2/4 (50%)")
-    assert told.classification("002-modeling/005-relations") == STRICT
-    assert told.classification("000-x/001-sum") == FAULT
-    assert told.classification("000-x/001-summary") is None
+    assert [one.classification for one in told.told("002-modeling/005-relations")] == [STRICT]
+    assert [one.classification for one in told.told("000-x/001-sum")] == [FAULT]
+    assert told.told("000-x/001-summary") == ()
     assert told.actions == ("Relaxed the rule in 005-relations.",)
 
 
@@ -294,7 +295,7 @@ def hostile(text: str) -> str:
     """A report in which a model wrote the same text wherever it can write."""
     result = failed("a/b", "tests", text, output=text, files={"a.py": text, text[:40] or "x": text})
     files = source(result, task=text, gaps=text)
-    one = case(result, files, find_facts(result, files, reference=Passed()))
+    one = case(result, files, find_facts(result, files, reference=passed("a/b")))
     quoted = f"REASONING: {text}\nMODEL CODE:\n``````\n{text}\n``````\nEXPECTED CODE:\n{text}"
     found = finding(one, opinions(one, {ONE: [[FAULT]], TWO: [[STRICT]]}, quoted))
     return write_report(RUN, gate([result, passed("a/c")]), [found], date="2026-03-02")
@@ -351,5 +352,38 @@ def test_a_replicate_is_a_failure_of_its_own() -> None:
         one = case(result, source(SLUG), find_facts(result, source(SLUG)))
         found.append(finding(one, opinions(one, {ONE: [[FAULT]]})))
     text = write_report(RUN, gate([SLUG, again]), found, date="2026-03-02")
+    assert "`000-strings/001-slugify#0`" in text and "001-slugify`" not in text
     assert "`000-strings/001-slugify#1`" in text and "| Failed | 2 |" in text
+    assert "| Evals | 1 |" in text and "| Results | 2 |" in text
+    spoilt = lint_report(text.replace("| Results | 2 |", "| Results | 3 |"))
+    assert [one.stated for one in spoilt] == ["3"]
     assert lint_report(text) == []
+
+
+def test_earlier_reports_count_evals_on_both_sides() -> None:
+    def told(*replicates: int) -> str:
+        results = [replace(SLUG, replicate=number) for number in replicates]
+        made = [
+            case(one, source(SLUG), find_facts(one, source(SLUG), prior=prior)) for one in results
+        ]
+        found = [finding(one, opinions(one, {ONE: [[FAULT]]})) for one in made]
+        return write_report(RUN, gate(results), found, date="2026-03-02", prior=prior)
+
+    prior: list[PriorReport] = []
+    prior.append(read_report(told(0, 1), "reports/a/b/00000000_2026-02-01.md"))
+    part = section(told(0, 1, 2), "Earlier reports")
+    assert "| Evals failed | Of these failing now |" in part
+    assert "| 1 | 1 |" in part
+
+
+def test_a_fix_that_another_step_hides_is_not_said_to_have_failed() -> None:
+    then = failed(SLUG.path, "lint", "1 error", output="a.py:1:8: F401 unused")
+    told = Told(1, then.path, "lint", STRICT)
+    prior = [PriorReport("r.md", "r", "2026-02-01", "old", "", (told,), ("Mended 001-slugify.",))]
+    one = case(SLUG, source(SLUG), find_facts(SLUG, source(SLUG), prior=prior, version="new"))
+    found = finding(one, opinions(one, {ONE: [[FAULT]]}))
+    part = section(
+        write_report(RUN, gate([SLUG]), [found], date="2026-03-02", prior=prior), "Earlier reports"
+    )
+    assert "| `lint` | OVERLY_STRICT | `tests` | MODEL_FAULT | Mended 001-slugify. (the " in part
+    assert "(the eval still fails) |" in part

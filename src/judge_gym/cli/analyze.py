@@ -1,5 +1,6 @@
 """The verb that explains a suite run, and the one that checks the arithmetic of a report."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from judge_gym.errors import DesignError, NotFoundError
 
 if TYPE_CHECKING:
     from judge_gym.analyzing import Analysis
+    from judge_gym.outcomes import EvalResult
 
 
 @app.command()
@@ -47,7 +49,7 @@ def analyze(
     json: AsJson = False,
 ) -> None:
     """Say why the evals of a run failed: judges classify, a report is written."""
-    from judge_gym.cli import display
+    from judge_gym.cli import FAILED, display
 
     if (run is None) == (lint is None):
         raise DesignError("name a run to analyze, or a report to check with --lint, and not both")
@@ -72,6 +74,8 @@ def analyze(
     display.print_json(made.to_json()) if json else show_analysis(made)
     if made.judging is not None:
         end(made.judging, same_command(), quiet=json)
+    if made.findings and not made.verdicts["scored"]:
+        raise typer.Exit(FAILED)
 
 
 def check(report: Path, *, as_json: bool) -> None:
@@ -102,13 +106,11 @@ def check(report: Path, *, as_json: bool) -> None:
 
 def show_analysis(made: "Analysis") -> None:
     """What an analysis found, and where it is written."""
-    from judge_gym.analyzing import finding_row
     from judge_gym.cli import display
 
     failed, lost = len(made.gated.failed), len(made.gated.inconclusive)
-    rows = [finding_row(one) for one in made.findings]
     display.table(
-        f"why {failed} eval{'s' * (failed != 1)} of run {made.run.id} failed",
+        f"why {_results(made.gated.failed)} of run {made.run.id} failed",
         [
             {
                 **{name: row[name] for name in ("eval", "step", "class", "share")},
@@ -116,14 +118,14 @@ def show_analysis(made: "Analysis") -> None:
                 "differ": row["differ"],
                 "conflict": row["conflict"],
             }
-            for row in rows
+            for row in made.rows()
         ],
         note="share: of the scored verdicts; conflict: the mass on which two judges exclude "
         "each other.",
     )
     notes(*made.notes)
     if lost:
-        notes(f"{lost} inconclusive eval{'s were' if lost != 1 else ' was'} shown to no judge")
+        notes(f"inconclusive and shown to no judge: {_results(made.gated.inconclusive)}")
     if not failed:
         typer.echo(f"no eval of run {made.run.id} failed ({len(made.gated.passed)} passed)")
     if made.judging is not None:
@@ -131,5 +133,16 @@ def show_analysis(made: "Analysis") -> None:
         reused = sum(run.reused for run in made.judging.runs)
         usd = sum(run.usd for run in made.judging.runs)
         notes(*made.judging.warnings, f"{paid:,} calls paid ({usd:.4f} USD), {reused:,} reused")
+    unscored = {name: n for name, n in made.verdicts.items() if name != "scored"}
+    if unscored:
+        told = ", ".join(f"{count} {name}" for name, count in unscored.items())
+        notes(f"{sum(unscored.values())} of {made.verdicts.total()} verdicts not scored: {told}")
     if made.report is not None:
         typer.echo(f"report: {made.report}")
+
+
+def _results(those: "Sequence[EvalResult]") -> str:
+    """How many evals; where there are replicates, how many results of them."""
+    evals = len({one.path for one in those})
+    many = f"{evals} eval{'s' * (evals != 1)}"
+    return many if len(those) == evals else f"{len(those)} results ({many})"

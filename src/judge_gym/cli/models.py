@@ -111,6 +111,13 @@ def check_models(
                 )
                 for id in works
             ]
+        for one in solved:
+            lost = [
+                row.result.outcome for row in one.results if row.result.outcome.kind != "passed"
+            ]
+            row = next(row for id, row in zip(asked, checks, strict=True) if id == one.run.model)
+            row["passed"] = f"{one.score.passed} of {one.run.wanted}"
+            row["first reason"] = getattr(lost[0], "reason", "") if lost else None
     if json:
         runs = {"suite": [one.to_json() for one in solved]} if suite is not None else {}
         display.print_json({"models": checks, **runs} if runs else checks)

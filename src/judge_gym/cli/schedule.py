@@ -10,12 +10,12 @@ from judge_gym.cli.app import AsJson, NoSet, app, given, notes, open_lab
 from judge_gym.cli.scores import end, show_posted, show_reports
 from judge_gym.cli.steering import Budget
 from judge_gym.cli.suite import (
-    PATIENCE,
     Jobs,
     NoPatterns,
     Remote,
     Unisolated,
     posted_json,
+    remote_lab,
     run_and_post,
 )
 from judge_gym.errors import DesignError
@@ -98,15 +98,14 @@ def _here(lab: "Lab", suite: str, models: list[str], now: datetime) -> list[dict
 
 def _there(lab: "Lab", remote: str, suite: str, models: list[str]) -> list[dict[str, Any]]:
     """What is due by the runs of a remote lab, which is told of the models of our own files."""
-    from judge_gym.client import Client
-
     name = lab.find_suite(suite).name
-    with Client(remote, timeout=PATIENCE) as client:
+    with remote_lab(remote) as client:
         rows = client.schedule(name, models=[lab.models.resolve(one) for one in models])
         known = {row["model"] for row in rows}
         own = [one for one in lab.models.scheduled() if one not in known]
         if own and not models:
             rows += client.schedule(name, models=own)
+        rows = _by_own_dates(lab, rows, client.suite_runs(suite=name))
     return [
         {
             "model": row["model"],
@@ -117,6 +116,31 @@ def _there(lab: "Lab", remote: str, suite: str, models: list[str]) -> list[dict[
         }
         for row in rows
     ]
+
+
+def _by_own_dates(
+    lab: "Lab", rows: list[dict[str, Any]], runs: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The rows of a remote lab; a model whose first day is known here is due by that."""
+    from judge_gym.suiting import CHECK
+
+    own: dict[str, list[tuple[datetime, float | None]]] = {
+        row["model"]: [] for row in rows if lab.first_seen(row["model"])
+    }
+    for run in runs:
+        if run["model"] in own and run["series"] != CHECK:
+            usd = run["cost"] if run["whole"] else None
+            own[run["model"]].append((datetime.fromisoformat(run["created"]), usd))
+    known = {one.model: one for one in lab.due_by(own, datetime.now(UTC))}
+    made = []
+    for row in rows:
+        if one := known.get(row["model"]):
+            days = one.interval.total_seconds() / 86400
+            made.append({**row, "due": one.due, "due_from": one.due_from, "days": days})
+        else:
+            began = row["due_from"] and datetime.fromisoformat(row["due_from"])
+            made.append({**row, "due_from": began})
+    return sorted(made, key=lambda row: (row["due_from"] is not None, row["due_from"] or 0))
 
 
 def _callable(lab: "Lab", row: Mapping[str, Any]) -> bool:

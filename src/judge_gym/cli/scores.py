@@ -9,6 +9,7 @@ from judge_gym.cli.app import notes, same_command
 
 if TYPE_CHECKING:
     from judge_gym.engine.suite_reports import SuiteReport
+    from judge_gym.outcomes import EvalResult
     from judge_gym.posting import Posted
     from judge_gym.suites import Effect
 
@@ -55,11 +56,19 @@ def end(reports: "Sequence[SuiteReport]", posted: "Sequence[Posted]" = (), *, qu
         if not quiet:
             typer.echo(f"{last.stopped.message}; go on with: {same_command()}", err=True)
         raise typer.Exit(INTERRUPTED if isinstance(last.stopped, Stopped) else STOPPED)
-    lost = sum(sum(report.score.inconclusive.values()) for report in reports)
-    if lost and not quiet:
-        notes(f"{lost} inconclusive; what brought no answer is tried again by: {same_command()}")
+    lost = [row.result for one in reports for row in one.results if _lost(row.result)]
+    empty = sum(result.settled for result in lost)
+    if empty and not quiet:
+        many = "empty replies stay" if empty > 1 else "empty reply stays"
+        notes(f"{empty} {many}; --series NAME asks afresh")
+    if (again := len(lost) - empty) and not quiet:
+        notes(f"{again} inconclusive without an answer; tried again by: {same_command()}")
     if any(report.failed for report in reports) or not all(one.whole for one in posted):
         raise typer.Exit(FAILED)
+
+
+def _lost(result: "EvalResult") -> bool:
+    return result.outcome.kind == "inconclusive"
 
 
 def show_posted(posted: "Posted") -> None:
@@ -122,7 +131,7 @@ def show_debug(found: Mapping[str, Any]) -> None:
     from judge_gym.cli import display
 
     facts = ("model", "experiment", "suite", "version", "path", "replicate", "outcome", "reason")
-    display.table("", [{"": name, " ": found[name]} for name in facts])
+    display.table("", [{"": name, " ": found[name]} for name in (*facts, "finish")])
     columns = ("name", "status", "seconds", "reason", "tests_passed", "tests_collected")
     display.table("steps", [{name: step[name] for name in columns} for step in found["steps"]])
     for step in found["steps"]:

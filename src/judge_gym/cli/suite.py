@@ -1,5 +1,7 @@
 """Verbs over suites: list, show, check, run, compare, and look into what failed."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,8 +17,10 @@ from judge_gym.cli.scores import (
     show_reports,
 )
 from judge_gym.cli.steering import Budget
+from judge_gym.errors import TokenError
 
 if TYPE_CHECKING:
+    from judge_gym.client import Client
     from judge_gym.engine.suite_reports import SuiteReport
     from judge_gym.lab import Lab
     from judge_gym.posting import Posted
@@ -207,16 +211,27 @@ def run(
     end([report], [posted] if posted else [], quiet=json)
 
 
+@contextmanager
+def remote_lab(url: str) -> "Iterator[Client]":
+    """The lab of `--lab`; a token that it refuses is said to come from the environment."""
+    from judge_gym.client import Client
+
+    try:
+        with Client(url, timeout=PATIENCE) as client:
+            yield client
+    except TokenError as fault:
+        raise TokenError(f"{fault.message}; --lab takes it from JUDGE_GYM_TOKEN") from fault
+
+
 def run_and_post(
     lab: "Lab", remote: str | None, suite: str, model: str, **given: Any
 ) -> "tuple[SuiteReport, Posted | None]":
     """Run a suite here; with a remote lab, post results there as they come."""
     if remote is None:
         return lab.run_suite(suite, model, **given), None
-    from judge_gym.client import Client
     from judge_gym.posting import Poster
 
-    with Client(remote, timeout=PATIENCE) as client, Poster(lab.store, client) as poster:
+    with remote_lab(remote) as client, Poster(lab.store, client) as poster:
 
         def begun(run: "SuiteRun") -> None:
             poster.follow(run)

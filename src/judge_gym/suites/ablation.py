@@ -173,9 +173,15 @@ def ablate(
         made.append((name, paired, changes, unpaired))
     q = _corrected([paired.p for _, paired, _, _ in made])
     return tuple(
-        Effect(name, paired.difference, paired.p, paired.test, own, changes, unpaired)
+        Effect(name, _clipped(paired.difference), paired.p, paired.test, own, changes, unpaired)
         for (name, paired, changes, unpaired), own in zip(made, q, strict=True)
     )
+
+
+def _clipped(difference: Estimate) -> Estimate:
+    """An interval that keeps to what a difference of two shares can be."""
+    low, high = (float(np.clip(end, -1, 1)) for end in (difference.low, difference.high))
+    return difference._replace(low=low, high=high)
 
 
 def _shares(side: Counts, evals: Sequence[str]) -> list[float]:

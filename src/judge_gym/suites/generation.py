@@ -70,6 +70,8 @@ class Reply:
 
     files: Mapping[str, str]
     faults: tuple[str, ...] = ()
+    unnamed: int = 0
+    """Code blocks that stand under no path."""
 
 
 def read_reply(text: str) -> Reply:
@@ -81,6 +83,7 @@ def read_reply(text: str) -> Reply:
     files: dict[str, str] = {}
     faults: list[str] = []
     heading: str | None = None
+    unnamed = 0
     fence, body = "", []  # type: str, list[str]
     for line in proper(text).split("\n"):
         line = line.removesuffix("\r")
@@ -88,6 +91,7 @@ def read_reply(text: str) -> Reply:
             if _closes(line, fence):
                 if heading is not None:
                     _keep(heading, body, files, faults)
+                unnamed += heading is None
                 heading, fence, body = None, "", []
             else:
                 body.append(line)
@@ -100,7 +104,7 @@ def read_reply(text: str) -> Reply:
         faults.append(f"the file {heading!r} is cut off")
     folders = {str(parent) for path in files for parent in PurePosixPath(path).parents}
     faults += [f"{path!r} is both a file and a folder" for path in files if path in folders]
-    return Reply(files, tuple(dict.fromkeys(faults)))
+    return Reply(files, tuple(dict.fromkeys(faults)), unnamed)
 
 
 def _closes(line: str, fence: str) -> bool:

@@ -25,7 +25,7 @@ from judge_gym.outcomes import (
     Passed,
     StepResult,
 )
-from judge_gym.suites.generation import read_reply, safe_path
+from judge_gym.suites.generation import Reply, read_reply, safe_path
 from judge_gym.suites.installing import INSTALLED, install, place
 from judge_gym.suites.loading import COMMANDS, CodeTask, Step, Suite
 from judge_gym.suites.sandbox import Job, Limits, Ran, choose, run
@@ -105,11 +105,18 @@ def run_reply(suite: Suite, task: CodeTask, text: str, on: Bench) -> EvalResult:
         step = StepResult(FILESYSTEM, "inconclusive", 0.0, "the reply is empty")
         return _result(task, {}, [step, *_skipped(suite, FILESYSTEM)], on)
     reply = read_reply(text)
-    faults = reply.faults or (() if reply.files else ("the reply holds no file",))
+    faults = reply.faults or (() if reply.files else (_no_file(reply),))
     if faults:
         step = StepResult(FILESYSTEM, "failed", 0.0, "; ".join(faults), output=text)
         return _result(task, reply.files, [step, *_skipped(suite, FILESYSTEM)], on)
     return run_eval(suite, task, reply.files, on)
+
+
+def _no_file(reply: Reply) -> str:
+    if not reply.unnamed:
+        return "the reply holds no file, only prose"
+    many = "its code block stands" if reply.unnamed == 1 else "its code blocks stand"
+    return f"the reply holds no file: {many} under no '## path'"
 
 
 def run_eval(suite: Suite, task: CodeTask, files: Mapping[str, str], on: Bench) -> EvalResult:

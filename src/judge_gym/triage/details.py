@@ -1,12 +1,13 @@
 """The part of a report that takes each failure by itself."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from judge_gym.outcomes import EvalResult, StepResult
 from judge_gym.triage.findings import Finding, Quote, Tally, Voice
-from judge_gym.triage.gate import failure_of, result_name
+from judge_gym.triage.gate import failed_steps, reply_of
 from judge_gym.triage.markdown import code, fence, prose
 from judge_gym.triage.reading import UNDECIDED
-from judge_gym.triage.signs import error_lines
+from judge_gym.triage.signs import SHOWN_LINES, error_lines, plain
 
 ERROR_WIDTH, REASONING_WIDTH = 160, 1_500
 SNIPPET_LINES, SNIPPET_WIDTH = 40, 300
@@ -23,24 +24,36 @@ def percent(share: float, decimals: int = 0) -> str:
     return f"{100 * share:.{decimals}f} %"
 
 
+def failures(count: int, whole: int) -> str:
+    """So many of the failures, in words where a number would read oddly.
+
+    >>> failures(0, 1), failures(1, 1), failures(2, 6)
+    ('no failure', 'the only failure', '2 of 6 failures')
+    """
+    if count and whole > 1:
+        return f"{count} of {whole} failures"
+    return "the only failure" if count else "no failure"
+
+
 def class_cell(one: Finding) -> str:
     """The class of a finding, with the mark of one that nothing on record supports."""
     return one.classification + " (unsupported)" * (one.supported is False)
 
 
-def each_failure(findings: Sequence[Finding]) -> Iterator[str]:
+def each_failure(findings: Sequence[Finding], name: Callable[[EvalResult], str]) -> Iterator[str]:
     """The section on single failures, block by block."""
     yield "## Each failure"
     if not findings:
         yield "Nothing failed."
     for number, one in enumerate(findings, 1):
-        outcome = failure_of(one.case.result)
-        yield f"### {number}. {code(result_name(one.case.result))}"
+        first, *further = failed_steps(one.case.result)
+        yield f"### {number}. {code(name(one.case.result))}"
         facts = [f"- {sentence}" for sentence in map(prose, one.case.facts.sentences())]
         yield "\n".join(
             [
-                f"- **Step:** {code(outcome.step)}",
-                f"- **Error:** {code(outcome.reason, ERROR_WIDTH) or 'none given'}",
+                f"- **Step:** {code(first.name)}",
+                f"- **Error:** {_error(first)}",
+                *(f"- **Fails at {code(step.name)} too:** {_error(step)}" for step in further),
                 f"- **Class:** {class_cell(one)}{_mass(one.tally)}",
                 f"- **Verdicts:** {_statuses(one.tally)}",
                 *([_quotes(one)] if one.quotes else []),
@@ -48,13 +61,21 @@ def each_failure(findings: Sequence[Finding]) -> Iterator[str]:
                 *(f"  {fact}" for fact in facts),
             ]
         )
-        if lines := error_lines(one.case.result):
-            yield "From its output:"
-            yield fence("\n".join(map(_bounded, lines)))
+        for step in (first, *further):
+            if lines := error_lines(step):
+                yield f"From the output of {code(step.name)}:"
+                yield fence("\n".join(map(_bounded, lines)))
+        if reply := plain(reply_of(one.case.result)).strip():
+            yield "The reply begins:"
+            yield fence("\n".join(map(_bounded, reply.splitlines()[:SHOWN_LINES])))
         if one.supported is False:
             yield "No known gap of this eval matches the error, so nothing on record supports this."
         for voice in one.voices:
             yield from _voice(voice, alone=len(one.voices) == 1)
+
+
+def _error(step: StepResult) -> str:
+    return code(step.reason, ERROR_WIDTH) or "none given"
 
 
 def _mass(tally: Tally) -> str:

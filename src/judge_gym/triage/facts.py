@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from judge_gym.outcomes import EvalResult, EvalSource, Failed, Inconclusive, Outcome
+from judge_gym.outcomes import EvalResult, EvalSource, Failed, Inconclusive, Outcome, Passed
+from judge_gym.triage.gate import failed_steps
 from judge_gym.triage.reading import PriorReport
 from judge_gym.triage.signs import error_text, signs
 
@@ -37,13 +38,16 @@ class Earlier:
     report: str
     date: str
     classification: str
+    """The classes of its failures there."""
+    steps: tuple[str, ...]
+    """The steps at which it failed there, as far as they are told."""
     fix: str | None
     """An action of that report which names the eval or the rule; None where there is none."""
     version_changed: bool | None
     """Whether the benchmark changed since, as a fix would change it; None where unknown."""
 
     @property
-    def should_be_resolved(self) -> bool:
+    def since_fix(self) -> bool:
         """Whether a fix was recorded and may be part of this run's benchmark."""
         return self.fix is not None and self.version_changed is not False
 
@@ -52,23 +56,23 @@ class Earlier:
 class Facts:
     """What is known of a failure without a judge."""
 
-    reference_passes: bool | None
-    """Whether the reference answer passes this grader; None where that is not known."""
+    reference_failed: tuple[str, ...] | None
+    """The steps that the reference answer fails at; None where that is not known."""
+    own_steps: tuple[str, ...]
+    """Steps that the candidate fails at and the reference answer passes."""
     gap: Gap | None
     gap_entries: int
     others_failed: tuple[str, ...]
-    """Other models that fail this eval."""
+    """Other models that fail this eval in one replicate or more."""
     others: int
     """Other models with a conclusive result on it."""
+    other_failures: int
+    other_results: int
+    """Their conclusive results, and how many of them are failures."""
     earlier: tuple[Earlier, ...]
 
     def sentences(self) -> list[str]:
         """The facts in words, for judges and readers."""
-        reference = {
-            True: "The reference answer passes this grader.",
-            False: "The reference answer fails this grader too.",
-            None: "Whether the reference answer passes this grader is not known.",
-        }[self.reference_passes]
         gaps = f"Known gaps listed for this eval: {self.gap_entries}."
         if self.gap:
             shared = ", ".join(self.gap.shared)
@@ -80,24 +84,43 @@ class Facts:
             others = (
                 f"Other models that fail this eval: {len(self.others_failed)} of {self.others}."
             )
-        return [reference, gaps, others, *map(_earlier_sentence, self.earlier)]
+        if self.other_results > self.others:
+            others += (
+                " One failing replicate is enough; of all their replicates "
+                f"{self.other_failures} of {self.other_results} fail."
+            )
+        return [self._reference(), gaps, others, *map(_earlier_sentence, self.earlier)]
+
+    def _reference(self) -> str:
+        if self.reference_failed is None:
+            return "Whether the reference answer passes this grader is not known."
+        if not self.reference_failed:
+            return "The reference answer passes this grader."
+        at = ", ".join(self.reference_failed)
+        if not self.own_steps:
+            return f"The reference answer fails this grader too, at {at}."
+        return (
+            f"The reference answer fails at {at}, but passes {', '.join(self.own_steps)}, where "
+            "the candidate fails: that is not the same failure."
+        )
 
 
 def _earlier_sentence(earlier: Earlier) -> str:
     said = f"It failed in the report of {earlier.date or 'an unknown date'} already"
+    said += f", at {', '.join(earlier.steps)}" if earlier.steps else ""
     said += f" ({earlier.classification})" if earlier.classification else ""
     if earlier.fix is None:
         return f"{said}; no fix is recorded there."
     if earlier.version_changed is False:
         return f"{said}; a fix is recorded there, but the benchmark has not changed since."
-    return f"{said}; a fix recorded there should have resolved it."
+    return f"{said}; a fix is recorded there, and the eval still fails."
 
 
 def find_facts(
     result: EvalResult,
     source: EvalSource,
     *,
-    reference: Outcome | None = None,
+    reference: EvalResult | None = None,
     others: Mapping[str, Sequence[Outcome]] | None = None,
     prior: Sequence[PriorReport] = (),
     version: str = "",
@@ -108,26 +131,45 @@ def find_facts(
         result: the failure.
         source: the files behind its eval.
         reference: what became of the reference answer under the same steps, where it was tried.
-        others: by other model, the outcomes on this eval under the same benchmark, latest last.
+        others: by other model, the outcomes of its replicates under the same benchmark.
         prior: earlier reports on this model.
         version: the run's benchmark version.
     """
-    latest = {
-        model: [one for one in outcomes if not isinstance(one, Inconclusive)][-1:]
+    known = {
+        model: conclusive
         for model, outcomes in (others or {}).items()
+        if (conclusive := [one for one in outcomes if not isinstance(one, Inconclusive)])
     }
-    failing = [model for model, last in latest.items() if last and isinstance(last[0], Failed)]
-    tried = reference is not None and not isinstance(reference, Inconclusive)
+    failures = {
+        model: sum(isinstance(one, Failed) for one in those) for model, those in known.items()
+    }
+    broken, own = _held_against(result, reference)
     return Facts(
-        reference_passes=not isinstance(reference, Failed) if tried else None,
+        reference_failed=broken,
+        own_steps=own,
         gap=match_gap(result, source.gaps),
         gap_entries=len(gap_entries(source.gaps)),
-        others_failed=tuple(sorted(failing)),
-        others=sum(map(len, latest.values())),
+        others_failed=tuple(sorted(model for model, count in failures.items() if count)),
+        others=len(known),
+        other_failures=sum(failures.values()),
+        other_results=sum(map(len, known.values())),
         earlier=tuple(
             found for report in prior if (found := _earlier(result, report, version)) is not None
         ),
     )
+
+
+def _held_against(
+    result: EvalResult, reference: EvalResult | None
+) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """The steps that the reference answer fails at, and those at which only the candidate fails."""
+    if reference is None or isinstance(reference.outcome, Inconclusive):
+        return None, ()
+    if isinstance(reference.outcome, Passed):
+        return (), tuple(step.name for step in failed_steps(result))
+    broken = tuple(step.name for step in failed_steps(reference))
+    passes = {step.name for step in reference.steps if step.status == "passed"} - {*broken}
+    return broken, tuple(step.name for step in failed_steps(result) if step.name in passes)
 
 
 # --- gaps ----------------------------------------------------------------------------------------
@@ -173,8 +215,8 @@ def _words(text: str) -> set[str]:
 
 def _earlier(result: EvalResult, report: PriorReport, version: str) -> Earlier | None:
     """What an earlier report says of the same eval; None where it did not fail then."""
-    classification = report.classification(result.path)
-    if classification is None:
+    told = report.told(result.path)
+    if not told:
         return None
     marks = [
         result.path,
@@ -186,7 +228,8 @@ def _earlier(result: EvalResult, report: PriorReport, version: str) -> Earlier |
     return Earlier(
         report=report.source,
         date=report.date,
-        classification=classification,
+        classification=", ".join(dict.fromkeys(one.classification for one in told)),
+        steps=tuple(dict.fromkeys(one.step for one in told if one.step)),
         fix=next((action for action in report.actions if named.search(action)), None),
         version_changed=report.version != version if known else None,
     )

@@ -17,6 +17,7 @@ from judge_gym.triage.judging import Case
 from judge_gym.triage.reading import CLASSES, KNOWN_GAP, UNDECIDED
 from judge_gym.triage.replies import read_remarks
 
+NO_VERDICT = "no scored verdict"
 TELLING = 20
 """Characters from which a quote of the known gaps says something."""
 _ELISION = re.compile(r"^[ \t]*(?:#|//)?[ \t]*(?:\.\.\.|…)[ \t]*$", re.M)
@@ -74,6 +75,11 @@ class Tally:
         most = max(self.masses.values(), default=Fraction(0))
         leading = [name for name, mass in self.masses.items() if mass == most]
         return leading[0] if len(leading) == 1 and most else UNDECIDED
+
+    @property
+    def said(self) -> str:
+        """The class of a judge as it is told; one that came to no verdict is not undecided."""
+        return self.classification if self.scored else NO_VERDICT
 
     @property
     def share(self) -> float | None:

@@ -4,7 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from judge_gym.errors import DesignError
-from judge_gym.outcomes import EvalResult, Failed, Inconclusive, Passed, StepResult
+from judge_gym.outcomes import (
+    FILESYSTEM,
+    EvalResult,
+    Failed,
+    Inconclusive,
+    Passed,
+    StepResult,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +21,17 @@ class Gated:
     passed: tuple[EvalResult, ...]
     failed: tuple[EvalResult, ...]
     inconclusive: tuple[EvalResult, ...]
+
+    @property
+    def evals(self) -> int:
+        """How many evals the results are of; fewer than results where there are replicates."""
+        return len({one.path for one in (*self.passed, *self.failed, *self.inconclusive)})
+
+    def name(self, result: EvalResult) -> str:
+        """What a report calls a result: among replicates the first has its number, too."""
+        own = result_name(result)
+        alone = self.evals == self.conclusive + len(self.inconclusive)
+        return own if alone or result.replicate else f"{own}#0"
 
     @property
     def conclusive(self) -> int:
@@ -40,7 +58,7 @@ def gate(results: Iterable[EvalResult]) -> Gated:
 
 
 def result_name(result: EvalResult) -> str:
-    """What a report calls a result: its eval, and which replicate where it is not the first."""
+    """What a result is called: its eval, and which replicate where it is not the first."""
     return f"{result.path}#{result.replicate}" if result.replicate else result.path
 
 
@@ -53,7 +71,16 @@ def failure_of(result: EvalResult) -> Failed:
     return result.outcome
 
 
-def failed_step(result: EvalResult) -> StepResult | None:
-    """The step that a result failed at; None where its record is gone."""
-    name = failure_of(result).step
-    return next((step for step in result.steps if step.name == name), None)
+def failed_steps(result: EvalResult) -> tuple[StepResult, ...]:
+    """Every step that a result failed at, in their order; the first is that of its outcome."""
+    outcome = failure_of(result)
+    found = tuple(step for step in result.steps if step.status == "failed")
+    if any(step.name == outcome.step for step in found):
+        return found
+    # Its record is gone, or passed: a reference answer fails by the number of its tests.
+    return (StepResult(outcome.step, "failed", 0.0, outcome.reason), *found)
+
+
+def reply_of(result: EvalResult) -> str:
+    """What a model wrote in the place of files, which is what the step `filesystem` printed."""
+    return "".join(step.output for step in failed_steps(result) if step.name == FILESYSTEM)

@@ -11,10 +11,10 @@ from judge_gym.outcomes import EvalResult, EvalSource
 from judge_gym.records import Evidence, NominalRubric, Pool, RubricStage, digest
 from judge_gym.studies import Study, Sweep, experiments, read_study
 from judge_gym.triage.facts import Facts
-from judge_gym.triage.gate import failed_step, failure_of, result_name
+from judge_gym.triage.gate import failed_steps, reply_of, result_name
 from judge_gym.triage.markdown import path_part
 from judge_gym.triage.reading import AMBIGUOUS_TASK, KNOWN_GAP, MODEL_FAULT, OVERLY_STRICT
-from judge_gym.triage.signs import plain
+from judge_gym.triage.signs import plain, printed
 
 CONCEPT = "why a candidate failed a coding eval"
 RUBRIC = NominalRubric(
@@ -102,12 +102,11 @@ class Case:
 
 def case(result: EvalResult, source: EvalSource, facts: Facts) -> Case:
     """The evidence of one failure, bounded in length; anything but a failure is refused."""
-    outcome, step = failure_of(result), failed_step(result)
-    output = plain(step.output).strip() if step else ""
+    steps = failed_steps(result)
     whole: dict[str, dict[str, str]] = {
-        "error": {"": f"{plain(outcome.reason)}\n\n{output}".strip()},
+        "error": {step.name: f"{step.reason}\n\n{printed(step)}".strip() for step in steps},
         "task": {"": source.task},
-        "candidate": dict(result.files),
+        "candidate": {**({"": reply} if (reply := reply_of(result)) else {}), **result.files},
         "answer": dict(source.answer),
         "grader": dict(source.grader),
         "gaps": {"": source.gaps},
@@ -116,7 +115,8 @@ def case(result: EvalResult, source: EvalSource, facts: Facts) -> Case:
     nonce = digest([result.path, whole])[:12]
     parts = {name: _shown(files, LIMITS[name], nonce) for name, files in whole.items()}
     blocks = [
-        f"EVAL {source.category}/{source.name}, failed at the step {plain(outcome.step)!r}",
+        f"EVAL {source.category}/{source.name}, failed at the step{'s' * (len(steps) > 1)} "
+        + ", ".join(repr(plain(step.name)) for step in steps),
         "FACTS\n" + "\n".join(f"- {sentence}" for sentence in facts.sentences()),
         *(f"<{name}-{nonce}>\n{shown}\n</{name}-{nonce}>" for name, shown in parts.items()),
     ]

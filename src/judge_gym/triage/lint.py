@@ -42,6 +42,14 @@ _SHARE = re.compile(
 )
 _ASKED = re.compile(r"(\d+) asked: ((?:\d+ \w+(?:, )?)+)")
 _FOUND = re.compile(r"(\d+) made, (\d+) found in the evidence, (\d+) not in the evidence")
+_OF_FAILURES = r"(?:(\d+) of (?:the )?\d+ failures|(no|the only) failure)"
+_DIFFERENT = re.compile(rf"different classes on {_OF_FAILURES}", re.I)
+_GAPS = re.compile(rf"known gap matche[sd] the error of {_OF_FAILURES}", re.I)
+_GAP_FOUND = re.compile(r"One is documented that shares words with this error\b")
+_DIFFER = re.compile(r"\W*differ\W*\Z", re.I)
+_SHARE_COLUMN = re.compile(r"\W*share\b", re.I)
+_PERCENT = re.compile(rf"\W*({_NUMBER})\s*%")
+_NUMBERED = re.compile(r"(\d+)[.)]\s")
 
 
 class Complaint(NamedTuple):
@@ -98,6 +106,9 @@ def lint_report(text: str) -> list[Complaint]:
         *_details_against_rows(parts, rows, details),
         *_headings(parts),
         *_sums_within(parts),
+        *_counted_in_words(parts),
+        *_shares_told_twice(parts),
+        *_numbering(parts),
     ]
     if not (found or stated or listed.failures):
         raise DesignError(
@@ -187,13 +198,13 @@ def _against_each_other(
     left_out = known["inconclusive"].number if "inconclusive" in known else 0
     actionable = listed.count("actionable") or 0
     expected = {
-        "evals": passed + failures + left_out,
+        "results" if "results" in known else "evals": passed + failures + left_out,
         "conclusive": passed + failures,
         "conclusive without actionable": passed + failures - actionable,
     }
     for what, counted in expected.items():
         if what in known and known[what].number != counted:
-            name = f"{what} (passed + failed{' + inconclusive' * (what == 'evals')})"
+            name = f"{what} (passed + failed{' + inconclusive' * (what in ('evals', 'results'))})"
             yield Complaint(known[what].line, name, str(known[what].number), str(counted))
 
 
@@ -248,3 +259,65 @@ def _sums_within(parts: Sequence[Section]) -> Iterator[Complaint]:
                 counted = listed.count(",") + 1
                 if counted != int(whole[1]):
                     yield Complaint(row[count].line, row[0].text, whole[1], str(counted))
+
+
+def _counted_in_words(parts: Sequence[Section]) -> Iterator[Complaint]:
+    """Failures that a sentence counts against the rows or sections that show which they are."""
+    tables = [table for part in parts for table in part.tables]
+    differ = [(table, place) for table in tables if (place := table.column(_DIFFER)) is not None]
+    apart = sum(
+        row[place].text.strip(" *").lower() == "yes"
+        for table, place in differ
+        for row in table.rows
+    )
+    details = [part for part in parts if detailed_failure(part)]
+    gaps = sum(any(_GAP_FOUND.search(line.said) for line in part.lines) for part in details)
+    checks = (
+        (_DIFFERENT, "failures on which judges differ", apart if differ else None),
+        (_GAPS, "failures with a known gap", gaps if details else None),
+    )
+    for line in (line for part in parts for line in part.lines):
+        for pattern, what, counted in checks:
+            found = pattern.search(line.said)
+            if found is None or counted is None:
+                continue
+            stated = int(found[1] or found[2].lower() != "no")
+            if stated != counted:
+                yield Complaint(line.line, what, str(stated), str(counted))
+
+
+def _shares_told_twice(parts: Sequence[Section]) -> Iterator[Complaint]:
+    """A class's share in the table of failures against that in the failure's own section."""
+    told = {}
+    for part in parts:
+        if one := detailed_failure(part):
+            line = next(line for line in part.lines if line.line == one.line)
+            if share := re.search(rf"\bby ({_NUMBER})\s*%", line.said):
+                told[one.eval] = share[1]
+    for table in (table for part in parts for table in part.tables):
+        place, name = table.column(_SHARE_COLUMN), table.column(re.compile(r"\W*eval", re.I))
+        if listing_column(table) is None or place is None or name is None:
+            continue
+        for row in table.rows:
+            eval_name, stated = row[name].text.strip(), _PERCENT.match(row[place].said)
+            if stated is None or eval_name not in told:
+                continue
+            # Each may be rounded in its last place.
+            decimals = [len(share.partition(".")[2]) for share in (stated[1], told[eval_name])]
+            slack = sum(0.501 * 10**-places for places in decimals)
+            if abs(float(stated[1]) - float(told[eval_name])) > slack:
+                what = f"share of the class of {eval_name}"
+                yield Complaint(row[place].line, what, f"{stated[1]} %", f"{told[eval_name]} %")
+
+
+def _numbering(parts: Sequence[Section]) -> Iterator[Complaint]:
+    """The numbers of the sections on single failures; they may begin anew under another heading."""
+    last, topic = 0, None
+    for part in parts:
+        found = _NUMBERED.match(part.heading.text)
+        if found is None or detailed_failure(part) is None:
+            continue
+        expected = {last + 1} | ({1} if part.topic != topic else set())
+        if int(found[1]) not in expected:
+            yield Complaint(part.heading.line, "number of the section", found[1], str(last + 1))
+        last, topic = int(found[1]), part.topic

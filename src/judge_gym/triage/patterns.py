@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from judge_gym.outcomes import EvalResult
 from judge_gym.triage.findings import Finding
-from judge_gym.triage.gate import failure_of
+from judge_gym.triage.gate import failed_steps
 from judge_gym.triage.markdown import code
 from judge_gym.triage.signs import signs
 
@@ -34,7 +34,8 @@ def patterns(findings: Sequence[Finding]) -> list[Pattern]:
     """Steps, rules, exceptions and categories of two or more failures, the most common first."""
     groups: dict[tuple[str, str], list[EvalResult]] = defaultdict(list)
     for result in (one.case.result for one in findings):
-        groups["step", failure_of(result).step].append(result)
+        for step in failed_steps(result):
+            groups["step", step.name].append(result)
         groups["category", result.category].append(result)
         for sign in signs(result):
             if sign.kind != "test":  # whose names are an eval's own
@@ -45,19 +46,23 @@ def patterns(findings: Sequence[Finding]) -> list[Pattern]:
 
 def advice(one: Finding, findings: Sequence[Finding]) -> tuple[str, str]:
     """The group that a decided finding falls into, and what is recommended."""
-    facts, step = one.case.facts, failure_of(one.case.result).step
-    if facts.reference_passes is False:
-        return EVALS, "the reference answer fails this grader; repair the eval before all else."
+    facts, steps = one.case.facts, [step.name for step in failed_steps(one.case.result)]
+    at = " and ".join(map(code, steps))
+    if facts.reference_failed:
+        where = " and ".join(map(code, facts.reference_failed))
+        return EVALS, (
+            f"the reference answer fails this grader at {where}; repair the eval before all else."
+        )
     rules = sorted(sign.name for sign in signs(one.case.result) if sign.kind == "rule")
     match one.classification:
-        case "OVERLY_STRICT" if step in CHECKING_STEPS:
+        case "OVERLY_STRICT" if CHECKING_STEPS.issuperset(steps):
             named = f" ({', '.join(map(code, rules))})" if rules else ""
             return (
                 CONFIG,
-                f"relax what the step {code(step)} demands{named}, or state it in the task.",
+                f"relax what is demanded at {at}{named}, or state it in the task.",
             )
         case "OVERLY_STRICT":
-            return EVALS, f"relax the step {code(step)} to what the task says, or say it there."
+            return EVALS, f"relax {at} to what the task says, or say it there."
         case "AMBIGUOUS_TASK":
             return EVALS, "say in the task what the grader takes for granted."
         case "KNOWN_GAP":
@@ -89,5 +94,9 @@ def _fault(one: Finding, findings: Sequence[Finding]) -> tuple[str, str]:
             f"a repeated fault; earlier reports that have it: {len(facts.earlier)}.",
         )
     if facts.others and 2 * len(facts.others_failed) < facts.others:
-        return MODEL, f"only {len(facts.others_failed)} of {facts.others} other models fail here."
+        others = f"only {len(facts.others_failed)} of {facts.others} other models fail"
+        if not facts.others_failed:
+            others = f"none of {facts.others} other models fails"
+            others = "the one other model does not fail" if facts.others == 1 else others
+        return MODEL, f"{others} here."
     return NO_ACTION, "the model's own fault."

@@ -88,9 +88,14 @@ class PriorReport:
     actions: tuple[str, ...]
     """What was done after it, one action each; none where it says None."""
 
-    def classification(self, path: str) -> str | None:
-        """How it classified an eval; None where the eval is not among its failures."""
-        return next((one.classification for one in self.failures if _same(one.eval, path)), None)
+    @property
+    def evals(self) -> frozenset[str]:
+        """The evals that failed, replicates of one taken together."""
+        return frozenset(_bare(one.eval) for one in self.failures)
+
+    def told(self, path: str) -> tuple[Told, ...]:
+        """What it tells of an eval, a failure each; nothing where the eval did not fail."""
+        return tuple(one for one in self.failures if _same(one.eval, path))
 
 
 def class_of(text: str) -> str | None:
@@ -225,8 +230,12 @@ def _fields(lines: list[Text]) -> Iterator[tuple[str, Text]]:
 def _same(told: str, path: str) -> bool:
     """Whether a report means an eval: by its path, its name, or `name (category)`."""
     category, _, name = path.rpartition("/")
-    bare = re.sub(r"#\d+$", "", told.strip())
-    return bare in (path, name, f"{name} ({category})")
+    return _bare(told) in (path, name, f"{name} ({category})")
+
+
+def _bare(told: str) -> str:
+    """An eval without the number of its replicate."""
+    return re.sub(r"#\d+$", "", told.strip())
 
 
 def metadata(parts: list[Section]) -> Iterator[tuple[str, Text]]:

@@ -21,6 +21,7 @@ _LABEL = re.compile(
 )
 # Some judges fence their verdict.
 _CLOSING = re.compile(r"\s*(?:```|~~~)\w*\s*\W*verdict\W*:[^\n]*\s*(?:```|~~~)\s*\Z", re.I)
+_NOTHING = re.compile(r"\W*(?:none|n/a|nothing)\W*", re.I)
 _FENCE = re.compile(r"\s{0,3}(?P<ticks>`{3,}|~{3,})(?P<info>[^`]*)\Z")
 
 
@@ -32,7 +33,7 @@ def read_remarks(reply: str) -> Remarks:
     """
     parts: dict[str, list[str]] = {"": []}
     label, open_fence = "", ""
-    for line in _free_text(reply).splitlines():
+    for line in _CLOSING.sub("", _free_text(reply)).splitlines():
         mark = _FENCE.match(line)
         if open_fence:
             closes = mark and mark["ticks"].startswith(open_fence) and not mark["info"].strip()
@@ -47,7 +48,7 @@ def read_remarks(reply: str) -> Remarks:
         parts[label].append(line)
     reasoning = parts.get("reasoning") or parts[""]
     return Remarks(
-        _CLOSING.sub("", "\n".join(reasoning)).strip(),
+        "\n".join(reasoning).strip(),
         _quoted(parts.get("model code", [])),
         _quoted(parts.get("expected code", [])),
     )
@@ -64,7 +65,9 @@ def _free_text(reply: str) -> str:
 
 
 def _quoted(lines: Sequence[str]) -> str:
-    """What a part quotes: its first fenced block, or all of it."""
+    """What a part quotes: its first fenced block, or all of it; nothing where it opens so."""
+    if _NOTHING.fullmatch(next((line for line in lines if line.strip()), "")):
+        return ""
     marks = [place for place, line in enumerate(lines) if _FENCE.match(line)]
     if marks:
         ticks = _FENCE.match(lines[marks[0]])
@@ -72,4 +75,4 @@ def _quoted(lines: Sequence[str]) -> str:
         ends = [n for n in marks[1:] if lines[n].strip().startswith(ticks["ticks"])]
         lines = lines[marks[0] + 1 : ends[0] if ends else len(lines)]
     text = "\n".join(lines).strip("\n")
-    return "" if re.fullmatch(r"\W*(?:none|n/a|nothing)?\W*", text, re.I) else text
+    return "" if re.fullmatch(rf"\W*|{_NOTHING.pattern}", text, re.I) else text

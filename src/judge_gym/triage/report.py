@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from judge_gym.errors import DesignError
-from judge_gym.triage.details import class_cell, each_failure, percent, ratio
-from judge_gym.triage.findings import Finding, Tally
-from judge_gym.triage.gate import Gated, failure_of, result_name
+from judge_gym.triage.details import class_cell, each_failure, failures, percent, ratio
+from judge_gym.triage.findings import NO_VERDICT, Finding, Tally
+from judge_gym.triage.gate import Gated, failed_steps, failure_of, result_name
 from judge_gym.triage.markdown import code, path_part, prose, table
 from judge_gym.triage.patterns import ADVICE, advice, patterns
 from judge_gym.triage.reading import CLASSES, MODEL_FAULT, UNDECIDED, PriorReport
@@ -68,19 +68,19 @@ def write_report(
     named = [result_name(one.case.result) for one in findings]
     failed = [result_name(result) for result in gated.failed]
     if sorted(named) != sorted(failed):
-        raise DesignError(f"{len(failed)} evals failed, but the findings are on {named}")
+        raise DesignError(f"{len(failed)} results failed, but the findings are on {named}")
     findings = sorted(findings, key=lambda one: result_name(one.case.result))
     parts = [
         f"# Analysis of run {code(run.short)}: {code(run.model)}",
         *_run(run, gated, findings, date),
         *_inconclusive(gated),
-        *_earlier(findings, prior),
+        *_earlier(gated, findings, prior),
         *_steps(findings),
-        *_classification(findings),
-        *each_failure(findings),
+        *_classification(gated, findings),
+        *each_failure(findings, gated.name),
         *_patterns(gated, findings),
-        *_conflicts(findings),
-        *_recommendations(findings),
+        *_conflicts(gated, findings),
+        *_recommendations(gated, findings),
         *_impact(gated, findings),
         "## Actions taken",
         "None.",
@@ -98,6 +98,7 @@ def _total(count: int) -> tuple[str, str]:
 def _run(run: RunHead, gated: Gated, findings: Sequence[Finding], date: str) -> Iterator[str]:
     judges = sorted({name for one in findings for name in one.judges})
     simulated = " (all simulated)" * (bool(judges) and all(j.startswith("sim:") for j in judges))
+    results = gated.conclusive + len(gated.inconclusive)
     yield "## Run"
     yield table(
         ("Of the run", "Value"),
@@ -110,7 +111,8 @@ def _run(run: RunHead, gated: Gated, findings: Sequence[Finding], date: str) -> 
             ("Date", run.date),
             ("Report of", date),
             ("Judges", (", ".join(map(code, judges)) or "none") + simulated),
-            ("Evals", gated.conclusive + len(gated.inconclusive)),
+            ("Evals", gated.evals),
+            *([("Results", results)] if results > gated.evals else []),
             ("Passed", len(gated.passed)),
             ("Failed", len(gated.failed)),
             ("Inconclusive", len(gated.inconclusive)),
@@ -130,7 +132,7 @@ def _inconclusive(gated: Gated) -> Iterator[str]:
         outcome = result.outcome
         rows.append(
             (
-                code(result_name(result)),
+                code(gated.name(result)),
                 outcome.why,
                 code(outcome.step),
                 prose(outcome.reason, REASON_WIDTH),
@@ -139,29 +141,34 @@ def _inconclusive(gated: Gated) -> Iterator[str]:
     yield table(("Eval", "Why", "Step", "Reason"), rows)
 
 
-def _earlier(findings: Sequence[Finding], prior: Sequence[PriorReport]) -> Iterator[str]:
+def _earlier(
+    gated: Gated, findings: Sequence[Finding], prior: Sequence[PriorReport]
+) -> Iterator[str]:
     yield "## Earlier reports"
     if not prior:
         yield "None on this model."
         return
+    known = [(one.case.result.path, e) for one in findings for e in one.case.facts.earlier]
     yield table(
-        ("Report", "Date", "Pass rate", "Failures", "Failing again now"),
+        ("Report", "Date", "Pass rate", "Evals failed", "Of these failing now"),
         [
             (
                 code(report.source),
                 prose(report.date),
                 prose(report.pass_rate),
-                len(report.failures),
-                sum(e.report == report.source for one in findings for e in one.case.facts.earlier),
+                len(report.evals),
+                len({path for path, earlier in known if earlier.report == report.source}),
             )
             for report in prior
         ],
     )
     again = [
         (
-            code(result_name(one.case.result)),
+            code(gated.name(one.case.result)),
             earlier.date,
+            ", ".join(map(code, earlier.steps)),
             prose(earlier.classification),
+            ", ".join(code(step.name) for step in failed_steps(one.case.result)),
             one.classification,
             _fix(earlier.fix, earlier.version_changed),
         )
@@ -169,7 +176,8 @@ def _earlier(findings: Sequence[Finding], prior: Sequence[PriorReport]) -> Itera
         for earlier in one.case.facts.earlier
     ]
     if again:
-        yield table(("Eval", "Report of", "Class then", "Class now", "Fix recorded there"), again)
+        then, now = ("Step then", "Class then"), ("Step now", "Class now")
+        yield table(("Eval", "Report of", *then, *now, "Fix recorded there"), again)
     else:
         yield "No eval that fails now failed in an earlier report."
 
@@ -177,7 +185,9 @@ def _earlier(findings: Sequence[Finding], prior: Sequence[PriorReport]) -> Itera
 def _fix(fix: str | None, changed: bool | None) -> str:
     if fix is None:
         return "none"
-    resolved = "but the benchmark has not changed since" if changed is False else "did not help"
+    resolved = (
+        "but the benchmark has not changed since" if changed is False else "the eval still fails"
+    )
     return f"{prose(fix, FIX_WIDTH)} ({resolved})"
 
 
@@ -186,12 +196,17 @@ def _fix(fix: str | None, changed: bool | None) -> str:
 
 def _steps(findings: Sequence[Finding]) -> Iterator[str]:
     counted = Counter(failure_of(one.case.result).step for one in findings)
+    further = sum(len(failed_steps(one.case.result)) > 1 for one in findings)
     yield "## Failures by step"
+    yield (
+        "Each failure counts at its first failing step; "
+        f"{failures(further, len(findings))} had a further one."
+    )
     rows = [(code(step), count) for step, count in sorted(counted.items())]
     yield table(("Step", "Failures"), [*rows, _total(counted.total())])
 
 
-def _classification(findings: Sequence[Finding]) -> Iterator[str]:
+def _classification(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
     counted = Counter(one.classification for one in findings)
     yield "## Classification"
     names = [*CLASSES, *([UNDECIDED] if counted[UNDECIDED] else [])]
@@ -202,7 +217,7 @@ def _classification(findings: Sequence[Finding]) -> Iterator[str]:
             ("Eval", "Step", "Class", "Share of verdicts", "Reasoning"),
             [
                 (
-                    code(result_name(one.case.result)),
+                    code(gated.name(one.case.result)),
                     code(failure_of(one.case.result).step),
                     class_cell(one),
                     "none" if one.tally.share is None else percent(one.tally.share),
@@ -221,8 +236,8 @@ def _patterns(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
     known = sum(one.case.facts.gap is not None for one in findings)
     again = sum(bool(one.case.facts.earlier) for one in findings)
     yield (
-        f"A known gap matches the error of {known} of {len(findings)} failures; {again} of "
-        f"{len(findings)} failures stand in earlier reports."
+        f"A known gap matched the error of {failures(known, len(findings))}; "
+        f"{failures(again, len(findings))} stood in earlier reports."
     )
     found = patterns(findings)
     if not found:
@@ -231,20 +246,20 @@ def _patterns(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
     held = Counter(result.category for result in (*gated.passed, *gated.failed))
     rows = []
     for kind, name, those in found:
-        among = f" ({len(those)} of its {held[name]} conclusive evals)" * (kind == "category")
-        names = ", ".join(code(result_name(result)) for result in those)
+        among = f" ({len(those)} of its {held[name]} conclusive results)" * (kind == "category")
+        names = ", ".join(code(gated.name(result)) for result in those)
         rows.append((f"{kind} {code(name)}{among}", len(those), names))
     yield table(("In common", "Failures", "Evals"), rows)
 
 
-def _conflicts(findings: Sequence[Finding]) -> Iterator[str]:
+def _conflicts(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
     judges = sorted({name for one in findings for name in one.judges})
     if len(judges) < 2:
         return
     yield "## Conflict between judges"
     apart = [one for one in findings if one.disputed]
     yield (
-        f"Judges come to different classes on {len(apart)} of {len(findings)} failures. K is the "
+        f"Judges come to different classes on {failures(len(apart), len(findings))}. K is the "
         "mass on which two judges exclude each other; within a judge, how torn it is by itself. "
         "The most contested come first."
     )
@@ -253,7 +268,7 @@ def _conflicts(findings: Sequence[Finding]) -> Iterator[str]:
         ("Eval", *map(code, judges), "K between", "K within", "Differ"),
         [
             (
-                code(result_name(one.case.result)),
+                code(gated.name(one.case.result)),
                 *(_judged(one.judges.get(name)) for name in judges),
                 *("none" if k is None else f"{k:.2f}" for k in (one.conflict, one.own_conflict)),
                 "**yes**" if one.disputed else "no",
@@ -265,22 +280,22 @@ def _conflicts(findings: Sequence[Finding]) -> Iterator[str]:
 
 def _judged(tally: Tally | None) -> str:
     if tally is None or tally.share is None:
-        return "no scored verdict"
-    return f"{tally.classification} {percent(tally.share)}"
+        return NO_VERDICT
+    return f"{tally.said} {percent(tally.share)}"
 
 
-def _recommendations(findings: Sequence[Finding]) -> Iterator[str]:
+def _recommendations(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
     yield "## Recommendations"
     undecided = [one for one in findings if one.classification == UNDECIDED]
     if undecided:
-        names = ", ".join(code(result_name(one.case.result)) for one in undecided)
+        names = ", ".join(code(gated.name(one.case.result)) for one in undecided)
         yield f"Undecided, for a person to read: {names}."
     given = [(*advice(one, findings), one) for one in findings if one not in undecided]
     for group in ADVICE:
         mine = [(text, one) for name, text, one in given if name == group]
         yield f"### {group} ({len(mine)})"
         yield (
-            "\n".join(f"- {code(result_name(one.case.result))}: {text}" for text, one in mine)
+            "\n".join(f"- {code(gated.name(one.case.result))}: {text}" for text, one in mine)
             or "None."
         )
 

@@ -3,8 +3,8 @@
 import re
 from typing import Literal, NamedTuple
 
-from judge_gym.outcomes import EvalResult
-from judge_gym.triage.gate import failed_step, failure_of
+from judge_gym.outcomes import FILESYSTEM, EvalResult, StepResult
+from judge_gym.triage.gate import failed_steps
 
 SignKind = Literal["rule", "exception", "test"]
 
@@ -47,8 +47,9 @@ def plain(text: str) -> str:
 
 
 def signs(result: EvalResult) -> tuple[Sign, ...]:
-    """What a failure's reason and its step's output name, each once, in the order of kinds."""
-    text = "\n".join([*_lines(failure_of(result).reason), *_output(result)])
+    """What the failed steps' reasons and outputs name, each once, in the order of kinds."""
+    steps = failed_steps(result)
+    text = "\n".join(line for step in steps for line in [*_reason(step), *_lines(printed(step))])
     found: dict[Sign, None] = {}
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text):
@@ -56,23 +57,30 @@ def signs(result: EvalResult) -> tuple[Sign, ...]:
     return tuple(found)
 
 
-def error_lines(result: EvalResult) -> list[str]:
-    """The lines of a failing step's output that tell of errors; its last lines where none does."""
-    lines = [line for line in _output(result) if line.strip()]
+def printed(step: StepResult) -> str:
+    """What a step's tool printed: the output of `filesystem` is the candidate's own reply."""
+    return "" if step.name == FILESYSTEM else step.output
+
+
+def error_lines(step: StepResult) -> list[str]:
+    """The lines of a failed step's output that tell of errors; its last lines where none does."""
+    lines = [line for line in _lines(printed(step)) if line.strip()]
     telling = [line for line in lines if re.match(r"E\s|FAILED\b|.*(?i:\berror\b)", line)]
     telling = telling or [line for line in lines if _PATTERNS[0][1].search(line)]
     return telling[:SHOWN_LINES] or lines[-SHOWN_LINES:]
 
 
 def error_text(result: EvalResult) -> str:
-    """The words of an error itself: its reason, its lines, and the names in them."""
+    """The words of the errors themselves: reasons, lines, and the names in them."""
     names = [sign.name.replace("_", " ") for sign in signs(result)]
-    return "\n".join([*_lines(failure_of(result).reason), *error_lines(result), *names])
+    lines = [line for step in failed_steps(result) for line in [*_reason(step), *error_lines(step)]]
+    return "\n".join([*lines, *names])
 
 
-def _output(result: EvalResult) -> list[str]:
-    step = failed_step(result)
-    return _lines(step.output) if step else []
+def _reason(step: StepResult) -> list[str]:
+    """Why a step failed; paths that a candidate chose are no words of a tool."""
+    told = re.sub(r"['\"].*['\"]", "", step.reason, flags=re.S)
+    return _lines(told if step.name == FILESYSTEM else step.reason)
 
 
 def _lines(text: str) -> list[str]:

@@ -32,6 +32,7 @@ _PASSED_AFTER = re.compile(rf"{_OUT_OF}\s*(?:evals?\s*)?(?:\([^)]*\)\s*)?pass(?:
 _SINGLE = re.compile(r"\W*(?P<label>[^:=\d]+?)\W*[:=]\W*(?P<number>\d+)\W*(?:failures?\W*)?")
 _LABELS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("evals", re.compile(r"(?:total )?evals?(?: run| in all| total)?\Z")),
+    ("results", re.compile(r"(?:total )?results?\Z")),
     ("passed", re.compile(r"(?:evals? )?passed\Z")),
     ("failures", re.compile(r"(?:evals? )?failed\Z|(?:total )?failures?(?: total)?\Z")),
     ("inconclusive", re.compile(r"inconclusive\b")),

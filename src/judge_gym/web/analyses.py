@@ -53,5 +53,5 @@ def _failures(text: str, source: str) -> dict[str, Analysis]:
     for part, end in zip(parts, ends, strict=True):
         if told := detailed_failure(part):
             words = "\n".join(lines[part.heading.line : end]).strip()
-            found[told.eval] = Analysis(source, told.classification, words)
+            found[told.eval.removesuffix("#0")] = Analysis(source, told.classification, words)
     return found
