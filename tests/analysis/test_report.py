@@ -799,7 +799,10 @@ ODD: dict[str, pd.DataFrame] = {
     "two stages": judged({"a": [0.5, 0.5], "b": [0.9, 0.1]}, n_stages=2),
     "26 stages": judged({"a": [1 / 26] * 26, "b": {"1 26": 0.5, "13": 0.5}}, n_stages=26),
     "two scales": pd.concat(
-        [judged(PANEL), judged({"a": [1.0, 0, 0], "b": [0.5, 0, 0.5]}, n_stages=3, first=20)]
+        [
+            judged(PANEL),
+            judged({"a": [1.0, 0, 0], "b": [0.5, 0, 0.5]}, n_stages=3, first=20, rubric=2),
+        ]
     ),
     "options without order": judged(PANEL, rubric_kind="nominal", truth=2, probe=0.5),
     "probes alone": judged({"a": EVEN}, probe=0.5),
