@@ -841,3 +841,102 @@ def test_what_a_verdict_costs_stands_against_how_often_it_is_right() -> None:
     assert {row[JUDGE] for row in rows} == set(price)
     free = build_report("unpriced", frame, None)
     assert "Cost against accuracy" not in {one.title for one in free.charts}
+
+
+# --- what a report says of itself ----------------------------------------------------------------
+
+
+def lead(report: Report, title: str) -> str:
+    return next(part.lead for part in report.sections if part.title == title)
+
+
+def limits_of(frame: pd.DataFrame) -> list[str]:
+    report = build_report("limits", frame, None)
+    return next(
+        [str(limit) for limit in table.frame["limit"]]
+        for table in report.tables
+        if table.title == "Limits"
+    )
+
+
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        (judged({"a": EVEN}), "one judge: "),
+        (judged(PANEL, replicates=1), "one verdict a cell: "),
+        (judged(PANEL, items=1), "1 evidence item: "),
+        (judged({"a": {"abstain": 1.0}, "b": {"abstain": 1.0}}), "no verdict is scored: "),
+        (
+            judged({"a": {"2": 0.1, "abstain": 0.9}, "b": {"2": 0.1, "abstain": 0.9}}),
+            "% of the verdicts abstain or cannot be read: ",
+        ),
+        (judged({"a": EVEN}, probe=0.8), "a: fewer than three verdicts of others"),
+        (
+            judged(PANEL).assign(
+                rubric_author=lambda part: part[JUDGE],
+                rubric_draw=lambda part: part["replicate"],
+                rubric=lambda part: part[JUDGE] + part["replicate"].astype(str),
+            ),
+            "judge and rubric cannot be told apart; of ",
+        ),
+    ],
+)
+def test_limits_come_from_the_data(frame: pd.DataFrame, says: str) -> None:
+    assert any(says in limit for limit in limits_of(frame))
+    assert not any(says in limit for limit in limits_of(judged(PANEL, items=14)))
+
+
+def test_one_verdict_a_cell_is_not_compared_with_chance() -> None:
+    report = build_report("one", judged(PANEL, replicates=1), None)
+    assert "chance" not in lead(report, "How far judges lie apart")
+    [found] = [table.frame for table in report.tables if table.title == "Polarization"]
+    assert found["p"].notna().all()
+    assert found[["null", "above", "low", "high", "p_value"]].isna().all(axis=None)
+    [k] = [table.frame for table in report.tables if table.title == "Conflict"]
+    assert k["k"].notna().all() and k[["own", "excess"]].isna().all(axis=None)
+
+
+def swapped_panel(gap: float) -> pd.DataFrame:
+    """Two judges under own, rival and third party's rubrics, surer by a gap under their own."""
+    rows = [
+        {
+            **{JUDGE: judge, "evidence": item, "replicate": replicate, "stages": "1"},
+            **{"rubric_author": author, "rubric": author, "is_swap": author != judge},
+            # Items pull either way, so that without a gap there is none.
+            "probe": 0.5 + (gap + 0.1 * (-1) ** item if author == judge else 0.0),
+        }
+        for judge in "ab"
+        for author in "abz"
+        for item in range(12)
+        for replicate in range(4)
+    ]
+    return samples(*rows)
+
+
+@pytest.mark.parametrize(
+    ("gap", "says"), [(0.3, "Judges state more agreement"), (0.0, "not told from 0")]
+)
+def test_the_headline_of_a_swap_is_that_of_its_test(gap: float, says: str) -> None:
+    report = build_report("swaps", swapped_panel(gap), None)
+    assert says in lead(report, "Whose rubric")
+    [tested] = [table.frame for table in report.tables if table.title == "Hypotheses"]
+    row = tested[tested["hypothesis"].str.startswith("H3")].iloc[0]
+    assert row["value"] == pytest.approx(gap, abs=1e-9)
+    assert (row["low"] > 0) == (gap > 0)
+    assert f"{row['value']:+.2f}" in lead(report, "Whose rubric")
+
+
+def test_a_third_partys_rubric_is_no_rivals() -> None:
+    report = build_report("swaps", swapped_panel(0.3), None)
+    [chart] = [one.chart for one in report.charts if one.title == "Stated expert agreement"]
+    said = json.dumps(chart.to_dict())
+    assert "0.50 under a rival's, 0.50 under a third party's" in said
+
+
+def test_nine_metrics_say_under_whose_rubric() -> None:
+    def note(frame: pd.DataFrame) -> str:
+        report = build_report("metrics", frame, None)
+        return next(table.note for table in report.tables if table.title == "Nine metrics")
+
+    assert "under the judges' own rubrics" in note(swapped_panel(0.1))
+    assert "own rubrics" not in note(judged(PANEL, rubric_author="z"))
