@@ -224,7 +224,9 @@ class Case:
 
 
 CASES = {
-    "distribution": Case(shares, {"bar": 16}, "All 2 judges choose stage 1 most often"),
+    "distribution": Case(
+        shares, {"bar": 16}, "All judges choose one stage most often in 4 of 4 panels"
+    ),
     "status": Case(rates, {"bar": 12}, "83.3% of verdicts carry no score"),
     "heat": Case(cells, {"rect mark": 12}, "“high item” stands highest, at 0.90"),
     "pair": Case(

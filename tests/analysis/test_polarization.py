@@ -330,8 +330,8 @@ def test_what_is_found_does_not_depend_on_the_order_of_samples() -> None:
 
 def test_a_judge_alone_in_a_replicate_keeps_its_label() -> None:
     # Nothing can be exchanged: chance makes of it what was seen.
-    made = verdicts(("a", 1, "1"), ("b", 1, "4"))
-    made["replicate"] = [0, 1]
+    made = verdicts(("a", 1, "1"), ("a", 1, "1"), ("b", 1, "4"), ("b", 1, "4"))
+    made["replicate"] = [0, 1, 2, 3]
     row = only(polarization(made))
     assert (row["p"], row["null"], row["above"], row["p_value"]) == (1, 1, 0, 1)
 
