@@ -859,6 +859,16 @@ def limits_of(frame: pd.DataFrame) -> list[str]:
     )
 
 
+def own_rubrics(draws: int) -> pd.DataFrame:
+    """The panel under rubrics that each judge wrote, several times."""
+    parts = []
+    for draw in range(draws):
+        part = judged(PANEL)
+        named = part[JUDGE] + str(draw)
+        parts.append(part.assign(rubric_author=part[JUDGE], rubric_draw=draw, rubric=named))
+    return pd.concat(parts)
+
+
 @pytest.mark.parametrize(
     ("frame", "says"),
     [
@@ -872,14 +882,7 @@ def limits_of(frame: pd.DataFrame) -> list[str]:
         ),
         (judged({"a": EVEN}, probe=0.8), "a: fewer than three verdicts of others"),
         (
-            pd.concat(
-                judged(PANEL).assign(
-                    rubric_author=lambda part: part[JUDGE],
-                    rubric_draw=draw,
-                    rubric=lambda part, draw=draw: part[JUDGE] + str(draw),
-                )
-                for draw in range(5)
-            ),
+            own_rubrics(draws=5),
             "judge and rubric cannot be told apart; of ",
         ),
     ],
