@@ -121,7 +121,8 @@ def _masks(frame: pd.DataFrame, source: str) -> npt.NDArray[np.int64]:
                 known[code] = stage_masks([str(texts[code])], frame=int(scale))[0]
             except (DesignError, ValueError) as fault:
                 row = int((rows & (codes == code)).argmax()) + 1
-                said = f"{source}: {fault}; stages read '2' or '2 3' (sample {row})"
+                what = fault if isinstance(fault, DesignError) else f"stages {texts[code]!r}"
+                said = f"{source}: {what}; stages read '2' or '2 3' (sample {row})"
                 raise DesignError(said) from fault
         masks[rows] = known[codes[rows]]
     empty = scored & (masks == 0)
