@@ -237,7 +237,7 @@ def test_a_parquet_file_of_others_is_read(tmp_path: Path) -> None:
     [
         ("", "mine.csv has no samples"),
         (HEADER, "mine.csv has no samples"),
-        ("a,b\n1,2", "mine.csv has no column 'judge.model'; samples need judge.model, evidence"),
+        ("a,b\n1,2", "has no column 'judge.model', 'evidence', 'replicate', 'status',"),
         (f"{HEADER}\n{ROWS[0]},9\n", "cannot be read as csv: CSV parse error"),
         (f"{HEADER},status\n{ROWS[0]},9", "names the column 'status' twice"),
         (f"{HEADER}\na,x,0,done,1,4", "unknown status 'done' for mine.csv; choose 'scored', "),

@@ -112,11 +112,53 @@ def test_it_is_unbiased_for_the_share_that_agrees() -> None:
 # --- which verdicts are compared -----------------------------------------------------------------
 
 
-def test_verdicts_are_compared_under_the_same_rubric_where_others_used_it() -> None:
+def own_and_swapped(swapped: str) -> pd.DataFrame:
+    """Three judges under rubrics of their own, and a's also used by some of them."""
+    rng = np.random.default_rng(11)
     rows = [
-        sample(j, 1, r, "1" if rubric == 1 else "2", rubric=rubric, is_swap=j != author)
+        sample(j, item, r, str(rng.choice(["1", "2", "3"])), rubric=n)
+        for n, j in enumerate("abc")
+        for item in range(4)
+        for r in range(4)
+    ]
+    rows += [
+        sample(j, item, r, "1", rubric=0, is_swap=True)
+        for j in swapped
+        for item in range(4)
+        for r in range(4)
+    ]
+    return tidy(pd.DataFrame(rows))
+
+
+@pytest.mark.parametrize("swapped", ["b", "bc"])
+def test_a_judge_is_compared_with_the_same_verdicts_whoever_else_is_swapped(swapped: str) -> None:
+    alone, beside = (probed_verdicts(own_and_swapped(who)) for who in ("", swapped))
+    at = [JUDGE, "evidence", "replicate"]
+    ours = beside[beside[JUDGE] == "a"].set_index(at)[["y", "pool"]]
+    expected = alone[alone[JUDGE] == "a"].set_index(at)[["y", "pool"]]
+    pd.testing.assert_frame_equal(ours.sort_index(), expected.sort_index())
+    assert (expected["pool"] == 6).all()  # of two judges, three replicates each
+
+
+def test_a_swapped_verdict_meets_what_others_chose_under_their_own_rubrics() -> None:
+    frame = own_and_swapped("b")
+    found = probed_verdicts(frame)
+    for place in np.flatnonzero(frame["is_swap"]):
+        row = frame.iloc[place]
+        others = frame[
+            (frame[JUDGE] != "b")
+            & (frame["evidence"] == row["evidence"])
+            & (frame["replicate"] != row["replicate"])
+        ]
+        chosen = [agreement(row["stages"], stages) for stages in others["stages"]]
+        assert found["y"].iloc[place] == pytest.approx(listed(chosen))
+
+
+def test_draws_of_a_rubric_that_all_share_are_apart() -> None:
+    rows = [
+        sample(j, 1, r, str(1 + draw), rubric=draw, rubric_draw=draw)
         for j in "ab"
-        for rubric, author in ((1, "a"), (2, "b"))
+        for draw in range(2)
         for r in range(4)
     ]
     found = probed_verdicts(tidy(pd.DataFrame(rows)))
@@ -216,6 +258,29 @@ def test_a_table_by_size_compares_at_equal_size() -> None:
     by_item = (wide["p"] - wide["y"]).groupby(wide["evidence"]).mean()
     assert found.loc[2, "bias"] == pytest.approx(by_item.mean())
     assert found["bias"].isna()[0]  # abstentions
+
+
+def test_an_answer_that_variants_share_is_held_against_the_mean_of_their_references() -> None:
+    """Judge a was asked once for both variants; b agrees in one of them and not in the other."""
+    rows = [
+        sample("a", item, r, "1", probe_call_id=10 * item + r, **{"rubric.critic": critic})
+        for critic in ("x", "y")
+        for item in range(2)
+        for r in range(4)
+    ]
+    rows += [
+        sample("b", item, r, "1" if critic == "x" else "2", **{"rubric.critic": critic})
+        for critic in ("x", "y")
+        for item in range(2)
+        for r in range(4)
+    ]
+    verdicts = probed_verdicts(tidy(pd.DataFrame(rows)))
+    for order in (verdicts, verdicts[::-1]):
+        found = calibration(order, [JUDGE]).set_index(JUDGE).loc["a"]
+        assert found["probed"] == 16
+        assert found["without_reference"] == 0
+        assert found["bias"] == pytest.approx(0.9 - 0.5)
+        assert reliability(order[order[JUDGE] == "a"])["verdicts"].tolist() == [8]
 
 
 def test_nothing_probed_is_nothing_known() -> None:

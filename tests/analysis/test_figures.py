@@ -224,7 +224,9 @@ class Case:
 
 
 CASES = {
-    "distribution": Case(shares, {"bar": 16}, "All 2 judges choose stage 1 most often"),
+    "distribution": Case(
+        shares, {"bar": 16}, "All judges choose one stage most often in 4 of 4 panels"
+    ),
     "status": Case(rates, {"bar": 12}, "83.3% of verdicts carry no score"),
     "heat": Case(cells, {"rect mark": 12}, "“high item” stands highest, at 0.90"),
     "pair": Case(
@@ -386,6 +388,20 @@ def test_marks_speak_their_values(name: str, kind: str, said: str) -> None:
         m.attrib.get("aria-label", "") for m in marks(ElementTree.fromstring(drawn(name)), kind)
     ]
     assert any(said in words for words in spoken)
+
+
+def test_tasks_are_not_pooled_to_say_which_stage_is_chosen_most() -> None:
+    """On one task all choose the first stage, on the other each its own."""
+    chosen = {"x": {"a": 1, "b": 1}, "y": {"a": 2, "b": 3}}
+    rows = [
+        {"task": task, "variant": "base", "judge.model": judge, "stage": stage, "share": 1.0}
+        for task, judges in chosen.items()
+        for judge, stage in judges.items()
+    ]
+    found = pd.DataFrame(rows)
+    assert figures.distribution_finding(found).endswith("in 1 of 2 panels")
+    one = figures.distribution_finding(found[found["task"] == "x"])
+    assert one == "All 2 judges choose stage 1 most often"
 
 
 def test_the_strongest_items_stand_on_top() -> None:

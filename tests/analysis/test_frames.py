@@ -1,5 +1,6 @@
 """One frame, whoever wrote it: every column, in one type, checked."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -97,8 +98,12 @@ def test_a_mask_has_the_bits_of_the_stages_that_were_scored(
                 "evidence": 1,
                 "replicate": range(len(verdicts)),
                 "status": [status for _, status in verdicts],
-                "stages": [" ".join(map(str, chosen)) for (_, chosen), _ in verdicts],
+                "stages": [
+                    " ".join(map(str, chosen)) if status == "scored" else ""
+                    for (_, chosen), status in verdicts
+                ],
                 "n_stages": [scale for (scale, _), _ in verdicts],
+                "rubric": [scale for (scale, _), _ in verdicts],
             }
         )
     )
@@ -274,12 +279,10 @@ def test_an_unset_level_is_a_level() -> None:
     ]  # fmt: skip
 
 
-def test_variants_are_the_same_in_any_order_of_rows() -> None:
+def test_the_same_samples_are_the_same_frame_in_any_order_of_rows() -> None:
     frame = tidy(WHOLE)
     for seed in range(5):
-        mixed = WHOLE.sample(frac=1, random_state=seed)
-        expected = frame["variant"].loc[mixed.index].tolist()
-        assert tidy(mixed)["variant"].tolist() == expected
+        pd.testing.assert_frame_equal(tidy(WHOLE.sample(frac=1, random_state=seed)), frame)
 
 
 def test_a_frame_without_tasks_has_variants_too() -> None:
@@ -338,9 +341,47 @@ def test_an_unknown_status_comes_with_the_choices() -> None:
     assert fault.value.choices == STATUSES
 
 
-def test_a_stage_outside_the_scale_matters_only_where_it_was_scored() -> None:
-    frame = tidy(samples(stages=["1", "2", "9", "4"]))
-    assert frame["mask"].tolist() == [1, 2, 0, 8]
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        (
+            {"status": ["scored", "abstained", "scored", "scored"], "stages": ["1", "2", "3", "4"]},
+            "mine.csv: stages '2' of sample 2 names a stage, but its status",
+        ),
+        ({"truth": [1, 2, 9, 4]}, "mine.csv: truth 9 of sample 3 is no stage of its scale; choose"),
+        ({"truth": [1.5, 2, 3, 4]}, "mine.csv: truth 1.5 of sample 1 is no stage"),
+        ({"n_stages": [4, 4, 4, 5]}, "mine.csv: n_stages 5 of sample 4 is not that of the others"),
+        (
+            {"task_type": ["ecc", "ecc", "ECC", "ecc"]},
+            "unknown task_type 'ECC' for mine.csv; choose 'ecc', 'control' or 'benchmark' "
+            "(sample 3)",
+        ),
+        (
+            {"verdict__method": ["single", "multi"] * 2},
+            "unknown verdict.method 'multi' for mine.csv; choose 'single' or 'subset' (sample 2)",
+        ),
+        ({"stages": ["1", "2", "", "two"]}, "stages read '2' or '2 3' (sample 4)"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_its_row(columns: dict[str, Any], says: str) -> None:
+    with pytest.raises(DesignError, match=re.escape(says)):
+        tidy(samples(**columns), source="mine.csv")
+
+
+def test_a_truth_may_lie_on_the_longest_scale_of_its_item() -> None:
+    scales = samples(n_stages=[4, 5, 4, 5], rubric=[1, 2, 1, 2], evidence=1, truth=5)
+    assert tidy(scales)["truth"].tolist() == [5.0] * 4
+
+
+def test_a_stage_that_a_spreadsheet_wrote_as_a_fraction_is_whole() -> None:
+    frame = tidy(samples(stages=["1.0", "2", "", "3.0 4.0"]))
+    assert frame["mask"].tolist() == [1, 2, 0, 12]
+    assert frame["stages"].tolist() == ["1", "2", "", "3 4"]
+
+
+def test_all_missing_columns_are_named_at_once() -> None:
+    with pytest.raises(DesignError, match="has no column 'evidence', 'n_stages'; samples need"):
+        tidy(samples().drop(columns=["evidence", "n_stages"]))
 
 
 def test_no_samples_are_refused() -> None:

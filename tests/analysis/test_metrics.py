@@ -70,8 +70,8 @@ def test_entrenchment_is_distance_above_chance_times_sureness() -> None:
 
 
 def test_an_item_without_a_probability_is_dropped_from_entrenchment() -> None:
-    made = verdicts(*[(name, item, "1") for name in "ab" for item in (1, 2)])
-    made["probe"] = [0.5, 0.5, 0.5, np.nan]
+    made = verdicts(*[(name, item, "1") for name in "ab" for item in (1, 2) for _ in range(2)])
+    made["probe"] = [0.5] * 6 + [np.nan] * 2
     assert entrenchment(made)[["items", "dropped"]].to_numpy().tolist() == [[1, 1]] * 3
 
 

@@ -330,8 +330,8 @@ def test_what_is_found_does_not_depend_on_the_order_of_samples() -> None:
 
 def test_a_judge_alone_in_a_replicate_keeps_its_label() -> None:
     # Nothing can be exchanged: chance makes of it what was seen.
-    made = verdicts(("a", 1, "1"), ("b", 1, "4"))
-    made["replicate"] = [0, 1]
+    made = verdicts(("a", 1, "1"), ("a", 1, "1"), ("b", 1, "4"), ("b", 1, "4"))
+    made["replicate"] = [0, 1, 2, 3]
     row = only(polarization(made))
     assert (row["p"], row["null"], row["above"], row["p_value"]) == (1, 1, 0, 1)
 
@@ -478,3 +478,10 @@ def test_the_limit_of_very_many_items_is_what_draws_come_to(
     found, expected = (norm.isf(one["p_value"].clip(0.002, 0.998)) for one in (limit, drawn))
     np.testing.assert_allclose(found, expected, atol=4 / np.sqrt(49))
     np.testing.assert_allclose(limit["null"], drawn["null"], atol=0.004)
+
+
+def test_one_verdict_a_cell_cannot_be_told_from_chance() -> None:
+    made = verdicts(*[(judge, item, "14"[judge == "b"]) for judge in "ab" for item in range(12)])
+    row = only(polarization(made))
+    assert row["p"] == pytest.approx(1)
+    assert all(np.isnan(row[name]) for name in ("null", "above", "low", "high", "p_value"))

@@ -68,7 +68,7 @@ def test_equal_values_share_their_ranks() -> None:
 
 
 def test_items_that_a_level_lacks_and_points_that_lack_a_level_are_left_out() -> None:
-    missing = rows("sim:a", SUBSET, [1, 4]).assign(status=["scored", "abstained"])
+    missing = rows("sim:a", SUBSET, [1, 4]).assign(status=["scored", "abstained"], stages=["1", ""])
     table = ranking(
         samples(
             rows("sim:a", SINGLE, [2, 1]), missing,
@@ -100,7 +100,9 @@ def test_tasks_and_series_are_points_of_their_own() -> None:
 
 
 def test_other_endpoints_rank_as_well_and_unknown_ones_are_refused() -> None:
-    abstaining = rows("sim:a", SUBSET, [1, 1]).assign(status=["abstained", "scored"])
+    abstaining = rows("sim:a", SUBSET, [1, 1]).assign(
+        status=["abstained", "scored"], stages=["", "1"]
+    )
     frame = samples(rows("sim:a", SINGLE, [4, 4]), abstaining)
     assert shares(ranking(frame, "abstention"), "verdict.method", "subset") == {1.0: 1.0}
     with pytest.raises(DesignError, match="unknown endpoint 'speed'"):

@@ -799,7 +799,10 @@ ODD: dict[str, pd.DataFrame] = {
     "two stages": judged({"a": [0.5, 0.5], "b": [0.9, 0.1]}, n_stages=2),
     "26 stages": judged({"a": [1 / 26] * 26, "b": {"1 26": 0.5, "13": 0.5}}, n_stages=26),
     "two scales": pd.concat(
-        [judged(PANEL), judged({"a": [1.0, 0, 0], "b": [0.5, 0, 0.5]}, n_stages=3, first=20)]
+        [
+            judged(PANEL),
+            judged({"a": [1.0, 0, 0], "b": [0.5, 0, 0.5]}, n_stages=3, first=20, rubric=2),
+        ]
     ),
     "options without order": judged(PANEL, rubric_kind="nominal", truth=2, probe=0.5),
     "probes alone": judged({"a": EVEN}, probe=0.5),
@@ -838,3 +841,108 @@ def test_what_a_verdict_costs_stands_against_how_often_it_is_right() -> None:
     assert {row[JUDGE] for row in rows} == set(price)
     free = build_report("unpriced", frame, None)
     assert "Cost against accuracy" not in {one.title for one in free.charts}
+
+
+# --- what a report says of itself ----------------------------------------------------------------
+
+
+def lead(report: Report, title: str) -> str:
+    return next(part.lead for part in report.sections if part.title == title)
+
+
+def limits_of(frame: pd.DataFrame) -> list[str]:
+    report = build_report("limits", frame, None)
+    return next(
+        [str(limit) for limit in table.frame["limit"]]
+        for table in report.tables
+        if table.title == "Limits"
+    )
+
+
+def own_rubrics(draws: int) -> pd.DataFrame:
+    """The panel under rubrics that each judge wrote, several times."""
+    parts = []
+    for draw in range(draws):
+        part = judged(PANEL)
+        named = part[JUDGE] + str(draw)
+        parts.append(part.assign(rubric_author=part[JUDGE], rubric_draw=draw, rubric=named))
+    return pd.concat(parts)
+
+
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        (judged({"a": EVEN}), "one judge: "),
+        (judged(PANEL, replicates=1), "one verdict a cell: "),
+        (judged(PANEL, items=1), "1 evidence item: "),
+        (judged({"a": {"abstain": 1.0}, "b": {"abstain": 1.0}}), "no verdict is scored: "),
+        (
+            judged({"a": {"2": 0.1, "abstain": 0.9}, "b": {"2": 0.1, "abstain": 0.9}}),
+            "% of the verdicts abstain or cannot be read: ",
+        ),
+        (judged({"a": EVEN}, probe=0.8), "a: fewer than three verdicts of others"),
+        (
+            own_rubrics(draws=5),
+            "judge and rubric cannot be told apart; of ",
+        ),
+    ],
+)
+def test_limits_come_from_the_data(frame: pd.DataFrame, says: str) -> None:
+    assert any(says in limit for limit in limits_of(frame))
+    assert not any(says in limit for limit in limits_of(judged(PANEL, items=14)))
+
+
+def test_one_verdict_a_cell_is_not_compared_with_chance() -> None:
+    report = build_report("one", judged(PANEL, replicates=1), None)
+    assert "chance" not in lead(report, "How far judges lie apart")
+    [found] = [table.frame for table in report.tables if table.title == "Polarization"]
+    assert found["p"].notna().all()
+    assert found[["null", "above", "low", "high", "p_value"]].isna().all(axis=None)
+    [k] = [table.frame for table in report.tables if table.title == "Conflict"]
+    assert k["k"].notna().all() and k[["own", "excess"]].isna().all(axis=None)
+
+
+def swapped_panel(gap: float) -> pd.DataFrame:
+    """Two judges under own, rival and third party's rubrics, surer by a gap under their own."""
+    rows = [
+        {
+            **{JUDGE: judge, "evidence": item, "replicate": replicate, "stages": "1"},
+            **{"rubric_author": author, "rubric": author, "is_swap": author != judge},
+            # Items pull either way, so that without a gap there is none.
+            "probe": 0.5 + (gap + 0.1 * (-1) ** item if author == judge else 0.0),
+        }
+        for judge in "ab"
+        for author in "abz"
+        for item in range(12)
+        for replicate in range(4)
+    ]
+    return samples(*rows)
+
+
+@pytest.mark.parametrize(
+    ("gap", "says"), [(0.3, "Judges state more agreement"), (0.0, "not told from 0")]
+)
+def test_the_headline_of_a_swap_is_that_of_its_test(gap: float, says: str) -> None:
+    report = build_report("swaps", swapped_panel(gap), None)
+    assert says in lead(report, "Whose rubric")
+    [tested] = [table.frame for table in report.tables if table.title == "Hypotheses"]
+    row = tested[tested["hypothesis"].str.startswith("H3")].iloc[0]
+    assert row["value"] == pytest.approx(gap, abs=1e-9)
+    assert (row["low"] > 0) == (gap > 0)
+    assert f"{row['value']:+.2f}" in lead(report, "Whose rubric")
+
+
+def test_a_third_partys_rubric_is_no_rivals() -> None:
+    report = build_report("swaps", swapped_panel(0.3), None)
+    [chart] = [one.chart for one in report.charts if one.title == "Stated expert agreement"]
+    told = " ".join(chart.to_dict()["title"]["text"])
+    assert "0.50 under a rival's" in told and "0.50 under a third party's" in told
+
+
+def test_nine_metrics_say_under_whose_rubric() -> None:
+    def note(frame: pd.DataFrame) -> str:
+        report = build_report("metrics", frame, None)
+        return next(table.note for table in report.tables if table.title == "Nine metrics")
+
+    assert "under the judges' own rubrics" in note(swapped_panel(0.1))
+    assert "own rubrics" not in note(judged(PANEL, rubric_author="z"))

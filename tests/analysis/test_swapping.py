@@ -52,7 +52,9 @@ def test_a_third_party_is_the_control() -> None:
     assert panel_swap(pairs, "third party").n == 2
 
 
-@pytest.mark.parametrize("other", [{"n_stages": 5}, {"series": "retest"}, {"flipped": True}])
+@pytest.mark.parametrize(
+    "other", [{"n_stages": 5, "rubric": 9}, {"series": "retest"}, {"flipped": True}]
+)
 def test_another_scale_series_or_order_is_no_partner(other: dict[str, Any]) -> None:
     shared = {"series": "first", "flipped": False}
     made = samples(probed("a", 1, 0, 0.9, **shared), probed("b", 1, 0, 0.5, **shared | other))

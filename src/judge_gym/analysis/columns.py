@@ -45,12 +45,14 @@ class Columns:
         self.check(name, values != "", "is missing")
         return values
 
-    def one_of(self, name: str, choices: Sequence[str], empty: str = "") -> pd.Series:
-        """Words out of these."""
-        values = self.text(name, empty)
+    def one_of(self, name: str, choices: Sequence[str], empty: str | None = None) -> pd.Series:
+        """Words out of these, or what an empty cell says; without that, no cell may be empty."""
+        values = self.text(name, empty or "")
         for value in values.unique():
-            if value not in choices:
-                raise DesignError(unknown(name, value, choices, self._source), choices=choices)
+            if value not in choices and value != empty:
+                row = int((values == value).argmax()) + 1
+                said = unknown(name, value, choices, self._source)
+                raise DesignError(f"{said} (sample {row})", choices=choices)
         return values
 
     def ids(self, name: str, empty: int | None = None) -> pd.Series:

@@ -165,11 +165,13 @@ def distributions(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def expected_stage(frame: OrdinalFrame, by: Sequence[str]) -> pd.DataFrame:
     """The mean normalised stage (0 to 1) per group, with a t interval over evidence items.
 
-    Ordinal rubrics only: for options without order there is no expected stage.
+    An interval ends where the scale does. Ordinal rubrics only: for options without order there is
+    no expected stage.
     """
     cells = partial(_stage_by_item, by=by)
     without = left_out(frame, by, cells)
-    return over_items(cells(ordinal(frame)), by, "value", student, without.values())
+    found = over_items(cells(ordinal(frame)), by, "value", student, without.values())
+    return found.assign(low=found["low"].clip(lower=0.0), high=found["high"].clip(upper=1.0))
 
 
 def _stage_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

@@ -40,24 +40,25 @@ _Ints = npt.NDArray[np.int64]
 def probed_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
     """Every verdict with what its judge says of experts and what the other judges say.
 
-    The pool of a verdict is the other judges' scored verdicts on the same item under the same
-    rubric, without those of its own replicate, on which they saw the same display. A rubric that
-    one judge alone used has no such verdicts: then each judge's own rubric stands for it.
+    The pool of a verdict is the other judges' scored verdicts on the item, each under the rubric
+    of its own design, without those of its own replicate, on which they saw the same display.
+    Verdicts under another's rubric (swaps) ask, but are in no pool: what is known of a judge must
+    not hang on who else was swapped. Where all judges share a rubric, each of its draws is apart.
 
     Returns:
         A row per sample, with CELL, evidence, replicate, probe_call_id, outcome (`OUTCOMES`), size
         (of the set; 0 where there is none), p, y (not a number with fewer than three in the pool),
-        pool (how many there are), shared_rubric.
+        pool (how many there are), shared_rubric (whether the pool judged under one rubric).
     """
     frame = once_per_call(frame, CELL)
     mask = frame["mask"].to_numpy(np.int64)
-    users = frame.groupby(["task", "variant", "rubric"], observed=True)[JUDGE].transform("nunique")
-    shared = users > 1
+    own = ~frame["is_swap"].to_numpy(dtype=bool)
+    shared = _shares_rubric(frame, own)
     item = _numbered(
-        frame.assign(common=frame["rubric"].where(shared, -1)),
+        frame.assign(common=frame["rubric_draw"].where(shared, -1)),
         ["task", "variant", "evidence", "common"],
     )
-    sums = _pool_sums(item, _numbered(frame, [JUDGE]), _numbered(frame, ["replicate"]), mask)
+    sums = _pool_sums(item, _numbered(frame, [JUDGE]), _numbered(frame, ["replicate"]), mask, own)
     kept = frame[[*CELL, "evidence", "replicate", "probe_call_id"]]
     outcome = _outcome(frame)
     probed = (outcome == "probed").to_numpy()
@@ -69,6 +70,16 @@ def probed_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
         pool=sums[:, 0].round().astype(np.int64),
         shared_rubric=shared,
     )
+
+
+def _shares_rubric(frame: pd.DataFrame, own: npt.NDArray[np.bool_]) -> pd.Series:
+    """Whether the judges of a row's task, variant and draw all have one rubric."""
+    draw = [frame[name] for name in ("task", "variant", "rubric_draw")]
+    rubrics, judges = (
+        frame[name].where(own).groupby(draw, observed=True).transform("nunique")
+        for name in ("rubric", JUDGE)
+    )
+    return (rubrics == 1) & (judges > 1)
 
 
 def majority_of_three(sums: Floats) -> Floats:
@@ -94,35 +105,43 @@ def majority_of_three(sums: Floats) -> Floats:
     return known
 
 
-def _pool_sums(item: _Ints, judge: _Ints, replicate: _Ints, mask: _Ints) -> Floats:
+def _pool_sums(
+    item: _Ints, judge: _Ints, replicate: _Ints, mask: _Ints, pooled: npt.NDArray[np.bool_]
+) -> Floats:
     """How many are in each verdict's pool, and the sums of their agreement's powers.
 
-    All on the item, without those of the judge and those of the replicate; what is then taken off
-    twice is put back.
+    All on the item that may be in a pool, without those of the judge and those of the replicate;
+    what is then taken off twice is put back.
     """
     judges, replicates = (int(number.max(initial=0)) + 1 for number in (judge, replicate))
     by_judge = item * judges + judge
     by_replicate = item * replicates + replicate
     both = by_judge * replicates + replicate
+    held = 2 * mask + pooled
     return (
-        _agreement_sums(item, mask)
-        - _agreement_sums(by_judge, mask)
-        - _agreement_sums(by_replicate, mask)
-        + _agreement_sums(both, mask)
+        _agreement_sums(item, held)
+        - _agreement_sums(by_judge, held)
+        - _agreement_sums(by_replicate, held)
+        + _agreement_sums(both, held)
     )
 
 
-def _agreement_sums(group: _Ints, mask: _Ints) -> Floats:
-    """Of all scored verdicts of a verdict's group: their number, and sums of a, a^2 and a^3.
+def _agreement_sums(group: _Ints, held: _Ints) -> Floats:
+    """Of all pooled verdicts of a verdict's group: their number, and sums of a, a^2 and a^3.
 
     Agreement depends on the chosen sets alone, so only distinct pairs of sets are met.
+
+    Args:
+        group: which group each verdict is in.
+        held: its set, and in the lowest bit whether it is pooled.
     """
-    sets, code = np.unique(mask, return_inverse=True)
+    sets, code = np.unique(held, return_inverse=True)
     distinct, of, size = np.unique(
         group * len(sets) + code, return_inverse=True, return_counts=True
     )
-    owner, chosen = distinct // len(sets), sets[distinct % len(sets)]
-    scored = np.flatnonzero(chosen)
+    owner, kind = distinct // len(sets), sets[distinct % len(sets)]
+    chosen = kind >> 1
+    scored = np.flatnonzero((chosen > 0) & (kind & 1 > 0))
     ours, place = matched(owner, owner[scored])
     theirs = scored[place]
     a = np.bitwise_count(chosen[ours] & chosen[theirs]) / np.bitwise_count(chosen[theirs])
@@ -158,7 +177,7 @@ def difference_by_item(verdicts: pd.DataFrame) -> pd.Series:
 def verdicts_without_draws(frame: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
     """The probed verdicts without each draw of rubrics in turn; none where draws are few."""
     found = left_out(frame, ["task", "variant"], probed_verdicts, others=True)
-    return tuple(_known(part) for part in found.values())
+    return tuple(found.values())
 
 
 def calibration(
@@ -193,7 +212,7 @@ def calibration(
         rows.append(
             key
             | {str(name): int(count) for name, count in counts.items()}
-            | {"without_reference": int(counts["probed"]) - len(known)}
+            | {"without_reference": int((part["p"].notna() & part["y"].isna()).sum())}
             | {"items": known["evidence"].nunique()}
             | {column: value for name, e in estimates.items() for column, value in _flat(name, e)}
         )
@@ -238,11 +257,11 @@ def _groups(
     verdicts: pd.DataFrame, by: Sequence[str], without: Sequence[pd.DataFrame]
 ) -> Iterator[_Group]:
     if not by:
-        yield {}, verdicts, list(without)
+        yield {}, verdicts, [_known(one) for one in without]
         return
     lacking = [dict(list(one.groupby(list(by), observed=True))) for one in without]
     for key, part in verdicts.groupby(list(by), observed=True):
-        drawn = [one[key] for one in lacking if key in one]
+        drawn = [_known(one[key]) for one in lacking if key in one]
         yield dict(zip(by, key, strict=True)), part, drawn
 
 
@@ -275,12 +294,17 @@ def _warranted(known: pd.DataFrame) -> pd.Series:
 
 
 def _known(part: pd.DataFrame) -> pd.DataFrame:
-    """The verdicts with a reference; an answer that several variants share counts once."""
+    """The verdicts with a reference; an answer that several variants share counts once.
+
+    Each of them has other verdicts to compare it with: its reference is the mean over them.
+    """
     known = part[part["p"].notna() & part["y"].notna()]
     if "probe_call_id" not in known or known["probe_call_id"].is_unique:
         return known
-    repeated = known.duplicated(["evidence", "probe_call_id"]) & known["probe_call_id"].notna()
-    return known[~repeated]
+    call = ["evidence", "probe_call_id"]
+    mean = known.groupby(call)["y"].transform("mean")
+    repeated = known.duplicated(call) & known["probe_call_id"].notna()
+    return known.assign(y=mean.fillna(known["y"]))[~repeated]
 
 
 def _per_item(values: pd.Series, of: pd.DataFrame) -> pd.Series:

@@ -6,8 +6,9 @@ comes from, a column has one type. Texts are `str`; knobs other than the judge a
 nobody computes with their words and a million of them take a megabyte.
 """
 
+import re
 from collections.abc import Sequence
-from typing import NewType
+from typing import NewType, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from judge_gym.analysis.belief import stage_masks
 from judge_gym.analysis.columns import Columns
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError
-from judge_gym.records import STATUSES
+from judge_gym.records import STATUSES, TaskType
 
 JUDGE = "judge.model"
 CELL = ["task", "variant", JUDGE]
@@ -36,6 +37,10 @@ TEXTS = (
     *(JUDGE, "evidence", "evidence_title", "status", "rubric_kind", "reported_model"),
 )
 """Columns, beside knobs, of which a file's reader makes no numbers; evidence may be numbered."""
+_ORDER = [JUDGE, "evidence", "replicate", "task", "variant", "series", "is_swap", "rubric_draw"]
+_ORDER += ["rubric", "flipped", "tag", "call_id", "mask", "probe"]
+_WHOLE = re.compile(r"\b(\d+)\.0+\b")
+"""A stage as a spreadsheet may write it."""
 _NUMBERS = ("dose", "probe_call_id", "observability", "discriminability", "call_id", "usd")
 
 
@@ -44,18 +49,19 @@ def tidy(samples: pd.DataFrame, *, source: str = "the frame") -> pd.DataFrame:
 
     Added are `mask` (a bit per chosen stage; 0 where none was scored), `task` (a name for concept,
     type, country and pool) and `variant` (the levels of what varies within the task). Columns that
-    are not judge-gym's stay as they are.
+    are not judge-gym's stay as they are. Rows are sorted, so that nothing drawn or summed over them
+    changes with the order in which they came.
 
     Args:
         samples: at least the columns of `NEEDED`.
         source: what an error calls the samples.
     """
-    for column in NEEDED:
-        if column not in samples:
-            raise DesignError(
-                f"{source} has no column {column!r}; samples need {', '.join(NEEDED)}",
-                choices=NEEDED,
-            )
+    if missing := [column for column in NEEDED if column not in samples]:
+        raise DesignError(
+            f"{source} has no column {', '.join(map(repr, missing))}; samples need "
+            f"{', '.join(NEEDED)}",
+            choices=NEEDED,
+        )
     if samples.empty:
         raise DesignError(f"{source} has no samples")
     read = Columns(samples, source)
@@ -66,6 +72,7 @@ def tidy(samples: pd.DataFrame, *, source: str = "the frame") -> pd.DataFrame:
         "status": read.one_of("status", STATUSES),
         "rubric_kind": read.one_of("rubric_kind", KINDS, "ordinal"),
         **{name: read.text(name, empty) for name, empty in _TEXTS.items()},
+        "task_type": read.one_of("task_type", get_args(TaskType), ""),
         **{name: read.flags(name) for name in ("pair", "flipped", "is_swap")},
         **{name: read.whole(name) for name in ("replicate", "n_stages")},
         "rubric_draw": read.whole("rubric_draw", 0),
@@ -77,8 +84,11 @@ def tidy(samples: pd.DataFrame, *, source: str = "the frame") -> pd.DataFrame:
     titles = "evidence_title" if "evidence_title" in samples else "evidence"
     models = "reported_model" if "reported_model" in samples else JUDGE
     columns |= {"evidence_title": read.text(titles), "reported_model": read.text(models, None)}
+    columns["stages"] = _whole_stages(columns["stages"])
     frame = samples.reset_index(drop=True).assign(**columns)
-    return with_variant(frame.assign(mask=_masks(frame, source), task=_tasks(frame)))
+    frame = with_variant(frame.assign(mask=_masks(frame, source), task=_tasks(frame)))
+    _refuse_unmeant(frame, read)
+    return _sorted(frame)
 
 
 def _knobs(read: Columns, samples: pd.DataFrame) -> dict[str, pd.Series]:
@@ -89,6 +99,9 @@ def _knobs(read: Columns, samples: pd.DataFrame) -> dict[str, pd.Series]:
         for path, knob in Design.knobs().items()
         if path in samples and path != JUDGE
     }
+    for path, knob in Design.knobs().items():
+        if path in found and knob.type == "text" and not knob.open:
+            read.one_of(path, knob.levels, "")
     # Who wrote the rubric decides what a difference between judges means.
     return {**found, "rubric.author": read.levels("rubric.author", "provided")}
 
@@ -103,16 +116,57 @@ def _masks(frame: pd.DataFrame, source: str) -> npt.NDArray[np.int64]:
         rows = scored & (scales == scale)
         used = np.flatnonzero(np.bincount(codes[rows], minlength=len(texts)))
         known = np.zeros(len(texts), dtype=np.int64)
-        try:
-            known[used] = stage_masks([str(text) for text in texts[used]], frame=int(scale))
-        except (DesignError, ValueError) as fault:
-            raise DesignError(f"{source}: {fault}; stages read '2' or '2 3'") from fault
+        for code in map(int, used):
+            try:
+                known[code] = stage_masks([str(texts[code])], frame=int(scale))[0]
+            except (DesignError, ValueError) as fault:
+                row = int((rows & (codes == code)).argmax()) + 1
+                what = fault if isinstance(fault, DesignError) else f"stages {texts[code]!r}"
+                said = f"{source}: {what}; stages read '2' or '2 3' (sample {row})"
+                raise DesignError(said) from fault
         masks[rows] = known[codes[rows]]
     empty = scored & (masks == 0)
     if empty.any():
         row = int(empty.argmax()) + 1
         raise DesignError(f"{source}: sample {row} is scored, but names no stage")
     return masks
+
+
+def _whole_stages(stages: pd.Series) -> pd.Series:
+    """Stages as whole numbers: 4.0 is 4."""
+    codes, texts = pd.factorize(stages)
+    if not any("." in text for text in texts):
+        return stages
+    whole = [_WHOLE.sub(r"\1", text) for text in texts]
+    return pd.Series(pd.array(whole, dtype="str").take(codes))
+
+
+def _refuse_unmeant(frame: pd.DataFrame, read: Columns) -> None:
+    """Refuse cells that are right each, and not together."""
+    unscored = frame["status"] != "scored"
+    said = "names a stage, but its status says that none was scored; leave stages empty"
+    read.check("stages", ~(unscored & (frame["stages"] != "")), said)
+    truth = pd.to_numeric(frame["truth"], errors="coerce")
+    most = frame.groupby("evidence", observed=True)["n_stages"].transform("max")
+    held = truth.isna() | ((truth % 1 == 0) & truth.between(1, most))
+    read.check("truth", held, "is no stage of its scale; choose 1 to n_stages, or a label")
+    scale = frame.groupby(["task", "variant", "rubric", "pair"], observed=True)["n_stages"]
+    if (scale.transform("nunique") > 1).any():
+        usual = scale.transform(lambda part: part.mode().iloc[0])
+        read.check(
+            "n_stages",
+            frame["n_stages"] == usual,
+            "is not that of the others under its rubric; name rubrics or rubric.scale apart",
+        )
+
+
+def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows in an order that is theirs, not the file's."""
+    codes = [pd.factorize(frame[name], sort=True)[0] for name in reversed(_ORDER)]
+    order = np.lexsort(codes)
+    if (np.diff(order) == 1).all():  # texts are slow to copy
+        return frame
+    return frame.take(order).reset_index(drop=True)
 
 
 def _tasks(frame: pd.DataFrame) -> pd.Series:

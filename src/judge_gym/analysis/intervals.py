@@ -209,7 +209,8 @@ def _counts(picks: npt.NDArray[np.int64], n: int) -> Floats:
 def item_values(given: Summed) -> Floats:
     """What each cluster adds to a statistic; of a mean, the values that are averaged."""
     n, sums = len(given.rows), given.rows.sum(axis=0)
-    found: Floats = n * given.of(sums) - (n - 1) * given.of(sums - given.rows)
+    with np.errstate(invalid="ignore", divide="ignore"):  # what is left may define nothing
+        found: Floats = n * given.of(sums) - (n - 1) * given.of(sums - given.rows)
     return found
 
 

@@ -168,7 +168,13 @@ def _conflict_by_item(panel: Panel) -> dict[str, FloatArray]:
     """Kinds of conflict on each item; not a number where a judge is missing."""
     items, judges = panel.size
     found = panel_conflict(panel.masses, np.repeat(np.arange(items), judges), groups=items)
-    return {name: np.where(panel.complete, getattr(found, name), np.nan) for name in KINDS}
+    # One verdict cannot conflict with itself: where there is no second, nothing is known of it.
+    torn = panel.complete & (panel.scored.max(initial=0) > 1)
+    known = {"own": torn, "excess": torn}
+    return {
+        name: np.where(known.get(name, panel.complete), getattr(found, name), np.nan)
+        for name in KINDS
+    }
 
 
 def uncertainty(frame: Judged) -> pd.DataFrame:
@@ -310,9 +316,12 @@ def _polarization_note(row: dict[str, Any]) -> Noted:
     if not row["items"]:
         return found, "needs an item with scored verdicts of two judges"
     apart = _number(row["distance"])
+    tested = "one verdict a cell cannot be told from chance"
+    if row["draws"]:
+        tested = f"p {row['p_value']:.3f} ({row['draws']} draws)"
     note = (
         f"above chance at {row['replicates']:.1f} samples a cell; raw P {row['p']:.3f}, "
-        f"p {row['p_value']:.3f} ({row['draws']} draws); squared distance {apart}; "
+        f"{tested}; squared distance {apart}; "
         f"measures {row['measures']}; {row['dropped']} items dropped"
     )
     return found, note
@@ -365,7 +374,7 @@ def _conflict_note(row: dict[str, Any]) -> Noted:
         return found, "needs an item with scored verdicts of two judges"
     note = (
         f"mean over pairs; fan-in {row['fan_in']}, joint {row['joint']:.3f}, excess over "
-        f"self-conflict {row['excess']:.3f}; squared distance {_number(row['distance'])}"
+        f"self-conflict {_number(row['excess'])}; squared distance {_number(row['distance'])}"
     )
     return found, note
 

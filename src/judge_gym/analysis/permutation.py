@@ -47,6 +47,9 @@ class Chance(NamedTuple):
 def chance(panel: Panel, statistics: Mapping[str, Statistic], *, sharing: int = 1) -> Chance:
     """Permute the judges of a panel; without a complete item there is nothing to permute.
 
+    Where every judge has one verdict an item, its permutations are the same verdicts: what chance
+    makes of them cannot be told.
+
     Args:
         panel: the judges, two or more.
         statistics: what is measured, by name.
@@ -55,6 +58,9 @@ def chance(panel: Panel, statistics: Mapping[str, Statistic], *, sharing: int = 
     seen = {name: of(panel.shares[panel.complete]) for name, of in statistics.items()}
     if not panel.complete.any():
         return Chance(seen, seen, dict.fromkeys(statistics, np.nan), 0)
+    if panel.scored[panel.complete].max() < 2:
+        unknown = {name: np.full_like(values, np.nan) for name, values in seen.items()}
+        return Chance(seen, unknown, dict.fromkeys(statistics, np.nan), 0)
     verdicts = int(panel.scored[panel.complete].sum())
     draws = int(np.clip(WORK // (verdicts * sharing), FEWEST, MOST))
     items = int(panel.complete.sum())

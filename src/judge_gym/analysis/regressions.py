@@ -30,6 +30,8 @@ SENSITIVITY_CELLS = 5_000
 """Cells beyond which the ordered logit, which iterates, sees a draw of the items."""
 SEPARATED = 15.0
 """Log odds that no sample could show: the search for an estimate has run off."""
+GRADIENT = 1e-6
+"""The slope of the mean log likelihood up to which the ordered logit has reached its optimum."""
 BLUEPRINT_KNOBS = ("verdict.method", "rubric.scale", "evidence.view")
 OTHERS = " under others' rubrics"
 ONE_LEVEL = "left out: one level"
@@ -277,7 +279,11 @@ def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
     groups, steps = pd.factorize(rows["evidence"])[0], matrix[:, 1:]
     found = _tried(
         lambda: OrderedModel(stage, steps, distr="logit").fit(
-            method="bfgs", disp=False, cov_type="cluster", cov_kwds={"groups": groups}
+            method="bfgs",
+            gtol=GRADIENT,
+            disp=False,
+            cov_type="cluster",
+            cov_kwds={"groups": groups},
         ),
         terms.names[1:],
         groups,

@@ -40,7 +40,8 @@ def polarization_finding(polarization: pd.DataFrame) -> str:
     top = data.sort_values("above", kind="stable", na_position="first").iloc[-1]
     more = int((data["low"] > 0).sum())
     return (
-        f"Judges lie farther apart than chance in {more} of {len(data)} panels; farthest on "
+        f"Judges lie farther apart than chance in {more} of {above.notna().sum()} panels; "
+        "farthest on "
         f"{top['panel']} ({top['above']:+.2f})"
     )
 

@@ -13,6 +13,7 @@ from judge_gym.analysis.figures.page import (
     PINK,
     RED,
     SHARE,
+    SKY,
     WIDTH,
     Figure,
     faceted,
@@ -28,7 +29,7 @@ from judge_gym.analysis.figures.page import (
 from judge_gym.analysis.frames import JUDGE
 
 _MAX_RIVALS = 4
-_USED = ("own", "rival's", "given")
+_USED = ("own", "rival's", "third party's", "given")
 _STATED = "stated expert agreement"
 _MEANT = "Stated: the probability that two of three experts would agree."
 
@@ -41,14 +42,15 @@ def probe_finding(probes: pd.DataFrame) -> str:
 
 
 def _whose(used: str) -> str:
-    return {"own": "their own rubric", "given": "a given one"}.get(used, "a rival's")
+    return {"own": "their own rubric", "given": "a given one"}.get(used, f"a {used}")
 
 
 def probe_figure(probes: pd.DataFrame, title: str | None = None) -> Figure | None:
     """What judges say of expert agreement, under their own rubric and under a rival's.
 
     Args:
-        probes: columns task, judge.model, rubric used (own, rival's or given), probe; a row each.
+        probes: columns task, judge.model, rubric used (own, rival's, third party's or given),
+            probe; a row each.
         title: its heading; the finding, where it is None.
     """
     data = needed(probes, ["task", JUDGE, "rubric used", "probe"], known=["probe"])
@@ -75,7 +77,7 @@ def probe_figure(probes: pd.DataFrame, title: str | None = None) -> Figure | Non
         color=alt.Color(
             "rubric used:N",
             sort=used,
-            scale=alt.Scale(domain=used, range=[BLUE, ORANGE, PINK]),
+            scale=alt.Scale(domain=used, range=[BLUE, ORANGE, SKY, PINK]),
             legend=alt.Legend(orient="top"),
         ),
     )

@@ -43,9 +43,13 @@ _STATUS_COLOURS = [BLUE, ORANGE, RED, PINK, GREY, INK]
 
 
 def distribution_finding(distributions: pd.DataFrame) -> str:
-    """Which stage most judges choose most often."""
-    mass = distributions.groupby([JUDGE, "stage"])["share"].sum().unstack(fill_value=0)
-    modes = mass.idxmax(axis=1)
+    """Which stage most judges choose most often; of several panels, in how many it is one."""
+    by = [name for name in ("task", "variant") if name in distributions]
+    parts = [part for _, part in distributions.groupby(by, observed=True)] if by else []
+    if len(parts) > 1:
+        alike = sum(_modes(part).nunique() == 1 for part in parts)
+        return f"All judges choose one stage most often in {alike} of {len(parts)} panels"
+    modes = _modes(distributions)
     if len(modes) == 1:
         return f"{modes.index[0]} chooses stage {modes.iloc[0]} most often"
     counts = modes.value_counts().sort_index(kind="stable").sort_values(ascending=False)
@@ -54,6 +58,12 @@ def distribution_finding(distributions: pd.DataFrame) -> str:
         return f"All {most} judges choose stage {stage} most often"
     others = ", ".join(f"{n} stage {other}" for other, n in counts.iloc[1:].items())
     return f"{most} of {len(modes)} judges choose stage {stage} most often, {others}"
+
+
+def _modes(distributions: pd.DataFrame) -> pd.Series:
+    """The stage that each judge chooses most often."""
+    mass = distributions.groupby([JUDGE, "stage"], observed=True)["share"].sum()
+    return mass.unstack(fill_value=0).idxmax(axis=1)
 
 
 def distribution_figure(distributions: pd.DataFrame, title: str | None = None) -> Figure | None:

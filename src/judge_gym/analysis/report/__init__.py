@@ -79,7 +79,7 @@ def build_report(
         verdicts.how_steady(made),
         findings.what_needs_more(made),
         answers.what_it_rests_on(frame, pd.DataFrame() if usage is None else usage, views),
-        findings.limits(frame),
+        findings.limits(made),
     )
     return Report(
         title=title,

@@ -1,11 +1,14 @@
 """What judges say of experts, and what another's rubric does to it."""
 
+import numpy as np
 import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import expected_stage
 from judge_gym.analysis.expertise import calibration, reliability
 from judge_gym.analysis.frames import CELL, JUDGE, only, ordinal
+from judge_gym.analysis.hypotheses import confidence_in_own_rubric, overstated_agreement
+from judge_gym.analysis.intervals import Estimate
 from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, section
 from judge_gym.analysis.swapping import swap_sensitivity
@@ -21,15 +24,18 @@ def what_judges_say_of_experts(made: Material) -> Section | None:
     drawn = curve.rename(
         columns={"y": "reference", "y_low": "low", "y_high": "high", "verdicts": "n"}
     )
-    curved = figures.reliability_figure(drawn)
+    # The sentence is that of the second hypothesis: verdicts pooled by bin may say another.
+    said = _told(overstated_agreement(verdicts, without).estimate, "than is found")
+    curved = figures.reliability_figure(drawn, said)
     return section(
         "What judges say of experts",
-        figures.reliability_finding(drawn) if curved is not None else "No verdict has a reference.",
+        said or "Too few verdicts have a reference.",
         tables=[
             Table(
                 "Calibration",
                 "The reference is the chance that of three other judges' verdicts on the item, on "
-                "other displays, most fall into the chosen set. Bias is stated minus reference; "
+                "other displays and under the rubrics of their own designs, most fall into the "
+                "chosen set. Bias is stated minus reference; "
                 "hallucination the share of verdicts stated above 0.8 that others contradict.",
                 calibration(verdicts, CELL, without),
             ),
@@ -47,13 +53,32 @@ def what_judges_say_of_experts(made: Material) -> Section | None:
     )
 
 
+def _told(found: Estimate, where: str) -> str | None:
+    """By how much stated agreement differs, mean over items; None where that is not known."""
+    if not found.known:
+        return None
+    reach = f"{found.value:+.2f}, 95 % from {found.low:+.2f} to {found.high:+.2f}"
+    if found.low <= 0 <= found.high:
+        return f"Judges state neither more nor less agreement {where}: not told from 0 ({reach})"
+    return f"Judges state {'more' if found.value > 0 else 'less'} agreement {where} ({reach})"
+
+
 def _stated(frame: pd.DataFrame) -> pd.DataFrame:
     """Stated probabilities, a call once, by whose rubric was used."""
     told = frame[frame["probe"].notna()]
     seen = told.duplicated(["task", "probe_call_id"]) & told["probe_call_id"].notna()
     told = told[~seen]
-    used = told["is_swap"].map({True: "rival's", False: "own"})
-    used = used.where(told["rubric_author"] != "provided", "given")
+    judging = pd.MultiIndex.from_frame(frame[["task", JUDGE]].drop_duplicates())
+    author = told["rubric_author"]
+    used = np.select(
+        [
+            author == "provided",
+            (author == told[JUDGE]) | (author == "own"),
+            pd.MultiIndex.from_frame(told[["task", "rubric_author"]]).isin(judging),
+        ],
+        ["given", "own", "rival's"],
+        "third party's",
+    )
     return told.assign(**{"rubric used": used})[["task", JUDGE, "probe", "rubric used"]]
 
 
@@ -75,9 +100,11 @@ def whose_rubric(made: Material) -> Section | None:
     )
     rivals = pairs[pairs["role"] == "rival"].rename(columns={"other": "rival"})
     drawn = rivals.groupby(["task", JUDGE, "rubric_author"], observed=True)[["own", "rival"]].mean()
+    found = confidence_in_own_rubric(pairs).estimate
+    said = _told(found, "under their own rubric than a rival's")
     return section(
         "Whose rubric",
-        figures.swap_finding(drawn.reset_index()) if len(drawn) else "No probed pair of rubrics.",
+        said or "Too few verdicts were probed under both rubrics.",
         tables=[
             Table(
                 "Swap sensitivity",
@@ -91,5 +118,5 @@ def whose_rubric(made: Material) -> Section | None:
                 placed,
             ),
         ],
-        charts=[("Own and rivals' rubrics", figures.swap_figure(drawn.reset_index()))],
+        charts=[("Own and rivals' rubrics", figures.swap_figure(drawn.reset_index(), said))],
     )

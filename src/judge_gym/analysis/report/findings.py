@@ -1,18 +1,23 @@
 """What the study decides, what it cannot, and where more samples would help."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 
+from judge_gym.analysis.draws import DRAWS_FOR_BLOCKS
 from judge_gym.analysis.frames import CELL, JUDGE, only
 from judge_gym.analysis.hypotheses import RULE, hypotheses
 from judge_gym.analysis.intervals import student
 from judge_gym.analysis.metrics import nine_metrics
 from judge_gym.analysis.report.material import Material
-from judge_gym.analysis.report.page import Section, Table, section
+from judge_gym.analysis.report.page import Section, Table, sampled, scored_share, section
 from judge_gym.analysis.validity import Thresholds, validity
 
 LED = ["hypothesis", "verdict", "value", "low", "high", "items", "p", "holm"]
 RESULT = ("check", "result")
+MOST = 0.5
+"""The share of scored verdicts below which the report says so."""
 WIDE = 0.1
 """Half an interval of the expected stage, from which more evidence is asked for."""
 
@@ -32,7 +37,7 @@ def verdict_of_the_study(made: Material, thresholds: Thresholds) -> Section | No
         tables=[
             Table(
                 "Hypotheses",
-                f"The rule was fixed before the data: {RULE}. Intervals are over evidence items.",
+                f"The rule was fixed before the data: {RULE}. Intervals are over {sampled(frame)}.",
                 tested[[*LED, "claim", "estimand", "note"]],
             ),
             Table(
@@ -42,11 +47,18 @@ def verdict_of_the_study(made: Material, thresholds: Thresholds) -> Section | No
             ),
             Table(
                 "Nine metrics",
-                "By task and variant, under the judges' own rubrics; n is the number of items.",
+                f"By task and variant, {_under(frame)}; n is the number of items.",
                 nine_metrics(frame, made.panels, made.consistency, made.swaps),
             ),
         ],
     )
+
+
+def _under(frame: pd.DataFrame) -> str:
+    own = only(frame, ~frame["is_swap"])
+    if (own["rubric_author"] == own[JUDGE]).all():
+        return "under the judges' own rubrics"
+    return "under the rubric of each design, swaps left out"
 
 
 def what_needs_more(made: Material) -> Section | None:
@@ -84,24 +96,17 @@ def what_needs_more(made: Material) -> Section | None:
     )
 
 
-def limits(frame: pd.DataFrame) -> Section | None:
+def limits(made: Material) -> Section | None:
     """What these data cannot tell, said from the data."""
-    own = only(frame, ~frame["is_swap"])
-    rows = []
-    for task, part in own.groupby("task", observed=True):
-        items = part["evidence"].nunique()
-        if items < 12:
-            rows.append((task, f"{items} evidence items: intervals hold for evidence like these"))
-        if (part["rubric_author"] == part[JUDGE]).any():
-            draws = part["rubric_draw"].nunique()
-            if draws < 5:
-                said = "each judge under rubrics of its own: judge and rubric cannot be told apart"
-                rows.append((task, f"{said}; {draws} drawn per author, so they are taken as given"))
-        if part["truth"].isna().all() and part["reference"].isna().all():
-            rows.append((task, "nothing is known to be right: agreement is not accuracy"))
-        simulated = part["reported_model"].astype(str).str.startswith("sim:")
-        if simulated.any():
-            rows.append((task, "simulated judges say nothing of real models"))
+    own = only(made.frame, ~made.frame["is_swap"])
+    probed = made.verdicts[made.verdicts["outcome"] == "probed"]
+    lost = probed.groupby(["task", JUDGE], observed=True)["y"].count()
+    lost = lost[lost == 0]
+    rows = [
+        (task, said)
+        for task, part in own.groupby("task", observed=True)
+        for said in _limits(part, [str(judge) for name, judge in lost.index if name == task])
+    ]
     return section(
         "Limits of the evidence",
         "What the numbers above cannot carry.",
@@ -111,3 +116,40 @@ def limits(frame: pd.DataFrame) -> Section | None:
             )
         ],
     )
+
+
+def _limits(part: pd.DataFrame, without_reference: list[str]) -> Iterator[str]:
+    """What the samples of one task under the rubrics of their designs cannot tell."""
+    items, judges = part["evidence"].nunique(), part[JUDGE].nunique()
+    if items < 12:
+        named = "1 evidence item" if items == 1 else f"{items} evidence items"
+        yield f"{named}: intervals hold for evidence like {'it' if items == 1 else 'these'}"
+    scored = scored_share(part)
+    if scored < MOST:
+        yield (
+            f"{1 - scored:.0%} of the verdicts abstain or cannot be read: those that are scored "
+            "need not be like them"
+            if scored
+            else "no verdict is scored: nothing is known of stages"
+        )
+    if judges == 1:
+        yield "one judge: what it finds cannot be told from how it judges"
+    if part.groupby([*CELL, "evidence"], observed=True)["replicate"].nunique().max() == 1:
+        yield "one verdict a cell: neither steadiness nor polarization above chance can be told"
+    if without_reference:
+        yield (
+            f"{', '.join(without_reference)}: fewer than three verdicts of others on other "
+            "displays, so what is said of experts has no reference"
+        )
+    if (part["rubric_author"] == part[JUDGE]).any():
+        draws = part["rubric_draw"].nunique()
+        said = "each judge under rubrics of its own: judge and rubric cannot be told apart"
+        yield (
+            f"{said}; {draws} drawn per author, so they are taken as given"
+            if draws < DRAWS_FOR_BLOCKS
+            else f"{said}; of {draws} drawn per author intervals hold for others by that author"
+        )
+    if part["truth"].isna().all() and part["reference"].isna().all():
+        yield "nothing is known to be right: agreement is not accuracy"
+    if part["reported_model"].astype(str).str.startswith("sim:").any():
+        yield "simulated judges say nothing of real models"

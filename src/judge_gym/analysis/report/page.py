@@ -10,6 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from judge_gym.analysis import figures
+from judge_gym.analysis.draws import DRAWS_FOR_BLOCKS
 from judge_gym.analysis.frames import once_per_call
 
 SIMULATED = "All judges were simulated: these numbers show the instrument, not any real model."
@@ -136,6 +137,12 @@ def section(
 def scored_share(frame: pd.DataFrame) -> float:
     """The share of scored verdicts; a call that experiments share counts once."""
     return float((once_per_call(frame, [])["status"] == "scored").mean())
+
+
+def sampled(frame: pd.DataFrame) -> str:
+    """Over what intervals are taken."""
+    drawn = frame["rubric_draw"].nunique() >= DRAWS_FOR_BLOCKS
+    return "evidence items and draws of rubrics" if drawn else "evidence items"
 
 
 def slug(title: str) -> str:

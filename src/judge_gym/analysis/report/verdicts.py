@@ -13,7 +13,7 @@ from judge_gym.analysis.endpoints import (
 from judge_gym.analysis.frames import CELL, JUDGE, only, ordinal
 from judge_gym.analysis.geometry import display_bias, geometry
 from judge_gym.analysis.report.material import Material
-from judge_gym.analysis.report.page import Section, Table, scored_share, section
+from judge_gym.analysis.report.page import Section, Table, sampled, scored_share, section
 from judge_gym.records import STATUSES
 
 
@@ -49,7 +49,7 @@ def where_judges_place_it(made: Material) -> Section | None:
     means = expected_stage(ordinal(ordered), CELL) if placed else pd.DataFrame()
     return section(
         "Where judges place the evidence",
-        "0 is the first stage, 1 the last; intervals are 95 %, over evidence items.",
+        f"0 is the first stage, 1 the last; intervals are 95 %, over {sampled(made.frame)}.",
         tables=[
             Table("Expected stage", "Mean of the judge's verdicts, by Student's t.", means),
             Table(
