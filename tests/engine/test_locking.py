@@ -144,7 +144,7 @@ def test_a_run_that_nobody_is_at_says_what_it_waits_for(
 def test_a_database_that_stays_away_ends_the_command_and_the_same_command_goes_on(
     write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*_: object) -> None:
+    def away(*_: object, again: bool = False) -> None:
         raise DatabaseGone("it is away")
 
     with Lab.open(postgres.fresh_url()) as lab:
