@@ -110,7 +110,7 @@ def test_it_says_why_that_code_failed_in_a_report_that_adds_up(demo: Demo) -> No
     counts = demo.answers[0]["suite"]["counts"]
     assert (first["counts"], len(first["findings"])) == (counts, counts["failed"])
     assert {row["class"] for row in first["findings"]} >= {"MODEL_FAULT"}
-    assert any(row["differ"] for row in first["findings"]), "judges of opposite bias conflict"
+    assert any(row["differ"] for row in first["findings"]), "a hasty judge conflicts with another"
     path = Path(first["report"])
     assert path.is_relative_to(demo.out / "reports")
     text = path.read_text(encoding="utf-8")

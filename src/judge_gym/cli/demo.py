@@ -70,6 +70,10 @@ def code_demo(lab: "Lab", reports: Path, *, quiet: bool) -> "tuple[SuiteReport, 
             "python", "sim:coder-weak", allow_unisolated=True, watch=watcher.watch
         )
         made = lab.analyze(
-            coded.run.id, reports=reports, allow_unisolated=True, watch=watcher.watch
+            coded.run.id,
+            judges=("sim:alarmist", "sim:hasty?noise=0.6"),  # one reads closely, one does not
+            reports=reports,
+            allow_unisolated=True,
+            watch=watcher.watch,
         )
     return coded, made
