@@ -1,63 +1,64 @@
-# Everything installs into .venv; pins are in constraints.txt.
+# Everything installs into VENV; pins are in constraints.txt.
 PYTHON ?= python3
 REQUIRE ?=
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test check docs bench chaos fuzz snapshots clean
 
-demo: .venv/run
+demo: $(VENV)/run
 	$(BIN)/judge-gym demo
 
 # REQUIRE=all installs the system's share of what tests need, or fails; without it they are skipped and counted.
-test: .venv/test
+test: $(VENV)/test
 ifeq ($(REQUIRE),all)
 	scripts/system-packages
 endif
 	REQUIRE=$(REQUIRE) $(BIN)/pytest
 
-check: .venv/check
+check: $(VENV)/check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-docs: .venv/run
+docs: $(VENV)/run
 	$(BIN)/judge-gym axes --markdown > docs/axes.md
 	$(BIN)/python -m judge_gym.cli.reference > docs/cli.md
 	$(BIN)/python -m judge_gym.web.reference > docs/http-api.md
 
 # Each measures side by side in one run, because machines differ.
-bench: .venv/test
+bench: $(VENV)/test
 	for each in dedupe belief analysis frames lane load limits memory workers durability web; do echo "== $$each"; $(BIN)/python bench/$$each.py; done
 
 # The property tests on examples that are new each time.
-fuzz: .venv/test
+fuzz: $(VENV)/test
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q $$(grep -rl "import.*given" tests)
 
 # Runs killed at 20 random points, on SQLite and on Postgres; CHAOS_SEED=N chooses other points.
-chaos: .venv/test
+chaos: $(VENV)/test
 	CHAOS=$(or $(CHAOS),20) $(BIN)/pytest -n 2 --dist load tests/engine/test_chaos.py tests/engine/test_outages.py
 
 # Writes the prompt snapshots anew; read the diff before you commit it.
-snapshots: .venv/test
+snapshots: $(VENV)/test
 	WRITE_SNAPSHOTS=1 $(BIN)/pytest -q tests/stages/test_prompts.py
 
-.venv/python:
+$(VENV)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "judge-gym needs Python 3.11 or newer")'
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $(VENV)
 	touch $@
 
-.venv/run: .venv/python pyproject.toml constraints.txt
+$(VENV)/run: $(VENV)/python pyproject.toml constraints.txt
 	$(PIP) -e .
 	touch $@
 
-.venv/test: .venv/run
+$(VENV)/test: $(VENV)/run
 	$(PIP) -e '.[test]'
 	touch $@
 
-.venv/check: .venv/test
+$(VENV)/check: $(VENV)/test
 	$(PIP) -e '.[test,check]'
 	touch $@
 
 clean:
-	rm -rf .venv demo-out .judge-gym
+	rm -rf $(VENV) demo-out .judge-gym

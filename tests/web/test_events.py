@@ -4,13 +4,16 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
 
 from judge_gym.lab import Lab
+from judge_gym.store import Event, Kind
 from judge_gym.web import events as watching
 from judge_gym.web.events import Watch
 from served import Served, alone, served
@@ -161,3 +164,38 @@ def test_whoever_leaves_a_stream_leaves_no_fault_behind(
     assert lab.ask("GET", "/api/health").status_code == 200
     time.sleep(1.5)  # for what the server would say
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+class EndsBetweenLooks:
+    """A lab whose run ends after its rows are read and before its events are."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self.store = SimpleNamespace(events=self)
+
+    def list_experiments(self, *, study: str) -> list[dict[str, Any]]:
+        status = "complete" if self.ended else "rubric-done"
+        return [{"tag": "pilot", "study": study, "status": status, "runs": [{"run_id": 1}]}]
+
+    def since(self, heard: int, runs: list[int]) -> list[Event]:
+        self.ended = True
+        at = datetime.now(UTC)
+        kinds: tuple[Kind, ...] = ("started", "ended")
+        events = [Event(id, 1, at, kind, "", {}) for id, kind in enumerate(kinds, 1)]
+        return [event for event in events if event.id > heard]
+
+
+def test_the_last_status_of_a_run_comes_before_the_end_of_its_stream() -> None:
+    async def told() -> list[Any]:
+        watch = Watch(cast(Lab, EndsBetweenLooks()))
+        found = []
+        async for one in watch.follow("small", 0):
+            found.append(one)
+            if one.event == "end":
+                watch.close()
+        return found
+
+    found = asyncio.run(told())
+    assert [one.event for one in found] == ["event", "event", "status", "end"]
+    assert found[-2].data["status"] == "complete"
+    assert found[-1].data == {"pilot": "complete"}

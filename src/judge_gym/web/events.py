@@ -29,6 +29,8 @@ class _Sight:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     rows: Sequence[Mapping[str, Any]] = ()
+    looked: float = float("-inf")
+    """When the look began that found the rows."""
     fresh_until: float = float("-inf")
     watchers: int = 0
 
@@ -76,20 +78,25 @@ class Watch:
             while not self._over:
                 rows = await self._seen(target, sight)
                 tags = {run["run_id"]: row["tag"] for row in rows for run in row["runs"]}
-                for event in await anyio.to_thread.run_sync(self._since, heard, list(tags)):
+                events = await anyio.to_thread.run_sync(self._since, heard, list(tags))
+                heard_at = time.monotonic()
+                for event in events:
                     heard = event.id
                     if event.kind != "retuned":
                         stands[event.run_id] = event.kind
                     if event.id > after:
                         data = _told(event, tags[event.run_id])
                         yield ServerSentEvent(event="event", id=str(event.id), data=data)
+                going = [run for run in tags if stands.get(run) in (None, "started")]
+                ends_now = bool(tags) and not going and not ended
+                if ends_now:  # the rows may be older than the event that says so
+                    rows = await self._seen(target, sight, since=heard_at)
                 for row in rows:
                     told = {name: row[name] for name in KEPT}
                     if shown.get(row["tag"]) != told:
                         shown[row["tag"]] = told
                         yield ServerSentEvent(event="status", data=told)
-                going = [run for run in tags if stands.get(run) in (None, "started")]
-                if tags and not going and not ended:
+                if ends_now:
                     statuses = {row["tag"]: row["status"] for row in rows}
                     yield ServerSentEvent(event="end", data=statuses)
                 ended = not going
@@ -102,10 +109,19 @@ class Watch:
     def _since(self, heard: int, runs: Collection[int]) -> Sequence[Event]:
         return self._lab.store.events.since(heard, runs)
 
-    async def _seen(self, target: str | None, sight: _Sight) -> Sequence[Mapping[str, Any]]:
+    async def _seen(
+        self, target: str | None, sight: _Sight, since: float = float("-inf")
+    ) -> Sequence[Mapping[str, Any]]:
+        """Returns the target's rows from the last look, or from a new one if that is stale.
+
+        Args:
+            target: what is watched.
+            sight: its last look.
+            since: a look that began earlier is stale, however recent.
+        """
         async with sight.lock:
-            if time.monotonic() >= sight.fresh_until:
-                began = time.monotonic()
+            if sight.looked < since or time.monotonic() >= sight.fresh_until:
+                sight.looked = began = time.monotonic()
                 sight.rows = await anyio.to_thread.run_sync(self.look, target)
                 took = time.monotonic() - began
                 sight.fresh_until = began + took + max(PERIOD, SHARE * took) * 0.9
