@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check docs bench chaos fuzz snapshots clean
+.PHONY: demo test test-slow check docs bench chaos fuzz snapshots clean
 
 demo: $(VENV)/run
 	$(BIN)/judge-gym demo
@@ -16,6 +16,10 @@ ifeq ($(REQUIRE),all)
 	scripts/system-packages
 endif
 	REQUIRE=$(REQUIRE) $(BIN)/pytest
+
+# What takes long: chaos, outages, notebooks, browser flows, long simulations. CI runs it too.
+test-slow: $(VENV)/test
+	REQUIRE=$(REQUIRE) $(BIN)/pytest -m slow
 
 check: $(VENV)/check
 	$(BIN)/ruff format --check .
@@ -37,7 +41,7 @@ fuzz: $(VENV)/test
 
 # Runs killed at 20 random points, on SQLite and on Postgres; CHAOS_SEED=N chooses other points.
 chaos: $(VENV)/test
-	CHAOS=$(or $(CHAOS),20) $(BIN)/pytest -n 2 --dist load tests/engine/test_chaos.py tests/engine/test_outages.py
+	CHAOS=$(or $(CHAOS),20) $(BIN)/pytest -m "" -n 2 --dist load tests/engine/test_chaos.py tests/engine/test_outages.py
 
 # Writes the prompt snapshots anew; read the diff before you commit it.
 snapshots: $(VENV)/test

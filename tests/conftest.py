@@ -37,11 +37,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 # Processes that tests start share what one of them compiled, whatever the environment prefers.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Whole files go to one process; those that take longest begin first, so that all end together.
-LONGEST = (
-    "test_docs test_demo test_report test_outages test_workers test_chaos test_recovery "
-    "test_steering_verbs test_verbs test_verdicts test_agents"
-).split()
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 REQUIRE_ALL = os.environ.get("REQUIRE") == "all"
 TEXTS = {
@@ -245,9 +240,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first; skip, or with REQUIRE=all fail, what needs a program that is not there."""
-    places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+    """Skip, or with REQUIRE=all fail, what needs a program that is not there."""
     for item in items:
         for mark in item.iter_markers("needs"):
             tool = mark.args[0]
