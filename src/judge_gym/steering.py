@@ -15,6 +15,7 @@ from judge_gym.engine import (
     Engine,
     Plan,
     Result,
+    RunOptions,
     StagePlan,
     Tally,
     Workflow,
@@ -116,12 +117,14 @@ class Steering(Inspection):
         )
         execution = self.engine.execute(
             runs,
-            workflows,
+            RunOptions(
+                workflows=tuple(workflows),
+                offline=offline,
+                pause_after=pause_after,
+                only_failed=only_failed,
+            ),
             budget=prepared.budget,
             watch=watch,
-            offline=offline,
-            pause_after=pause_after,
-            only_failed=only_failed,
         )
         left = self._left(runs) if isinstance(execution.stopped, BudgetError) else None
         return execution.result(prepared.study, [*prepared.warnings, *notes], left)
@@ -153,10 +156,10 @@ class Steering(Inspection):
         )
         clashes = self.engine.begin(
             runs,
-            workflows,
+            RunOptions(
+                workflows=tuple(workflows), pause_after=pause_after, only_failed=only_failed
+            ),
             budget=prepared.budget,
-            pause_after=pause_after,
-            only_failed=only_failed,
         )
         if clashes:
             raise ConflictError(

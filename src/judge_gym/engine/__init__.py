@@ -16,8 +16,8 @@ from judge_gym.engine.following import Following, in_own_loop
 from judge_gym.engine.limiting import CONCURRENCY
 from judge_gym.engine.locking import lab_lock
 from judge_gym.engine.offline import OfflineError
+from judge_gym.engine.options import WORKFLOWS, RunOptions, Workflow
 from judge_gym.engine.orders import Order
-from judge_gym.engine.pipeline import WORKFLOWS, Workflow
 from judge_gym.engine.planning import Plan, Planner, StagePlan
 from judge_gym.engine.reparsing import Reparsed, reparse
 from judge_gym.engine.results import FINISHED, Execution, Result, RunResult
@@ -40,6 +40,7 @@ __all__ = [
     "Planner",
     "Reparsed",
     "Result",
+    "RunOptions",
     "RunResult",
     "Spend",
     "StagePlan",
@@ -64,7 +65,6 @@ class Engine:
         self._store = store
         self._limits = limits or Limits()
         self._models = models
-        self._following: Following | None = None
 
     def planner(self) -> Planner:
         """A walk over the same runs without a call."""
@@ -74,34 +74,24 @@ class Engine:
     def execute(
         self,
         runs: Sequence[Run],
-        workflows: Collection[Workflow] = WORKFLOWS,
+        options: RunOptions,
         *,
         budget: BudgetSpec,
         watch: Callable[[Sequence[Tally]], None] = lambda tallies: None,
-        offline: bool = False,
-        pause_after: Workflow | None = None,
-        only_failed: bool = False,
     ) -> Execution:
         """Have runs carried out, here or where somebody is at it; returns when they have ended.
 
         Args:
             runs: whose targets are to be met.
-            workflows: what may be made.
+            options: how.
             budget: the limits of the study that they belong to.
             watch: called once with the tallies, before the work; they change under its eyes.
-            offline: open no model; what the ledger does not hold is an error at the end.
-            pause_after: stop when this workflow is done.
-            only_failed: ask again for what no attempt brought an answer to, and for nothing else.
         """
-        if not offline:
-            self._refuse_unpriced(runs, workflows, budget)
-        orders = [
-            Order(run.id, run.experiment.tag, tuple(workflows), offline, pause_after, only_failed)
-            for run in runs
-        ]
+        if not options.offline:
+            self._refuse_unpriced(runs, options.workflows, budget)
+        orders = [Order.of_run(run, options) for run in runs]
         following = Following(self._store, self._models, self._limits, orders)
         watch([following.tallies[run.id] for run in runs])
-        self._following = following
         if following.orders:
             from judge_gym.engine.queueing import Dispatch  # heavy, and only work needs it
 
@@ -111,15 +101,7 @@ class Engine:
         outcomes = [following.outcomes[run.id] for run in runs]
         return Execution(runs, outcomes, progress, following.stopped)
 
-    def begin(
-        self,
-        runs: Sequence[Run],
-        workflows: Collection[Workflow] = WORKFLOWS,
-        *,
-        budget: BudgetSpec,
-        pause_after: Workflow | None = None,
-        only_failed: bool = False,
-    ) -> list[str]:
+    def begin(self, runs: Sequence[Run], options: RunOptions, *, budget: BudgetSpec) -> list[str]:
         """Order runs and return at once; whoever works on the lab carries them out.
 
         Returns:
@@ -129,12 +111,11 @@ class Engine:
 
         clashes = []
 
-        self._refuse_unpriced(runs, workflows, budget)
+        self._refuse_unpriced(runs, options.workflows, budget)
         self._store.events.record([run.id for run in runs], "started")
         with closing(Dispatch(self._store.database)) as dispatch:
             for run in runs:
-                what = (run.id, run.experiment.tag, tuple(workflows))
-                order = Order(*what, pause_after=pause_after, only_failed=only_failed)
+                order = Order.of_run(run, options)
                 id, new = dispatch.begin(order)
                 if not new and dispatch.order(id) != order:
                     clashes.append(run.experiment.tag)
@@ -175,11 +156,6 @@ class Engine:
 
         with closing(Dispatch(self._store.database)) as dispatch:
             return [f"{row.workflow_id} (protocol {row.app_version})" for row in dispatch.strange()]
-
-    def interrupt(self) -> None:
-        """Begin no further call; those in flight are awaited and recorded."""
-        if self._following is not None:
-            self._following.interrupt()
 
     def lock(self) -> AbstractContextManager[None]:
         """Work on this database alone."""

@@ -17,8 +17,9 @@ from judge_gym.engine.asking import Answering, Asker, Models
 from judge_gym.engine.locking import Turn
 from judge_gym.engine.metering import Meters
 from judge_gym.engine.offline import OfflineAsker
+from judge_gym.engine.options import Workflow
 from judge_gym.engine.orders import Cancelled, Leaving, Order, Outcome, Paused, end_of
-from judge_gym.engine.pipeline import Pipeline, Shard, Workflow
+from judge_gym.engine.pipeline import Pipeline, Shard
 from judge_gym.engine.queueing import Dispatch, parent
 from judge_gym.engine.recording import OUTAGE
 from judge_gym.engine.tallying import Tally

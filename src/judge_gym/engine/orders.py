@@ -6,9 +6,10 @@ from typing import Any
 
 from judge_gym.engine.asking import EndpointDown, Stopped
 from judge_gym.engine.budget import RunOverBudget
-from judge_gym.engine.pipeline import WORKFLOWS, Workflow
+from judge_gym.engine.options import WORKFLOWS, RunOptions, Workflow
 from judge_gym.engine.tallying import Tally
 from judge_gym.errors import BudgetError, JudgeGymError
+from judge_gym.store import Run
 
 
 class Paused(Stopped):
@@ -56,6 +57,18 @@ class Order:
     offline: bool = False
     pause_after: Workflow | None = None
     only_failed: bool = False
+
+    @classmethod
+    def of_run(cls, run: Run, options: RunOptions) -> "Order":
+        """What options ask of a run."""
+        return cls(
+            run.id,
+            run.experiment.tag,
+            tuple(options.workflows),
+            options.offline,
+            options.pause_after,
+            options.only_failed,
+        )
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> "Order":

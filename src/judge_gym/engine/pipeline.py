@@ -8,9 +8,10 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from judge_gym.engine.asking import Answering
+from judge_gym.engine.options import WORKFLOWS, Workflow
 from judge_gym.engine.tallying import Tally
 from judge_gym.engine.targets import makers, rubric_authors, score_targets
 from judge_gym.errors import ConflictError
@@ -38,8 +39,6 @@ from judge_gym.stages import (
 from judge_gym.stages.rubric import ASKS, POOR_QUALITY
 from judge_gym.store import Answer, Payer, Run, Store
 
-Workflow = Literal["evidence", "rubric", "score", "swap", "probe"]
-WORKFLOWS: tuple[Workflow, ...] = ("evidence", "rubric", "score", "swap", "probe")
 T = TypeVar("T")
 R = TypeVar("R", View, Critique, Sample, Probe)
 SHARD = 256

@@ -12,8 +12,9 @@ from dbos import DBOS, SetWorkflowID
 from dbos._error import DBOSAwaitedWorkflowCancelledError
 
 from judge_gym.engine.executor import Job, here
+from judge_gym.engine.options import Workflow
 from judge_gym.engine.orders import Outcome
-from judge_gym.engine.pipeline import Shard, Workflow
+from judge_gym.engine.pipeline import Shard
 from judge_gym.engine.queueing import POLL, SHARDS
 
 
