@@ -12,7 +12,7 @@ import httpx
 from judge_gym.errors import ConflictError
 from judge_gym.lab import Lab
 from judge_gym.web import serve
-from judge_gym.web.gate import Limits
+from judge_gym.web.middleware import Limits
 from stores import blank
 
 TEXTS = {
@@ -21,7 +21,7 @@ TEXTS = {
     "harsh": "Judges were dismissed by decree, an editor was detained and a newspaper was banned.",
 }
 OURS = {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"}
-EASY = Limits(strangers_per_second=1000, strangers_burst=10_000)
+EASY = Limits(anonymous_per_second=1000, anonymous_burst=10_000)
 """Limits that no test reaches by chance."""
 
 

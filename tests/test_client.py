@@ -22,7 +22,7 @@ from judge_gym.errors import (
     UnavailableError,
 )
 from judge_gym.lab import Lab
-from judge_gym.web.gate import Limits
+from judge_gym.web.middleware import Limits
 from served import OURS, Served, alone, served
 from web import JSON, Answer, Web
 

@@ -15,7 +15,7 @@ from judge_gym.lab import Lab
 from judge_gym.mcp import over_http
 from judge_gym.mcp.functions import EFFECTS
 from judge_gym.web import serve
-from judge_gym.web.gate import HEADERS, Limits
+from judge_gym.web.middleware import HEADERS, Limits
 from served import Served, served
 
 CALL = {

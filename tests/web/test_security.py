@@ -10,10 +10,9 @@ import pytest
 
 from judge_gym.errors import ConflictError
 from judge_gym.lab import Lab
-from judge_gym.web import security as securing
-from judge_gym.web import serve
-from judge_gym.web.gate import HEADERS, Limits
-from judge_gym.web.security import Guard, Rate, is_loopback
+from judge_gym.web import security, serve
+from judge_gym.web.middleware import HEADERS, Limits
+from judge_gym.web.security import Authenticator, RateLimiter, is_loopback
 from served import Served, served
 
 PUBLIC = {"/api/health", "/api/openapi.json"}
@@ -205,11 +204,11 @@ def test_an_odd_cookie_is_nobody(lab: Served, cookie: str) -> None:
 
 
 def test_old_sessions_are_forgotten_first(lab: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(securing, "SESSIONS", 2)
-    guard = Guard(lab.lab.store.tokens, hosts=[], local=True)
-    assert guard.local is not None
-    sessions = [guard.log_in(guard.local) for _ in range(3)]
-    known = [guard.identify("", f"judge-gym={session}") is not None for session in sessions]
+    monkeypatch.setattr(security, "MAX_SESSIONS", 2)
+    auth = Authenticator(lab.lab.store.tokens, hosts=[], local=True)
+    assert auth.local is not None
+    sessions = [auth.log_in(auth.local) for _ in range(3)]
+    known = [auth.authenticate("", f"judge-gym={session}") is not None for session in sessions]
     assert known == [False, True, True]
 
 
@@ -238,8 +237,8 @@ def test_old_sessions_are_forgotten_first(lab: Served, monkeypatch: pytest.Monke
 )
 def test_a_server_answers_to_its_own_names(lab: Served, host: str, known: bool) -> None:
     """Any site may have its name lead to 127.0.0.1, and then its pages speak to this server."""
-    guard = Guard(lab.lab.store.tokens, hosts=["localhost", "lab.example"], local=True)
-    assert guard.knows_host(host) is known
+    auth = Authenticator(lab.lab.store.tokens, hosts=["localhost", "lab.example"], local=True)
+    assert auth.allows_host(host) is known
 
 
 def test_a_foreign_host_is_refused_even_with_a_token(lab: Served) -> None:
@@ -284,7 +283,7 @@ def test_a_fault_of_ours_tells_nothing_of_itself(
     assert said.status_code == 500
     assert said.json()["error"] == {
         "kind": "internal",
-        "message": "the server failed; its log says why",
+        "message": "the server failed; see its log",
         "choices": [],
     }
     assert "the secret of the house" in caplog.text, "the log says why"
@@ -305,7 +304,7 @@ def test_a_long_body_is_refused_before_and_while_it_is_read(tmp_path: Path) -> N
 
 
 def test_who_asks_too_often_is_told_when_to_come_back(tmp_path: Path) -> None:
-    rare = Limits(per_second=0.1, burst=3, strangers_per_second=0.1, strangers_burst=2)
+    rare = Limits(per_second=0.1, burst=3, anonymous_per_second=0.1, anonymous_burst=2)
     with served(tmp_path, run=False, limits=rare) as lab:
         for token, allowed, status in (("", 2, 401), (None, 3, 200), (lab.read, 3, 200)):
             said = [lab.ask("GET", "/api/session", token) for _ in range(allowed + 1)]
@@ -317,20 +316,20 @@ def test_who_asks_too_often_is_told_when_to_come_back(tmp_path: Path) -> None:
 
 def test_a_rate_fills_up_again_to_its_burst() -> None:
     now = 100.0
-    rate = Rate(per_second=2, burst=3, clock=lambda: now)
-    assert [rate.take("a") for _ in range(4)] == [0, 0, 0, 0.5]
-    assert rate.take("b") == 0, "each for itself"
+    rate = RateLimiter(per_second=2, burst=3, clock=lambda: now)
+    assert [rate.acquire("a") for _ in range(4)] == [0, 0, 0, 0.5]
+    assert rate.acquire("b") == 0, "each for itself"
     now += 0.5
-    assert [rate.take("a") for _ in range(2)] == [0, 0.5]
+    assert [rate.acquire("a") for _ in range(2)] == [0, 0.5]
     now += 1000
-    assert [rate.take("a") for _ in range(4)] == [0, 0, 0, 0.5]
+    assert [rate.acquire("a") for _ in range(4)] == [0, 0, 0, 0.5]
 
 
 def test_a_rate_remembers_so_many_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(securing, "REMEMBERED", 10)
-    rate = Rate(per_second=1, burst=1)
+    monkeypatch.setattr(security, "MAX_CLIENTS", 10)
+    rate = RateLimiter(per_second=1, burst=1)
     for number in range(1000):
-        rate.take(str(number))
+        rate.acquire(str(number))
     assert len(rate._left) == 10
 
 

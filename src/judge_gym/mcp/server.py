@@ -22,7 +22,7 @@ from judge_gym.errors import DesignError, JudgeGymError, NotFoundError, unknown
 from judge_gym.mcp.fitting import MOST, fitted, size, written
 from judge_gym.mcp.functions import DESTRUCTIVE, PAYING, Function, functions
 from judge_gym.web import App
-from judge_gym.web.gate import Limits
+from judge_gym.web.middleware import Limits
 
 Context = ServerRequestContext[Any, Any]
 SCHEME = "judge-gym"

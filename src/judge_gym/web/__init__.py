@@ -1,8 +1,8 @@
-"""The lab over HTTP: thin over `Lab`, which does the work and knows the rules.
+"""Serves the lab over HTTP: pages for browsers and an API for programs, both thin over `Lab`.
 
-`app` makes and serves it, `api` holds the resources, `events` what goes on live, `gate` lets
-requests in and `security` says whose they are, `tables` writes what is long, `uploads` takes what
-`Lab` reads from files, `crew` has runs carried out.
+`app` builds and serves it, `pages` and `api` hold the routes, `middleware` checks every request,
+`security` authenticates callers, `events` streams live progress, `supervisor` runs a worker,
+`tables` writes long downloads, `uploads` takes what `Lab` reads from files.
 """
 
 from judge_gym.web.app import PORT, Address, App, make_app, serve, within

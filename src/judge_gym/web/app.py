@@ -26,14 +26,21 @@ from starlette.types import ASGIApp
 from judge_gym.errors import ConflictError, DesignError, JudgeGymError
 from judge_gym.lab import Lab
 from judge_gym.web.api import router
-from judge_gym.web.crew import Crew
 from judge_gym.web.events import Watch
 from judge_gym.web.findings import Findings
-from judge_gym.web.gate import AGENTS, Gate, Json, Limits, of_fault, refusal
+from judge_gym.web.middleware import (
+    AGENTS,
+    AccessMiddleware,
+    Json,
+    Limits,
+    error_response,
+    response_to,
+)
 from judge_gym.web.pages import router as pages
-from judge_gym.web.rendering import as_page
+from judge_gym.web.rendering import error_page
 from judge_gym.web.reports import Reports
-from judge_gym.web.security import LOOPBACK, Guard, is_loopback
+from judge_gym.web.security import LOOPBACK, Authenticator, is_loopback
+from judge_gym.web.supervisor import WorkerSupervisor
 
 PORT = 8642
 LONGEST_SHOWN = 100
@@ -58,11 +65,11 @@ class Address(NamedTuple):
 
 def make_app(
     lab: Lab,
-    guard: Guard,
+    auth: Authenticator,
     watch: Watch,
     *,
     folder: Path,
-    crew: Crew | None,
+    supervisor: WorkerSupervisor | None,
     limits: Limits,
     public: bool = False,
     face: Face | None = None,
@@ -71,10 +78,10 @@ def make_app(
 
     Args:
         lab: what is served.
-        guard: knows callers.
+        auth: authenticates callers.
         watch: sees what goes on.
         folder: where the files of studies that are sent lie.
-        crew: has runs carried out; None where others do.
+        supervisor: starts workers; None where others run them.
         limits: what one client may ask.
         public: whether scores of suite runs may be read without a token.
         face: one for agents.
@@ -88,9 +95,9 @@ def make_app(
             if face is not None:
                 made = await stack.enter_async_context(face(gated))
                 app.router.routes.append(Route(AGENTS, made))
-            if crew is not None:
-                crew.start()
-                stack.push_async_callback(asyncio.to_thread, crew.stop)
+            if supervisor is not None:
+                supervisor.start()
+                stack.push_async_callback(asyncio.to_thread, supervisor.stop)
             yield
 
     app = FastAPI(
@@ -107,14 +114,14 @@ def make_app(
     )
     app.state.lab, app.state.watch = lab, watch
     app.state.reports, app.state.findings = reports, Findings(lab)
-    app.state.folder, app.state.crew = folder, crew
+    app.state.folder, app.state.supervisor = folder, supervisor
     app.include_router(router)
     app.include_router(pages)
     app.mount("/static", StaticFiles(packages=[("judge_gym.web", "static")]))
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind in (JudgeGymError, HTTPException, OverflowError, RecursionError, Exception):
         app.add_exception_handler(kind, _refused)
-    gated = Gate(app, guard, limits, public=public)
+    gated = AccessMiddleware(app, auth, limits, public=public)
     return gated
 
 
@@ -122,7 +129,7 @@ async def _invalid(request: Request, fault: Exception) -> Response:
     """What does not fit the description, in one sentence."""
     assert isinstance(fault, RequestValidationError)
     said = [_complaint(error) for error in fault.errors()[:5]]
-    return as_page(request.scope, refusal(DesignError.status, "design", "; ".join(said)))
+    return error_page(request.scope, error_response(DesignError.status, "design", "; ".join(said)))
 
 
 def _complaint(error: Mapping[str, Any]) -> str:
@@ -134,7 +141,7 @@ def _complaint(error: Mapping[str, Any]) -> str:
 
 
 async def _refused(request: Request, fault: Exception) -> Response:
-    return as_page(request.scope, of_fault(fault))
+    return error_page(request.scope, response_to(fault))
 
 
 @contextmanager
@@ -149,19 +156,19 @@ def within(
         work: have runs carried out while nobody else does.
         options: of every verb, for the worker.
     """
-    guard = Guard(lab.store.tokens, hosts=LOOPBACK, local=True)
-    assert guard.local is not None
-    crew = Crew(lab, options) if work else None
+    auth = Authenticator(lab.store.tokens, hosts=LOOPBACK, local=True)
+    assert auth.local is not None
+    supervisor = WorkerSupervisor(lab, options) if work else None
     watch = Watch(lab)
-    app = make_app(lab, guard, watch, folder=folder, crew=crew, limits=Limits())
-    if crew is not None:
-        crew.start()
+    app = make_app(lab, auth, watch, folder=folder, supervisor=supervisor, limits=Limits())
+    if supervisor is not None:
+        supervisor.start()
     try:
-        yield app, guard.local
+        yield app, auth.local
     finally:
         watch.close()
-        if crew is not None:
-            crew.stop()
+        if supervisor is not None:
+            supervisor.stop()
 
 
 @contextmanager
@@ -201,15 +208,15 @@ def serve(
     listening = _listen(host, port)
     port = listening.getsockname()[1]
     hosts = {*names, *(LOOPBACK if local else (host,))}
-    guard = Guard(lab.store.tokens, hosts=hosts, local=local, cookie=f"judge-gym-{port}")
-    crew = Crew(lab, options) if work else None
+    auth = Authenticator(lab.store.tokens, hosts=hosts, local=local, cookie=f"judge-gym-{port}")
+    supervisor = WorkerSupervisor(lab, options) if work else None
     watch = Watch(lab)
     app = make_app(
         lab,
-        guard,
+        auth,
         watch,
         folder=folder,
-        crew=crew,
+        supervisor=supervisor,
         limits=limits or Limits(),
         public=public_reads,
         face=face,
@@ -231,7 +238,7 @@ def serve(
                 raise ConflictError(f"the server at {host}:{port} did not start")
             thread.join(0.02)
         shown = f"[{host}]" if ":" in host else host
-        yield Address(f"http://{shown}:{port}", guard.local)
+        yield Address(f"http://{shown}:{port}", auth.local)
     finally:
         watch.close()
         server.should_exit = True

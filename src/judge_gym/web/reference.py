@@ -6,7 +6,7 @@ from fastapi import FastAPI
 
 from judge_gym.web.api import router
 from judge_gym.web.app import PORT
-from judge_gym.web.gate import Limits
+from judge_gym.web.middleware import Limits
 
 LIMITS = Limits()
 INTRODUCTION = f"""# HTTP API

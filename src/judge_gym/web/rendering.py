@@ -39,7 +39,7 @@ def shown(request: Request, template: str, /, *, status: int = 200, **values: An
     return HTMLResponse(text, status)
 
 
-def as_page(scope: Scope, refusal: Response) -> Response:
+def error_page(scope: Scope, refusal: Response) -> Response:
     """A refusal as its reader likes it: a page for a browser, JSON for programs."""
     accepts = Headers(scope=scope).get("accept", "")
     if scope["path"].startswith("/api") or "text/html" not in accepts:

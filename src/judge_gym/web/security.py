@@ -1,4 +1,4 @@
-"""Whose a request is: tokens in a header, sessions of browsers, and who may not ask so often."""
+"""Authenticates requests by token or browser session, and limits how often a client may ask."""
 
 import hmac
 import ipaddress
@@ -12,17 +12,17 @@ from judge_gym.errors import ScopeError, TokenError
 from judge_gym.store.tokens import Scope, Tokens, hash_of, new_secret
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-SESSIONS = 1000
-"""So many browsers are remembered; the one that came first is forgotten first."""
-REMEMBERED = 10_000
-"""So many clients are counted, those that asked last."""
-READS = ("GET", "HEAD", "OPTIONS")
-"""Methods that change nothing; every other one needs a token that may write."""
+MAX_SESSIONS = 1000
+"""Browser sessions that are kept; the oldest is dropped first."""
+MAX_CLIENTS = 10_000
+"""Clients whose request rate is tracked; the least recent is dropped first."""
+READ_METHODS = ("GET", "HEAD", "OPTIONS")
+"""Methods that change nothing; every other one needs a token with the scope `write`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks."""
+    """The authenticated sender of a request."""
 
     name: str
     scope: Scope
@@ -30,30 +30,37 @@ class Caller:
     """What a page must repeat in a header to write; None where a token came in a header."""
 
 
-class Guard:
-    """Knows callers by their tokens and sessions.
+class Authenticator:
+    """Authenticates callers by token or session, and says what each may do.
+
+    Sessions are kept here rather than by Starlette's SessionMiddleware, which stores the session's
+    content in the cookie, where a browser can read it: here a cookie is a random key, and the
+    session ends when its token is revoked.
 
     Args:
-        tokens: those of the lab.
-        hosts: the names under which the server may be asked; IP addresses always may, since no
-            other site can be reached under one.
-        local: whether there is a token for the browser of whoever started the server.
-        cookie: the name of the cookie; browsers do not keep ports apart.
+        tokens: the lab's tokens.
+        hosts: the names by which clients may address the server; IP addresses are always allowed.
+        local: whether to create a token for the browser of the person who started the server.
+        cookie: the session cookie's name; browsers do not separate cookies by port.
     """
 
     def __init__(
         self, tokens: Tokens, *, hosts: Collection[str], local: bool, cookie: str = "judge-gym"
     ) -> None:
         self.local = new_secret() if local else None
-        """A token that lives as long as the server, and may write; None where there is none."""
+        """A token with the scope `write` that is valid while the server runs, or None."""
         self.cookie = cookie
         self._tokens = tokens
         self._hosts = {host.lower() for host in hosts}
         self._sessions: OrderedDict[str, str] = OrderedDict()  # hash of the cookie -> secret
         self._key = new_secret().encode()
 
-    def knows_host(self, header: str) -> bool:
-        """Whether a Host header names this server: else a foreign name was made to lead here."""
+    def allows_host(self, header: str) -> bool:
+        """Returns whether a Host header names this server, which stops DNS rebinding.
+
+        Starlette's TrustedHostMiddleware takes a list of names only; this also allows every IP
+        address, since no other site can be reached under one.
+        """
         name = _host(header)
         try:
             ipaddress.ip_address(name)
@@ -61,8 +68,8 @@ class Guard:
             return name in self._hosts
         return True
 
-    def identify(self, authorization: str, cookies: str) -> Caller | None:
-        """Who sent these headers; None where they name nobody."""
+    def authenticate(self, authorization: str, cookies: str) -> Caller | None:
+        """Returns the caller that the headers name, or None if they name none."""
         kind, _, secret = authorization.partition(" ")
         if authorization:
             return self._caller(secret.strip()) if kind.lower() in ("bearer", "token") else None
@@ -71,41 +78,45 @@ class Guard:
         return self._caller(kept, csrf=self._csrf(session)) if kept and session else None
 
     def log_in(self, secret: str) -> str:
-        """A session for a browser that has shown a token: the value of its cookie."""
+        """Starts a session for a browser that presents a token; returns the cookie's value."""
         if self._caller(secret) is None:
             raise TokenError("the token is unknown or revoked; 'judge-gym lab' prints one")
         session = new_secret()
         self._sessions[hash_of(session)] = secret
-        while len(self._sessions) > SESSIONS:
+        while len(self._sessions) > MAX_SESSIONS:
             self._sessions.popitem(last=False)
         return session
 
-    def admit(
+    def authorize(
         self, caller: Caller | None, method: str, *, csrf: str, origin: str, host: str
     ) -> None:
-        """Refuse what a caller may not do.
+        """Raises an error if the caller may not make this request.
 
         Args:
-            caller: who asks.
-            method: that of the request.
-            csrf: what the request repeats of its session's secret.
-            origin: the site that the request comes from, where a browser says so.
-            host: the site that it is sent to.
+            caller: the sender, if it is known.
+            method: the request's method.
+            csrf: the request's X-CSRF-Token header.
+            origin: the request's Origin header: the site that a browser sends it from.
+            host: the request's Host header.
         """
         if caller is None:
             raise TokenError(
                 "a token is needed: Authorization: Bearer TOKEN; see 'judge-gym token'"
             )
-        if method in READS:
+        if method in READ_METHODS:
             return
         if caller.scope != "write":
-            raise ScopeError(f"the token {caller.name!r} may only read; this needs one that writes")
+            raise ScopeError(
+                f"the token {caller.name!r} may only read; this request needs one that may write"
+            )
         if caller.csrf is None:
             return
         if origin and _host(origin.partition("://")[2], port=True) != _host(host, port=True):
             raise ScopeError("the request comes from another site")
         if not hmac.compare_digest(csrf.encode(), caller.csrf.encode()):
-            raise ScopeError("a browser's write repeats what /api/session says in X-CSRF-Token")
+            raise ScopeError(
+                "a browser that writes must send the value 'csrf' of /api/session as X-CSRF-Token"
+            )
 
     def _caller(self, secret: str, csrf: str | None = None) -> Caller | None:
         if self.local is not None and hmac.compare_digest(secret.encode(), self.local.encode()):
@@ -124,8 +135,13 @@ class Guard:
         return hmac.digest(self._key, session.encode(), "sha256").hex()
 
 
-class Rate:
-    """So many requests a second from each, and more at once after a rest."""
+class RateLimiter:
+    """Limits each client to a rate of requests, with bursts after a pause (a token bucket).
+
+    Neither `limits` (windows; keeps every client it has seen) nor `aiolimiter` (one bucket, no
+    keys, waits instead of refusing) gives a burst, a bounded number of clients and the time for
+    Retry-After.
+    """
 
     def __init__(
         self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic
@@ -135,20 +151,24 @@ class Rate:
         self._burst = burst
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, who: str) -> float:
-        """Count a request; the seconds to wait where it is one too many, else 0."""
+    def acquire(self, client: str) -> float:
+        """Counts a request; returns 0, or the seconds to wait if the client has exceeded its rate.
+
+        Args:
+            client: a token's name or an address.
+        """
         now = self._clock()
-        left, at = self._left.pop(who, (self._burst, now))
+        left, at = self._left.pop(client, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._per_second)
-        taken = left >= 1
-        self._left[who] = (left - taken, now)
-        if len(self._left) > REMEMBERED:
+        allowed = left >= 1
+        self._left[client] = (left - allowed, now)
+        if len(self._left) > MAX_CLIENTS:
             self._left.popitem(last=False)
-        return 0.0 if taken else (1 - left) / self._per_second
+        return 0.0 if allowed else (1 - left) / self._per_second
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only programs of this machine reach an address."""
+    """Returns whether an address can be reached from this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -156,7 +176,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _host(header: str, *, port: bool = False) -> str:
-    """The name in a Host header, without brackets, and without its port unless that is wanted."""
+    """Returns the name in a Host header without brackets, and without its port unless asked."""
     name = header.strip().lower()
     if port:
         return name

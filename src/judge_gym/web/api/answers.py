@@ -10,7 +10,7 @@ from starlette.responses import Response
 from judge_gym.errors import DesignError
 from judge_gym.lab import Lab
 from judge_gym.web import tables
-from judge_gym.web.gate import Json
+from judge_gym.web.middleware import Json
 from judge_gym.web.tables import TYPES, Format
 
 LARGEST = 2**31 - 1

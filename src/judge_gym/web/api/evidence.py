@@ -22,7 +22,7 @@ from judge_gym.web.api.answers import (
     shows_rows,
     table,
 )
-from judge_gym.web.gate import Json
+from judge_gym.web.middleware import Json
 
 router = APIRouter(tags=["evidence"])
 Id = Annotated[int, Path(ge=1, le=LARGEST)]

@@ -29,7 +29,7 @@ from judge_gym.web.api.answers import (
     shows_rows,
     table,
 )
-from judge_gym.web.gate import Json
+from judge_gym.web.middleware import Json
 
 if TYPE_CHECKING:
     import pandas as pd

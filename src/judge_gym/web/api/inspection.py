@@ -21,7 +21,7 @@ from judge_gym.web.api.answers import (
     shows,
     shows_rows,
 )
-from judge_gym.web.gate import Json
+from judge_gym.web.middleware import Json
 
 router = APIRouter(tags=["inspection"])
 Target = Annotated[Name | None, Query(description="A study's name or an experiment's tag.")]

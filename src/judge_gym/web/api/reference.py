@@ -11,7 +11,7 @@ from judge_gym.axes import Design
 from judge_gym.errors import DesignError, unknown
 from judge_gym.models import ModelCard
 from judge_gym.web.api.answers import Name, OpenLab, shows
-from judge_gym.web.gate import Json
+from judge_gym.web.middleware import Json
 from judge_gym.web.security import Caller
 
 public = APIRouter(tags=["reference"])

@@ -24,7 +24,7 @@ from judge_gym.web.api.answers import (
     shows,
 )
 from judge_gym.web.events import Watch
-from judge_gym.web.gate import Json
+from judge_gym.web.middleware import Json
 
 router = APIRouter(tags=["runs"])
 Budget = Annotated[
@@ -213,8 +213,8 @@ async def events(
 
 def _ordered(request: Request, lab: Lab, target: str | Prepared, **given: Any) -> Response:
     tags = lab.start(target, **given)
-    if request.app.state.crew is not None:
-        request.app.state.crew.call()
+    if request.app.state.supervisor is not None:
+        request.app.state.supervisor.request_worker()
     return Json({"started": tags}, 202)
 
 

@@ -33,7 +33,7 @@ from judge_gym.web.api.answers import (
     shows_rows,
     table,
 )
-from judge_gym.web.gate import Json
+from judge_gym.web.middleware import Json
 
 router = APIRouter(tags=["suites"])
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from judge_gym.records import TaskType
 from judge_gym.web.api.answers import Name, OpenLab
-from judge_gym.web.gate import Json
+from judge_gym.web.middleware import Json
 from judge_gym.web.pages import usage
 from judge_gym.web.pages.filters import Text, given
 from judge_gym.web.rendering import shown, usd

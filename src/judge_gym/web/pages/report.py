@@ -8,7 +8,7 @@ from starlette.responses import FileResponse, Response
 
 from judge_gym.errors import ConflictError
 from judge_gym.web.api.answers import Name, OpenLab
-from judge_gym.web.gate import HEADERS
+from judge_gym.web.middleware import HEADERS
 from judge_gym.web.rendering import shown
 from judge_gym.web.reports import Made, Reports
 

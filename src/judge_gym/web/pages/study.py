@@ -12,7 +12,7 @@ from judge_gym.lab import Lab
 from judge_gym.studies.file import Caps
 from judge_gym.web.api.answers import LARGEST, Cursor, Name, OpenLab
 from judge_gym.web.api.runs import Limits
-from judge_gym.web.gate import Json
+from judge_gym.web.middleware import Json
 from judge_gym.web.pages.usage import added_up, spent
 from judge_gym.web.rendering import shown
 

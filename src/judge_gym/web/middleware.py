@@ -1,0 +1,248 @@
+"""Checks every request before it reaches a page or the API, and sets headers on every response."""
+
+import json
+import logging
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import anyio
+import anyio.to_thread
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from judge_gym.errors import BusyError, JudgeGymError, TokenError, TooLargeError
+from judge_gym.web.rendering import error_page
+from judge_gym.web.security import Authenticator, RateLimiter
+
+PUBLIC = ("/api/health", "/api/openapi.json")
+STATIC = "/static/"
+"""Paths that reveal nothing about the lab and need no token."""
+SCORES = ("/suites", "/experiment", "/model", "/api/suites")
+"""Paths that need no token under `--public-reads`: suite runs and their scores."""
+AGENTS = "/mcp"
+"""The endpoint for agents, which calls the API with the token of each request."""
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+KINDS = {400: "request", 404: "notfound", 405: "method", 413: "toolarge"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits on what one client may send."""
+
+    body: int = 16 * 1024**2
+    """Bytes of a request's body."""
+    per_second: float = 100
+    burst: float = 400
+    anonymous_per_second: float = 2
+    """Requests without a valid token, per address."""
+    anonymous_burst: float = 40
+
+
+class Json(JSONResponse):
+    """JSON in which undefined numbers are null."""
+
+    def render(self, content: Any) -> bytes:
+        """Encodes the content; dates become text, NaN and infinity become null."""
+        try:
+            text = json.dumps(content, ensure_ascii=False, default=str, allow_nan=False)
+        except ValueError:
+            text = json.dumps(_without_nan(content), ensure_ascii=False, default=str)
+        return text.encode("utf-8", "replace")
+
+
+def error_response(
+    status: int, kind: str, message: str, choices: Iterable[str] = (), wait: float = 0
+) -> Response:
+    """Returns an error in the one JSON shape that all errors have."""
+    error = {"kind": kind, "message": message, "choices": list(choices)}
+    headers = {"Retry-After": str(math.ceil(wait))} if wait else {}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return Json({"error": error}, status, headers)
+
+
+def response_to(error: Exception) -> Response:
+    """Returns the response to an exception; an unexpected one is logged and not described."""
+    match error:
+        case JudgeGymError():
+            wait = getattr(error, "wait", None) or 0
+            return error_response(error.status, error.kind, error.message, error.choices, wait)
+        case HTTPException():
+            kind = KINDS.get(error.status_code, "request")
+            phrase = HTTPStatus(error.status_code).phrase.lower()
+            response = error_response(error.status_code, kind, phrase)
+            response.headers.update(error.headers or {})
+            return response
+        case OverflowError() | RecursionError():
+            return error_response(
+                422, "design", "a number is too large, or something nested too deeply"
+            )
+    if not _client_left(error):
+        logging.getLogger("judge_gym.web").error("a request failed", exc_info=error)
+    return error_response(500, "internal", "the server failed; see its log")
+
+
+class AccessMiddleware:
+    """Checks host, caller, rate and size of a request, and adds security headers to the response.
+
+    Args:
+        app: the application behind it.
+        auth: authenticates callers.
+        limits: limits on what one client may send.
+        public: whether scores may be read without a token.
+    """
+
+    def __init__(
+        self, app: ASGIApp, auth: Authenticator, limits: Limits, *, public: bool = False
+    ) -> None:
+        self._public = public
+        self._app = app
+        self._auth = auth
+        self._limits = limits
+        self._known = RateLimiter(limits.per_second, limits.burst)
+        self._anonymous = RateLimiter(limits.anonymous_per_second, limits.anonymous_burst)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        started = complete = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal started, complete
+            complete = message["type"] == "http.response.body" and not message.get("more_body")
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                caching = "no-cache" if scope["path"].startswith(STATIC) else "no-store"
+                headers.setdefault("Cache-Control", caching)
+            await send(message)
+
+        try:
+            app: ASGIApp = await self._check(scope) or self._app
+            await app(scope, self._limited(receive), send_with_headers)
+        except Exception as error:  # no client ever sees a traceback
+            if started and _client_left(error):
+                return
+            if started and not complete:
+                raise  # closes the connection, which tells the client that the body is incomplete
+            if not started:
+                await error_page(scope, response_to(error))(scope, receive, send_with_headers)
+
+    async def _check(self, scope: Scope) -> Response | None:
+        """Identifies the caller; returns a response if the request ends here, else None."""
+        headers, path, method = Headers(scope=scope), scope["path"], scope["method"]
+        address = (scope.get("client") or ("unknown",))[0]
+        host = headers.get("host", "")
+        if not self._auth.allows_host(host):
+            return error_response(
+                400, "host", "the server is not known under this name; --allow-host NAME"
+            )
+        if path in PUBLIC or path.startswith(STATIC):
+            _count(self._known, address)
+            return None
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        agent = path == AGENTS
+        api = path.startswith("/api") or agent
+        cookies = headers.get("cookie", "") if not agent else ""  # no browser calls it
+        caller = await anyio.to_thread.run_sync(
+            self._auth.authenticate, headers.get("authorization", ""), cookies
+        )
+        # A client that presents an invalid token may be guessing: it counts as anonymous.
+        tokenless = "authorization" not in headers and "token" not in query
+        public = self._public and method == "GET" and tokenless and _is_score(path)
+        if caller is not None:
+            _count(self._known, caller.name)
+        elif public:
+            _count(self._known, address)
+        else:
+            _count(self._anonymous, address)
+            if headers.get("authorization"):
+                raise TokenError("the token is unknown or revoked; see 'judge-gym token list'")
+        if not api and method == "GET" and "token" in query:
+            return await self._log_in(path, query)
+        if caller is not None or not public:
+            self._auth.authorize(
+                caller,
+                "GET" if agent else method,
+                csrf=headers.get("x-csrf-token", ""),
+                origin=headers.get("origin", ""),
+                host=host,
+            )
+        length = headers.get("content-length", "0")
+        if length.isdigit() and int(length) > self._limits.body:
+            raise TooLargeError(f"a request has at most {self._limits.body:,} bytes")
+        scope.setdefault("state", {})["caller"] = caller
+        return None
+
+    async def _log_in(self, path: str, query: dict[str, str]) -> Response:
+        """Exchanges the token in a URL for a session cookie and redirects to the bare URL."""
+        secret = query.pop("token")
+        session = await anyio.to_thread.run_sync(self._auth.log_in, secret)
+        # A path that begins with two slashes would lead to another site.
+        target = "/" + path.lstrip("/") + (f"?{urlencode(query)}" if query else "")
+        response = RedirectResponse(target, 303)
+        response.set_cookie(self._auth.cookie, session, httponly=True, samesite="strict")
+        return response
+
+    def _limited(self, receive: Receive) -> Receive:
+        """Returns a `receive` that refuses a body beyond the limit."""
+        size = 0
+
+        async def limited() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self._limits.body:
+                raise HTTPException(413)
+            return message
+
+        return limited
+
+
+def _count(rate: RateLimiter, client: str) -> None:
+    wait = rate.acquire(client)
+    if wait:
+        raise BusyError("too many requests; wait a moment", wait=wait)
+
+
+def _is_score(path: str) -> bool:
+    """Returns whether a path belongs to a page or a resource on suite runs."""
+    return any(path == place or path.startswith(f"{place}/") for place in SCORES)
+
+
+def _client_left(error: Exception) -> bool:
+    """Returns whether the error only says that the client closed the connection."""
+    if isinstance(error, ExceptionGroup):
+        return all(map(_client_left, error.exceptions))
+    return isinstance(error, anyio.BrokenResourceError)
+
+
+def _without_nan(value: Any) -> Any:
+    match value:
+        case float() if not math.isfinite(value):
+            return None
+        case dict():
+            return {name: _without_nan(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_without_nan(item) for item in value]
+    return value

@@ -1,0 +1,115 @@
+"""Keeps a worker process running while the lab has queued runs and no other worker has taken them.
+
+The worker is a process of its own, so that HTTP requests and model calls do not slow each other.
+"""
+
+import logging
+import subprocess
+import threading
+
+from judge_gym.errors import DatabaseGone
+from judge_gym.lab import Lab
+from judge_gym.steering import begin_worker
+
+RETRY_SECONDS = 2.0
+"""Pause before the next attempt while another worker is running, or after a worker failed."""
+MAX_FAILURES = 3
+"""Failures in a row after which no new worker is started until one is requested."""
+GRACE_SECONDS = 30.0
+"""Time for the calls in flight when the server ends."""
+
+
+class WorkerSupervisor:
+    """Starts a worker process whenever there is work.
+
+    Args:
+        lab: the lab whose runs are executed.
+        options: global command-line options for the worker, such as `--rpm 100`.
+    """
+
+    def __init__(self, lab: Lab, options: tuple[str, ...] = ()) -> None:
+        self._lab = lab
+        self._options = options
+        self._requested = threading.Event()
+        self._stopping = threading.Event()
+        self._worker: subprocess.Popen[bytes] | None = None
+        self._starting = False
+        self._thread = threading.Thread(target=self._supervise, name="supervisor", daemon=True)
+
+    def start(self) -> None:
+        """Starts supervising; runs that were queued earlier continue."""
+        self._lab.store.progress.worker_coming = self._worker_expected
+        self._thread.start()
+
+    def request_worker(self) -> None:
+        """Asks for a worker to look for queued runs, even if one is about to end just now."""
+        self._requested.set()
+
+    def stop(self) -> None:
+        """Stops; calls in flight are awaited and recorded, and what is left stays queued."""
+        self._stopping.set()
+        self._requested.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _worker_expected(self) -> bool:
+        """Returns whether a worker is requested or starting; a working one is seen by its lock."""
+        running = self._worker is not None and self._worker.poll() is None
+        expected = running or self._starting or self._requested.is_set()
+        return expected and not self._stopping.is_set()
+
+    def _supervise(self) -> None:
+        failures = 0
+        if self._has_queued_runs():
+            self._requested.set()
+        while not self._stopping.is_set():
+            self._requested.wait()
+            if self._stopping.is_set():
+                return
+            self._starting = True
+            self._requested.clear()  # this worker may miss what is queued from now on
+            self._worker = worker = self._start_worker()
+            self._starting = False
+            if worker is None:
+                self._requested.set()
+                self._stopping.wait(RETRY_SECONDS)
+                continue
+            failures = 0 if self._wait_for(worker) == 0 else failures + 1
+            if 0 < failures < MAX_FAILURES:
+                self._stopping.wait(RETRY_SECONDS)
+                self._requested.set()
+            elif failures:
+                logging.getLogger("judge_gym.web").error("workers fail; see the worker's log")
+                failures = 0
+
+    def _has_queued_runs(self) -> bool:
+        """Returns whether runs are queued; True if the database cannot be asked."""
+        try:
+            return not self._lab.engine.idle()
+        except DatabaseGone:
+            return True
+
+    def _start_worker(self) -> "subprocess.Popen[bytes] | None":
+        try:
+            return begin_worker(self._lab, self._options)
+        except DatabaseGone:
+            return None
+
+    def _wait_for(self, process: "subprocess.Popen[bytes]") -> int:
+        """Waits until a worker ends, or ends it when the server stops; returns its exit code."""
+        while True:
+            try:
+                return process.wait(0.2)
+            except subprocess.TimeoutExpired:
+                if self._stopping.is_set():
+                    return _terminate(process)
+
+
+def _terminate(process: "subprocess.Popen[bytes]") -> int:
+    process.terminate()
+    try:
+        process.wait(GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return 0
