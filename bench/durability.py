@@ -20,10 +20,10 @@ import sqlalchemy as sa
 from rig import laboratory
 
 import postgres
-from judge_gym.engine.asking import Asker
-from judge_gym.engine.metering import Meters
-from judge_gym.engine.pipeline import Pipeline
-from judge_gym.engine.tallying import Tally
+from judge_gym.engine.calls.ask import Asker
+from judge_gym.engine.calls.meters import Meters
+from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.runs.pipeline import Pipeline
 from judge_gym.lab import Lab
 from judge_gym.preparing import Prepared
 
@@ -53,7 +53,7 @@ def bare(lab: Lab, prepared: Prepared) -> None:
 
 
 async def _shards(lab: Lab, run_id: int, tag: str) -> None:
-    run, tally = lab.store.runs.find_run(run_id, tag), Tally()
+    run, tally = lab.store.runs.find_run(run_id, tag), RunProgress()
     asker = Asker(lab.store.ledger, lab.models, Meters(lab.store))
     pipeline = Pipeline(lab.store, asker, run, ["score"])
     await pipeline.rubrics("rubric", tally)

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from hypothesis import strategies as st
 
-from judge_gym.engine.queueing import Dispatch
+from judge_gym.engine.runs.queue import RunQueue
 from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Attempt, Payer, Store
 
@@ -39,7 +39,7 @@ def _empty() -> dict[str, bytes]:
 def prepare(url: str) -> None:
     """Make the schemas of a lab and of its queue."""
     store = Store.open(url)
-    Dispatch(store.database).close()
+    RunQueue(store.database).close()
     store.close()
 
 

@@ -19,7 +19,7 @@ from judge_gym import verdict_distribution
 from judge_gym.analysis.pair_frames import pairs_of
 from judge_gym.analysis.pairs import score_pairs
 from judge_gym.axes import Design
-from judge_gym.engine import FINISHED, Engine, Tally
+from judge_gym.engine import FINISHED, Engine, RunProgress
 from judge_gym.errors import ProviderError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
@@ -117,7 +117,7 @@ def test_a_pair_is_judged_once_a_replicate_in_each_order_that_the_design_names(
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_progress_and_status_count_every_order(lab: Lab, study: Write, order: str) -> None:
-    watched: list[Tally] = []
+    watched: list[RunProgress] = []
     lab.run(study(design={"presentation.pair_order": order}, probe=False), watch=watched.extend)
     cells = ITEMS * SAMPLES * len(ORDERS[order])
     [tally], [summary] = watched, lab.list_experiments(study="pairs")

@@ -8,7 +8,8 @@ import pytest
 
 import postgres
 from conftest import Scripted
-from judge_gym.engine import Engine, queueing
+from judge_gym.engine import Engine
+from judge_gym.engine.runs import queue
 from judge_gym.errors import DesignError, NotFoundError, RejectedError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
@@ -145,7 +146,7 @@ def test_another_protocol_is_left_alone_by_workers_and_given_up_by_who_starts_an
     lab: Lab, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as older:
-        older.setattr(queueing, "PROTOCOL", "0")
+        older.setattr(queue, "PROTOCOL", "0")
         lab.start(write_study())
     models = Counting()
     lab.engine = Engine(lab.store, models)

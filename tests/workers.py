@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judge_gym.axes import Design
-from judge_gym.engine.asking import Asker, Stopped
-from judge_gym.engine.metering import Meters
-from judge_gym.engine.tallying import Tally
+from judge_gym.engine.calls.ask import Asker, Stopped
+from judge_gym.engine.calls.meters import Meters
+from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.errors import BudgetError
 from judge_gym.models.registry import Registry
 from judge_gym.records import Evidence, OrdinalRubric, Request, RubricStage
@@ -86,7 +86,7 @@ async def _ask(given: Work) -> str:
     loop = asyncio.get_running_loop()
     loop.call_later(given.seconds, asker.stop, Stopped("time is up"))
     try:
-        await asker.ask(questions(given.name, given.calls), payer, Tally())
+        await asker.ask(questions(given.name, given.calls), payer, RunProgress())
         return "done"
     except Stopped:
         return "stopped"

@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from judge_gym import triage
-from judge_gym.engine import FINISHED, WORKFLOWS, Result, Tally
-from judge_gym.engine.budget import refuse_unpriced
+from judge_gym.engine import FINISHED, WORKFLOWS, Result, RunProgress
+from judge_gym.engine.calls.budget import refuse_unpriced
 from judge_gym.errors import ConflictError, DesignError, JudgeGymError, NotFoundError
 from judge_gym.models.cards import Limits
 from judge_gym.outcomes import EvalResult, Inconclusive, Outcome
@@ -280,7 +280,7 @@ class Analyzing(Scorekeeping):
                 raise
             notes.append(f"reference answers were not tried: {fault.message}")
             return {}
-        tally = Tally()
+        tally = RunProgress()
         tally.wanted = {"reference answers": len(paths)}
         watch([tally])
         tasks = [task for task in loaded.evals if task.path in paths]

@@ -16,8 +16,8 @@ from judge_gym.engine import (
     Plan,
     Result,
     RunOptions,
+    RunProgress,
     StagePlan,
-    Tally,
     Workflow,
     makers,
 )
@@ -31,7 +31,7 @@ from judge_gym.sources import Watch
 from judge_gym.store import Kind, Run, Store
 from judge_gym.studies import BudgetSpec, Experiment
 
-WatchTallies = Callable[[Sequence[Tally]], None]
+WatchTallies = Callable[[Sequence[RunProgress]], None]
 
 
 class Steering(Inspection):

@@ -11,8 +11,9 @@ import sqlalchemy as sa
 
 from conftest import Scripted
 from judge_gym.cli import main
-from judge_gym.engine import Engine, asking
-from judge_gym.engine.budget import input_tokens
+from judge_gym.engine import Engine
+from judge_gym.engine.calls import ask
+from judge_gym.engine.calls.budget import input_tokens
 from judge_gym.errors import (
     Bill,
     BudgetError,
@@ -309,8 +310,8 @@ def test_a_call_that_its_adapter_lets_hang_ends_in_due_time(
             await asyncio.sleep(3600)
             raise AssertionError
 
-    monkeypatch.setattr(asking, "GRACE", 0.01)
-    monkeypatch.setattr(asking, "BACKOFF", 0.001)
+    monkeypatch.setattr(ask, "GRACE", 0.01)
+    monkeypatch.setattr(ask, "BACKOFF", 0.001)
     use(lab, Hanging())
     lab.run(write_study(samples=1, judges=["sim:balanced"]))
     with lab.store.database.read() as connection:

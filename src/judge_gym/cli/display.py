@@ -17,7 +17,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from judge_gym.engine import WORKFLOWS, Tally
+from judge_gym.engine import WORKFLOWS, RunProgress
 
 PLAIN_WIDTH = 200
 """Columns where no terminal says how many there are: a log or a pipe folds nothing."""
@@ -166,16 +166,16 @@ class Watcher:
     """Shows what runs are doing, from their tallies."""
 
     def __init__(self) -> None:
-        self._tallies: Sequence[Tally] = ()
-        self._all: Mapping[int, Tally] = {}
+        self._tallies: Sequence[RunProgress] = ()
+        self._all: Mapping[int, RunProgress] = {}
         self._started = time.monotonic()
         self._over = threading.Event()
 
-    def watch(self, tallies: Sequence[Tally]) -> None:
+    def watch(self, tallies: Sequence[RunProgress]) -> None:
         """Begin to look at these."""
         self._tallies, self._started = tallies, time.monotonic()
 
-    def watch_all(self, tallies: Mapping[int, Tally]) -> None:
+    def watch_all(self, tallies: Mapping[int, RunProgress]) -> None:
         """Look at whatever runs there are, also those that come later."""
         self._started = time.monotonic()
         self._all = tallies

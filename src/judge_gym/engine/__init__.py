@@ -10,20 +10,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 
 from judge_gym.axes import Design
-from judge_gym.engine.asking import Models, Stopped
-from judge_gym.engine.budget import Spend, refuse_unpriced
-from judge_gym.engine.following import Following, in_own_loop
-from judge_gym.engine.limiting import CONCURRENCY
-from judge_gym.engine.locking import lab_lock
-from judge_gym.engine.offline import OfflineError
-from judge_gym.engine.options import WORKFLOWS, RunOptions, Workflow
-from judge_gym.engine.orders import Order
-from judge_gym.engine.planning import Plan, Planner, StagePlan
-from judge_gym.engine.reparsing import Reparsed, reparse
-from judge_gym.engine.results import FINISHED, Execution, Result, RunResult
-from judge_gym.engine.tallying import Tally
-from judge_gym.engine.targets import makers
-from judge_gym.engine.worker import Worker
+from judge_gym.engine.calls.ask import Models, Stopped
+from judge_gym.engine.calls.budget import Spend, refuse_unpriced
+from judge_gym.engine.calls.limit import CONCURRENCY
+from judge_gym.engine.calls.offline import OfflineError
+from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.runs.follower import RunFollower, in_own_loop
+from judge_gym.engine.runs.locks import lab_lock
+from judge_gym.engine.runs.options import WORKFLOWS, RunOptions, Workflow
+from judge_gym.engine.runs.orders import WorkOrder
+from judge_gym.engine.runs.plan import Plan, Planner, StagePlan
+from judge_gym.engine.runs.reparse import Reparsed, reparse
+from judge_gym.engine.runs.results import FINISHED, Execution, Result, RunResult
+from judge_gym.engine.runs.targets import makers
+from judge_gym.engine.runs.worker import Worker
 from judge_gym.errors import DesignError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Run, Store
@@ -41,11 +41,11 @@ __all__ = [
     "Reparsed",
     "Result",
     "RunOptions",
+    "RunProgress",
     "RunResult",
     "Spend",
     "StagePlan",
     "Stopped",
-    "Tally",
     "Workflow",
     "makers",
     "reparse",
@@ -77,7 +77,7 @@ class Engine:
         options: RunOptions,
         *,
         budget: BudgetSpec,
-        watch: Callable[[Sequence[Tally]], None] = lambda tallies: None,
+        watch: Callable[[Sequence[RunProgress]], None] = lambda tallies: None,
     ) -> Execution:
         """Have runs carried out, here or where somebody is at it; returns when they have ended.
 
@@ -89,13 +89,13 @@ class Engine:
         """
         if not options.offline:
             self._refuse_unpriced(runs, options.workflows, budget)
-        orders = [Order.of_run(run, options) for run in runs]
-        following = Following(self._store, self._models, self._limits, orders)
+        orders = [WorkOrder.of_run(run, options) for run in runs]
+        following = RunFollower(self._store, self._models, self._limits, orders)
         watch([following.tallies[run.id] for run in runs])
         if following.orders:
-            from judge_gym.engine.queueing import Dispatch  # heavy, and only work needs it
+            from judge_gym.engine.runs.queue import RunQueue  # heavy, and only work needs it
 
-            with closing(Dispatch(self._store.database)) as dispatch, _heap_at_rest():
+            with closing(RunQueue(self._store.database)) as dispatch, _heap_at_rest():
                 in_own_loop(following.carry_out(dispatch), following.interrupt)
         progress = [self._store.progress.of_run(run.id, run.experiment.tag) for run in runs]
         outcomes = [following.outcomes[run.id] for run in runs]
@@ -107,15 +107,15 @@ class Engine:
         Returns:
             The tags of runs that somebody is at with another order, which stays as it is.
         """
-        from judge_gym.engine.queueing import Dispatch
+        from judge_gym.engine.runs.queue import RunQueue
 
         clashes = []
 
         self._refuse_unpriced(runs, options.workflows, budget)
         self._store.events.record([run.id for run in runs], "started")
-        with closing(Dispatch(self._store.database)) as dispatch:
+        with closing(RunQueue(self._store.database)) as dispatch:
             for run in runs:
-                order = Order.of_run(run, options)
+                order = WorkOrder.of_run(run, options)
                 id, new = dispatch.begin(order)
                 if not new and dispatch.order(id) != order:
                     clashes.append(run.experiment.tag)
@@ -126,8 +126,8 @@ class Engine:
         *,
         until_idle: bool = False,
         begun: Callable[[str], None] = lambda name: None,
-        watch: Callable[[Mapping[int, Tally]], None] = lambda tallies: None,
-    ) -> Mapping[int, Tally]:
+        watch: Callable[[Mapping[int, RunProgress]], None] = lambda tallies: None,
+    ) -> Mapping[int, RunProgress]:
         """Carry out what others have ordered, until interrupted; what was done, by run.
 
         Args:
@@ -135,26 +135,26 @@ class Engine:
             begun: called with the worker's name when it is ready.
             watch: called once with the tallies; they change under its eyes.
         """
-        from judge_gym.engine.queueing import Dispatch
+        from judge_gym.engine.runs.queue import RunQueue
 
         worker = Worker(self._store, self._models, self._limits)
         watch(worker.tallies)
-        with closing(Dispatch(self._store.database)) as dispatch, _heap_at_rest():
+        with closing(RunQueue(self._store.database)) as dispatch, _heap_at_rest():
             work = worker.work(dispatch, until_idle=until_idle, begun=begun)
             return in_own_loop(work, lambda: None)
 
     def idle(self) -> bool:
         """Whether nothing that was ordered waits or goes on."""
-        from judge_gym.engine.queueing import Dispatch
+        from judge_gym.engine.runs.queue import RunQueue
 
-        with closing(Dispatch(self._store.database)) as dispatch:
+        with closing(RunQueue(self._store.database)) as dispatch:
             return dispatch.idle()
 
     def strangers(self) -> list[str]:
         """What is queued for another version of judge-gym, which this one does not touch."""
-        from judge_gym.engine.queueing import Dispatch
+        from judge_gym.engine.runs.queue import RunQueue
 
-        with closing(Dispatch(self._store.database)) as dispatch:
+        with closing(RunQueue(self._store.database)) as dispatch:
             return [f"{row.workflow_id} (protocol {row.app_version})" for row in dispatch.strange()]
 
     def lock(self) -> AbstractContextManager[None]:

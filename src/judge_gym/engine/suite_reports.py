@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.suite_runs import SuiteExecution
-from judge_gym.engine.tallying import Tally
 from judge_gym.errors import JudgeGymError
 from judge_gym.outcomes import Failed, Inconclusive
 from judge_gym.store import Store, SuiteResult, SuiteRun
@@ -67,7 +67,7 @@ class SuiteReport:
         """The run as `--json` prints it."""
         estimate = self.score.estimate
         known = self.score.score is not None
-        tally = self.execution.tally if self.execution else Tally()
+        tally = self.execution.tally if self.execution else RunProgress()
         return {
             "run": self.run.id,
             "key": self.run.key[:16],

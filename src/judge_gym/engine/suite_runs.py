@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from judge_gym.engine.asking import Asker, EndpointDown, Models, Stopped
-from judge_gym.engine.budget import refuse_unpriced
-from judge_gym.engine.following import first_interrupt, in_own_loop
-from judge_gym.engine.locking import lab_lock
-from judge_gym.engine.metering import Meters
-from judge_gym.engine.tallying import Tally
+from judge_gym.engine.calls.ask import Asker, EndpointDown, Models, Stopped
+from judge_gym.engine.calls.budget import refuse_unpriced
+from judge_gym.engine.calls.meters import Meters
+from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.runs.follower import first_interrupt, in_own_loop
+from judge_gym.engine.runs.locks import lab_lock
 from judge_gym.errors import BudgetError, JudgeGymError, RateLimitError
 from judge_gym.models.cards import Limits
 from judge_gym.outcomes import EvalResult, Inconclusive, search_step
@@ -36,7 +36,7 @@ class SuiteExecution:
     """What one command did for a suite run."""
 
     run: SuiteRun
-    tally: Tally
+    tally: RunProgress
     stopped: JudgeGymError | None = None
     """Why it ended early: interrupted, or over budget."""
 
@@ -68,7 +68,7 @@ class SuiteRunner:
         on: Bench,
         *,
         jobs: int = JOBS,
-        watch: Callable[[Sequence[Tally]], None] = lambda tallies: None,
+        watch: Callable[[Sequence[RunProgress]], None] = lambda tallies: None,
     ) -> SuiteExecution:
         """Bring a run to its end, or as far as it comes; what is there is not made again.
 
@@ -123,7 +123,7 @@ class _Work:
             f"{run.suite}/{run.model}/{run.experiment}",
             GENERATION,
         )
-        self.tally = Tally()
+        self.tally = RunProgress()
 
     def missing(self, suite: Suite, condition: Condition) -> list[Target]:
         """The evals that have no result that stays, replicate by replicate."""

@@ -10,7 +10,7 @@ from typing import Any
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, WorkflowStatus
 from filelock import FileLock
 
-from judge_gym.engine.orders import Order, Outcome
+from judge_gym.engine.runs.orders import Outcome, WorkOrder
 from judge_gym.errors import ConflictError
 from judge_gym.store import Database
 
@@ -26,7 +26,7 @@ POLL = 0.2
 ACTIVE = ("PENDING", "ENQUEUED")
 
 
-class Dispatch:
+class RunQueue:
     """The queue, for whoever starts, follows or steers runs."""
 
     def __init__(self, database: Database) -> None:
@@ -77,7 +77,7 @@ class Dispatch:
 
     # --- runs ------------------------------------------------------------------------------------
 
-    def begin(self, order: Order) -> tuple[str, bool]:
+    def begin(self, order: WorkOrder) -> tuple[str, bool]:
         """Queue a run, or find the work on it that goes on; its id, and whether it is new.
 
         A run that ended is begun again under the next number, since DBOS keeps how each ended.
@@ -100,11 +100,11 @@ class Dispatch:
             self.client.enqueue(options, order.to_json())
         return id, id not in known
 
-    def order(self, id: str) -> Order:
+    def order(self, id: str) -> WorkOrder:
         """What was ordered of a run."""
         [row] = self.client.list_workflows(workflow_ids=[id], load_output=False)
         assert row.input is not None
-        return Order.of(row.input["args"][0])
+        return WorkOrder.of(row.input["args"][0])
 
     def _give_up(self, rows: Sequence[WorkflowStatus]) -> None:
         """End what was begun under another protocol: the rows say how to go on from there."""

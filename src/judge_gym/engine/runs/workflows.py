@@ -11,11 +11,11 @@ from typing import Any
 from dbos import DBOS, SetWorkflowID
 from dbos._error import DBOSAwaitedWorkflowCancelledError
 
-from judge_gym.engine.executor import Job, here
-from judge_gym.engine.options import Workflow
-from judge_gym.engine.orders import Outcome
-from judge_gym.engine.pipeline import Shard
-from judge_gym.engine.queueing import POLL, SHARDS
+from judge_gym.engine.runs.executor import Job, here
+from judge_gym.engine.runs.options import Workflow
+from judge_gym.engine.runs.orders import Outcome
+from judge_gym.engine.runs.pipeline import Shard
+from judge_gym.engine.runs.queue import POLL, SHARDS
 
 
 @DBOS.workflow(name="run", max_recovery_attempts=None)

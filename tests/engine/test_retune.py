@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from judge_gym.engine.asking import Asker
-from judge_gym.engine.metering import Meters
-from judge_gym.engine.orders import Paused
-from judge_gym.engine.tallying import Tally
+from judge_gym.engine.calls.ask import Asker
+from judge_gym.engine.calls.meters import Meters
+from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.runs.orders import Paused
 from judge_gym.errors import BudgetError
 from judge_gym.models.registry import Registry
 from judge_gym.models.serving import SimulatedServer, serve
@@ -26,7 +26,7 @@ def asking(store: Store, folder: Path) -> tuple[Asker, asyncio.Task[Any]]:
     """An asker at work."""
     leases = store.leases("anybody")
     asker = Asker(store.ledger, Registry(folder), Meters(store, leases), leases=leases)
-    work = asker.ask(questions("many", CALLS), Payer(1, "small", "tag", "scorer"), Tally())
+    work = asker.ask(questions("many", CALLS), Payer(1, "small", "tag", "scorer"), RunProgress())
     return asker, asyncio.create_task(work)
 
 

@@ -13,7 +13,7 @@ from judge_gym.models.rounds import Leases
 from judge_gym.models.sharing import SharedThrottle
 
 if TYPE_CHECKING:
-    from judge_gym.engine.asking import Models
+    from judge_gym.engine.calls.ask import Models
 
 CONCURRENCY = 64
 """Calls in flight to one endpoint, where nobody says another number."""

@@ -35,11 +35,11 @@ SETTLING = 30.0
 are slow to take them anew."""
 
 
-class Taken(ConflictError):
+class LockTaken(ConflictError):
     """Another process is at work."""
 
 
-class Turn(Protocol):
+class WorkerLock(Protocol):
     """The right of a process to carry out runs."""
 
     @property
@@ -124,7 +124,7 @@ class Among:
 
 
 @contextmanager
-def turn(database: Database, protocol: int) -> Iterator[Turn]:
+def turn(database: Database, protocol: int) -> Iterator[WorkerLock]:
     """Carry out runs; refused at once on a file where another process does."""
     name = f"judge-gym-{uuid.uuid4().hex[:12]}"
     if database.file is not None:
@@ -151,8 +151,8 @@ def lab_lock(database: Database, name: str = ALONE) -> AbstractContextManager[No
     return _file_lock(database) if database.file is not None else _server_lock(database, name)
 
 
-def _taken(database: Database) -> Taken:
-    return Taken(f"another judge-gym is at work on {database.shown}; wait for it or stop it")
+def _taken(database: Database) -> LockTaken:
+    return LockTaken(f"another judge-gym is at work on {database.shown}; wait for it or stop it")
 
 
 @contextmanager

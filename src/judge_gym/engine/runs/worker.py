@@ -5,16 +5,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from judge_gym.engine.asking import Models
-from judge_gym.engine.following import SWEEP, first_interrupt
-from judge_gym.engine.locking import turn
-from judge_gym.engine.tallying import Tally
+from judge_gym.engine.calls.ask import Models
+from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.runs.follower import SWEEP, first_interrupt
+from judge_gym.engine.runs.locks import turn
 from judge_gym.errors import DatabaseGone
 from judge_gym.models.cards import Limits
 from judge_gym.store import Store
 
 if TYPE_CHECKING:
-    from judge_gym.engine.queueing import Dispatch
+    from judge_gym.engine.runs.queue import RunQueue
 
 
 class Worker:
@@ -30,16 +30,16 @@ class Worker:
         self._store = store
         self._models = models
         self._limits = limits
-        self.tallies: dict[int, Tally] = {}
+        self.tallies: dict[int, RunProgress] = {}
         """What goes on here, by run."""
 
     async def work(
         self,
-        dispatch: "Dispatch",
+        dispatch: "RunQueue",
         *,
         until_idle: bool,
         begun: Callable[[str], None],
-    ) -> Mapping[int, Tally]:
+    ) -> Mapping[int, RunProgress]:
         """Work until interrupted, or until nothing is left to do.
 
         Args:
@@ -55,13 +55,13 @@ class Worker:
 
     async def _work(
         self,
-        dispatch: "Dispatch",
+        dispatch: "RunQueue",
         until_idle: bool,
         begun: Callable[[str], None],
         over: asyncio.Event,
     ) -> bool:
         """Work under one name; whether to begin anew."""
-        from judge_gym.engine.executor import Executor
+        from judge_gym.engine.runs.executor import Executor
 
         with turn(self._store.database, dispatch.protocol) as mine:
             executor = Executor(self._store, self._models, dispatch, mine, self._limits)

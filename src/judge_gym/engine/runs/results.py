@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from judge_gym.engine.orders import Outcome
-from judge_gym.engine.planning import StagePlan
+from judge_gym.engine.runs.orders import Outcome
+from judge_gym.engine.runs.plan import StagePlan
 from judge_gym.errors import JudgeGymError
 from judge_gym.store import Progress, Run
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from judge_gym.engine.budget import KINDS, Account, Meter, RunOverBudget, Spend
+from judge_gym.engine.calls.budget import KINDS, Account, Meter, RunOverBudget, Spend
 from judge_gym.models.rounds import GAP, RENEW, How, Leases, Pause, Rounds
 from judge_gym.store import Store
 from judge_gym.store.leases import LAPSE

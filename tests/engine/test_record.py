@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 import sqlalchemy as sa
 
-from judge_gym.engine.recording import Recorder
+from judge_gym.engine.calls.record import Recorder
 from judge_gym.errors import DatabaseGone, StoreError
 from judge_gym.records import Completion, Draw, Message, Request
 from judge_gym.store import Answer, Attempt, Payer, Store

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from judge_gym.engine.budget import RunOverBudget, Spend, input_tokens
-from judge_gym.engine.limiting import Limiting, endpoint_of
-from judge_gym.engine.metering import Meters
-from judge_gym.engine.recording import Recorder
-from judge_gym.engine.tallying import Tally
+from judge_gym.engine.calls.budget import RunOverBudget, Spend, input_tokens
+from judge_gym.engine.calls.limit import Limiting, endpoint_of
+from judge_gym.engine.calls.meters import Meters
+from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.calls.record import Recorder
 from judge_gym.errors import (
     Bill,
     BudgetError,
@@ -75,7 +75,7 @@ class Answering(Protocol):
         ...
 
     async def ask(
-        self, requests: Sequence[Request], payer: Payer, tally: Tally
+        self, requests: Sequence[Request], payer: Payer, tally: RunProgress
     ) -> Sequence[Answer | None]:
         """The answers to requests, in their order; None where there is none and none is sought."""
         ...
@@ -142,7 +142,9 @@ class Asker:
             self.release(run)
         self._meters.reload()
 
-    async def ask(self, requests: Sequence[Request], payer: Payer, tally: Tally) -> list[Answer]:
+    async def ask(
+        self, requests: Sequence[Request], payer: Payer, tally: RunProgress
+    ) -> list[Answer]:
         """The answers to requests, in their order."""
         keys = [request.key(self._models.card(request.model).endpoint) for request in requests]
         known = self._ledger.find(keys)
@@ -176,7 +178,7 @@ class Asker:
         tally.reuse(len(once), sum((said.usd or 0.0) if said else 0.0 for said in once))
         return [known[key] for key in keys]
 
-    async def _pay(self, key: str, request: Request, payer: Payer, tally: Tally) -> Answer:
+    async def _pay(self, key: str, request: Request, payer: Payer, tally: RunProgress) -> Answer:
         try:
             return await self._call(key, request, payer, tally)
         except BudgetError as fault:  # its other calls need not wait for their turn to hear it
@@ -190,7 +192,7 @@ class Asker:
         finally:
             self._flying.pop(key, None)
 
-    async def _call(self, key: str, request: Request, payer: Payer, tally: Tally) -> Answer:
+    async def _call(self, key: str, request: Request, payer: Payer, tally: RunProgress) -> Answer:
         """Ask until there is an answer, asking again cannot help, or patience ends."""
         card = self._models.card(request.model)
         rng = random.Random(key)
@@ -242,7 +244,7 @@ class Asker:
             )
 
     async def _attempt(
-        self, key: str, request: Request, card: ModelCard, payer: Payer, tally: Tally
+        self, key: str, request: Request, card: ModelCard, payer: Payer, tally: RunProgress
     ) -> tuple[Answer, ProviderError | None]:
         """One attempt, within budget and limits, and on record before anything else is done.
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from judge_gym.engine.asking import Models
-from judge_gym.engine.budget import input_tokens
-from judge_gym.engine.pipeline import chunked
-from judge_gym.engine.targets import rubric_authors, score_targets
+from judge_gym.engine.calls.ask import Models
+from judge_gym.engine.calls.budget import input_tokens
+from judge_gym.engine.runs.pipeline import chunked
+from judge_gym.engine.runs.targets import rubric_authors, score_targets
 from judge_gym.records import (
     STAGES,
     Completion,

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from judge_gym.engine.asking import Models
-from judge_gym.engine.tallying import Tally
+from judge_gym.engine.calls.ask import Models
+from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.errors import NotFoundError
 from judge_gym.records import Request
 from judge_gym.store import Answer, Ledger, Payer
@@ -30,7 +30,7 @@ class OfflineAsker:
         self._fault = self._fault or fault
 
     async def ask(
-        self, requests: Sequence[Request], payer: Payer, tally: Tally
+        self, requests: Sequence[Request], payer: Payer, tally: RunProgress
     ) -> list[Answer | None]:
         """What the ledger knows of requests, in their order; None where they were never asked.
 

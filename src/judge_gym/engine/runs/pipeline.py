@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from judge_gym.engine.asking import Answering
-from judge_gym.engine.options import WORKFLOWS, Workflow
-from judge_gym.engine.tallying import Tally
-from judge_gym.engine.targets import makers, rubric_authors, score_targets
+from judge_gym.engine.calls.ask import Answering
+from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.runs.options import WORKFLOWS, Workflow
+from judge_gym.engine.runs.targets import makers, rubric_authors, score_targets
 from judge_gym.errors import ConflictError
 from judge_gym.records import (
     Critique,
@@ -82,7 +82,7 @@ class Pipeline:
     """Ask again for what no attempt brought an answer to, and for nothing else."""
     _texts: dict[int, str] | None = None
 
-    def announce(self, tally: Tally) -> None:
+    def announce(self, tally: RunProgress) -> None:
         """Say how much there is to do, as far as it is known before it is done."""
         own, rivals = rubric_authors(self.run)
         experiment = self.run.experiment
@@ -99,7 +99,7 @@ class Pipeline:
             workflow: wanted[workflow] for workflow in WORKFLOWS if workflow in self.workflows
         }
 
-    def shards(self, workflow: Workflow, tally: Tally) -> list[Shard]:
+    def shards(self, workflow: Workflow, tally: RunProgress) -> list[Shard]:
         """What is missing of a workflow, in pieces; what is there is counted as done."""
         match workflow:
             case "evidence":
@@ -110,7 +110,7 @@ class Pipeline:
                 return self._probe_shards(tally)
         return []  # rubrics are few: they are written in one go
 
-    async def perform(self, workflow: Workflow, shard: Shard, tally: Tally) -> None:
+    async def perform(self, workflow: Workflow, shard: Shard, tally: RunProgress) -> None:
         """Carry out one shard."""
         match workflow:
             case "evidence":
@@ -133,7 +133,7 @@ class Pipeline:
                 self._texts = self.store.materials.find_views(Neutralizer(design).maker, pool)
         return self._texts
 
-    def _view_shards(self, tally: Tally) -> list[Shard]:
+    def _view_shards(self, tally: RunProgress) -> list[Shard]:
         design, pool = self.run.experiment.design, self.run.experiment.task.pool
         editor = design.evidence.resolve().editor
         if editor is None:
@@ -163,7 +163,7 @@ class Pipeline:
         )
         return {*found, *unread}
 
-    async def _make_views(self, items: slice, tally: Tally) -> None:
+    async def _make_views(self, items: slice, tally: RunProgress) -> None:
         design, pool = self.run.experiment.design, self.run.experiment.task.pool
         stage, there = Neutralizer(design), self._viewed()
         editor = str(design.evidence.resolve().editor)
@@ -187,7 +187,7 @@ class Pipeline:
 
     # --- W2 --------------------------------------------------------------------------------------
 
-    async def rubrics(self, workflow: Workflow, tally: Tally) -> None:
+    async def rubrics(self, workflow: Workflow, tally: RunProgress) -> None:
         """Have the rubrics to score under written and criticised."""
         given = self.run.experiment.task.rubric
         if workflow == "rubric" and given is not None:
@@ -199,7 +199,7 @@ class Pipeline:
             if workflow == "rubric":
                 tally.advance("rubric", 1)
 
-    async def _rubric(self, workflow: Workflow, target: RubricTarget, tally: Tally) -> None:
+    async def _rubric(self, workflow: Workflow, target: RubricTarget, tally: RunProgress) -> None:
         experiment = self.run.experiment
         stage = Rubricer(experiment.design, experiment.seed)
         key = stage.key(target)
@@ -223,7 +223,7 @@ class Pipeline:
             await self._criticise(found, tally)
 
     async def _write_rubric(
-        self, stage: Rubricer, key: str, target: RubricTarget, tally: Tally
+        self, stage: Rubricer, key: str, target: RubricTarget, tally: RunProgress
     ) -> None:
         """Ask for a rubric, and again where it has not the stages that were asked for."""
         for ask in range(ASKS):
@@ -246,7 +246,7 @@ class Pipeline:
             draw=target.draw,
         )
 
-    async def _criticise(self, rubric: Rubric, tally: Tally) -> None:
+    async def _criticise(self, rubric: Rubric, tally: RunProgress) -> None:
         stage = Critic(self.run.experiment.design)
         for critique in await self._perform("critic", stage, [rubric], tally):
             self.store.materials.save_critique(stage.maker, critique)
@@ -255,7 +255,7 @@ class Pipeline:
 
     # --- W3 and W4 -------------------------------------------------------------------------------
 
-    def _score_shards(self, workflow: Workflow, tally: Tally) -> list[Shard]:
+    def _score_shards(self, workflow: Workflow, tally: RunProgress) -> list[Shard]:
         """Rectangles of replicates and items, of every rubric; whole ones are left out."""
         items, orders = len(self.run.experiment.task.pool.items), self.run.experiment.orders
         cells = len(self.texts) * len(orders)
@@ -295,7 +295,7 @@ class Pipeline:
         begin: int,
         end: int,
         *,
-        tally: Tally,
+        tally: RunProgress,
     ) -> None:
         """Score some items under a rubric, in some replicates."""
         rubric = self.store.materials.find_rubric(id=rubric_id)
@@ -326,13 +326,13 @@ class Pipeline:
 
     # --- W5 --------------------------------------------------------------------------------------
 
-    def _probe_shards(self, tally: Tally) -> list[Shard]:
+    def _probe_shards(self, tally: RunProgress) -> list[Shard]:
         """Ranges of the rows of scored verdicts that have no probe yet."""
         if not self.run.probe:
             return []
         return self.store.runs.unprobed_ranges(self.run, SHARD, only_failed=self.only_failed)
 
-    async def _probe(self, after: int, last: int, *, tally: Tally) -> None:
+    async def _probe(self, after: int, last: int, *, tally: RunProgress) -> None:
         experiment = self.run.experiment
         stage = Prober(experiment.design, experiment.seed, self.run.series)
         same = experiment.design.probe.resolve().same_context
@@ -352,7 +352,7 @@ class Pipeline:
         await in_chunks(targets, ask)
 
     async def _perform(
-        self, name: StageName, stage: Stage[T, R], targets: Sequence[T], tally: Tally
+        self, name: StageName, stage: Stage[T, R], targets: Sequence[T], tally: RunProgress
     ) -> list[R]:
         """Ask about targets and read what answers there are; each record knows its call."""
         answers = await self._ask(name, stage.requests(targets), tally)
@@ -363,7 +363,7 @@ class Pipeline:
         ]
 
     async def _ask(
-        self, stage: StageName, requests: Sequence[Request], tally: Tally
+        self, stage: StageName, requests: Sequence[Request], tally: RunProgress
     ) -> Sequence[Answer | None]:
         payer = Payer(self.run.id, self.run.study, self.run.experiment.tag, stage)
         return await self.asker.ask(requests, payer, tally)

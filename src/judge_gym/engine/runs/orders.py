@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from judge_gym.engine.asking import EndpointDown, Stopped
-from judge_gym.engine.budget import RunOverBudget
-from judge_gym.engine.options import WORKFLOWS, RunOptions, Workflow
-from judge_gym.engine.tallying import Tally
+from judge_gym.engine.calls.ask import EndpointDown, Stopped
+from judge_gym.engine.calls.budget import RunOverBudget
+from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.runs.options import WORKFLOWS, RunOptions, Workflow
 from judge_gym.errors import BudgetError, JudgeGymError
 from judge_gym.store import Run
 
@@ -48,7 +48,7 @@ def end_of(fault: BaseException | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class WorkOrder:
     """What is to be done of a run; it is kept in the queue, and so holds only names and numbers."""
 
     run: int
@@ -59,7 +59,7 @@ class Order:
     only_failed: bool = False
 
     @classmethod
-    def of_run(cls, run: Run, options: RunOptions) -> "Order":
+    def of_run(cls, run: Run, options: RunOptions) -> "WorkOrder":
         """What options ask of a run."""
         return cls(
             run.id,
@@ -71,7 +71,7 @@ class Order:
         )
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> "Order":
+    def of(cls, kept: Mapping[str, Any]) -> "WorkOrder":
         """An order as it was kept."""
         return cls(**{**kept, "workflows": tuple(kept["workflows"])})
 
@@ -93,7 +93,7 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, fault: BaseException | None, tally: Tally) -> "Outcome":
+    def of(cls, fault: BaseException | None, tally: RunProgress) -> "Outcome":
         """What a tally and a fault come to."""
         said = getattr(fault, "message", None) or (repr(fault) if fault else "")
         counted = (tally.paid, tally.reused, tally.usd, tally.saved)

@@ -7,7 +7,7 @@ from judge_gym.records import Completion
 
 
 @dataclass(slots=True)
-class Tally:
+class RunProgress:
     """What a run has done since it was started; faces poll it."""
 
     done: dict[str, int] = field(default_factory=dict)
@@ -18,12 +18,12 @@ class Tally:
     saved: float = 0.0
     """US dollars that what was reused once cost."""
     warnings: list[str] = field(default_factory=list)
-    within: "Tally | None" = None
+    within: "RunProgress | None" = None
     """The one that counts what this one counts, too."""
 
-    def part(self) -> "Tally":
+    def part(self) -> "RunProgress":
         """A tally of a part of the work, which counts here as well."""
-        return Tally(within=self)
+        return RunProgress(within=self)
 
     def advance(self, stage: str, count: int) -> None:
         """Count targets of a stage as done."""

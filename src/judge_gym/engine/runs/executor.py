@@ -13,16 +13,16 @@ from typing import Any
 
 from dbos import DBOS
 
-from judge_gym.engine.asking import Answering, Asker, Models
-from judge_gym.engine.locking import Turn
-from judge_gym.engine.metering import Meters
-from judge_gym.engine.offline import OfflineAsker
-from judge_gym.engine.options import Workflow
-from judge_gym.engine.orders import Cancelled, Leaving, Order, Outcome, Paused, end_of
-from judge_gym.engine.pipeline import Pipeline, Shard
-from judge_gym.engine.queueing import Dispatch, parent
-from judge_gym.engine.recording import OUTAGE
-from judge_gym.engine.tallying import Tally
+from judge_gym.engine.calls.ask import Answering, Asker, Models
+from judge_gym.engine.calls.meters import Meters
+from judge_gym.engine.calls.offline import OfflineAsker
+from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.calls.record import OUTAGE
+from judge_gym.engine.runs.locks import WorkerLock
+from judge_gym.engine.runs.options import Workflow
+from judge_gym.engine.runs.orders import Cancelled, Leaving, Outcome, Paused, WorkOrder, end_of
+from judge_gym.engine.runs.pipeline import Pipeline, Shard
+from judge_gym.engine.runs.queue import RunQueue, parent
 from judge_gym.errors import DatabaseGone, JudgeGymError, StoreError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Event, Store
@@ -61,8 +61,8 @@ class Executor:
         self,
         store: Store,
         models: Models,
-        dispatch: Dispatch,
-        turn: Turn,
+        dispatch: RunQueue,
+        turn: WorkerLock,
         limits: Limits | None = None,
     ) -> None:
         self.name = turn.name
@@ -75,7 +75,7 @@ class Executor:
             store.ledger, models, meters, limits=limits, leases=self._leases, sure=turn.sure
         )
         self.offline = OfflineAsker(store.ledger, models)
-        self.tallies: dict[int, Tally] = {}
+        self.tallies: dict[int, RunProgress] = {}
         """What goes on in this process, by run."""
         self.faults: dict[str, Exception] = {}
         """What ended workflows here, with all that an error can carry, by their ids."""
@@ -95,7 +95,7 @@ class Executor:
 
     async def __aenter__(self) -> "Executor":
         global _executor
-        from judge_gym.engine import workflows  # noqa: F401  they register themselves
+        from judge_gym.engine.runs import workflows  # noqa: F401  they register themselves
 
         assert _executor is None, "one executor to a process"
         _executor = self
@@ -169,7 +169,7 @@ class Executor:
     @contextlib.contextmanager
     def job(self, kept: dict[str, Any], id: str) -> Iterator["Job"]:
         """A workflow that is carried out here; what it raises is how it ended."""
-        order = Order.of(kept)
+        order = WorkOrder.of(kept)
         job = Job(self, order, id)
         self.running.add(id)
         try:
@@ -181,7 +181,7 @@ class Executor:
             if end_of(fault) == "failed" and not isinstance(fault, Leaving):
                 self.asker.hold(order.run, fault)  # its other shards end too
 
-    def pipeline(self, order: Order, id: str) -> Pipeline:
+    def pipeline(self, order: WorkOrder, id: str) -> Pipeline:
         """What a run does, kept at hand for its further shards."""
         key = parent(id)
         if key not in self._pipelines:
@@ -234,11 +234,11 @@ class Executor:
 class Job:
     """A run, or a shard of one, in the hands of this process."""
 
-    def __init__(self, executor: Executor, order: Order, id: str) -> None:
+    def __init__(self, executor: Executor, order: WorkOrder, id: str) -> None:
         self.order = order
         self.id = id
         self.fault: Exception | None = None
-        live = executor.tallies.setdefault(order.run, Tally())
+        live = executor.tallies.setdefault(order.run, RunProgress())
         self._tally = live.part()
         self._total = Outcome()
         self._executor = executor

@@ -9,8 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 import postgres
-from judge_gym.engine import locking, recording
-from judge_gym.engine.locking import MISSED, Taken, turn
+from judge_gym.engine.calls import record
+from judge_gym.engine.runs import locks
+from judge_gym.engine.runs.locks import MISSED, LockTaken, turn
 from judge_gym.errors import DatabaseGone
 from judge_gym.lab import Lab
 from judge_gym.store import Database, SessionLock, Store
@@ -29,9 +30,9 @@ def database() -> Iterator[Database]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits that a test can wait for."""
-    monkeypatch.setattr(locking, "BEAT", 0.05)
-    monkeypatch.setattr(locking, "CALM", 0.2)
-    monkeypatch.setattr(locking, "SETTLING", 0.4)
+    monkeypatch.setattr(locks, "BEAT", 0.05)
+    monkeypatch.setattr(locks, "CALM", 0.2)
+    monkeypatch.setattr(locks, "SETTLING", 0.4)
 
 
 def wait(until: Callable[[], bool]) -> None:
@@ -61,37 +62,37 @@ def test_one_who_ends_is_dead_after_some_looks_and_one_who_works_never(database:
 def test_after_its_lock_was_lost_a_process_is_not_sure_until_its_work_was_found_its_own(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locking, "CALM", 1000.0)
+    monkeypatch.setattr(locks, "CALM", 1000.0)
     with turn(database, 1) as mine:
         assert mine.sure()
         cut(database)
         wait(lambda: not mine.sure())
         mine.settle(time.monotonic())  # too soon: another may be about to queue its work
         assert not mine.sure()
-        mine.settle(time.monotonic() + locking.CALM)
+        mine.settle(time.monotonic() + locks.CALM)
         wait(mine.sure)
 
 
 def test_a_process_that_cannot_look_at_its_lock_ceases_to_be_sure_before_it_is_taken_for_dead(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert locking.SURE < MISSED - 1  # looks are a second apart
-    monkeypatch.setattr(locking, "SURE", 0.3)
+    assert locks.SURE < MISSED - 1  # looks are a second apart
+    monkeypatch.setattr(locks, "SURE", 0.3)
     with turn(database, 1) as mine:
-        monkeypatch.setattr(locking, "BEAT", 1000.0)
+        monkeypatch.setattr(locks, "BEAT", 1000.0)
         wait(lambda: not mine.sure())
 
 
 def test_right_after_an_outage_nobody_is_dead(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locking, "SETTLING", 1000.0)
+    monkeypatch.setattr(locks, "SETTLING", 1000.0)
     with turn(database, 1) as mine:
         cut(database)
         wait(lambda: not mine.sure())
         for _ in range(2 * MISSED):
             assert mine.dead({"gone"}) == set()
-        monkeypatch.setattr(locking, "SETTLING", 0.0)
+        monkeypatch.setattr(locks, "SETTLING", 0.0)
         wait(lambda: mine.dead({"gone"}) == {"gone"})
 
 
@@ -111,7 +112,7 @@ def test_on_a_file_one_works_at_a_time(tmp_path: Path) -> None:
     store = Store.open(f"sqlite:///{tmp_path / 'lab.db'}")
     with turn(store.database, 1) as mine:
         assert mine.sure() and mine.dead({"other"}) == {"other"}
-        with pytest.raises(Taken), turn(store.database, 1):
+        with pytest.raises(LockTaken), turn(store.database, 1):
             pass
     store.close()
 
@@ -149,7 +150,7 @@ def test_a_database_that_stays_away_ends_the_command_and_the_same_command_goes_o
 
     with Lab.open(postgres.fresh_url()) as lab:
         with monkeypatch.context() as outage:
-            outage.setattr(recording, "time", SimpleNamespace(sleep=lambda seconds: None))
+            outage.setattr(record, "time", SimpleNamespace(sleep=lambda seconds: None))
             outage.setattr(lab.store.ledger, "record", away)
             with pytest.raises(DatabaseGone, match="it is away"):
                 lab.run(write_study())

@@ -8,17 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from judge_gym.engine.asking import Models, Stopped
-from judge_gym.engine.locking import Taken, lab_lock, turn
-from judge_gym.engine.orders import Order, Outcome
-from judge_gym.engine.tallying import Tally
+from judge_gym.engine.calls.ask import Models, Stopped
+from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.runs.locks import LockTaken, lab_lock, turn
+from judge_gym.engine.runs.orders import Outcome, WorkOrder
 from judge_gym.errors import BudgetError, DatabaseGone, JudgeGymError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Store
 
 if TYPE_CHECKING:
-    from judge_gym.engine.executor import Executor
-    from judge_gym.engine.queueing import Dispatch
+    from judge_gym.engine.runs.executor import Executor
+    from judge_gym.engine.runs.queue import RunQueue
 
 T = TypeVar("T")
 POLL = 0.2
@@ -27,7 +27,7 @@ SWEEP = 1.0
 """Seconds between looks for what dead processes were at."""
 
 
-class Following:
+class RunFollower:
     """The runs of one command, from its order to their end.
 
     Args:
@@ -38,14 +38,14 @@ class Following:
     """
 
     def __init__(
-        self, store: Store, models: Models, limits: Limits, orders: Sequence[Order]
+        self, store: Store, models: Models, limits: Limits, orders: Sequence[WorkOrder]
     ) -> None:
         self._store = store
         self._models = models
         self._limits = limits
         complete = [order.run for order in orders if self._complete(order)]
         self.orders = {order.run: order for order in orders if order.run not in complete}
-        self.tallies = {order.run: Tally() for order in orders}
+        self.tallies = {order.run: RunProgress() for order in orders}
         """What goes on, for those who watch."""
         self.outcomes = {run: Outcome() for run in complete}
         self.stopped: JudgeGymError | None = None
@@ -62,7 +62,7 @@ class Following:
         if self._loop is not None:  # perhaps in another thread
             self._loop.call_soon_threadsafe(self._interrupt)
 
-    def _complete(self, order: Order) -> bool:
+    def _complete(self, order: WorkOrder) -> bool:
         """Whether every target of a run has its answer."""
         progress = self._store.progress.of_run(order.run, order.tag)
         for workflow, wanted in progress.wanted.items():
@@ -70,9 +70,9 @@ class Following:
                 return False
         return bool(progress.wanted["score"]) and not self._store.progress.uncriticised(order.run)
 
-    async def carry_out(self, dispatch: "Dispatch") -> None:
+    async def carry_out(self, dispatch: "RunQueue") -> None:
         """Order the runs and see them through."""
-        from judge_gym.engine.executor import Executor
+        from judge_gym.engine.runs.executor import Executor
 
         self._loop = asyncio.get_running_loop()
         before = self._store.queries.last_attempt()
@@ -87,7 +87,7 @@ class Following:
                         with turn(self._store.database, dispatch.protocol) as mine:
                             given = (self._store, self._models, dispatch, mine, self._limits)
                             await self._execute(Executor(*given))
-                    except Taken:
+                    except LockTaken:
                         await self._follow()
         except asyncio.CancelledError:  # the second Ctrl-C: what goes on is found by the next one
             self.stopped = Stopped("interrupted")
@@ -105,7 +105,7 @@ class Following:
     def _waiting(self) -> dict[int, str]:
         return {run: id for run, id in self._ids.items() if run not in self.outcomes}
 
-    def _begin(self, order: Order) -> None:
+    def _begin(self, order: WorkOrder) -> None:
         self._ids[order.run], new = self._dispatch.begin(order)
         if not new:
             self._joined.add(order.run)
@@ -168,7 +168,7 @@ class Following:
 
     def _take_over(self) -> None:
         """Go on with what a dead process was at, if it is ours to do; let the rest stand."""
-        from judge_gym.engine.queueing import parent
+        from judge_gym.engine.runs.queue import parent
 
         left = self._dispatch.active()
         mine = set(self._ids.values())
@@ -193,7 +193,7 @@ class Following:
             try:
                 with lab_lock(self._store.database):
                     return
-            except Taken:
+            except LockTaken:
                 await asyncio.sleep(POLL)
         self.stopped = Stopped(
             "no longer followed: another judge-gym carries it out, and 'judge-gym pause' stops it"

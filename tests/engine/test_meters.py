@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge_gym.engine import metering
-from judge_gym.engine.budget import Account, Meter, Spend
-from judge_gym.engine.metering import Paid, SharedAccount
+from judge_gym.engine.calls import meters
+from judge_gym.engine.calls.budget import Account, Meter, Spend
+from judge_gym.engine.calls.meters import Paid, SharedAccount
 from judge_gym.errors import BudgetError
 from judge_gym.records import Completion, Draw, Message, Request
 from judge_gym.store import Payer, Store
@@ -80,8 +80,8 @@ def test_no_order_of_rounds_exceeds_the_budget_and_all_of_it_can_be_used(
 
     monkey = pytest.MonkeyPatch()
     with monkey.context() as quick:
-        quick.setattr(metering, "GAP", 0.001)
-        quick.setattr(metering, "RENEW", 0.02)
+        quick.setattr(meters, "GAP", 0.001)
+        quick.setattr(meters, "RENEW", 0.02)
         payers, made = asyncio.run(spend())
     assert sum(made) == payers.paid.calls
     if caps.calls is not None:
@@ -148,7 +148,7 @@ def test_a_larger_budget_lets_those_go_on_who_wait() -> None:
 def test_what_was_paid_is_added_up_whatever_comes_late(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metering, "NEWEST", 4)
+    monkeypatch.setattr(meters, "NEWEST", 4)
     paid = Paid(store.queries, "small")
     for number in range(40):
         asked = Request("sim:a", (Message("user", ("hello",)),), Draw("7", number))

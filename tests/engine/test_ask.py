@@ -15,7 +15,8 @@ import sqlalchemy as sa
 
 import web as served
 from conftest import Scripted
-from judge_gym.engine import Engine, asking
+from judge_gym.engine import Engine
+from judge_gym.engine.calls import ask
 from judge_gym.errors import BudgetError, RateLimitError, RejectedError, UnavailableError
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard, dialect
@@ -32,7 +33,7 @@ WriteStudy = Callable[..., Path]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits that a test can wait for."""
-    monkeypatch.setattr(asking, "BACKOFF", 0.001)
+    monkeypatch.setattr(ask, "BACKOFF", 0.001)
 
 
 class Faulty(Scripted):

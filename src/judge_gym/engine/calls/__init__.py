@@ -1,0 +1,1 @@
+"""Calls models through the ledger, within budgets and limits."""
