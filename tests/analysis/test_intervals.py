@@ -6,7 +6,18 @@ import statsmodels.api as sm
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from judge_gym.analysis.intervals import clustered_error, seeded, student, wilson
+from judge_gym.analysis.intervals import (
+    Estimate,
+    Floats,
+    Summed,
+    bootstrap,
+    clustered_error,
+    jackknife_error,
+    seeded,
+    skewed,
+    student,
+    wilson,
+)
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 5), (3, 7), (12, 12), (40, 100)])
@@ -39,3 +50,70 @@ def test_with_a_cluster_for_each_value_the_clustered_error_is_the_plain_one() ->
     values = seeded("plain").normal(size=30)
     plain = values.std() / np.sqrt(30)
     assert clustered_error(values, np.arange(30)) == pytest.approx(plain)
+
+
+# --- bootstrap -----------------------------------------------------------------------------------
+
+ALIKE, UNLIKE = 0.15, 0.2
+"""Shares of an interval's width: within the noise of 999 draws, and beyond it."""
+
+
+def mean_of(values: Floats) -> Summed:
+    """A mean as a statistic of sums: a column of ones counts the clusters."""
+    return Summed(np.column_stack([np.ones(len(values)), values]), lambda s: s[..., 1] / s[..., 0])
+
+
+def skewed_sample(n: int) -> Floats:
+    """The quantiles of a lognormal distribution: long on the right, and nothing random about it."""
+    return np.asarray(stats.lognorm.ppf((np.arange(n) + 0.5) / n, 1.3))
+
+
+def textbook(values: Floats, *, studentised: bool, draws: int = 40_000) -> tuple[float, float]:
+    """The bootstrap interval of a mean as Efron and Tibshirani (1993) write it, chapters 12, 13."""
+    n, mean = len(values), values.mean()
+    drawn = values[np.random.default_rng(1).integers(0, n, (draws, n))]
+    if not studentised:
+        low, high = np.quantile(drawn.mean(axis=1), [0.025, 0.975])
+        return float(low), float(high)
+    t = (drawn.mean(axis=1) - mean) / (drawn.std(axis=1, ddof=1) / np.sqrt(n))
+    low, high = np.quantile(t, [0.025, 0.975])
+    error = values.std(ddof=1) / np.sqrt(n)
+    return float(mean - high * error), float(mean - low * error)
+
+
+def gap(found: Estimate, interval: tuple[float, float]) -> float:
+    """The larger distance of two ends, as a share of the width."""
+    low, high = interval
+    return max(abs(found.low - low), abs(found.high - high)) / (high - low)
+
+
+@pytest.mark.parametrize("n", [12, 24, 39])
+@pytest.mark.parametrize("interval", ["bootstrap", "skewed"])
+def test_below_40_items_the_bootstrap_is_studentised(n: int, interval: str) -> None:
+    values = skewed_sample(n)
+    found = skewed(values) if interval == "skewed" else bootstrap(mean_of(values), key="any")
+    assert found.value == pytest.approx(values.mean()) and found.n == n
+    assert gap(found, textbook(values, studentised=True)) < ALIKE
+    # Neither of the simpler intervals would pass for it.
+    assert gap(found, textbook(values, studentised=False)) > UNLIKE
+    assert gap(found, student(values)[1:3]) > UNLIKE
+
+
+@pytest.mark.parametrize("n", [40, 60])
+def test_from_40_items_on_the_bootstrap_goes_by_percentiles(n: int) -> None:
+    values = skewed_sample(n)
+    found = bootstrap(mean_of(values), key="any")
+    assert gap(found, textbook(values, studentised=False)) < ALIKE
+    assert gap(found, textbook(values, studentised=True)) > UNLIKE
+
+
+@pytest.mark.parametrize("n", [5, 40])
+def test_very_few_skewed_items_and_from_40_on_have_students_interval(n: int) -> None:
+    assert skewed(skewed_sample(n)) == student(skewed_sample(n))
+
+
+@pytest.mark.parametrize("n", [3, 12, 50])
+def test_the_jackknife_error_of_a_mean_is_its_standard_error(n: int) -> None:
+    values = skewed_sample(n)
+    found = jackknife_error(mean_of(values).rows, mean_of(values))
+    assert float(found) == pytest.approx(stats.sem(values))

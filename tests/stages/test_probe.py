@@ -27,6 +27,7 @@ STAGES = tuple(RubricStage(f"Name {n}", (f"sign {n}.",)) for n in range(1, 5))
 RUBRIC = OrdinalRubric(STAGES, "sim:strict", "order", "Valdoria")
 ITEM = Evidence("title", "The raw text.")
 LONG = "A sentence of the view, and a second one. " * 200 + "The very last words."
+ORDINALS = ("first", "second")
 ANSWER = "The signs fit, I think.\nVERDICT: it stands above"
 
 
@@ -145,6 +146,24 @@ def test_a_nominal_verdict_is_an_option() -> None:
     target = sampled((1,), NominalRubric(STAGES, "x", "winner", ""))
     user = ask(target).messages[1].content
     assert f"choose option {labels(target)[1]}?" in user and "stage" not in user.lower()
+
+
+def test_a_verdict_on_a_reversed_pair_is_reviewed_as_the_judge_saw_it() -> None:
+    options = tuple(RubricStage(f"The {place} response is better", ("c",)) for place in ORDINALS)
+    rubric = NominalRubric(options, "x", "better response", "")
+    pair = Evidence("title", "The question.", responses=("Response one.", "Response two."))
+    target = ScoreTarget(rubric, pair, pair.text, 3, flipped=True)
+    scorer = Scorer(design(), 7, "7")
+    [asked] = scorer.requests([target])
+    shown = asked.messages[1].content
+    # The judge names the option for the response that it was shown first, which is the second.
+    named = re.search(r"Option (\w+): \"The first response is better\"", shown)
+    assert named is not None
+    sample = scorer.read(target, Completion(f"VERDICT: {named[1]}", "stop", "m", 1, 1, 0.0))
+    assert sample.stages == (2,)
+    probed = ask(ProbeTarget(sample, pair.text)).messages[1].content
+    assert f'judged to be at: Option {named[1]} ("The first response is better").' in probed
+    assert probed.index("Response two.") < probed.index("Response one.")
 
 
 def test_the_judge_itself_is_asked_at_the_sample_s_draw() -> None:

@@ -403,6 +403,7 @@ TOGETHER_CASES = [
 
 SEVERAL_CASES = [
     failed("several-or", "VERDICT: B or C"),
+    failed("several-or-subset", "VERDICT: B or C", "subset"),
     failed("several-stage-or-stage", "VERDICT: Stage B or Stage C"),
     failed("several-comma", "VERDICT: B, D"),
     failed("several-and", REASONED + "VERDICT: B and D"),
