@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow check docs bench chaos fuzz snapshots clean
+.PHONY: demo test test-slow check docs bench chaos fuzz mutants snapshots clean
 
 demo: $(VENV)/run
 	$(BIN)/judge-gym demo
@@ -42,6 +42,10 @@ fuzz: $(VENV)/test
 # Runs killed at 20 random points, on SQLite and on Postgres; CHAOS_SEED=N chooses other points.
 chaos: $(VENV)/test
 	CHAOS=$(or $(CHAOS),20) $(BIN)/pytest -m "" -n 2 --dist load tests/engine/test_chaos.py tests/engine/test_outages.py
+
+# Applies each fault of tests/mutants.toml to a copy of the source; the tests that it names must fail.
+mutants: $(VENV)/test
+	$(BIN)/python scripts/mutants.py $(if $(ONLY),--only '$(ONLY)')
 
 # Writes the prompt snapshots anew; read the diff before you commit it.
 snapshots: $(VENV)/test

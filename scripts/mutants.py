@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROWS = ROOT / "tests" / "mutants.toml"
 PACKAGE = Path("src") / "judge_gym"
 KEYS = {"file", "function", "old", "new", "test", "note"}
-TIMEOUT = 300.0
+TIMEOUT = 600.0
 """Seconds after which a run of tests is ended; it has then noticed nothing."""
 NOT_COPIED = (".git", ".venv*", ".mypy_cache", ".ruff_cache", ".pytest_cache", "demo-out", "*.egg")
 PYTEST = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", "--tb=line")
