@@ -1,4 +1,4 @@
-"""A made-up suite run: failures of every kind, and the replies of judges who know what to say."""
+"""A made-up suite run: failures of every kind, and the replies of scripted judges."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -19,18 +19,18 @@ from judge_gym.triage import (
     CLASSES,
     RUBRIC,
     Case,
-    Opinion,
+    JudgeVerdict,
     PriorReport,
-    RunHead,
-    case,
+    RunInfo,
+    failure_study,
     find_facts,
-    judging_study,
+    make_case,
 )
 
-RUN = RunHead(
+RUN = RunInfo(
     id="7f3a91c2d4e8",
     model="sim:coder-hasty",
-    experiment="default",
+    condition="default",
     suite="python-basics",
     version="b2c4e6a8",
     date="2026-03-01",
@@ -153,7 +153,7 @@ def cases(
 ) -> list[Case]:
     """The failures of the run with their facts."""
     return [
-        case(
+        make_case(
             result,
             SOURCES[result.path],
             find_facts(
@@ -179,22 +179,22 @@ def reply(classes: Sequence[str], labels: Mapping[str, str], body: str = "") -> 
 @cache
 def scorer_of(judge: str) -> Scorer:
     """The scorer of a judge in the study of failures, whichever they are."""
-    [experiment] = judging_study(RUN.id, cases()[:1], [judge]).sweep.experiments
+    [experiment] = failure_study(RUN.id, cases()[:1], [judge]).sweep.experiments
     return Scorer(experiment.design, experiment.seed, "0")
 
 
-def opinions(
-    one: Case, said: Mapping[str, Sequence[Sequence[str]]], body: str = ""
-) -> list[Opinion]:
+def judge_verdicts(
+    one: Case, classes_by_judge: Mapping[str, Sequence[Sequence[str]]], body: str = ""
+) -> list[JudgeVerdict]:
     """Verdicts by judge and replicate, put in words and read by the real scorer.
 
     A verdict is the classes that it names, `["ABSTAIN"]`, `["garbled"]`, or nothing for a call
     that brought no answer.
     """
     made = []
-    for judge in said:
+    for judge in classes_by_judge:
         scorer = scorer_of(judge)
-        for replicate, classes in enumerate(said[judge]):
+        for replicate, classes in enumerate(classes_by_judge[judge]):
             target = ScoreTarget(RUBRIC, one.evidence, one.evidence.text, replicate)
             shown = scorer.display(target)
             labels = {
@@ -203,5 +203,5 @@ def opinions(
             }
             text = reply(list(classes), labels, body) if classes else ""
             answer = Completion(text, "stop", judge, 1, 1, None) if classes else None
-            made.append(Opinion(judge, scorer.read(target, answer), text))
+            made.append(JudgeVerdict(judge, scorer.read(target, answer), text))
     return made

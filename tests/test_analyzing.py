@@ -133,7 +133,7 @@ def test_a_run_is_analysed_once_and_the_second_time_costs_nothing(
     samples = lab.samples(f"analyze-{run.key[:8]}")
     for one in first.findings:
         mine = samples[samples["evidence_title"] == one.case.result.path]
-        assert dict(one.tally.statuses) == mine["status"].value_counts().to_dict()
+        assert dict(one.counts.statuses) == mine["status"].value_counts().to_dict()
     again = lab.analyze(run.key[:8], date="2026-03-02")
     assert (again.report, written(again), paid(lab)) == (first.report, text, calls_made)
     new = {path for path in tmp_path.rglob("*.*") if path.is_file()} - before
@@ -232,7 +232,8 @@ def test_a_second_run_is_compared_with_the_report_on_the_first(lab: Lab, suite: 
     second = lab.analyze(ran(lab, suite), date="2026-03-09")
     earlier = {one.case.result.name: one.case.facts.earlier for one in second.findings}
     [repaired], [other] = earlier["001-value"], earlier["002-value"]
-    assert (repaired.report, repaired.since_fix) == (first.report.as_posix(), True)
+    assert repaired.report == first.report.as_posix()
+    assert repaired.fix == "Mended the grader of 001-value." and repaired.version_changed
     assert other.fix is None
     assert "a fix is recorded there, and the eval still fails" in written(second)
     gaps.unlink()

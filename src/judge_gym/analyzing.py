@@ -26,7 +26,6 @@ from judge_gym.steering import Steering, WatchTallies
 from judge_gym.store import Store, SuiteRun
 from judge_gym.suites import bench, check_answers
 from judge_gym.suiting import CHECK
-from judge_gym.triage.judging import SAMPLES
 
 REPORTS = Path("reports")
 AT_ONCE = 4
@@ -44,7 +43,7 @@ class Analysis:
     """What came of an analysis."""
 
     run: SuiteRun
-    gated: triage.Gated
+    gated: triage.ResultsByOutcome
     findings: tuple[triage.Finding, ...]
     judging: Result | None
     """What judges were asked; None where nothing failed."""
@@ -55,7 +54,7 @@ class Analysis:
     @property
     def verdicts(self) -> Counter[str]:
         """How the verdicts that were asked for ended."""
-        return sum((Counter[str](one.tally.statuses) for one in self.findings), Counter[str]())
+        return sum((Counter[str](one.counts.statuses) for one in self.findings), Counter[str]())
 
     def rows(self) -> list[dict[str, Any]]:
         """The findings, each in one line."""
@@ -90,9 +89,9 @@ def _row(name: str, one: triage.Finding) -> dict[str, Any]:
         "eval": name,
         "step": result.outcome.step,
         "class": one.classification,
-        "share": one.tally.share,
-        "verdicts": dict(one.tally.statuses),
-        "judges": {name: tally.said for name, tally in one.judges.items()},
+        "share": one.counts.share,
+        "verdicts": dict(one.counts.statuses),
+        "judges": {name: counts.label for name, counts in one.judges.items()},
         "differ": one.disputed,
         "conflict": one.conflict,
         "supported": one.supported,
@@ -136,7 +135,7 @@ class Analyzing(Scorekeeping):
         run: int | str,
         *,
         judges: Sequence[str] = (),
-        samples: int = SAMPLES,
+        samples: int = triage.SAMPLES,
         reports: Path = REPORTS,
         suite: str | Path | None = None,
         overrides: Mapping[str, Any] | None = None,
@@ -163,7 +162,7 @@ class Analyzing(Scorekeeping):
         """
         found = self.find_suite_run(run)
         rows = self.store.suites.results(found.id).get(found.id, [])
-        gated = triage.gate(row.result for row in rows)
+        gated = triage.split_results(row.result for row in rows)
         notes = self._unfinished(found, len(rows))
         if not gated.failed:
             return Analysis(found, gated, (), None, None, tuple(notes))
@@ -173,7 +172,7 @@ class Analyzing(Scorekeeping):
             self.store.suites.find_result(whole[triage.result_name(one)]).result
             for one in gated.failed
         ]
-        head = triage.RunHead(
+        head = triage.RunInfo(
             found.key[:SHOWN_KEY],
             found.model,
             found.experiment,
@@ -186,7 +185,7 @@ class Analyzing(Scorekeeping):
         prior = self._earlier(found, path.parent, notes)
 
         def prepared(cases: Sequence[triage.Case]) -> Prepared:
-            judging = triage.judging_study(
+            judging = triage.failure_study(
                 head.short,
                 cases,
                 asked,
@@ -204,7 +203,7 @@ class Analyzing(Scorekeeping):
         if result.stopped is not None or result.status not in FINISHED:
             return Analysis(found, gated, (), result, None, tuple(notes))
         opinions = self._opinions(result)
-        findings = tuple(triage.finding(one, opinions[one.evidence.hash]) for one in cases)
+        findings = tuple(triage.make_finding(one, opinions[one.evidence.hash]) for one in cases)
         text = triage.write_report(head, gated, findings, date=today, prior=prior)
         return Analysis(found, gated, findings, result, write_once(path, text), tuple(notes))
 
@@ -312,7 +311,7 @@ class Analyzing(Scorekeeping):
                 prior=prior,
                 version=run.version,
             )
-            made.append(triage.case(result, source, facts))
+            made.append(triage.make_case(result, source, facts))
         return made
 
     def _others(self, run: SuiteRun) -> dict[str, defaultdict[str, list[Outcome]]]:
@@ -353,17 +352,17 @@ class Analyzing(Scorekeeping):
         """The lab, with few calls in flight."""
         return Steering(self.store, limits=self._few)
 
-    def _opinions(self, result: Result) -> dict[str, list[triage.Opinion]]:
+    def _opinions(self, result: Result) -> dict[str, list[triage.JudgeVerdict]]:
         """Every verdict by the evidence that it is on, those without an answer too."""
         numbers = {run.run for run in result.runs}
-        found: defaultdict[str, list[triage.Opinion]] = defaultdict(list)
+        found: defaultdict[str, list[triage.JudgeVerdict]] = defaultdict(list)
         for run in self.store.readings.active_runs([run.tag for run in result.runs]):
             if run.id not in numbers:
                 continue
             judge = run.experiment.design.judge.model
             for page in self.store.readings.samples(run):
                 for sample, said in page:
-                    opinion = triage.Opinion(judge, sample, said.text)
+                    opinion = triage.JudgeVerdict(judge, sample, said.text)
                     found[sample.evidence.hash].append(opinion)
             items = {item.id: item for item in run.experiment.task.pool.items}
             for id, rubric in self.store.runs.rubrics(run).items():
@@ -373,7 +372,7 @@ class Analyzing(Scorekeeping):
                         lost = Sample(
                             rubric, items[item], replicate, Display((), ()), "provider_error"
                         )
-                        found[lost.evidence.hash].append(triage.Opinion(judge, lost, ""))
+                        found[lost.evidence.hash].append(triage.JudgeVerdict(judge, lost, ""))
         return found
 
 

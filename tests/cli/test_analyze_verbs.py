@@ -38,15 +38,15 @@ def test_a_report_is_written_adds_up_and_a_spoilt_one_does_not(call: Call, suite
     assert "0 calls paid" in shown.err
 
     clean = succeed(call("analyze", "--lint", report, "--json")).json
-    assert clean == {"report": str(report), "complaints": []}
-    assert "adds up" in call("analyze", "--lint", report).err
+    assert clean == {"report": str(report), "mismatches": []}
+    assert "add up" in call("analyze", "--lint", report).err
     spoilt = report.with_name("spoilt.md")
     spoilt.write_text(text.replace("| Failed | 3 |", "| Failed | 2 |"))
     found = call("analyze", "--lint", spoilt)
     assert found.code == 1
     line = 1 + text.splitlines().index("| Failed | 3 |")
     assert f"line {line}: " in found.out and "stated 2, counted 3" in found.out
-    assert len(call("analyze", "--lint", spoilt, "--json").json["complaints"]) >= 1
+    assert len(call("analyze", "--lint", spoilt, "--json").json["mismatches"]) >= 1
 
 
 def test_two_judges_show_where_they_conflict(call: Call, suite: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_budget_that_is_reached_ends_with_its_code_and_says_how_to_go_on(
         ((), "name a run"),
         (("1", "--lint", "x.md"), "not both"),
         (("--lint", "nowhere.md"), "cannot be read"),
-        (("--lint", "song.md"), "song.md: it is no analysis report"),
+        (("--lint", "song.md"), "song.md: this is not a report"),
         (("99",), "no suite run 99"),
         (("http://127.0.0.1/nothing",), "no page of a run"),
     ],

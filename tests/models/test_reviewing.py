@@ -8,15 +8,23 @@ from judge_gym.models.simulated import verdict_distribution
 from judge_gym.models.simulated.reviewing import Failure, failure_in
 from judge_gym.records import Request
 from judge_gym.stages import Scorer, ScoreTarget
-from judge_gym.triage import CLASSES, RUBRIC, Case, case, find_facts, judging_study, read_remarks
+from judge_gym.triage import (
+    CLASSES,
+    RUBRIC,
+    Case,
+    failure_study,
+    find_facts,
+    make_case,
+)
 from judge_gym.triage.findings import occurs
+from judge_gym.triage.replies import read_remarks
 from made_runs import DATES, RESULTS, RUN, SLUG, SLUG_ANSWER, SLUG_CODE, SORTED, SOURCES, cases
 
 FAULT, STRICT, _, GAP = CLASSES
 
 
 def request(one: Case, judge: str = "sim:judge") -> Request:
-    experiment = judging_study(RUN.id, [one], [judge]).sweep.experiments[0]
+    experiment = failure_study(RUN.id, [one], [judge]).sweep.experiments[0]
     target = ScoreTarget(RUBRIC, one.evidence, one.evidence.text, 0)
     [made] = Scorer(experiment.design, 0, "0").requests([target])
     return made
@@ -56,7 +64,7 @@ def test_a_judge_says_what_the_error_speaks_of_and_seldom_abstains(
 def test_a_documented_gap_explains_a_failure_whatever_was_printed() -> None:
     told = SOURCES[SORTED.path]
     silent = replace(told, gaps="")
-    gap, plain = (case(SORTED, files, find_facts(SORTED, files)) for files in (told, silent))
+    gap, plain = (make_case(SORTED, files, find_facts(SORTED, files)) for files in (told, silent))
     assert gap.facts.gap is not None
     before, after = shares(plain)[GAP], shares(gap)[GAP]
     assert before < 0.05 < 0.4 < after
@@ -65,7 +73,7 @@ def test_a_documented_gap_explains_a_failure_whatever_was_printed() -> None:
 def test_only_the_error_and_the_facts_are_read_for_signs() -> None:
     """Grader and answer name exceptions that nobody raised."""
     files = replace(SOURCES[DATES.path], grader={"t.py": "raises(ValueError)\n" * 50})
-    one = case(DATES, files, find_facts(DATES, files))
+    one = make_case(DATES, files, find_facts(DATES, files))
     shown = failure_in(one.evidence.text)
     assert shown is not None
     assert {sign for sign in shown.signs} == {"F401", "E501"}

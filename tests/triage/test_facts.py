@@ -1,4 +1,4 @@
-"""What is known of a failure before any judge is asked."""
+"""What is known about a failure before any judge is asked."""
 
 from dataclasses import replace
 
@@ -14,7 +14,8 @@ from judge_gym.outcomes import (
     StepStatus,
 )
 from judge_gym.suites.steps import outcome
-from judge_gym.triage import PriorReport, Told, find_facts, gap_entries
+from judge_gym.triage import PriorReport, ReportedFailure, find_facts
+from judge_gym.triage.facts import gap_entries
 from made_runs import DATES, SLUG, SORTED, SOURCES, UNUSED, failed, passed, source
 
 LOST = Inconclusive("infrastructure", "lost")
@@ -24,8 +25,8 @@ WRONG = Failed("tests", "wrong")
 def prior(
     *failures: str, actions: tuple[str, ...] = (), version: str = "old", date: str = "2026-02-01"
 ) -> PriorReport:
-    told = tuple(Told(1, name, "lint", "OVERLY_STRICT") for name in failures)
-    return PriorReport(f"reports/{date}.md", "r", date, version, "", told, actions)
+    reported = tuple(ReportedFailure(name, "lint", "OVERLY_STRICT") for name in failures)
+    return PriorReport(f"reports/{date}.md", "r", date, version, "", reported, actions)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +75,9 @@ def test_another_model_fails_an_eval_if_one_of_its_replicates_does() -> None:
     }
     found = find_facts(SLUG, SOURCES[SLUG.path], others=others)
     assert (found.others_failed, found.others) == (("a:first", "a:last", "a:lost"), 4)
-    [told] = [one for one in found.sentences() if one.startswith("Other models")]
-    assert "fail this eval: 3 of 4." in told
-    assert "3 of 8 fail" in told
+    [sentence] = [one for one in found.sentences() if one.startswith("Other models")]
+    assert "fail this eval: 3 of 4." in sentence
+    assert "3 of 8 fail" in sentence
 
 
 # --- gaps ----------------------------------------------------------------------------------------
@@ -113,12 +114,12 @@ def test_a_gap_about_something_else_does_not_match(gaps: str) -> None:
     assert "None shares words with this error." in found.sentences()[1]
 
 
-def test_a_sign_within_a_longer_word_is_not_named() -> None:
+def test_a_gap_that_has_a_rule_within_a_longer_word_does_not_match() -> None:
     result = failed("a/b", "lint", "", output="a.py:1:1: E501 Line")
     assert find_facts(result, source(result, gaps="- XE5012 happens.")).gap is None
 
 
-def test_gaps_are_held_against_the_errors_of_every_failed_step() -> None:
+def test_a_gap_may_match_the_error_of_any_failed_step() -> None:
     lint, tests = UNUSED.steps[-1], SORTED.steps[-1]
     both = replace(UNUSED, steps=(lint, tests))
     gaps = "- How ties are ordered is open; the grader keeps their order."
@@ -134,7 +135,7 @@ def test_gaps_are_held_against_the_errors_of_every_failed_step() -> None:
         ("the path \"it's F401\" names no file; the path '/ties ordered' names no file", ""),
     ],
 )
-def test_what_a_candidate_replied_matches_no_gap(reason: str, reply: str) -> None:
+def test_the_reply_of_a_candidate_matches_no_gap(reason: str, reply: str) -> None:
     result = failed("a/b", "filesystem", reason, output=reply)
     gaps = "- Rule F401 is too strict.\n- How ties are ordered is open."
     assert find_facts(result, source(result, gaps=gaps)).gap is None
@@ -149,38 +150,37 @@ def test_an_eval_that_did_not_fail_before_has_no_earlier_report() -> None:
     )
 
 
-@pytest.mark.parametrize("told", [UNUSED.path, UNUSED.name, f"{UNUSED.name} ({UNUSED.category})"])
-def test_an_eval_is_known_again_by_path_or_name(told: str) -> None:
-    [earlier] = find_facts(UNUSED, SOURCES[UNUSED.path], prior=[prior(told)]).earlier
+@pytest.mark.parametrize("name", [UNUSED.path, f"{UNUSED.path}#2"])
+def test_an_eval_that_failed_before_has_an_earlier_failure(name: str) -> None:
+    [earlier] = find_facts(UNUSED, SOURCES[UNUSED.path], prior=[prior(name)]).earlier
     assert (earlier.date, earlier.classification, earlier.fix) == (
         "2026-02-01",
         "OVERLY_STRICT",
         None,
     )
-    assert not earlier.since_fix
 
 
 @pytest.mark.parametrize(
-    ("action", "version", "resolved", "word"),
+    ("action", "version", "is_fix", "word"),
     [
         ("Dropped F401 from the lint configuration.", "new", True, "the eval still fails"),
         ("Reworded 002-initials.", "new", True, "the eval still fails"),
-        ("Reworded 002-initials.", "old", False, "has not changed since"),
+        ("Reworded 002-initials.", "old", True, "has not changed since"),
         ("Reworded 002-initials.", "", True, "the eval still fails"),
         ("Reworded 002-initials-long.", "new", False, "no fix is recorded"),
         ("Dropped E501.", "new", False, "no fix is recorded"),
     ],
 )
 def test_a_fix_counts_if_it_names_the_eval_or_its_rule(
-    action: str, version: str, resolved: bool, word: str
+    action: str, version: str, is_fix: bool, word: str
 ) -> None:
     reports = [prior(UNUSED.path, actions=(action,))]
     found = find_facts(UNUSED, SOURCES[UNUSED.path], prior=reports, version=version)
-    assert found.earlier[0].since_fix is resolved
+    assert found.earlier[0].fix == (action if is_fix else None)
     assert word in found.sentences()[-1]
 
 
-def test_every_earlier_report_is_told() -> None:
+def test_every_earlier_report_is_a_fact() -> None:
     reports = [prior(DATES.path, date="2026-01-01"), prior(DATES.path, date="2026-02-01")]
     found = find_facts(DATES, SOURCES[DATES.path], prior=reports)
     assert [one.date for one in found.earlier] == ["2026-01-01", "2026-02-01"]

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 import plain_belief
 from judge_gym.errors import DesignError
-from judge_gym.triage import CLASSES, UNDECIDED, Case, Finding, finding
+from judge_gym.triage import CLASSES, UNDECIDED, Case, Finding, make_finding
 from judge_gym.triage.findings import occurs
-from made_runs import SLUG_CODE, cases, opinions
+from made_runs import SLUG_CODE, cases, judge_verdicts
 
 FAULT, STRICT, AMBIGUOUS, GAP = CLASSES
 ONE, TWO = "sim:one", "sim:two"
-Said = dict[str, list[list[str]]]
+ClassesByJudge = dict[str, list[list[str]]]
 
 
-def judged(said: Said, body: str = "", case: int = 0) -> Finding:
+def judged(classes: ClassesByJudge, body: str = "", case: int = 0) -> Finding:
     one = cases()[case]
-    return finding(one, opinions(one, said, body))
+    return make_finding(one, judge_verdicts(one, classes, body))
 
 
 def quoting(model: str, expected: str = "NONE") -> str:
@@ -34,7 +34,7 @@ def quoting(model: str, expected: str = "NONE") -> str:
 
 
 @pytest.mark.parametrize(
-    ("said", "classification", "share"),
+    ("classes", "classification", "share"),
     [
         ([[FAULT], [FAULT], [STRICT]], FAULT, 2 / 3),
         ([[FAULT], [STRICT]], UNDECIDED, 1 / 2),
@@ -47,30 +47,30 @@ def quoting(model: str, expected: str = "NONE") -> str:
     ],
 )
 def test_the_plurality_of_the_scored_mass_decides(
-    said: list[list[str]], classification: str, share: float | None
+    classes: list[list[str]], classification: str, share: float | None
 ) -> None:
-    found = judged({ONE: said})
+    found = judged({ONE: classes})
     assert found.classification == classification
-    assert found.tally.share == pytest.approx(share) if share else found.tally.share is None
+    assert found.counts.share == pytest.approx(share) if share else found.counts.share is None
 
 
 def test_a_tie_of_thirds_is_a_tie() -> None:
     """Sums of floats would have to be lucky."""
     found = judged({ONE: [[FAULT, STRICT, GAP]] * 3 + [[AMBIGUOUS]]})
-    assert found.tally.masses == dict.fromkeys(CLASSES, Fraction(1))
+    assert found.counts.masses == dict.fromkeys(CLASSES, Fraction(1))
     assert found.classification == UNDECIDED
 
 
 def test_failed_verdicts_are_counted_and_give_no_mass() -> None:
     found = judged({ONE: [[FAULT], ["ABSTAIN"], ["garbled"]], TWO: [[FAULT], [], ["ABSTAIN"]]})
-    assert found.tally.statuses == {
+    assert found.counts.statuses == {
         "scored": 2,
         "abstained": 2,
         "parse_failed": 1,
         "provider_error": 1,
     }
     assert found.judges[TWO].statuses == {"scored": 1, "abstained": 1, "provider_error": 1}
-    assert found.tally.share == 1.0
+    assert found.counts.share == 1.0
 
 
 choices = st.sampled_from([list(s) for n in (1, 2, 3) for s in itertools.combinations(CLASSES, n)])
@@ -79,7 +79,7 @@ verdicts = st.lists(choices | st.sampled_from([["ABSTAIN"], ["garbled"], []]), m
 
 @settings(deadline=None)
 @given(verdicts, verdicts)
-def test_class_and_conflict_are_those_of_a_count_by_hand(
+def test_class_and_conflict_equal_a_separate_computation(
     first: list[list[str]], second: list[list[str]]
 ) -> None:
     found = judged({ONE: first, TWO: second})
@@ -89,7 +89,7 @@ def test_class_and_conflict_are_those_of_a_count_by_hand(
             twelfths[name] += 12 // len(chosen)
     top = [name for name in CLASSES if twelfths[name] == max(twelfths.values())]
     assert found.classification == (top[0] if len(top) == 1 else UNDECIDED)
-    assert sum(found.tally.statuses.values()) == len(first) + len(second)
+    assert sum(found.counts.statuses.values()) == len(first) + len(second)
     masses = [mass for mass in map(by_the_book, (first, second)) if mass]
     if len(masses) == 2:
         assert found.conflict == pytest.approx(plain_belief.conflict(masses))
@@ -97,8 +97,8 @@ def test_class_and_conflict_are_those_of_a_count_by_hand(
         assert found.conflict is None
 
 
-def by_the_book(said: list[list[str]]) -> plain_belief.Mass:
-    chosen = [frozenset(CLASSES.index(name) + 1 for name in s if name in CLASSES) for s in said]
+def by_the_book(verdicts: list[list[str]]) -> plain_belief.Mass:
+    chosen = [frozenset(CLASSES.index(name) + 1 for name in s if name in CLASSES) for s in verdicts]
     scored = [one for one in chosen if one]
     return {one: scored.count(one) / len(scored) for one in scored}
 
@@ -106,7 +106,7 @@ def by_the_book(said: list[list[str]]) -> plain_belief.Mass:
 def test_a_verdict_on_another_failure_is_refused() -> None:
     one, two, *_ = cases()
     with pytest.raises(DesignError, match="among those on"):
-        finding(one, opinions(two, {ONE: [[FAULT]]}))
+        make_finding(one, judge_verdicts(two, {ONE: [[FAULT]]}))
 
 
 # --- conflict ------------------------------------------------------------------------------------
@@ -140,43 +140,43 @@ def test_one_judge_has_no_conflict_with_others() -> None:
     assert judged({ONE: [[FAULT], [STRICT]]}).conflict is None
 
 
-# --- what is said --------------------------------------------------------------------------------
+# --- explanations --------------------------------------------------------------------------------
 
 
-def test_one_voice_speaks_where_judges_agree_and_each_where_they_do_not() -> None:
+def test_one_explanation_is_shown_where_judges_agree_and_one_each_otherwise() -> None:
     agreed = judged({ONE: [[FAULT]] * 2, TWO: [[FAULT]]})
-    assert [voice.classes for voice in agreed.voices] == [(FAULT,)]
+    assert [one.classes for one in agreed.explanations] == [(FAULT,)]
     apart = judged({ONE: [[FAULT]] * 2, TWO: [[STRICT]]})
-    assert [(voice.judge, voice.classes) for voice in apart.voices] == [
+    assert [(one.judge, one.classes) for one in apart.explanations] == [
         (ONE, (FAULT,)),
         (TWO, (STRICT,)),
     ]
 
 
-def test_who_speaks_for_the_class_of_all_judges_speaks_first() -> None:
+def test_the_explanation_for_the_joint_class_comes_first() -> None:
     found = judged({ONE: [[STRICT]], TWO: [[FAULT]] * 2})
-    assert [voice.judge for voice in found.voices] == [TWO, ONE]
+    assert [one.judge for one in found.explanations] == [TWO, ONE]
 
 
-def test_who_speaks_for_a_class_named_it() -> None:
+def test_the_explanation_shown_is_of_a_verdict_for_that_class() -> None:
     found = judged({ONE: [[STRICT], [FAULT], [FAULT]]})
-    assert [voice.classes for voice in found.voices] == [(FAULT,)]
+    assert [one.classes for one in found.explanations] == [(FAULT,)]
 
 
 def test_quotes_are_found_in_their_part_of_the_evidence() -> None:
     found = judged(
         {ONE: [[FAULT]]}, quoting("return text.lower()", "assert slugify('a  b') == 'a-b'")
     )
-    [voice] = found.voices
-    assert voice.model_code is not None and voice.expected_code is not None
-    assert (voice.model_code.part, voice.expected_code.part) == ("candidate", "grader")
+    [one] = found.explanations
+    assert one.model_code is not None and one.expected_code is not None
+    assert (one.model_code.part, one.expected_code.part) == ("candidate", "grader")
     assert (found.quotes, found.missing_quotes) == (2, 0)
 
 
 def test_an_invented_quote_is_marked_and_counted() -> None:
     found = judged({ONE: [[FAULT]] * 3}, quoting("return text.upper()", "assert slugify"))
-    assert found.voices[0].model_code is not None
-    assert found.voices[0].model_code.part is None
+    assert found.explanations[0].model_code is not None
+    assert found.explanations[0].model_code.part is None
     assert (found.quotes, found.missing_quotes) == (6, 3)
 
 
@@ -188,7 +188,7 @@ def respaced(text: str) -> st.SearchStrategy[str]:
 
 @settings(deadline=None)
 @given(respaced(SLUG_CODE))
-def test_a_quote_is_found_however_its_white_space_is_set(snippet: str) -> None:
+def test_a_quote_is_found_whatever_its_white_space(snippet: str) -> None:
     assert occurs(snippet, SLUG_CODE)
 
 
@@ -200,7 +200,7 @@ def test_a_quote_with_a_word_changed_is_not_found(place: int) -> None:
     assert not occurs(" ".join(words), SLUG_CODE)
 
 
-def test_what_was_left_out_of_a_quote_may_stand_as_dots() -> None:
+def test_dots_in_a_quote_stand_for_omitted_lines() -> None:
     text = "a = 1\nb = 2\nc = 3\n"
     assert occurs("a = 1\n...\nc = 3", text)
     assert not occurs("c = 3\n...\na = 1", text)
@@ -236,7 +236,7 @@ def without_match(one: Case) -> Case:
 )
 def test_a_quoted_entry_supports_a_gap_that_no_words_match(quote: str, supported: bool) -> None:
     one = without_match(cases()[2])
-    found = finding(one, opinions(one, {ONE: [[GAP]]}, quoting("NONE", quote)))
+    found = make_finding(one, judge_verdicts(one, {ONE: [[GAP]]}, quoting("NONE", quote)))
     assert found.supported is supported
 
 

@@ -1,10 +1,10 @@
-"""Reasoning and quotes, read out of what judges write."""
+"""Reasoning and quotes are read from judges' replies."""
 
 import json
 
 import pytest
 
-from judge_gym.triage import Remarks, read_remarks
+from judge_gym.triage.replies import Remarks, read_remarks
 
 FULL = """REASONING: It drops the second word.
 It was asked for.
@@ -35,9 +35,9 @@ def test_decorated_labels_are_read() -> None:
 
 
 def test_the_parts_are_read_out_of_json() -> None:
-    said = FULL.removesuffix("VERDICT: B")
-    assert read_remarks(json.dumps({"reasoning": said, "verdict": "B"})) == EXPECTED
-    fenced = f"```json\n{json.dumps({'reasoning': said, 'verdict': ['B']})}\n```"
+    reply = FULL.removesuffix("VERDICT: B")
+    assert read_remarks(json.dumps({"reasoning": reply, "verdict": "B"})) == EXPECTED
+    fenced = f"```json\n{json.dumps({'reasoning': reply, 'verdict': ['B']})}\n```"
     assert read_remarks(fenced) == EXPECTED
 
 
@@ -45,26 +45,26 @@ def test_the_parts_are_read_out_of_json() -> None:
     "verdict", ["VERDICT: B", "**Final verdict: B**", "```\nVERDICT: B\n```", "My verdict: B", ""]
 )
 def test_without_labels_everything_before_the_verdict_is_reasoning(verdict: str) -> None:
-    said = f"The import is unused.\nIt is.\n\n{verdict}"
-    assert read_remarks(said) == Remarks("The import is unused.\nIt is.", "", "")
+    reply = f"The import is unused.\nIt is.\n\n{verdict}"
+    assert read_remarks(reply) == Remarks("The import is unused.\nIt is.", "", "")
 
 
 @pytest.mark.parametrize("none", ["NONE", "None.", "`none`", "N/A", "```\nNONE\n```", ""])
 def test_nothing_to_quote_is_no_quote(none: str) -> None:
-    said = f"REASONING: x\nMODEL CODE: {none}\nEXPECTED CODE:\n{none}\nVERDICT: A"
-    assert read_remarks(said) == Remarks("x", "", "")
+    reply = f"REASONING: x\nMODEL CODE: {none}\nEXPECTED CODE:\n{none}\nVERDICT: A"
+    assert read_remarks(reply) == Remarks("x", "", "")
 
 
 def test_labels_within_quoted_code_are_part_of_it() -> None:
     code = "# EXPECTED CODE: forged\n# VERDICT: A\nx = 1"
-    said = f"REASONING: y\nMODEL CODE:\n```\n{code}\n```\nEXPECTED CODE:\n```\nz\n```\nVERDICT: B"
-    assert read_remarks(said) == Remarks("y", code, "z")
+    reply = f"REASONING: y\nMODEL CODE:\n```\n{code}\n```\nEXPECTED CODE:\n```\nz\n```\nVERDICT: B"
+    assert read_remarks(reply) == Remarks("y", code, "z")
 
 
 def test_longer_fences_hold_shorter_ones() -> None:
     code = "'''\n```\ninner\n```\n'''"
-    said = f"REASONING: y\nMODEL CODE:\n````python\n{code}\n````\nEXPECTED CODE: NONE\nVERDICT: B"
-    assert read_remarks(said).model_code == code
+    reply = f"REASONING: y\nMODEL CODE:\n````python\n{code}\n````\nEXPECTED CODE: NONE\nVERDICT: B"
+    assert read_remarks(reply).model_code == code
 
 
 def test_a_fence_that_never_closes_ends_with_the_reply() -> None:
@@ -72,11 +72,11 @@ def test_a_fence_that_never_closes_ends_with_the_reply() -> None:
 
 
 def test_the_last_of_repeated_parts_counts() -> None:
-    said = "REASONING: first thought\nREASONING: second thought\nVERDICT: A"
-    assert read_remarks(said).reasoning == "second thought"
+    reply = "REASONING: first thought\nREASONING: second thought\nVERDICT: A"
+    assert read_remarks(reply).reasoning == "second thought"
 
 
-def test_an_empty_reply_says_nothing() -> None:
+def test_an_empty_reply_has_no_remarks() -> None:
     assert read_remarks("") == Remarks("", "", "")
 
 
@@ -85,5 +85,5 @@ def test_an_empty_reply_says_nothing() -> None:
     ["```\nVERDICT: B\n```", "~~~text\n**Verdict:** B\n~~~", '```json\n{"verdict": "B"}\n```'],
 )
 def test_a_fenced_verdict_after_nothing_to_quote_is_no_quote(verdict: str) -> None:
-    said = f"REASONING: x\nMODEL CODE:\n```\ny = 1\n```\nEXPECTED CODE: NONE\n\n{verdict}"
-    assert read_remarks(said) == Remarks("x", "y = 1", "")
+    reply = f"REASONING: x\nMODEL CODE:\n```\ny = 1\n```\nEXPECTED CODE: NONE\n\n{verdict}"
+    assert read_remarks(reply) == Remarks("x", "y = 1", "")

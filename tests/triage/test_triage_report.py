@@ -1,4 +1,4 @@
-"""The report: what it says, and that nothing a model writes can break it."""
+"""The contents of a report, and that no text of a model can break it."""
 
 import re
 from contextlib import suppress
@@ -13,19 +13,19 @@ from judge_gym.errors import DesignError
 from judge_gym.triage import (
     CLASSES,
     PriorReport,
-    RunHead,
-    Told,
-    case,
+    ReportedFailure,
+    RunInfo,
     find_facts,
-    finding,
-    gate,
     lint_report,
+    make_case,
+    make_finding,
     read_report,
     report_path,
+    split_results,
     write_report,
 )
 from judge_gym.triage.markdown import code, fence, prose, table
-from made_runs import RESULTS, RUN, SLUG, cases, failed, opinions, passed, source
+from made_runs import RESULTS, RUN, SLUG, cases, failed, judge_verdicts, passed, source
 
 FAULT, STRICT, AMBIGUOUS, GAP = CLASSES
 ONE, TWO = "sim:one", "sim:two"
@@ -38,20 +38,22 @@ NASTY = (
 
 def report(*, judges: tuple[str, ...] = (ONE, TWO), prior: str = "") -> str:
     earlier = [read_report(prior, "reports/a/b/00000000_2026-02-01.md")] if prior else []
-    said = {
+    classes = {
         SLUG.path: ([FAULT], [FAULT]),
         "000-strings/002-initials": ([STRICT], [FAULT]),
         "001-collections/001-top-words": ([GAP], [GAP]),
         "001-collections/002-parse-dates": ([STRICT], [STRICT]),
     }
     found = [
-        finding(
+        make_finding(
             one,
-            opinions(one, {j: [v] for j, v in zip(judges, said[one.result.path], strict=False)}),
+            judge_verdicts(
+                one, {j: [v] for j, v in zip(judges, classes[one.result.path], strict=False)}
+            ),
         )
         for one in cases(earlier)
     ]
-    return write_report(RUN, gate(RESULTS), found, date="2026-03-02", prior=earlier)
+    return write_report(RUN, split_results(RESULTS), found, date="2026-03-02", prior=earlier)
 
 
 def headings(text: str) -> list[str]:
@@ -80,24 +82,24 @@ def section(text: str, heading: str) -> str:
         ("bare", "r", "reports/unnamed/bare/r_D.md"),
     ],
 )
-def test_a_report_lies_under_provider_and_model(model: str, id: str, expected: str) -> None:
-    run = RunHead(id, model, "default", "s", "v", "2026-01-01")
+def test_a_report_is_stored_by_provider_and_model(model: str, id: str, expected: str) -> None:
+    run = RunInfo(id, model, "default", "s", "v", "2026-01-01")
     assert report_path(run, "2026-02-06") == expected.replace("D", "2026-02-06")
 
 
 @settings(deadline=None)
 @given(st.text(max_size=40), st.text(max_size=20))
-def test_no_name_leads_out_of_the_folder(model: str, id: str) -> None:
-    path = report_path(RunHead(id, model, "", "", "", ""), "2026-02-06")
+def test_no_name_escapes_the_folder(model: str, id: str) -> None:
+    path = report_path(RunInfo(id, model, "", "", "", ""), "2026-02-06")
     parts = path.split("/")
     assert (len(parts), parts[0]) == (4, "reports")
     assert all(re.fullmatch(r"[A-Za-z0-9][\w.-]*", part) for part in parts)
 
 
-# --- what it says --------------------------------------------------------------------------------
+# --- contents ------------------------------------------------------------------------------------
 
 
-def test_the_sections_stand_in_order() -> None:
+def test_the_sections_are_in_order() -> None:
     level_two = [line[3:] for line in report().splitlines() if line.startswith("## ")]
     assert level_two == [
         "Run",
@@ -139,7 +141,7 @@ def test_the_counts_are_those_of_the_rows() -> None:
     assert lint_report(text) == []
 
 
-def test_what_is_inconclusive_is_shown_and_not_analysed() -> None:
+def test_an_inconclusive_result_is_listed_and_not_analysed() -> None:
     text = report()
     assert "`002-files/003-download` | infrastructure" in section(text, "Inconclusive")
     assert "002-files" not in section(text, "Each failure")
@@ -179,54 +181,54 @@ def test_every_failure_has_one_recommendation() -> None:
         assert eval_name in below and below.strip()
 
 
-def test_a_failing_reference_answer_comes_before_all_else() -> None:
+def test_a_failing_reference_answer_is_the_first_recommendation() -> None:
     files = source(SLUG)
     facts = find_facts(SLUG, files, reference=failed(SLUG.path, "tests", "no"))
-    one = case(SLUG, files, facts)
-    found = finding(one, opinions(one, {ONE: [[FAULT]]}))
-    text = write_report(RUN, gate([SLUG]), [found], date="2026-03-02")
+    one = make_case(SLUG, files, facts)
+    found = make_finding(one, judge_verdicts(one, {ONE: [[FAULT]]}))
+    text = write_report(RUN, split_results([SLUG]), [found], date="2026-03-02")
     assert "`000-strings/001-slugify`: the reference answer fails this grader at `tests`" in text
 
 
-def test_an_unsupported_gap_reads_so() -> None:
+def test_an_unsupported_gap_is_marked() -> None:
     one = cases()[0]
-    found = finding(one, opinions(one, {ONE: [[GAP]]}))
-    text = write_report(RUN, gate([SLUG]), [found], date="2026-03-02")
+    found = make_finding(one, judge_verdicts(one, {ONE: [[GAP]]}))
+    text = write_report(RUN, split_results([SLUG]), [found], date="2026-03-02")
     assert "| KNOWN_GAP (unsupported) |" in text
     assert lint_report(text) == []
 
 
-def test_a_run_without_failures_says_so() -> None:
-    text = write_report(RUN, gate([passed("a/b")]), [], date="2026-03-02")
+def test_the_report_of_a_run_without_failures() -> None:
+    text = write_report(RUN, split_results([passed("a/b")]), [], date="2026-03-02")
     assert "Nothing failed." in text and "100.0 % (1/1)" in text
     assert lint_report(text) == []
 
 
 def test_a_run_without_conclusive_results_has_no_pass_rate() -> None:
-    text = write_report(RUN, gate(RESULTS[-2:]), [], date="2026-03-02")
+    text = write_report(RUN, split_results(RESULTS[-2:]), [], date="2026-03-02")
     assert "| Pass rate | none |" in text
     assert lint_report(text) == []
 
 
 def test_findings_must_be_those_of_the_failures() -> None:
     with pytest.raises(DesignError, match="4 results failed, but the findings are on"):
-        write_report(RUN, gate(RESULTS), [], date="2026-03-02")
+        write_report(RUN, split_results(RESULTS), [], date="2026-03-02")
 
 
 # --- earlier reports -----------------------------------------------------------------------------
 
 
 def test_a_report_is_read_back() -> None:
-    told = read_report(report(), "somewhere.md")
-    assert (told.run, told.date, told.version) == (RUN.id, RUN.date, RUN.version)
-    assert told.pass_rate == "55.6 % (5/9)"
-    assert [(one.eval, one.step, one.classification) for one in told.failures] == [
+    read = read_report(report(), "somewhere.md")
+    assert (read.run, read.date, read.version) == (RUN.id, RUN.date, RUN.version)
+    assert read.pass_rate == "55.6 % (5/9)"
+    assert [(one.eval, one.step, one.classification) for one in read.failures] == [
         ("000-strings/001-slugify", "tests", FAULT),
         ("000-strings/002-initials", "lint", "undecided"),
         ("001-collections/001-top-words", "tests", GAP),
         ("001-collections/002-parse-dates", "lint", STRICT),
     ]
-    assert told.actions == ()
+    assert read.actions == ()
 
 
 def test_an_earlier_report_is_compared() -> None:
@@ -236,48 +238,15 @@ def test_an_earlier_report_is_compared() -> None:
     part = section(text, "Earlier reports")
     assert "| 4 | 4 |" in part, "failures then, failing again"
     assert part.count("Dropped F401") == 2, "two fail at that rule"
-    assert "the eval still fails" in text and "did not help" not in text
+    assert "the eval still fails" in text
     assert lint_report(text) == []
 
 
-def test_a_report_on_a_report_on_a_report_counts_its_own_failures() -> None:
+def test_a_report_that_quotes_earlier_ones_counts_its_own_failures() -> None:
     once = report()
     twice = report(prior=once)
     assert read_report(twice, "x.md").failures != ()
-    assert [t[1:] for t in read_report(twice, "x.md").failures] == [
-        t[1:] for t in read_report(once, "x.md").failures
-    ]
-
-
-def test_a_report_of_a_person_is_read() -> None:
-    text = """# claude-x analysis
-
-- **Run ID**: jn72t14a
-- **Date**: 2026-02-06
-- **Pass rate**: 2/4 (50%)
-
-## Failures
-
-### 1. 005-relations (002-modeling)
-
-- **Failed step**: eslint
-- **Classification**: Overly strict
-
-### 2. `001-sum`
-
-- **Failed step**: tests
-- **Classification**: `MODEL_FAULT`
-
-## Actions Taken
-
-- Relaxed the rule in 005-relations.
-"""
-    told = read_report(text, "reports/a/b/jn72t14a_2026-02-07.md")
-    assert (told.run, told.date, told.pass_rate) == ("jn72t14a", "2026-02-06", "2/4 (50%)")
-    assert [one.classification for one in told.told("002-modeling/005-relations")] == [STRICT]
-    assert [one.classification for one in told.told("000-x/001-sum")] == [FAULT]
-    assert told.told("000-x/001-summary") == ()
-    assert told.actions == ("Relaxed the rule in 005-relations.",)
+    assert read_report(twice, "x.md").failures == read_report(once, "x.md").failures
 
 
 @settings(deadline=None)
@@ -288,24 +257,24 @@ def test_any_text_can_be_read(text: str) -> None:
         lint_report(text)
 
 
-# --- what models write ---------------------------------------------------------------------------
+# --- texts of models -----------------------------------------------------------------------------
 
 
 def hostile(text: str) -> str:
     """A report in which a model wrote the same text wherever it can write."""
     result = failed("a/b", "tests", text, output=text, files={"a.py": text, text[:40] or "x": text})
     files = source(result, task=text, gaps=text)
-    one = case(result, files, find_facts(result, files, reference=passed("a/b")))
+    one = make_case(result, files, find_facts(result, files, reference=passed("a/b")))
     quoted = f"REASONING: {text}\nMODEL CODE:\n``````\n{text}\n``````\nEXPECTED CODE:\n{text}"
-    found = finding(one, opinions(one, {ONE: [[FAULT]], TWO: [[STRICT]]}, quoted))
-    return write_report(RUN, gate([result, passed("a/c")]), [found], date="2026-03-02")
+    found = make_finding(one, judge_verdicts(one, {ONE: [[FAULT]], TWO: [[STRICT]]}, quoted))
+    return write_report(RUN, split_results([result, passed("a/c")]), [found], date="2026-03-02")
 
 
 @settings(deadline=None)
 @given(
     st.text(max_size=60) | st.text(alphabet=st.sampled_from("`|#<>*_-\n []()!\\a1"), max_size=60)
 )
-def test_nothing_that_a_model_writes_changes_the_structure(text: str) -> None:
+def test_no_text_of_a_model_changes_the_structure(text: str) -> None:
     plain, written = hostile("harmless"), hostile(text)
     assert headings(written) == headings(plain)
     assert lint_report(written) == []
@@ -331,27 +300,27 @@ def test_a_table_has_as_many_cells_as_it_was_given(rows: list[list[str]]) -> Non
 
 @settings(deadline=None)
 @given(st.text(alphabet=st.sampled_from("`~\n a\x00"), max_size=40))
-def test_a_fence_holds_whatever_is_in_it(text: str) -> None:
+def test_a_fence_contains_any_text(text: str) -> None:
     tokens = MARKDOWN.parse(f"{fence(text)}\n\nafter")
     assert [token.type for token in tokens][:2] == ["fence", "paragraph_open"]
 
 
 @settings(deadline=None)
 @given(st.text(max_size=40))
-def test_words_stay_words(text: str) -> None:
+def test_prose_contains_no_markup(text: str) -> None:
     tokens = MARKDOWN.parse(prose(text))
     inner = [child.type for token in tokens for child in token.children or ()]
     assert set(inner) <= {"text", "text_special"}
     assert {token.type for token in tokens} <= {"paragraph_open", "inline", "paragraph_close"}
 
 
-def test_a_replicate_is_a_failure_of_its_own() -> None:
+def test_each_failed_replicate_is_one_failure() -> None:
     again = replace(SLUG, replicate=1)
     found = []
     for result in (SLUG, again):
-        one = case(result, source(SLUG), find_facts(result, source(SLUG)))
-        found.append(finding(one, opinions(one, {ONE: [[FAULT]]})))
-    text = write_report(RUN, gate([SLUG, again]), found, date="2026-03-02")
+        one = make_case(result, source(SLUG), find_facts(result, source(SLUG)))
+        found.append(make_finding(one, judge_verdicts(one, {ONE: [[FAULT]]})))
+    text = write_report(RUN, split_results([SLUG, again]), found, date="2026-03-02")
     assert "`000-strings/001-slugify#0`" in text and "001-slugify`" not in text
     assert "`000-strings/001-slugify#1`" in text and "| Failed | 2 |" in text
     assert "| Evals | 1 |" in text and "| Results | 2 |" in text
@@ -361,29 +330,33 @@ def test_a_replicate_is_a_failure_of_its_own() -> None:
 
 
 def test_earlier_reports_count_evals_on_both_sides() -> None:
-    def told(*replicates: int) -> str:
+    def report_on(*replicates: int) -> str:
         results = [replace(SLUG, replicate=number) for number in replicates]
         made = [
-            case(one, source(SLUG), find_facts(one, source(SLUG), prior=prior)) for one in results
+            make_case(one, source(SLUG), find_facts(one, source(SLUG), prior=prior))
+            for one in results
         ]
-        found = [finding(one, opinions(one, {ONE: [[FAULT]]})) for one in made]
-        return write_report(RUN, gate(results), found, date="2026-03-02", prior=prior)
+        found = [make_finding(one, judge_verdicts(one, {ONE: [[FAULT]]})) for one in made]
+        return write_report(RUN, split_results(results), found, date="2026-03-02", prior=prior)
 
     prior: list[PriorReport] = []
-    prior.append(read_report(told(0, 1), "reports/a/b/00000000_2026-02-01.md"))
-    part = section(told(0, 1, 2), "Earlier reports")
+    prior.append(read_report(report_on(0, 1), "reports/a/b/00000000_2026-02-01.md"))
+    part = section(report_on(0, 1, 2), "Earlier reports")
     assert "| Evals failed | Of these failing now |" in part
     assert "| 1 | 1 |" in part
 
 
-def test_a_fix_that_another_step_hides_is_not_said_to_have_failed() -> None:
+def test_a_fix_is_not_called_failed_when_another_step_fails_now() -> None:
     then = failed(SLUG.path, "lint", "1 error", output="a.py:1:8: F401 unused")
-    told = Told(1, then.path, "lint", STRICT)
-    prior = [PriorReport("r.md", "r", "2026-02-01", "old", "", (told,), ("Mended 001-slugify.",))]
-    one = case(SLUG, source(SLUG), find_facts(SLUG, source(SLUG), prior=prior, version="new"))
-    found = finding(one, opinions(one, {ONE: [[FAULT]]}))
+    reported = ReportedFailure(then.path, "lint", STRICT)
+    prior = [
+        PriorReport("r.md", "r", "2026-02-01", "old", "", (reported,), ("Mended 001-slugify.",))
+    ]
+    one = make_case(SLUG, source(SLUG), find_facts(SLUG, source(SLUG), prior=prior, version="new"))
+    found = make_finding(one, judge_verdicts(one, {ONE: [[FAULT]]}))
     part = section(
-        write_report(RUN, gate([SLUG]), [found], date="2026-03-02", prior=prior), "Earlier reports"
+        write_report(RUN, split_results([SLUG]), [found], date="2026-03-02", prior=prior),
+        "Earlier reports",
     )
     assert "| `lint` | OVERLY_STRICT | `tests` | MODEL_FAULT | Mended 001-slugify. (the " in part
     assert "(the eval still fails) |" in part

@@ -12,9 +12,9 @@ from browsed import PHONE, browsing, sideways
 from judge_gym.client import Client
 from judge_gym.outcomes import EvalSource, Failed, StepResult
 from judge_gym.store import SuiteRun
-from judge_gym.triage import RunHead, finding, gate, report_path, write_report
+from judge_gym.triage import RunInfo, make_finding, report_path, split_results, write_report
 from judge_gym.web.analyses import analyses
-from made_runs import RESULTS, SLUG, SLUG_CODE, SLUG_GRADER, cases, opinions
+from made_runs import RESULTS, SLUG, SLUG_CODE, SLUG_GRADER, cases, judge_verdicts
 from posted import BEGUN, MODEL, SUITE, VERSION, made_at, post, post_run
 from served import Served, served
 
@@ -27,11 +27,13 @@ OLD = "an older report on this run"
 
 def analysed(run: SuiteRun, folder: Path, date: str, classification: str) -> Path:
     """A report on the made-up run, as the analysis writes it."""
-    head = RunHead(run.key[:16], run.model, run.experiment, run.suite, run.version, "2026-03-01")
-    found = [finding(one, opinions(one, {"sim:judge": [[classification]]})) for one in cases()]
+    head = RunInfo(run.key[:16], run.model, run.experiment, run.suite, run.version, "2026-03-01")
+    found = [
+        make_finding(one, judge_verdicts(one, {"sim:judge": [[classification]]})) for one in cases()
+    ]
     path = folder / report_path(head, date)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(write_report(head, gate(RESULTS), found, date=date))
+    path.write_text(write_report(head, split_results(RESULTS), found, date=date))
     return path
 
 

@@ -79,7 +79,7 @@ def analyze(
 
 
 def check(report: Path, *, as_json: bool) -> None:
-    """Complain about what does not add up in a report."""
+    """Print the numbers of a report that do not add up."""
     from judge_gym.cli import FAILED, display
     from judge_gym.triage import lint_report
 
@@ -88,19 +88,19 @@ def check(report: Path, *, as_json: bool) -> None:
     except (OSError, UnicodeDecodeError) as fault:
         raise NotFoundError(f"the report {report} cannot be read: {fault}") from fault
     try:
-        complaints = lint_report(text)
+        mismatches = lint_report(text)
     except DesignError as fault:
         raise DesignError(f"{report}: {fault.message}") from fault
     if as_json:
         display.print_json(
-            {"report": str(report), "complaints": [one._asdict() for one in complaints]}
+            {"report": str(report), "mismatches": [one._asdict() for one in mismatches]}
         )
     else:
-        for one in complaints:
+        for one in mismatches:
             typer.echo(f"{report}: {one}")
-        if not complaints:
-            typer.echo(f"{report}: it adds up", err=True)
-    if complaints:
+        if not mismatches:
+            typer.echo(f"{report}: all numbers add up", err=True)
+    if mismatches:
         raise typer.Exit(FAILED)
 
 

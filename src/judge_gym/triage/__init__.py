@@ -1,50 +1,52 @@
-"""Why the evals of a run failed: from typed outcomes to a report that adds up. Pure.
+"""Explains why the evals of a run failed, from typed outcomes to a report that adds up. Pure.
 
-In this order: `gate` takes out what is inconclusive; `find_facts` gathers what is known without a
-judge; `case` and `judging_study` make an ordinary study of the failures on the nominal rubric
-`RUBRIC`; the engine runs it; `finding` joins the verdicts on each failure; `write_report` sets the
-report, `read_report` reads earlier ones, and `lint_report` checks the arithmetic of any.
+The order of work: `split_results` takes out inconclusive results; `find_facts` collects what is
+known without a judge; `make_case` and `failure_study` turn the failures into a study on the
+nominal rubric `RUBRIC`, which the engine runs; `make_finding` joins the verdicts on each failure;
+`write_report` writes the report, `read_report` reads earlier ones, and `lint_report` checks the
+arithmetic of one that was edited.
 """
 
-from judge_gym.triage.facts import Earlier, Facts, Gap, find_facts, gap_entries
-from judge_gym.triage.findings import Finding, Opinion, Quote, Tally, Voice, finding
-from judge_gym.triage.gate import Gated, gate, result_name
-from judge_gym.triage.judging import RUBRIC, Case, Judging, case, judging_study
-from judge_gym.triage.lint import Complaint, lint_report
-from judge_gym.triage.reading import CLASSES, UNDECIDED, PriorReport, Told, read_report
-from judge_gym.triage.replies import Remarks, read_remarks
-from judge_gym.triage.report import RunHead, report_path, write_report
+from judge_gym.triage.classes import CLASSES, UNDECIDED
+from judge_gym.triage.facts import Facts, find_facts
+from judge_gym.triage.findings import Finding, JudgeVerdict, make_finding
+from judge_gym.triage.lint import Mismatch, lint_report
+from judge_gym.triage.report import RunInfo, report_path, write_report
+from judge_gym.triage.report_reader import (
+    FailureSection,
+    PriorReport,
+    ReportedFailure,
+    read_failure_sections,
+    read_report,
+)
+from judge_gym.triage.results import ResultsByOutcome, result_name, split_results
+from judge_gym.triage.study import RUBRIC, SAMPLES, Case, FailureStudy, failure_study, make_case
 
 __all__ = [
     "CLASSES",
     "RUBRIC",
+    "SAMPLES",
     "UNDECIDED",
     "Case",
-    "Complaint",
-    "Earlier",
     "Facts",
+    "FailureSection",
+    "FailureStudy",
     "Finding",
-    "Gap",
-    "Gated",
-    "Judging",
-    "Opinion",
+    "JudgeVerdict",
+    "Mismatch",
     "PriorReport",
-    "Quote",
-    "Remarks",
-    "RunHead",
-    "Tally",
-    "Told",
-    "Voice",
-    "case",
+    "ReportedFailure",
+    "ResultsByOutcome",
+    "RunInfo",
+    "failure_study",
     "find_facts",
-    "finding",
-    "gap_entries",
-    "gate",
-    "judging_study",
     "lint_report",
-    "read_remarks",
+    "make_case",
+    "make_finding",
+    "read_failure_sections",
     "read_report",
     "report_path",
     "result_name",
+    "split_results",
     "write_report",
 ]

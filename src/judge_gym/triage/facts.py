@@ -1,13 +1,13 @@
-"""Cheap facts, gathered before any judge is paid."""
+"""Facts about a failure that are known before any judge is paid."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from judge_gym.outcomes import EvalResult, EvalSource, Failed, Inconclusive, Outcome, Passed
-from judge_gym.triage.gate import failed_steps
-from judge_gym.triage.reading import PriorReport
-from judge_gym.triage.signs import error_text, signs
+from judge_gym.triage.report_reader import PriorReport
+from judge_gym.triage.results import failed_steps
+from judge_gym.triage.signatures import error_text, signatures
 
 COMMON_WORDS = frozenset(
     "about also answer because been before being both cannot code could does each error eval "
@@ -16,48 +16,43 @@ COMMON_WORDS = frozenset(
     "then there these they this those value values were what when where which will with would "
     "assert assertionerror false true".split()
 )
-"""Words that any gap and any error may share."""
+"""Words that any gap and any error may share, so that they prove nothing."""
 SHARED_WORDS = 2
-"""So many further words make a gap entry match."""
+"""The number of other shared words that makes a gap entry match."""
 _NO_GAPS = re.compile(r"(?:none|no (?:known )?gaps?)\b[^\n]{0,40}\Z", re.I)
 _ENTRY = re.compile(r"\n\s*\n|\n(?=\s{0,3}(?:[-*+]|\d+[.)])\s)")
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """An entry of an eval's known gaps that speaks of a failure, and the words they share."""
+    """An entry of an eval's known gaps that matches a failure, and the words they share."""
 
     entry: str
     shared: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierFailure:
     """An earlier report in which the same eval failed."""
 
     report: str
     date: str
     classification: str
-    """The classes of its failures there."""
+    """The classes of the eval's failures in that report."""
     steps: tuple[str, ...]
-    """The steps at which it failed there, as far as they are told."""
+    """The steps at which it failed in that report."""
     fix: str | None
-    """An action of that report which names the eval or the rule; None where there is none."""
-    version_changed: bool | None
-    """Whether the benchmark changed since, as a fix would change it; None where unknown."""
-
-    @property
-    def since_fix(self) -> bool:
-        """Whether a fix was recorded and may be part of this run's benchmark."""
-        return self.fix is not None and self.version_changed is not False
+    """The action recorded in that report that names the eval or the rule, if any."""
+    version_changed: bool
+    """Whether the benchmark version has changed since, as a fix would change it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a failure without a judge."""
+    """What is known about a failure without a judge."""
 
     reference_failed: tuple[str, ...] | None
-    """The steps that the reference answer fails at; None where that is not known."""
+    """The steps that the reference answer fails at; None where it was not tried."""
     own_steps: tuple[str, ...]
     """Steps that the candidate fails at and the reference answer passes."""
     gap: Gap | None
@@ -67,12 +62,12 @@ class Facts:
     others: int
     """Other models with a conclusive result on it."""
     other_failures: int
+    """How many of their conclusive results are failures."""
     other_results: int
-    """Their conclusive results, and how many of them are failures."""
-    earlier: tuple[Earlier, ...]
+    earlier: tuple[EarlierFailure, ...]
 
     def sentences(self) -> list[str]:
-        """The facts in words, for judges and readers."""
+        """Returns the facts as sentences, which judges and readers see."""
         gaps = f"Known gaps listed for this eval: {self.gap_entries}."
         if self.gap:
             shared = ", ".join(self.gap.shared)
@@ -105,15 +100,15 @@ class Facts:
         )
 
 
-def _earlier_sentence(earlier: Earlier) -> str:
-    said = f"It failed in the report of {earlier.date or 'an unknown date'} already"
-    said += f", at {', '.join(earlier.steps)}" if earlier.steps else ""
-    said += f" ({earlier.classification})" if earlier.classification else ""
+def _earlier_sentence(earlier: EarlierFailure) -> str:
+    sentence = f"It failed in the report of {earlier.date or 'an unknown date'} already"
+    sentence += f", at {', '.join(earlier.steps)}" if earlier.steps else ""
+    sentence += f" ({earlier.classification})" if earlier.classification else ""
     if earlier.fix is None:
-        return f"{said}; no fix is recorded there."
-    if earlier.version_changed is False:
-        return f"{said}; a fix is recorded there, but the benchmark has not changed since."
-    return f"{said}; a fix is recorded there, and the eval still fails."
+        return f"{sentence}; no fix is recorded there."
+    if not earlier.version_changed:
+        return f"{sentence}; a fix is recorded there, but the benchmark has not changed since."
+    return f"{sentence}; a fix is recorded there, and the eval still fails."
 
 
 def find_facts(
@@ -125,12 +120,12 @@ def find_facts(
     prior: Sequence[PriorReport] = (),
     version: str = "",
 ) -> Facts:
-    """The facts of one failure.
+    """Returns the facts about one failure.
 
     Args:
         result: the failure.
         source: the files behind its eval.
-        reference: what became of the reference answer under the same steps, where it was tried.
+        reference: the result of the reference answer under the same steps, where it was tried.
         others: by other model, the outcomes of its replicates under the same benchmark.
         prior: earlier reports on this model.
         version: the run's benchmark version.
@@ -141,9 +136,10 @@ def find_facts(
         if (conclusive := [one for one in outcomes if not isinstance(one, Inconclusive)])
     }
     failures = {
-        model: sum(isinstance(one, Failed) for one in those) for model, those in known.items()
+        model: sum(isinstance(one, Failed) for one in conclusive)
+        for model, conclusive in known.items()
     }
-    broken, own = _held_against(result, reference)
+    broken, own = _compare(result, reference)
     return Facts(
         reference_failed=broken,
         own_steps=own,
@@ -159,10 +155,10 @@ def find_facts(
     )
 
 
-def _held_against(
+def _compare(
     result: EvalResult, reference: EvalResult | None
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """The steps that the reference answer fails at, and those at which only the candidate fails."""
+    """Returns the steps that the reference answer fails at, and the candidate's alone."""
     if reference is None or isinstance(reference.outcome, Inconclusive):
         return None, ()
     if isinstance(reference.outcome, Passed):
@@ -176,7 +172,7 @@ def _held_against(
 
 
 def gap_entries(text: str) -> tuple[str, ...]:
-    """The entries of a file of known gaps: its list items and paragraphs, without headings."""
+    """Returns the entries of a file of known gaps: list items and paragraphs, no headings."""
     body = "\n".join(
         line for line in text.splitlines() if not re.match(r"\s{0,3}#|\s*[-=]+$", line)
     )
@@ -185,11 +181,11 @@ def gap_entries(text: str) -> tuple[str, ...]:
 
 
 def match_gap(result: EvalResult, gaps: str) -> Gap | None:
-    """The entry that shares most with a failure's error; None where none shares enough.
+    """Returns the gap entry that shares most with a failure's error, if any shares enough.
 
-    A rule, a test or an exception that an entry names is enough; other words must be several.
+    One rule, test or exception that an entry names is enough, or several other words.
     """
-    names = {sign.name.casefold() for sign in signs(result)} - COMMON_WORDS
+    names = {signature.name.casefold() for signature in signatures(result)} - COMMON_WORDS
     words = _words(error_text(result))
     best: tuple[int, int, Gap] | None = None
     for number, entry in enumerate(gap_entries(gaps)):
@@ -205,7 +201,7 @@ def match_gap(result: EvalResult, gaps: str) -> Gap | None:
 
 
 def _words(text: str) -> set[str]:
-    """The telling words of a text, as far as endings allow in one form."""
+    """Returns the distinctive words of a text, without common endings."""
     found = set(re.findall(r"[^\W\d_]{4,}", text.casefold())) - COMMON_WORDS
     return {re.sub(r"(?<=\w{4})(?:ing|ed|s)\Z", "", word) for word in found}
 
@@ -213,23 +209,21 @@ def _words(text: str) -> set[str]:
 # --- earlier reports -----------------------------------------------------------------------------
 
 
-def _earlier(result: EvalResult, report: PriorReport, version: str) -> Earlier | None:
-    """What an earlier report says of the same eval; None where it did not fail then."""
-    told = report.told(result.path)
-    if not told:
+def _earlier(result: EvalResult, report: PriorReport, version: str) -> EarlierFailure | None:
+    """Returns the failure of the same eval in an earlier report, if it failed there."""
+    failures = report.failures_of(result.path)
+    if not failures:
         return None
-    marks = [
-        result.path,
-        result.name,
-        *(sign.name for sign in signs(result) if sign.kind == "rule"),
+    rules = [signature.name for signature in signatures(result) if signature.kind == "rule"]
+    names = [
+        rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in (result.path, result.name, *rules)
     ]
-    named = re.compile("|".join(rf"(?<![\w-]){re.escape(mark)}(?![\w-])" for mark in marks))
-    known = bool(report.version and version)
-    return Earlier(
+    named = re.compile("|".join(names))
+    return EarlierFailure(
         report=report.source,
         date=report.date,
-        classification=", ".join(dict.fromkeys(one.classification for one in told)),
-        steps=tuple(dict.fromkeys(one.step for one in told if one.step)),
+        classification=", ".join(dict.fromkeys(one.classification for one in failures)),
+        steps=tuple(dict.fromkeys(one.step for one in failures)),
         fix=next((action for action in report.actions if named.search(action)), None),
-        version_changed=report.version != version if known else None,
+        version_changed=report.version != version,
     )

@@ -1,4 +1,4 @@
-"""The verdicts on a failure become a finding: a class with its share, and how judges conflict."""
+"""Joins the verdicts on a failure into a finding: its class, the share, and judges' conflict."""
 
 import re
 from collections import Counter
@@ -13,35 +13,35 @@ import numpy as np
 from judge_gym.analysis.belief import panel_conflict, sources
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES, Sample, Status
-from judge_gym.triage.judging import Case
-from judge_gym.triage.reading import CLASSES, KNOWN_GAP, UNDECIDED
+from judge_gym.triage.classes import CLASSES, KNOWN_GAP, UNDECIDED
 from judge_gym.triage.replies import read_remarks
+from judge_gym.triage.study import Case
 
 NO_VERDICT = "no scored verdict"
-TELLING = 20
-"""Characters from which a quote of the known gaps says something."""
+SHORTEST_QUOTE = 20
+"""Characters that a quote of the known gaps must have to support a class."""
 _ELISION = re.compile(r"^[ \t]*(?:#|//)?[ \t]*(?:\.\.\.|…)[ \t]*$", re.M)
 
 
-class Opinion(NamedTuple):
+class JudgeVerdict(NamedTuple):
     """One verdict of one judge, with the reply that it was read from."""
 
     judge: str
     sample: Sample
     reply: str
-    """The raw text; empty where no attempt brought one."""
+    """The raw text; empty where every attempt failed."""
 
 
 class Quote(NamedTuple):
-    """A snippet that a judge quoted, and the part of the evidence that has it."""
+    """A snippet that a judge quoted, and the part of the evidence that contains it."""
 
     text: str
     part: str | None
     """None where it is not in the evidence."""
 
 
-class Voice(NamedTuple):
-    """What one judge said with one verdict."""
+class Explanation(NamedTuple):
+    """The reasoning and quotes that a judge gave with one verdict."""
 
     judge: str
     status: Status
@@ -52,13 +52,13 @@ class Voice(NamedTuple):
 
     @property
     def quotes(self) -> list[Quote]:
-        """The snippets that it quoted."""
+        """The snippets that the judge quoted."""
         return [quote for quote in (self.model_code, self.expected_code) if quote is not None]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """Verdicts counted: how they ended, and the scored mass of each class."""
+class VerdictCounts:
+    """Verdicts by status, and the scored mass of each class."""
 
     statuses: Mapping[Status, int]
     masses: Mapping[str, Fraction]
@@ -66,7 +66,7 @@ class Tally:
 
     @property
     def scored(self) -> int:
-        """How many verdicts name a class."""
+        """The number of verdicts that name a class."""
         return self.statuses.get("scored", 0)
 
     @property
@@ -77,8 +77,8 @@ class Tally:
         return leading[0] if len(leading) == 1 and most else UNDECIDED
 
     @property
-    def said(self) -> str:
-        """The class of a judge as it is told; one that came to no verdict is not undecided."""
+    def label(self) -> str:
+        """The class as a report shows it: a judge without a scored verdict is not undecided."""
         return self.classification if self.scored else NO_VERDICT
 
     @property
@@ -92,61 +92,61 @@ class Finding:
     """A failure, classified."""
 
     case: Case
-    tally: Tally
-    judges: Mapping[str, Tally]
+    counts: VerdictCounts
+    judges: Mapping[str, VerdictCounts]
     conflict: float | None
     """The mean K between two judges; None with fewer than two that scored it."""
     own_conflict: float | None
-    """The mean K of a judge with itself: how torn judges are before they differ."""
-    voices: tuple[Voice, ...]
-    """One that speaks for the class; where judges differ or nothing is decided, one of each."""
+    """The mean K within a judge: how much its own verdicts exclude each other."""
+    explanations: tuple[Explanation, ...]
+    """One for the class; where judges differ or nothing is decided, one of each judge."""
     quotes: int
     missing_quotes: int
-    """Of all verdicts, not only those shown."""
+    """Quotes that are not in the evidence; both counts are of all verdicts, shown or not."""
     supported: bool | None
-    """Of KNOWN_GAP alone: whether a gap entry matches the error, or was quoted for it."""
+    """Whether a gap entry matches the error or was quoted for it; None for other classes."""
 
     @property
     def classification(self) -> str:
         """The class, or `undecided`."""
-        return self.tally.classification
+        return self.counts.classification
 
     @property
     def disputed(self) -> bool:
-        """Whether judges that decided came to different classes."""
-        return len({one.classification for one in self.judges.values()} - {UNDECIDED}) > 1
+        """Whether two judges decided on different classes."""
+        return len({counts.classification for counts in self.judges.values()} - {UNDECIDED}) > 1
 
 
-def finding(case: Case, opinions: Sequence[Opinion]) -> Finding:
-    """What the verdicts on one failure say together.
+def make_finding(case: Case, verdicts: Sequence[JudgeVerdict]) -> Finding:
+    """Returns the finding on one failure.
 
     Args:
         case: the failure as it was judged.
-        opinions: every verdict on its evidence, failed ones too.
+        verdicts: every verdict on its evidence, failed ones too.
     """
-    for one in opinions:
+    for one in verdicts:
         if one.sample.evidence.hash != case.evidence.hash:
             raise DesignError(
                 f"a verdict on {one.sample.evidence.title!r} among those on {case.evidence.title!r}"
             )
-    ordered = sorted(opinions, key=lambda one: (one.judge, one.sample.replicate))
+    ordered = sorted(verdicts, key=lambda one: (one.judge, one.sample.replicate))
     named = list(dict.fromkeys(one.judge for one in ordered))
-    judges = {name: _tally([one for one in ordered if one.judge == name]) for name in named}
-    tally = _tally(ordered)
-    voices = [_voice(case, one) for one in ordered]
+    judges = {name: _count([one for one in ordered if one.judge == name]) for name in named}
+    counts = _count(ordered)
+    explanations = [_explanation(case, one) for one in ordered]
     between, own = _conflict(ordered, named)
-    quotes = [quote for voice in voices for quote in voice.quotes]
-    known_gap = tally.classification == KNOWN_GAP
+    quotes = [quote for explanation in explanations for quote in explanation.quotes]
+    known_gap = counts.classification == KNOWN_GAP
     return Finding(
         case=case,
-        tally=tally,
+        counts=counts,
         judges=judges,
         conflict=between,
         own_conflict=own,
-        voices=_speaking(voices, tally, judges),
+        explanations=_shown(explanations, counts, judges),
         quotes=len(quotes),
         missing_quotes=sum(quote.part is None for quote in quotes),
-        supported=_supported(case, voices) if known_gap else None,
+        supported=_supported(case, explanations) if known_gap else None,
     )
 
 
@@ -154,20 +154,21 @@ def _classes(sample: Sample) -> tuple[str, ...]:
     return tuple(CLASSES[stage - 1] for stage in sample.stages)
 
 
-def _tally(opinions: Sequence[Opinion]) -> Tally:
-    counted = Counter(one.sample.status for one in opinions)
+def _count(verdicts: Sequence[JudgeVerdict]) -> VerdictCounts:
+    counted = Counter(one.sample.status for one in verdicts)
     masses = dict.fromkeys(CLASSES, Fraction(0))
-    for one in opinions:
+    for one in verdicts:
         for name in _classes(one.sample):
             masses[name] += Fraction(1, len(one.sample.stages))
-    return Tally({status: counted[status] for status in STATUSES if counted[status]}, masses)
+    statuses = {status: counted[status] for status in STATUSES if counted[status]}
+    return VerdictCounts(statuses, masses)
 
 
-def _conflict(opinions: Sequence[Opinion], judges: Sequence[str]) -> tuple[float | None, ...]:
-    """K between judges and of each with itself, abstentions left out."""
-    cell = np.array([judges.index(one.judge) for one in opinions], dtype=np.int64)
+def _conflict(verdicts: Sequence[JudgeVerdict], judges: Sequence[str]) -> tuple[float | None, ...]:
+    """Returns the mean K between judges and within each, without abstentions."""
+    cell = np.array([judges.index(one.judge) for one in verdicts], dtype=np.int64)
     chosen = np.array(
-        [sum(1 << stage - 1 for stage in one.sample.stages) for one in opinions], dtype=np.int64
+        [sum(1 << stage - 1 for stage in one.sample.stages) for one in verdicts], dtype=np.int64
     )
     made = sources(cell, chosen, frame=len(CLASSES), cells=len(judges))
     found = panel_conflict(made.masses, np.zeros(len(judges), dtype=np.int64), groups=1)
@@ -175,17 +176,17 @@ def _conflict(opinions: Sequence[Opinion], judges: Sequence[str]) -> tuple[float
     return tuple(None if isnan(value) else value for value in values)
 
 
-# --- what judges said ----------------------------------------------------------------------------
+# --- explanations --------------------------------------------------------------------------------
 
 
-def _voice(case: Case, one: Opinion) -> Voice:
-    remarks = read_remarks(one.reply)
+def _explanation(case: Case, verdict: JudgeVerdict) -> Explanation:
+    remarks = read_remarks(verdict.reply)
     model_first = ("candidate", "error", "task", "grader", "answer", "gaps")
     expected_first = ("answer", "grader", "task", "gaps", "error", "candidate")
-    return Voice(
-        one.judge,
-        one.sample.status,
-        _classes(one.sample),
+    return Explanation(
+        verdict.judge,
+        verdict.sample.status,
+        _classes(verdict.sample),
         remarks.reasoning,
         _quote(case, remarks.model_code, model_first),
         _quote(case, remarks.expected_code, expected_first),
@@ -199,7 +200,7 @@ def _quote(case: Case, text: str, order: Sequence[str]) -> Quote | None:
 
 
 def occurs(snippet: str, text: str) -> bool:
-    r"""Whether a text has a snippet, however its white space is set.
+    r"""Tells whether a text contains a snippet, whatever the white space.
 
     Lines of three dots stand for what a judge left out; the pieces must follow one another.
 
@@ -225,42 +226,46 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def _speaking(
-    voices: Sequence[Voice], tally: Tally, judges: Mapping[str, Tally]
-) -> tuple[Voice, ...]:
-    """Whom a report quotes, those for its class first: such as name no other, and quote well."""
+def _shown(
+    explanations: Sequence[Explanation],
+    counts: VerdictCounts,
+    judges: Mapping[str, VerdictCounts],
+) -> tuple[Explanation, ...]:
+    """Chooses the explanations that a report shows, those for the finding's class first.
 
-    def best(wanted: str, among: Sequence[Voice]) -> Voice | None:
-        told = [voice for voice in among if voice.reasoning or voice.quotes]
+    The best one names its class alone, and all of its quotes are in the evidence.
+    """
+
+    def best(name: str, among: Sequence[Explanation]) -> Explanation | None:
         return min(
-            told,
-            key=lambda voice: (
-                wanted not in voice.classes,
-                voice.status != "scored",
-                len(voice.classes),
-                sum(quote.part is None for quote in voice.quotes),
+            (one for one in among if one.reasoning or one.quotes),
+            key=lambda one: (
+                name not in one.classes,
+                one.status != "scored",
+                len(one.classes),
+                sum(quote.part is None for quote in one.quotes),
             ),
             default=None,
         )
 
-    decided = {one.classification for one in judges.values()}
-    if tally.classification != UNDECIDED and len(decided) == 1:
-        chosen = [best(tally.classification, voices)]
+    decided = {own.classification for own in judges.values()}
+    if counts.classification != UNDECIDED and len(decided) == 1:
+        chosen = [best(counts.classification, explanations)]
     else:
         chosen = [
-            best(one.classification, [voice for voice in voices if voice.judge == name])
-            for name, one in judges.items()
+            best(own.classification, [one for one in explanations if one.judge == judge])
+            for judge, own in judges.items()
         ]
-    spoken = [voice for voice in chosen if voice is not None]
-    return tuple(sorted(spoken, key=lambda voice: tally.classification not in voice.classes))
+    given = [one for one in chosen if one is not None]
+    return tuple(sorted(given, key=lambda one: counts.classification not in one.classes))
 
 
-def _supported(case: Case, voices: Sequence[Voice]) -> bool:
-    """Whether a gap is on record for this failure, not only in a judge's opinion."""
+def _supported(case: Case, explanations: Sequence[Explanation]) -> bool:
+    """Tells whether a gap is on record for this failure, not only in a judge's opinion."""
     gaps = case.parts["gaps"] if case.facts.gap_entries else ""
     quoted = [
-        quote.text for voice in voices if KNOWN_GAP in voice.classes for quote in voice.quotes
+        quote.text for one in explanations if KNOWN_GAP in one.classes for quote in one.quotes
     ]
     return case.facts.gap is not None or any(
-        len(_flat(text)) >= TELLING and occurs(text, gaps) for text in quoted
+        len(_flat(text)) >= SHORTEST_QUOTE and occurs(text, gaps) for text in quoted
     )

@@ -1,58 +1,43 @@
-"""Checking the arithmetic of a report, ours or one that a person wrote.
+"""Checks the arithmetic of a report that `report` wrote, and that a person may have edited.
 
-What a report states (totals, steps, classes, pass rate, net impact) is held against what it lists:
-the rows of its classification, its sections on single failures, and its other statements.
+Every number that follows from others is counted again: from the table that lists the failures,
+from their own sections, and from the counts of the run.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from judge_gym.errors import DesignError
-from judge_gym.triage.reading import (
-    CLASSES,
-    MODEL_FAULT,
-    UNDECIDED,
+from judge_gym.triage.classes import MODEL_FAULT, UNDECIDED
+from judge_gym.triage.failure_sections import failures, ratio
+from judge_gym.triage.report_reader import (
+    Row,
     Section,
-    Told,
-    detailed_failure,
+    Text,
+    class_name,
+    is_failure,
     listed_failures,
-    listing_column,
-    sections,
-)
-from judge_gym.triage.stated import (
-    ADVICE,
-    HEADED,
-    TOTAL,
-    WHOLE,
-    Stated,
-    count_column,
-    stated_counts,
-    step_name,
+    read_sections,
+    run_table,
 )
 
-_FREE = re.compile(r"\W*(reason|error|note|why|summary|comment|description)", re.I)
-_NUMBER = r"\d+(?:\.\d+)?"
-_SHARE = re.compile(
-    rf"(?P<a>{_NUMBER})\s*(?:/|of|out of)\s*(?P<b>{_NUMBER})[^\d%()]{{0,24}}"
-    rf"\(\s*~?(?P<p>{_NUMBER})\s*%"
-    rf"|(?P<p2>{_NUMBER})\s*%\s*\(\s*(?P<a2>{_NUMBER})\s*(?:/|of|out of)\s*(?P<b2>{_NUMBER})"
+SECTIONS = (
+    "Run",
+    "Earlier reports",
+    "Failures by step",
+    "Classification",
+    "Each failure",
+    "Patterns",
+    "Recommendations",
+    "Net impact",
 )
-_ASKED = re.compile(r"(\d+) asked: ((?:\d+ \w+(?:, )?)+)")
-_FOUND = re.compile(r"(\d+) made, (\d+) found in the evidence, (\d+) not in the evidence")
-_OF_FAILURES = r"(?:(\d+) of (?:the )?\d+ failures|(no|the only) failure)"
-_DIFFERENT = re.compile(rf"different classes on {_OF_FAILURES}", re.I)
-_GAPS = re.compile(rf"known gap matche[sd] the error of {_OF_FAILURES}", re.I)
-_GAP_FOUND = re.compile(r"One is documented that shares words with this error\b")
-_DIFFER = re.compile(r"\W*differ\W*\Z", re.I)
-_SHARE_COLUMN = re.compile(r"\W*share\b", re.I)
-_PERCENT = re.compile(rf"\W*({_NUMBER})\s*%")
-_NUMBERED = re.compile(r"(\d+)[.)]\s")
+"""The sections that every report has."""
+_FAILURES = r"(no failure|the only failure|\d+ of \d+ failures)"
 
 
-class Complaint(NamedTuple):
+class Mismatch(NamedTuple):
     """A number that does not add up."""
 
     line: int
@@ -61,263 +46,197 @@ class Complaint(NamedTuple):
     counted: str
 
     def __str__(self) -> str:
-        """The complaint in words."""
+        """The mismatch as one line of text."""
         return f"line {self.line}: {self.what}: stated {self.stated}, counted {self.counted}"
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """What a report lists, to count."""
+def lint_report(text: str) -> list[Mismatch]:
+    """Returns the numbers of a report that do not add up, in the order of its lines.
 
-    failures: Sequence[Told]
-
-    def count(self, what: str) -> int | None:
-        """How many there are of something; None where the list cannot tell."""
-        classes = Counter(one.classification for one in self.failures)
-        if not self.failures:
-            return None
-        if what == "failures":
-            return len(self.failures)
-        if what == "actionable":
-            return classes.total() - classes[MODEL_FAULT] - classes[UNDECIDED]
-        if what in (*CLASSES, UNDECIDED):
-            return classes[what]
-        if what.startswith("step ") and all(one.step for one in self.failures):
-            return sum(step_name(one.step) == what for one in self.failures)
-        return None
-
-
-def lint_report(text: str) -> list[Complaint]:
-    """What does not add up in a report, in the order of its lines; empty where all does.
-
-    A text that has nothing to hold against anything is refused: it would always add up.
+    Raises:
+        DesignError: the text is not a report that `judge-gym analyze` wrote.
     """
-    parts = sections(text)
-    rows = listed_failures(parts)
-    details = [told for part in parts if (told := detailed_failure(part))]
-    listed = Listed(rows or details)
-    steps = {step_name(one.step) for one in listed.failures if one.step}
-    stated = [one for part in parts for one in stated_counts(part, steps)]
-    found = [
-        *_totals(parts),
-        *_shares(parts),
-        *_against_list(stated, listed),
-        *_against_each_other(parts, stated, listed),
-        *_details_against_rows(parts, rows, details),
-        *_headings(parts),
-        *_sums_within(parts),
-        *_counted_in_words(parts),
-        *_shares_told_twice(parts),
-        *_numbering(parts),
-    ]
-    if not (found or stated or listed.failures):
+    sections = read_sections(text)
+    parts = {part.topic: part for part in reversed(sections) if part.level == 2}
+    missing = [name for name in SECTIONS if name not in parts]
+    if missing:
         raise DesignError(
-            "it is no analysis report: it states no counts of evals, failures, steps or classes, "
-            "and lists no failures"
+            f"this is not a report of judge-gym analyze: it has no section {missing[0]!r}"
         )
-    return sorted(dict.fromkeys(found))
+    listed = listed_failures(sections)
+    details = [part for part in sections if is_failure(part)]
+    by_class = Counter(class_name(row["Class"].text) for row in listed)
+    found = [
+        *_run(parts, run_table(sections), listed, by_class),
+        *_steps(parts["Failures by step"], listed, details),
+        *_classes(parts["Classification"], by_class),
+        *_details(parts["Each failure"], listed, details),
+        *_patterns(parts, len(listed), details),
+        *_conflicts(parts.get("Conflict between judges"), len(listed)),
+        *_recommendations(sections),
+    ]
+    return sorted(set(found))
 
 
-# --- what does not add up ------------------------------------------------------------------------
+def _compare(cell: Text | None, section: Section, what: str, counted: object) -> Iterator[Mismatch]:
+    """Yields a mismatch where a cell does not state what was counted, or is missing."""
+    stated = cell.text.strip() if cell else "nothing"
+    if stated != str(counted):
+        line = cell.line if cell else section.heading.line
+        yield Mismatch(line, what, stated, str(counted))
 
 
-def _totals(parts: Sequence[Section]) -> Iterator[Complaint]:
-    """Total rows, in whatever table, against the rows above them."""
-    for table in (table for part in parts for table in part.tables):
-        sums = [0] * len(table.header)
-        for row in table.rows:
-            for place, cell in enumerate(row[1:], 1):
-                whole = WHOLE.match(cell.said)
-                if whole is None:
-                    continue
-                if not TOTAL.match(row[0].text):
-                    sums[place] += int(whole[1])
-                elif int(whole[1]) != sums[place]:
-                    head = table.header[place].text
-                    yield Complaint(cell.line, f"total of {head}", whole[1], str(sums[place]))
+def _compare_phrase(
+    section: Section, pattern: str, what: str, counted: object
+) -> Iterator[Mismatch]:
+    """Yields a mismatch where the group of a pattern, in a section's lines, is not the count."""
+    found = section.match(pattern)
+    cell = Text(found[0].line, found[1][1], ()) if found else None
+    yield from _compare(cell, section, what, counted)
 
 
-def _shares(parts: Sequence[Section]) -> Iterator[Complaint]:
-    """Percentages against the counts beside them, and listed names against their number."""
-    for part in parts:
-        free = [
-            {p for p, head in enumerate(t.header) if _FREE.match(head.text)} for t in part.tables
-        ]
-        cells = [
-            cell
-            for table, skipped in zip(part.tables, free, strict=True)
-            for row in table.rows
-            for place, cell in enumerate(row)
-            if place not in skipped
-        ]
-        for line in [*part.lines, *cells]:
-            for match in _SHARE.finditer(line.said):
-                a, b, percent = (match[name] or match[f"{name}2"] for name in "abp")
-                decimals = len(percent.partition(".")[2])
-                exact = 100 * float(a) / float(b) if float(b) else None
-                # Half a unit of the last place, and the rounding of a numerator with decimals.
-                slack = 0.501 * 10**-decimals + (0.5 / float(b) if "." in a and exact else 0)
-                if exact is None or abs(exact - float(percent)) > slack:
-                    shown = "undefined" if exact is None else f"{exact:.{decimals}f} %"
-                    yield Complaint(line.line, f"share {a}/{b}", f"{percent} %", shown)
+def _compare_counts(
+    section: Section, column: str, counted: Mapping[str, int]
+) -> Iterator[Mismatch]:
+    """Yields what does not add up in a table that counts failures, its total included."""
+    stated = {row[column].text: row["Failures"] for row in section.rows(column, "Failures")}
+    wanted = {**dict.fromkeys(stated, 0), **counted, "Total": sum(counted.values())}
+    for name, count in wanted.items():
+        yield from _compare(stated.get(name), section, f"{column.lower()} {name}", count)
 
 
-def _against_list(stated: Sequence[Stated], listed: Listed) -> Iterator[Complaint]:
-    """Stated counts against the failures that the report lists."""
-    for one in stated:
-        counted = listed.count(one.what)
-        if counted is not None and counted != one.number:
-            yield Complaint(one.line, one.what, str(one.number), str(counted))
+# --- the sections --------------------------------------------------------------------------------
 
 
-def _against_each_other(
-    parts: Sequence[Section], stated: Sequence[Stated], listed: Listed
-) -> Iterator[Complaint]:
-    """Stated counts against what the other ones make of them."""
-    known: dict[str, Stated] = {}
-    for one in stated:
-        first = known.setdefault(one.what, one)
-        if first.number != one.number and listed.count(one.what) is None:
-            yield Complaint(
-                one.line, one.what, str(one.number), f"{first.number}, on line {first.line}"
-            )
-    for part in parts:
-        inconclusive = known.get("inconclusive")
-        if part.level == 2 and re.match("inconclusive", part.heading.text, re.I) and part.tables:
-            rows = len(part.tables[0].rows)
-            if inconclusive is not None and inconclusive.number != rows:
-                yield Complaint(
-                    inconclusive.line, "inconclusive", str(inconclusive.number), str(rows)
-                )
-    failures = listed.count("failures")
-    if failures is None and "failures" in known:
-        failures = known["failures"].number
-    if failures is None or "passed" not in known:
-        return
-    passed = known["passed"].number
-    left_out = known["inconclusive"].number if "inconclusive" in known else 0
-    actionable = listed.count("actionable") or 0
-    expected = {
-        "results" if "results" in known else "evals": passed + failures + left_out,
-        "conclusive": passed + failures,
-        "conclusive without actionable": passed + failures - actionable,
+def _run(
+    parts: Mapping[str, Section],
+    run: Mapping[str, Text],
+    listed: list[Row],
+    by_class: Counter[str],
+) -> Iterator[Mismatch]:
+    """Checks the counts of the run, and the net impact, which follows from them."""
+    passed = int(run["Passed"].text) if "Passed" in run and run["Passed"].text.isdecimal() else 0
+    inconclusive = len(parts["Inconclusive"].rows("Eval")) if "Inconclusive" in parts else 0
+    conclusive = passed + len(listed)
+    counted = {
+        "Results" if "Results" in run else "Evals": conclusive + inconclusive,
+        "Failed": len(listed),
+        "Inconclusive": inconclusive,
+        "Pass rate": ratio(passed, conclusive),
     }
-    for what, counted in expected.items():
-        if what in known and known[what].number != counted:
-            name = f"{what} (passed + failed{' + inconclusive' * (what in ('evals', 'results'))})"
-            yield Complaint(known[what].line, name, str(known[what].number), str(counted))
+    for name, count in counted.items():
+        yield from _compare(run.get(name), parts["Run"], name, count)
+    impact = parts["Net impact"]
+    actionable = by_class.total() - by_class[MODEL_FAULT] - by_class[UNDECIDED]
+    kinds = {
+        "Actionable (eval, rules or gap)": actionable,
+        "Genuine model faults": by_class[MODEL_FAULT],
+        "Undecided": by_class[UNDECIDED],
+    }
+    yield from _compare_counts(impact, "Kind", kinds)
+    pattern = r"Pass rate without the actionable failures: (.+)\."
+    adjusted = ratio(passed, conclusive - actionable)
+    yield from _compare_phrase(impact, pattern, "adjusted pass rate", adjusted)
 
 
-def _details_against_rows(
-    parts: Sequence[Section], rows: Sequence[Told], details: Sequence[Told]
-) -> Iterator[Complaint]:
-    """The sections on single failures against the table that lists them."""
-    tables = (table for part in parts for table in part.tables)
-    if not details or all(listing_column(table) is None for table in tables):
+def _steps(section: Section, listed: list[Row], details: list[Section]) -> Iterator[Mismatch]:
+    yield from _compare_counts(section, "Step", Counter(row["Step"].name for row in listed))
+    further = sum(part.match("Fails at ") is not None for part in details)
+    pattern = rf"Each failure counts at its first failing step; {_FAILURES}"
+    counted = failures(further, len(listed))
+    yield from _compare_phrase(section, pattern, "failures with a further step", counted)
+
+
+def _classes(section: Section, by_class: Counter[str]) -> Iterator[Mismatch]:
+    yield from _compare_counts(section, "Class", by_class)
+
+
+def _details(section: Section, listed: list[Row], details: list[Section]) -> Iterator[Mismatch]:
+    """Checks the section of each failure, by itself and against the failure's row."""
+    if len(listed) != len(details):
+        line = section.heading.line
+        yield Mismatch(line, "failures analysed", str(len(details)), str(len(listed)))
+    rows = {row["Eval"].name: row for row in listed}
+    for number, part in enumerate(details, 1):
+        heading = part.heading
+        if not heading.text.startswith(f"{number}. "):
+            stated = heading.text.partition(".")[0]
+            yield Mismatch(heading.line, "number of the section", stated, str(number))
+        yield from _verdicts(part)
+        if row := rows.get(heading.name):
+            named = class_name(row["Class"].text)
+            step = row["Step"].name
+            yield from _compare_phrase(part, "Step: (.+)", f"step of {heading.name}", step)
+            yield from _compare_phrase(part, r"Class: (\w+)", f"class of {heading.name}", named)
+            yield from _share(part, row.get("Share of verdicts"))
+
+
+def _verdicts(part: Section) -> Iterator[Mismatch]:
+    """Checks the sums of a failure's verdicts and of their quotes."""
+    for name, pattern in (
+        ("verdicts", r"Verdicts: (\d+) asked: (.+)"),
+        ("quotes", r"Quotes: (\d+) made, (.+)"),
+    ):
+        if found := part.match(pattern):
+            line, match = found
+            counted = sum(map(int, re.findall(r"\d+", match[2])))
+            yield from _compare(Text(line.line, match[1], ()), part, name, counted)
+
+
+def _share(part: Section, cell: Text | None) -> Iterator[Mismatch]:
+    """Checks the share of a failure's class against its fraction, its verdicts and its row.
+
+    The numerator has two decimals and the percentages one and none, so each may be rounded.
+    """
+    found = part.match(r"Class: .*\bby ([\d.]+) % \(([\d.]+)/(\d+)\)")
+    if found is None:
         return
-    if len(rows) != len(details):
-        yield Complaint(details[0].line, "failures analysed", str(len(details)), str(len(rows)))
-    told = {one.eval: one for one in rows}
-    for one in details:
-        row = told.get(one.eval)
-        if row is not None and row.classification != one.classification:
-            yield Complaint(
-                one.line, f"class of {one.eval}", one.classification, row.classification
-            )
-        if row is not None and row.step and one.step and step_name(row.step) != step_name(one.step):
-            yield Complaint(one.line, f"step of {one.eval}", one.step, row.step)
+    line, (stated, mass, scored) = found[0].line, found[1].groups()
+    share = 100 * float(mass) / float(scored) if float(scored) else 0.0
+    if abs(share - float(stated)) > 0.051 + 0.5 / max(float(scored), 1):
+        yield Mismatch(line, f"share {mass}/{scored}", f"{stated} %", f"{share:.1f} %")
+    verdicts = part.match(r"Verdicts: .*\b(\d+) scored")
+    counted = verdicts[1][1] if verdicts else "0"
+    yield from _compare(Text(line, scored, ()), part, "scored verdicts", counted)
+    row_share = re.match(r"(\d+) %", cell.text) if cell else None
+    if cell and row_share and abs(int(row_share[1]) - float(stated)) > 0.551:
+        what = f"share of the class of {part.heading.name}"
+        yield Mismatch(cell.line, what, cell.text, f"{stated} %")
 
 
-def _headings(parts: Sequence[Section]) -> Iterator[Complaint]:
-    """Recommendations counted in their headings against the list below."""
-    for part in parts:
-        headed = HEADED.search(part.heading.text)
-        if headed and part.under(ADVICE) and int(headed[1]) != part.items:
-            name = HEADED.sub("", part.heading.text).strip()
-            yield Complaint(part.heading.line, name, headed[1], str(part.items))
+def _patterns(
+    parts: Mapping[str, Section], count: int, details: list[Section]
+) -> Iterator[Mismatch]:
+    section, earlier = parts["Patterns"], parts["Earlier reports"]
+    gap = re.compile(r"One is documented that shares words with this error\b")
+    gaps = sum(any(gap.search(line.text) for line in part.lines) for part in details)
+    again = len({row["Eval"].name for row in earlier.rows("Eval", "Report of")})
+    matched, stood = failures(gaps, count), failures(again, count)
+    opening = "A known gap matched the error of"
+    pattern = rf"{opening} {_FAILURES}"
+    yield from _compare_phrase(section, pattern, "failures with a known gap", matched)
+    pattern = rf"{opening} .*; {_FAILURES}"
+    yield from _compare_phrase(section, pattern, "failures in earlier reports", stood)
+    for row in section.rows("In common", "Failures", "Evals"):
+        name = row["In common"]
+        yield from _compare(row["Failures"], section, name.text, len(row["Evals"].codes))
+        if within := re.search(r"\((\d+) of its \d+ conclusive results\)\Z", name.text):
+            cell = Text(name.line, within[1], ())
+            yield from _compare(cell, section, name.text, len(row["Evals"].codes))
 
 
-def _sums_within(parts: Sequence[Section]) -> Iterator[Complaint]:
-    """Sums that one line or row states together with its parts."""
-    for line in (line for part in parts for line in part.lines):
-        if asked := _ASKED.search(line.said):
-            counted = sum(map(int, re.findall(r"\d+", asked[2])))
-            if counted != int(asked[1]):
-                yield Complaint(line.line, "verdicts", asked[1], str(counted))
-        if made := _FOUND.search(line.said):
-            counted = int(made[2]) + int(made[3])
-            if counted != int(made[1]):
-                yield Complaint(line.line, "quotes", made[1], str(counted))
-    for table in (table for part in parts for table in part.tables):
-        count, names = count_column(table), table.column(re.compile(r"\W*evals\W*\Z", re.I))
-        if count is None or names is None or count == names:
-            continue
-        for row in table.rows:
-            whole, listed = WHOLE.match(row[count].said), row[names].said
-            # Names in code spans leave only the commas between them.
-            if whole and row[names].text.strip() and not listed.strip(" ,"):
-                counted = listed.count(",") + 1
-                if counted != int(whole[1]):
-                    yield Complaint(row[count].line, row[0].text, whole[1], str(counted))
+def _conflicts(section: Section | None, count: int) -> Iterator[Mismatch]:
+    if section is None:
+        return
+    differ = sum(row["Differ"].text == "yes" for row in section.rows("Eval") if "Differ" in row)
+    pattern = rf"Judges come to different classes on {_FAILURES}"
+    counted = failures(differ, count)
+    yield from _compare_phrase(section, pattern, "failures on which judges differ", counted)
 
 
-def _counted_in_words(parts: Sequence[Section]) -> Iterator[Complaint]:
-    """Failures that a sentence counts against the rows or sections that show which they are."""
-    tables = [table for part in parts for table in part.tables]
-    differ = [(table, place) for table in tables if (place := table.column(_DIFFER)) is not None]
-    apart = sum(
-        row[place].text.strip(" *").lower() == "yes"
-        for table, place in differ
-        for row in table.rows
-    )
-    details = [part for part in parts if detailed_failure(part)]
-    gaps = sum(any(_GAP_FOUND.search(line.said) for line in part.lines) for part in details)
-    checks = (
-        (_DIFFERENT, "failures on which judges differ", apart if differ else None),
-        (_GAPS, "failures with a known gap", gaps if details else None),
-    )
-    for line in (line for part in parts for line in part.lines):
-        for pattern, what, counted in checks:
-            found = pattern.search(line.said)
-            if found is None or counted is None:
-                continue
-            stated = int(found[1] or found[2].lower() != "no")
-            if stated != counted:
-                yield Complaint(line.line, what, str(stated), str(counted))
-
-
-def _shares_told_twice(parts: Sequence[Section]) -> Iterator[Complaint]:
-    """A class's share in the table of failures against that in the failure's own section."""
-    told = {}
-    for part in parts:
-        if one := detailed_failure(part):
-            line = next(line for line in part.lines if line.line == one.line)
-            if share := re.search(rf"\bby ({_NUMBER})\s*%", line.said):
-                told[one.eval] = share[1]
-    for table in (table for part in parts for table in part.tables):
-        place, name = table.column(_SHARE_COLUMN), table.column(re.compile(r"\W*eval", re.I))
-        if listing_column(table) is None or place is None or name is None:
-            continue
-        for row in table.rows:
-            eval_name, stated = row[name].text.strip(), _PERCENT.match(row[place].said)
-            if stated is None or eval_name not in told:
-                continue
-            # Each may be rounded in its last place.
-            decimals = [len(share.partition(".")[2]) for share in (stated[1], told[eval_name])]
-            slack = sum(0.501 * 10**-places for places in decimals)
-            if abs(float(stated[1]) - float(told[eval_name])) > slack:
-                what = f"share of the class of {eval_name}"
-                yield Complaint(row[place].line, what, f"{stated[1]} %", f"{told[eval_name]} %")
-
-
-def _numbering(parts: Sequence[Section]) -> Iterator[Complaint]:
-    """The numbers of the sections on single failures; they may begin anew under another heading."""
-    last, topic = 0, None
-    for part in parts:
-        found = _NUMBERED.match(part.heading.text)
-        if found is None or detailed_failure(part) is None:
-            continue
-        expected = {last + 1} | ({1} if part.topic != topic else set())
-        if int(found[1]) not in expected:
-            yield Complaint(part.heading.line, "number of the section", found[1], str(last + 1))
-        last, topic = int(found[1]), part.topic
+def _recommendations(sections: list[Section]) -> Iterator[Mismatch]:
+    """Checks the counts in the headings of recommendations against their lists."""
+    for part in sections:
+        headed = re.fullmatch(r"(.*) \((\d+)\)", part.heading.text)
+        if headed and part.topic == "Recommendations" and int(headed[2]) != part.items:
+            yield Mismatch(part.heading.line, headed[1], headed[2], str(part.items))

@@ -1,10 +1,10 @@
-"""Setting a report: nothing that a model wrote can break its Markdown."""
+"""Markdown of reports, which no text of a model can break."""
 
 import re
 from collections.abc import Iterable, Sequence
 
 from judge_gym.records import content_hash
-from judge_gym.triage.signs import plain
+from judge_gym.triage.signatures import plain
 
 _SPECIAL = re.compile(r"([\\`*\[\]<>|~&$])|(?<!\w)_|_(?!\w)")
 _OPENING = re.compile(r"\A(?:([#+=-])|(\d+)([.)])(?!\S))")
@@ -12,13 +12,13 @@ LONGEST_PART = 80
 
 
 def one_line(text: str, limit: int = 0) -> str:
-    """A text on one line; with a limit, a mark says where it was cut."""
+    """Returns a text on one line; a mark shows where a limit cut it."""
     line = " ".join(plain(text).split())
     return f"{line[: limit - 1].rstrip()}…" if limit and len(line) > limit else line
 
 
 def prose(text: str, limit: int = 0) -> str:
-    r"""Words on one line in which nothing is Markdown, within a table too.
+    r"""Returns a text on one line in which nothing is Markdown, even within a table.
 
     >>> prose("a | b\n# *c* snake_case")
     'a \\| b # \\*c\\* snake_case'
@@ -28,7 +28,7 @@ def prose(text: str, limit: int = 0) -> str:
 
 
 def code(text: str, limit: int = 0) -> str:
-    """A code span on one line, whatever backticks the text holds.
+    """Returns a code span on one line, whatever backticks the text contains.
 
     >>> code("a`b")
     '`` a`b ``'
@@ -42,7 +42,7 @@ def code(text: str, limit: int = 0) -> str:
 
 
 def fence(text: str) -> str:
-    """A code block whose fence is longer than any run of backticks inside."""
+    """Returns a code block whose fence is longer than any run of backticks inside."""
     block = plain(text).strip("\n")
     ticks = _longer(block, 3)
     return f"{ticks}\n{block}\n{ticks}"
@@ -53,7 +53,7 @@ def _longer(text: str, least: int) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table of cells that are set already; a column of numbers stands to the right."""
+    """Returns a table of cells that are Markdown already; columns of numbers align right."""
     # A bar ends a cell even within a code span.
     body = [[re.sub(r"(?<!\\)\|", r"\\|", str(cell)) for cell in row] for row in rows]
     columns = [[row[place] for row in body] for place in range(len(header))]
@@ -65,7 +65,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def path_part(text: str) -> str:
-    """A name as one part of a path: no separators, no dots at its ends, not too long.
+    """Returns a name as one part of a path: no separators, no dots at its ends, not too long.
 
     >>> path_part("../meta-llama/llama 4")
     'meta-llama-llama-4'

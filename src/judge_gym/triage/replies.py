@@ -1,4 +1,4 @@
-"""What judges write beside their verdicts: reasoning, and the code that they quote."""
+"""Reads what judges write besides their verdicts: reasoning, and the code that they quote."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Remarks(NamedTuple):
-    """What a judge wrote beside its verdict; empty where it wrote nothing."""
+    """The reasoning and quotes of a judge's reply; empty where it has none."""
 
     reasoning: str
     model_code: str
@@ -26,7 +26,7 @@ _FENCE = re.compile(r"\s{0,3}(?P<ticks>`{3,}|~{3,})(?P<info>[^`]*)\Z")
 
 
 def read_remarks(reply: str) -> Remarks:
-    """Reasoning and quotes out of a judge's reply, as free text or as JSON.
+    """Reads reasoning and quotes from a judge's reply, which is free text or JSON.
 
     Labels within fences are part of what is quoted. Without labels all that comes before the
     verdict is the reasoning.
@@ -55,17 +55,17 @@ def read_remarks(reply: str) -> Remarks:
 
 
 def _free_text(reply: str) -> str:
-    """The reply, or the reasoning of a reply that is a JSON object."""
+    """Returns the reply, or the reasoning of a reply that is a JSON object."""
     try:
         value = json.loads(reply[reply.index("{") : reply.rindex("}") + 1], strict=False)
     except (ValueError, RecursionError):
         return reply
-    told = value.get("reasoning") if isinstance(value, dict) and "verdict" in value else None
-    return told if isinstance(told, str) else reply
+    given = value.get("reasoning") if isinstance(value, dict) and "verdict" in value else None
+    return given if isinstance(given, str) else reply
 
 
 def _quoted(lines: Sequence[str]) -> str:
-    """What a part quotes: its first fenced block, or all of it; nothing where it opens so."""
+    """Returns what a part quotes: its first fenced block, or all of it; empty for `NONE`."""
     if _NOTHING.fullmatch(next((line for line in lines if line.strip()), "")):
         return ""
     marks = [place for place, line in enumerate(lines) if _FENCE.match(line)]

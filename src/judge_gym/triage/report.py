@@ -1,33 +1,34 @@
-"""The report on a run: Markdown whose every count is counted here, from rows."""
+"""Writes the report on a run as Markdown; every count in it is counted here, from rows."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from judge_gym.errors import DesignError
-from judge_gym.triage.details import class_cell, each_failure, failures, percent, ratio
-from judge_gym.triage.findings import NO_VERDICT, Finding, Tally
-from judge_gym.triage.gate import Gated, failed_steps, failure_of, result_name
+from judge_gym.triage.classes import CLASSES, MODEL_FAULT, UNDECIDED
+from judge_gym.triage.failure_sections import class_cell, each_failure, failures, percent, ratio
+from judge_gym.triage.findings import NO_VERDICT, Finding, VerdictCounts
 from judge_gym.triage.markdown import code, path_part, prose, table
 from judge_gym.triage.patterns import ADVICE, advice, patterns
-from judge_gym.triage.reading import CLASSES, MODEL_FAULT, UNDECIDED, PriorReport
+from judge_gym.triage.report_reader import PriorReport
+from judge_gym.triage.results import ResultsByOutcome, failed_steps, failure_of, result_name
 
 FIX_WIDTH, REASON_WIDTH = 160, 140
 
 
 @dataclass(frozen=True, slots=True)
-class RunHead:
-    """What a run is, for the head of its report."""
+class RunInfo:
+    """The run that a report is about."""
 
     id: str
     model: str
     """`provider:name`."""
-    experiment: str
+    condition: str
     suite: str
     version: str
-    """Of the benchmark."""
+    """The version of the benchmark."""
     date: str
-    """Of the run, as `2026-02-06`."""
+    """The date of the run, as `2026-02-06`."""
 
     @property
     def short(self) -> str:
@@ -35,10 +36,10 @@ class RunHead:
         return self.id[:8]
 
 
-def report_path(run: RunHead, date: str) -> str:
-    """Where a report made on a date belongs, from the working folder.
+def report_path(run: RunInfo, date: str) -> str:
+    """Returns the path of a report made on a date, relative to the working folder.
 
-    >>> report_path(RunHead("jn72t14aqq", "anthropic:claude-x", "", "", "", ""), "2026-02-06")
+    >>> report_path(RunInfo("jn72t14aqq", "anthropic:claude-x", "", "", "", ""), "2026-02-06")
     'reports/anthropic/claude-x/jn72t14a_2026-02-06.md'
     """
     provider, colon, name = run.model.partition(":")
@@ -49,39 +50,39 @@ def report_path(run: RunHead, date: str) -> str:
 
 
 def write_report(
-    run: RunHead,
-    gated: Gated,
+    run: RunInfo,
+    results: ResultsByOutcome,
     findings: Sequence[Finding],
     *,
     date: str,
     prior: Sequence[PriorReport] = (),
 ) -> str:
-    """The whole report as Markdown.
+    """Returns the whole report as Markdown.
 
     Args:
-        run: what was run.
-        gated: its results.
-        findings: one for each that failed.
+        run: the run that is reported.
+        results: its results.
+        findings: one for each failed result.
         date: the day of the report.
         prior: earlier reports on this model.
     """
     named = [result_name(one.case.result) for one in findings]
-    failed = [result_name(result) for result in gated.failed]
+    failed = [result_name(result) for result in results.failed]
     if sorted(named) != sorted(failed):
         raise DesignError(f"{len(failed)} results failed, but the findings are on {named}")
     findings = sorted(findings, key=lambda one: result_name(one.case.result))
     parts = [
         f"# Analysis of run {code(run.short)}: {code(run.model)}",
-        *_run(run, gated, findings, date),
-        *_inconclusive(gated),
-        *_earlier(gated, findings, prior),
+        *_run(run, results, findings, date),
+        *_inconclusive(results),
+        *_earlier(results, findings, prior),
         *_steps(findings),
-        *_classification(gated, findings),
-        *each_failure(findings, gated.name),
-        *_patterns(gated, findings),
-        *_conflicts(gated, findings),
-        *_recommendations(gated, findings),
-        *_impact(gated, findings),
+        *_classification(results, findings),
+        *each_failure(findings, results.name),
+        *_patterns(results, findings),
+        *_conflicts(results, findings),
+        *_recommendations(results, findings),
+        *_impact(results, findings),
         "## Actions taken",
         "None.",
     ]
@@ -95,44 +96,46 @@ def _total(count: int) -> tuple[str, str]:
 # --- the run -------------------------------------------------------------------------------------
 
 
-def _run(run: RunHead, gated: Gated, findings: Sequence[Finding], date: str) -> Iterator[str]:
+def _run(
+    run: RunInfo, results: ResultsByOutcome, findings: Sequence[Finding], date: str
+) -> Iterator[str]:
     judges = sorted({name for one in findings for name in one.judges})
     simulated = " (all simulated)" * (bool(judges) and all(j.startswith("sim:") for j in judges))
-    results = gated.conclusive + len(gated.inconclusive)
+    count = results.conclusive + len(results.inconclusive)
     yield "## Run"
     yield table(
         ("Of the run", "Value"),
         [
             ("Run", code(run.id)),
             ("Model", code(run.model)),
-            ("Experiment", code(run.experiment)),
+            ("Condition", code(run.condition)),
             ("Suite", code(run.suite)),
             ("Benchmark version", code(run.version)),
             ("Date", run.date),
             ("Report of", date),
             ("Judges", (", ".join(map(code, judges)) or "none") + simulated),
-            ("Evals", gated.evals),
-            *([("Results", results)] if results > gated.evals else []),
-            ("Passed", len(gated.passed)),
-            ("Failed", len(gated.failed)),
-            ("Inconclusive", len(gated.inconclusive)),
-            ("Pass rate", ratio(len(gated.passed), gated.conclusive)),
+            ("Evals", results.evals),
+            *([("Results", count)] if count > results.evals else []),
+            ("Passed", len(results.passed)),
+            ("Failed", len(results.failed)),
+            ("Inconclusive", len(results.inconclusive)),
+            ("Pass rate", ratio(len(results.passed), results.conclusive)),
         ],
     )
 
 
-def _inconclusive(gated: Gated) -> Iterator[str]:
-    if not gated.inconclusive:
+def _inconclusive(results: ResultsByOutcome) -> Iterator[str]:
+    if not results.inconclusive:
         return
     yield "## Inconclusive"
-    yield "Nothing was learnt from these; no judge saw them, and the pass rate leaves them out."
+    yield "No judge saw these results, and the pass rate leaves them out."
     rows = []
-    for result in gated.inconclusive:
+    for result in results.inconclusive:
         assert result.outcome.kind == "inconclusive"
         outcome = result.outcome
         rows.append(
             (
-                code(gated.name(result)),
+                code(results.name(result)),
                 outcome.why,
                 code(outcome.step),
                 prose(outcome.reason, REASON_WIDTH),
@@ -142,7 +145,7 @@ def _inconclusive(gated: Gated) -> Iterator[str]:
 
 
 def _earlier(
-    gated: Gated, findings: Sequence[Finding], prior: Sequence[PriorReport]
+    results: ResultsByOutcome, findings: Sequence[Finding], prior: Sequence[PriorReport]
 ) -> Iterator[str]:
     yield "## Earlier reports"
     if not prior:
@@ -164,7 +167,7 @@ def _earlier(
     )
     again = [
         (
-            code(gated.name(one.case.result)),
+            code(results.name(one.case.result)),
             earlier.date,
             ", ".join(map(code, earlier.steps)),
             prose(earlier.classification),
@@ -182,13 +185,11 @@ def _earlier(
         yield "No eval that fails now failed in an earlier report."
 
 
-def _fix(fix: str | None, changed: bool | None) -> str:
+def _fix(fix: str | None, version_changed: bool) -> str:
     if fix is None:
         return "none"
-    resolved = (
-        "but the benchmark has not changed since" if changed is False else "the eval still fails"
-    )
-    return f"{prose(fix, FIX_WIDTH)} ({resolved})"
+    since = "the eval still fails" if version_changed else "but the benchmark has not changed since"
+    return f"{prose(fix, FIX_WIDTH)} ({since})"
 
 
 # --- the failures --------------------------------------------------------------------------------
@@ -206,7 +207,7 @@ def _steps(findings: Sequence[Finding]) -> Iterator[str]:
     yield table(("Step", "Failures"), [*rows, _total(counted.total())])
 
 
-def _classification(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
+def _classification(results: ResultsByOutcome, findings: Sequence[Finding]) -> Iterator[str]:
     counted = Counter(one.classification for one in findings)
     yield "## Classification"
     names = [*CLASSES, *([UNDECIDED] if counted[UNDECIDED] else [])]
@@ -217,21 +218,21 @@ def _classification(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
             ("Eval", "Step", "Class", "Share of verdicts", "Reasoning"),
             [
                 (
-                    code(gated.name(one.case.result)),
+                    code(results.name(one.case.result)),
                     code(failure_of(one.case.result).step),
                     class_cell(one),
-                    "none" if one.tally.share is None else percent(one.tally.share),
-                    prose(one.voices[0].reasoning, REASON_WIDTH) if one.voices else "",
+                    "none" if one.counts.share is None else percent(one.counts.share),
+                    prose(one.explanations[0].reasoning, REASON_WIDTH) if one.explanations else "",
                 )
                 for one in findings
             ],
         )
 
 
-# --- what follows --------------------------------------------------------------------------------
+# --- conclusions ---------------------------------------------------------------------------------
 
 
-def _patterns(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
+def _patterns(results: ResultsByOutcome, findings: Sequence[Finding]) -> Iterator[str]:
     yield "## Patterns"
     known = sum(one.case.facts.gap is not None for one in findings)
     again = sum(bool(one.case.facts.earlier) for one in findings)
@@ -243,16 +244,16 @@ def _patterns(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
     if not found:
         yield "No step, rule, exception or category is common to two failures."
         return
-    held = Counter(result.category for result in (*gated.passed, *gated.failed))
+    held = Counter(result.category for result in (*results.passed, *results.failed))
     rows = []
-    for kind, name, those in found:
-        among = f" ({len(those)} of its {held[name]} conclusive results)" * (kind == "category")
-        names = ", ".join(code(gated.name(result)) for result in those)
-        rows.append((f"{kind} {code(name)}{among}", len(those), names))
+    for kind, name, shared in found:
+        among = f" ({len(shared)} of its {held[name]} conclusive results)" * (kind == "category")
+        names = ", ".join(code(results.name(result)) for result in shared)
+        rows.append((f"{kind} {code(name)}{among}", len(shared), names))
     yield table(("In common", "Failures", "Evals"), rows)
 
 
-def _conflicts(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
+def _conflicts(results: ResultsByOutcome, findings: Sequence[Finding]) -> Iterator[str]:
     judges = sorted({name for one in findings for name in one.judges})
     if len(judges) < 2:
         return
@@ -260,15 +261,15 @@ def _conflicts(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
     apart = [one for one in findings if one.disputed]
     yield (
         f"Judges come to different classes on {failures(len(apart), len(findings))}. K is the "
-        "mass on which two judges exclude each other; within a judge, how torn it is by itself. "
-        "The most contested come first."
+        "mass on which two judges exclude each other; K within is the same of one judge's own "
+        "verdicts. The most contested failures come first."
     )
     order = sorted(findings, key=lambda one: (not one.disputed, -(one.conflict or 0)))
     yield table(
         ("Eval", *map(code, judges), "K between", "K within", "Differ"),
         [
             (
-                code(gated.name(one.case.result)),
+                code(results.name(one.case.result)),
                 *(_judged(one.judges.get(name)) for name in judges),
                 *("none" if k is None else f"{k:.2f}" for k in (one.conflict, one.own_conflict)),
                 "**yes**" if one.disputed else "no",
@@ -278,29 +279,29 @@ def _conflicts(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
     )
 
 
-def _judged(tally: Tally | None) -> str:
-    if tally is None or tally.share is None:
+def _judged(counts: VerdictCounts | None) -> str:
+    if counts is None or counts.share is None:
         return NO_VERDICT
-    return f"{tally.said} {percent(tally.share)}"
+    return f"{counts.label} {percent(counts.share)}"
 
 
-def _recommendations(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
+def _recommendations(results: ResultsByOutcome, findings: Sequence[Finding]) -> Iterator[str]:
     yield "## Recommendations"
     undecided = [one for one in findings if one.classification == UNDECIDED]
     if undecided:
-        names = ", ".join(code(gated.name(one.case.result)) for one in undecided)
+        names = ", ".join(code(results.name(one.case.result)) for one in undecided)
         yield f"Undecided, for a person to read: {names}."
     given = [(*advice(one, findings), one) for one in findings if one not in undecided]
     for group in ADVICE:
-        mine = [(text, one) for name, text, one in given if name == group]
-        yield f"### {group} ({len(mine)})"
+        items = [(text, one) for name, text, one in given if name == group]
+        yield f"### {group} ({len(items)})"
         yield (
-            "\n".join(f"- {code(gated.name(one.case.result))}: {text}" for text, one in mine)
+            "\n".join(f"- {code(results.name(one.case.result))}: {text}" for text, one in items)
             or "None."
         )
 
 
-def _impact(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
+def _impact(results: ResultsByOutcome, findings: Sequence[Finding]) -> Iterator[str]:
     counted = Counter(one.classification for one in findings)
     actionable = counted.total() - counted[MODEL_FAULT] - counted[UNDECIDED]
     yield "## Net impact"
@@ -313,5 +314,5 @@ def _impact(gated: Gated, findings: Sequence[Finding]) -> Iterator[str]:
             _total(counted.total()),
         ],
     )
-    left = gated.conclusive - actionable
-    yield f"Pass rate without the actionable failures: {ratio(len(gated.passed), left)}."
+    left = results.conclusive - actionable
+    yield f"Pass rate without the actionable failures: {ratio(len(results.passed), left)}."

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judge_gym.store import SuiteRun
-from judge_gym.triage import RunHead, read_report, report_path
-from judge_gym.triage.reading import detailed_failure, sections
+from judge_gym.triage import RunInfo, read_failure_sections, read_report, report_path
 
 LONGEST = 4_000_000
 """Bytes of a report that is read."""
@@ -29,7 +28,7 @@ def analyses(folder: Path, run: SuiteRun) -> dict[str, Analysis]:
         folder: where `reports/` is.
         run: which a report names by the beginning of its key, since numbers are those of a lab.
     """
-    head = RunHead(run.key, run.model, run.experiment, run.suite, run.version, "")
+    head = RunInfo(run.key, run.model, run.experiment, run.suite, run.version, "")
     place = (folder / report_path(head, "day")).parent
     newest = ""
     found: dict[str, Analysis] = {}
@@ -46,12 +45,7 @@ def analyses(folder: Path, run: SuiteRun) -> dict[str, Analysis]:
 
 
 def _failures(text: str, source: str) -> dict[str, Analysis]:
-    lines = text.splitlines()
-    parts = sections(text)
-    ends = [part.heading.line - 1 for part in parts[1:]] + [len(lines)]
-    found = {}
-    for part, end in zip(parts, ends, strict=True):
-        if told := detailed_failure(part):
-            words = "\n".join(lines[part.heading.line : end]).strip()
-            found[told.eval.removesuffix("#0")] = Analysis(source, told.classification, words)
-    return found
+    return {
+        part.eval.removesuffix("#0"): Analysis(source, part.classification, part.text)
+        for part in read_failure_sections(text)
+    }

@@ -1,4 +1,4 @@
-"""Failures as an ordinary study: each becomes evidence, classified on a provided nominal rubric."""
+"""The study that classifies failures: each becomes evidence, on a provided nominal rubric."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from judge_gym.errors import DesignError
 from judge_gym.outcomes import EvalResult, EvalSource
 from judge_gym.records import Evidence, NominalRubric, Pool, RubricStage, digest
 from judge_gym.studies import Study, Sweep, experiments, read_study
+from judge_gym.triage.classes import AMBIGUOUS_TASK, KNOWN_GAP, MODEL_FAULT, OVERLY_STRICT
 from judge_gym.triage.facts import Facts
-from judge_gym.triage.gate import failed_steps, reply_of, result_name
 from judge_gym.triage.markdown import path_part
-from judge_gym.triage.reading import AMBIGUOUS_TASK, KNOWN_GAP, MODEL_FAULT, OVERLY_STRICT
-from judge_gym.triage.signs import plain, printed
+from judge_gym.triage.results import failed_steps, reply_of, result_name
+from judge_gym.triage.signatures import plain, printed
 
 CONCEPT = "why a candidate failed a coding eval"
 RUBRIC = NominalRubric(
@@ -82,7 +82,7 @@ LIMITS = {
     "grader": 10_000,
     "gaps": 4_000,
 }
-"""Characters that a part of the evidence may have."""
+"""The most characters that each part of the evidence may have."""
 NOTHING = "(nothing)"
 
 
@@ -93,15 +93,15 @@ class Case:
     result: EvalResult
     facts: Facts
     parts: Mapping[str, str]
-    """What is shown of each part, as quotes are checked against it."""
+    """What is shown of each part; quotes are checked against it."""
     evidence: Evidence
 
 
 # --- evidence ------------------------------------------------------------------------------------
 
 
-def case(result: EvalResult, source: EvalSource, facts: Facts) -> Case:
-    """The evidence of one failure, bounded in length; anything but a failure is refused."""
+def make_case(result: EvalResult, source: EvalSource, facts: Facts) -> Case:
+    """Returns the evidence of one failure, bounded in length; refuses any other outcome."""
     steps = failed_steps(result)
     whole: dict[str, dict[str, str]] = {
         "error": {step.name: f"{step.reason}\n\n{printed(step)}".strip() for step in steps},
@@ -126,7 +126,7 @@ def case(result: EvalResult, source: EvalSource, facts: Facts) -> Case:
 
 
 def _shown(files: Mapping[str, str], limit: int, nonce: str) -> str:
-    """Files one after the other, each cut to a fair share of the limit."""
+    """Returns files one after the other, each cut to a fair share of the limit."""
     texts = {name: plain(text).strip("\n") for name, text in sorted(files.items())}
     shares = _shares({name: len(text) for name, text in texts.items()}, limit)
     shown = [
@@ -139,7 +139,7 @@ def _shown(files: Mapping[str, str], limit: int, nonce: str) -> str:
 
 
 def _shares(lengths: Mapping[str, int], limit: int) -> dict[str, int]:
-    """How much of each text is shown: short ones whole, long ones alike."""
+    """Returns how much of each text is shown: all of short ones, equally much of long ones."""
     shares, left = {}, limit
     by_length = sorted(lengths, key=lambda name: (lengths[name], name))
     for place, name in enumerate(by_length):
@@ -149,7 +149,7 @@ def _shares(lengths: Mapping[str, int], limit: int) -> dict[str, int]:
 
 
 def _cut(text: str, limit: int, nonce: str) -> str:
-    """Beginning and end of a text, with a mark that cannot be forged where the middle was."""
+    """Returns beginning and end of a text, with an unforgeable mark for the middle."""
     if len(text) <= limit:
         return text
     head = (limit + 1) // 2
@@ -160,8 +160,8 @@ def _cut(text: str, limit: int, nonce: str) -> str:
 # --- the study -----------------------------------------------------------------------------------
 
 
-class Judging(NamedTuple):
-    """An ordinary study of failures: its file, and the experiments to run."""
+class FailureStudy(NamedTuple):
+    """A study of failures: its file, and the experiments to run."""
 
     study: Study
     text: str
@@ -169,7 +169,7 @@ class Judging(NamedTuple):
     sweep: Sweep
 
 
-def judging_study(
+def failure_study(
     run: str,
     cases: Sequence[Case],
     judges: Sequence[str],
@@ -178,22 +178,22 @@ def judging_study(
     seed: int = 0,
     overrides: Mapping[str, Any] | None = None,
     resolve: Callable[[str], str] = str,
-) -> Judging:
-    """The study in which judges classify the failures of a run.
+) -> FailureStudy:
+    """Returns the study in which judges classify the failures of a run.
 
     Args:
         run: the run's id, which names study and pool.
         cases: its failures; two with the same evidence are judged once.
         judges: one or more models.
-        samples: verdicts of each judge on each failure.
+        samples: verdicts per judge and failure.
         seed: of the displays.
-        overrides: knobs in the place of those of `DESIGN`.
+        overrides: knobs that replace those of `DESIGN`.
         resolve: turns a bare model name into a model id.
     """
     if not cases:
         raise DesignError(f"run {run} has no failure to judge")
     if not judges:
-        raise DesignError("no judge is named; name one or more models")
+        raise DesignError("no judge is given; name one or more models")
     name = f"analyze-{path_part(run)}"
     # The file names pool and rubric; it reads the same wherever they come from.
     text = yaml.safe_dump(
@@ -222,4 +222,4 @@ def judging_study(
     items = {one.evidence.hash: one.evidence for one in cases}
     pool = Pool(tuple(items.values()))
     sweep = experiments(study, {"failures": pool}, {"failure-classes.json": RUBRIC})
-    return Judging(study, text, pool, sweep)
+    return FailureStudy(study, text, pool, sweep)

@@ -1,4 +1,4 @@
-"""Failures as evidence, and their study through the ordinary pipeline."""
+"""Failures become evidence, and their study runs through the normal pipeline."""
 
 import re
 from dataclasses import replace
@@ -15,9 +15,18 @@ from judge_gym.preparing import Prepared
 from judge_gym.records import NominalRubric, Request
 from judge_gym.stages import Scorer, ScoreTarget
 from judge_gym.store import Targets
-from judge_gym.triage import CLASSES, RUBRIC, Case, Judging, Opinion, case, find_facts, finding
-from judge_gym.triage import judging_study as study_of
-from judge_gym.triage.judging import LIMITS
+from judge_gym.triage import (
+    CLASSES,
+    RUBRIC,
+    Case,
+    FailureStudy,
+    JudgeVerdict,
+    find_facts,
+    make_case,
+    make_finding,
+)
+from judge_gym.triage import failure_study as study_of
+from judge_gym.triage.study import LIMITS
 from made_runs import RUN, SLUG, SLUG_ANSWER, SLUG_CODE, SOURCES, cases, failed, source
 
 JUDGES = ["sim:balanced", "sim:strict"]
@@ -25,7 +34,7 @@ JUDGES = ["sim:balanced", "sim:strict"]
 
 def made(**files: str) -> Case:
     result = replace(SLUG, files=files)
-    return case(result, SOURCES[SLUG.path], find_facts(result, SOURCES[SLUG.path]))
+    return make_case(result, SOURCES[SLUG.path], find_facts(result, SOURCES[SLUG.path]))
 
 
 def parts_of(text: str) -> dict[str, str]:
@@ -39,7 +48,7 @@ def parts_of(text: str) -> dict[str, str]:
 # --- evidence ------------------------------------------------------------------------------------
 
 
-def test_the_evidence_holds_all_that_a_judge_needs() -> None:
+def test_the_evidence_contains_all_that_a_judge_needs() -> None:
     one = cases()[0]
     text, parts = one.evidence.text, parts_of(one.evidence.text)
     assert list(parts) == ["error", "task", "candidate", "answer", "grader", "gaps"]
@@ -80,17 +89,19 @@ def test_long_files_are_cut_with_a_mark_and_short_ones_shown_whole() -> None:
     assert len(shown) < LIMITS["candidate"] + 400
 
 
-def test_the_whole_is_bounded_whatever_comes() -> None:
+def test_the_length_of_the_evidence_is_bounded() -> None:
     big = {f"{n}.py": "z" * 30_000 for n in range(50)}
     result = failed("a/b", "tests", "r" * 50_000, output="o" * 99_000, files=big)
     files = source(result, task="t" * 50_000, answer=big, grader=big, gaps="g " * 50_000)
-    text = case(result, files, find_facts(result, files)).evidence.text
+    text = make_case(result, files, find_facts(result, files)).evidence.text
     assert len(text) < sum(LIMITS.values()) + 50 * 3 * 100 + 2_000
 
 
 def test_colours_and_control_characters_are_not_shown() -> None:
     result = replace(SLUG, files={"a.py": "x = '\x1b[31m\x00'"})
-    shown = case(result, SOURCES[SLUG.path], find_facts(result, SOURCES[SLUG.path])).evidence.text
+    shown = make_case(
+        result, SOURCES[SLUG.path], find_facts(result, SOURCES[SLUG.path])
+    ).evidence.text
     assert not re.search(r"[\x00-\x08\x0b-\x1f]", shown)
 
 
@@ -103,7 +114,7 @@ def test_the_rubric_is_nominal_with_the_four_classes() -> None:
     assert not hasattr(RUBRIC, "midpoint")
 
 
-def test_the_study_is_an_ordinary_one() -> None:
+def test_the_study_has_the_settings_of_a_normal_study() -> None:
     judging = study_of(RUN.id, cases(), JUDGES, samples=4, seed=9)
     assert [e.design.judge.model for e in judging.sweep.experiments] == JUDGES
     assert (judging.study.samples, judging.study.seed, judging.study.probe) == (4, 9, False)
@@ -116,7 +127,7 @@ def test_the_study_is_an_ordinary_one() -> None:
         assert len(experiment.task.pool.items) == 4
 
 
-def test_knobs_can_be_set_from_outside() -> None:
+def test_knobs_can_be_overridden() -> None:
     judging = study_of(RUN.id, cases(), JUDGES, overrides={"verdict.method": "single"})
     assert {e.design.verdict.method for e in judging.sweep.experiments} == {"single"}
 
@@ -124,14 +135,14 @@ def test_knobs_can_be_set_from_outside() -> None:
 def test_the_same_evidence_is_judged_once() -> None:
     again = replace(SLUG, replicate=1)
     facts = find_facts(SLUG, SOURCES[SLUG.path])
-    both = [case(result, SOURCES[SLUG.path], facts) for result in (SLUG, again)]
+    both = [make_case(result, SOURCES[SLUG.path], facts) for result in (SLUG, again)]
     assert len(study_of(RUN.id, both, JUDGES).pool.items) == 1
 
 
-def test_nothing_to_judge_and_nobody_to_judge_are_refused() -> None:
+def test_a_study_without_failures_or_judges_is_refused() -> None:
     with pytest.raises(DesignError, match="no failure to judge"):
         study_of(RUN.id, [], JUDGES)
-    with pytest.raises(DesignError, match="no judge is named"):
+    with pytest.raises(DesignError, match="no judge is given"):
         study_of(RUN.id, cases(), [])
 
 
@@ -151,7 +162,7 @@ def test_the_prompt_asks_for_quotes_and_fences_the_candidate() -> None:
 # --- through the pipeline ------------------------------------------------------------------------
 
 
-def prepared(judging: Judging) -> Prepared:
+def prepared(judging: FailureStudy) -> Prepared:
     wanted = Targets(judging.study.samples, (), judging.study.probe, judging.study.tolerance)
     targets = {experiment.tag: wanted for experiment in judging.sweep.experiments}
     return Prepared(
@@ -159,17 +170,17 @@ def prepared(judging: Judging) -> Prepared:
     )
 
 
-def stored_opinions(lab: Lab, judging: Judging) -> list[Opinion]:
+def stored_opinions(lab: Lab, judging: FailureStudy) -> list[JudgeVerdict]:
     runs = lab.store.readings.active_runs([e.tag for e in judging.sweep.experiments])
     return [
-        Opinion(run.experiment.design.judge.model, sample, said.text)
+        JudgeVerdict(run.experiment.design.judge.model, sample, reply.text)
         for run in runs
         for page in lab.store.readings.samples(run)
-        for sample, said in page
+        for sample, reply in page
     ]
 
 
-def test_simulated_judges_classify_failures_through_the_ordinary_pipeline(lab: Lab) -> None:
+def test_simulated_judges_classify_failures_through_the_normal_pipeline(lab: Lab) -> None:
     all_cases = cases()
     judging = study_of(RUN.id, all_cases, JUDGES, samples=2)
     result = lab.run(prepared(judging))
@@ -178,12 +189,12 @@ def test_simulated_judges_classify_failures_through_the_ordinary_pipeline(lab: L
     assert len(found) == len(all_cases) * len(JUDGES) * 2
     for one in all_cases:
         mine = [o for o in found if o.sample.evidence.hash == one.evidence.hash]
-        made_of = finding(one, mine)
-        assert sum(made_of.tally.statuses.values()) == 4
+        made_of = make_finding(one, mine)
+        assert sum(made_of.counts.statuses.values()) == 4
         assert set(made_of.judges) == set(JUDGES)
 
 
-def test_what_a_judge_names_is_what_the_finding_says(lab: Lab) -> None:
+def test_the_class_that_a_judge_names_is_the_class_of_the_finding(lab: Lab) -> None:
     """A model that reads the shuffled labels off its prompt, through engine, ledger and store."""
 
     def answer(request: Request) -> str:
@@ -199,7 +210,7 @@ def test_what_a_judge_names_is_what_the_finding_says(lab: Lab) -> None:
     one = cases()[0]
     judging = study_of(RUN.id, [one], ["sim:scripted"], samples=5)
     assert lab.run(prepared(judging)).status == "complete"
-    found = finding(one, stored_opinions(lab, judging))
-    assert (found.classification, found.tally.share) == ("AMBIGUOUS_TASK", 1.0)
+    found = make_finding(one, stored_opinions(lab, judging))
+    assert (found.classification, found.counts.share) == ("AMBIGUOUS_TASK", 1.0)
     assert (found.quotes, found.missing_quotes) == (5, 0)
     assert len({request.messages[1].content for request in scripted.asked}) > 1, "shuffled"

@@ -1,20 +1,20 @@
-"""What a failure can be recognised by: the rules, exceptions and tests that its output names."""
+"""Error signatures: the rules, exceptions and tests that the output of a failed step names."""
 
 import re
 from typing import Literal, NamedTuple
 
 from judge_gym.outcomes import FILESYSTEM, EvalResult, StepResult
-from judge_gym.triage.gate import failed_steps
+from judge_gym.triage.results import failed_steps
 
-SignKind = Literal["rule", "exception", "test"]
+SignatureKind = Literal["rule", "exception", "test"]
 
 LONGEST_LINE = 500
 SHOWN_LINES = 8
-"""Lines of output that stand for an error."""
+"""The most lines of output that are shown of an error."""
 # Escape sequences of terminals, and control characters other than tab and line break.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_TURNING = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_PATTERNS: tuple[tuple[SignKind, re.Pattern[str]], ...] = (
+_BIDIRECTIONAL = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_PATTERNS: tuple[tuple[SignatureKind, re.Pattern[str]], ...] = (
     # ruff and flake8 (`a.py:1:2: F401 ...`, or `F401 [*] ...`), tsc (`error TS2345: ...`)
     ("rule", re.compile(r"(?:^|:\d+: |\berror )([A-Z]{1,5}\d{3,4})\b", re.M)),
     # mypy (`error: ...  [arg-type]`) and pyright (`error: ... (reportCallIssue)`)
@@ -27,62 +27,62 @@ _PATTERNS: tuple[tuple[SignKind, re.Pattern[str]], ...] = (
 )  # fmt: skip
 
 
-class Sign(NamedTuple):
-    """One name that a failing step printed."""
+class Signature(NamedTuple):
+    """One name that a failed step printed."""
 
-    kind: SignKind
+    kind: SignatureKind
     name: str
 
 
 def plain(text: str) -> str:
-    r"""A text without the colours and control characters of a terminal.
+    r"""Returns a text without the colours and control characters of a terminal.
 
-    What turns the direction of writing becomes visible: it can make code look like other code.
+    Characters that change the direction of writing become visible: they can disguise code.
 
     >>> plain("\x1b[31mred\x1b[0m\x00 text")
     'red text'
     """
-    shown = _TURNING.sub("\ufffd", text.replace("\r\n", "\n"))
+    shown = _BIDIRECTIONAL.sub("\ufffd", text.replace("\r\n", "\n"))
     return _CONTROL.sub("", shown)
 
 
-def signs(result: EvalResult) -> tuple[Sign, ...]:
-    """What the failed steps' reasons and outputs name, each once, in the order of kinds."""
+def signatures(result: EvalResult) -> tuple[Signature, ...]:
+    """Returns what the failed steps' reasons and outputs name, each once, ordered by kind."""
     steps = failed_steps(result)
     text = "\n".join(line for step in steps for line in [*_reason(step), *_lines(printed(step))])
-    found: dict[Sign, None] = {}
+    found: dict[Signature, None] = {}
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text):
-            found[Sign(kind, match[1])] = None
+            found[Signature(kind, match[1])] = None
     return tuple(found)
 
 
 def printed(step: StepResult) -> str:
-    """What a step's tool printed: the output of `filesystem` is the candidate's own reply."""
+    """Returns what a step's tool printed; `filesystem` has no tool, its output is the reply."""
     return "" if step.name == FILESYSTEM else step.output
 
 
 def error_lines(step: StepResult) -> list[str]:
-    """The lines of a failed step's output that tell of errors; its last lines where none does."""
+    """Returns the lines of a failed step's output that report errors, or else its last lines."""
     lines = [line for line in _lines(printed(step)) if line.strip()]
-    telling = [line for line in lines if re.match(r"E\s|FAILED\b|.*(?i:\berror\b)", line)]
-    telling = telling or [line for line in lines if _PATTERNS[0][1].search(line)]
-    return telling[:SHOWN_LINES] or lines[-SHOWN_LINES:]
+    errors = [line for line in lines if re.match(r"E\s|FAILED\b|.*(?i:\berror\b)", line)]
+    errors = errors or [line for line in lines if _PATTERNS[0][1].search(line)]
+    return errors[:SHOWN_LINES] or lines[-SHOWN_LINES:]
 
 
 def error_text(result: EvalResult) -> str:
-    """The words of the errors themselves: reasons, lines, and the names in them."""
-    names = [sign.name.replace("_", " ") for sign in signs(result)]
+    """Returns the text of a failure's errors: reasons, error lines and the names in them."""
+    names = [signature.name.replace("_", " ") for signature in signatures(result)]
     lines = [line for step in failed_steps(result) for line in [*_reason(step), *error_lines(step)]]
     return "\n".join([*lines, *names])
 
 
 def _reason(step: StepResult) -> list[str]:
-    """Why a step failed; paths that a candidate chose are no words of a tool."""
-    told = re.sub(r"['\"].*['\"]", "", step.reason, flags=re.S)
-    return _lines(told if step.name == FILESYSTEM else step.reason)
+    """Returns the lines of a step's reason, without paths that the candidate chose."""
+    unquoted = re.sub(r"['\"].*['\"]", "", step.reason, flags=re.S)
+    return _lines(unquoted if step.name == FILESYSTEM else step.reason)
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of an output, each up to a length: time stays linear whatever was printed."""
+    """Returns the lines of an output, each cut to a length, so that matching takes linear time."""
     return [line[:LONGEST_LINE] for line in plain(text).splitlines()]

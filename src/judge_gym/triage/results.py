@@ -1,4 +1,4 @@
-"""The gate: a run's results by typed outcome. What is inconclusive never reaches a judge."""
+"""A run's results, split by their typed outcome: an inconclusive one never reaches a judge."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from judge_gym.outcomes import (
 
 
 @dataclass(frozen=True, slots=True)
-class Gated:
+class ResultsByOutcome:
     """The results of a run, split; every count of a report is a count of these."""
 
     passed: tuple[EvalResult, ...]
@@ -24,33 +24,33 @@ class Gated:
 
     @property
     def evals(self) -> int:
-        """How many evals the results are of; fewer than results where there are replicates."""
-        return len({one.path for one in (*self.passed, *self.failed, *self.inconclusive)})
-
-    def name(self, result: EvalResult) -> str:
-        """What a report calls a result: among replicates the first has its number, too."""
-        own = result_name(result)
-        alone = self.evals == self.conclusive + len(self.inconclusive)
-        return own if alone or result.replicate else f"{own}#0"
+        """The number of distinct evals: fewer than results where there are replicates."""
+        return len({result.path for result in (*self.passed, *self.failed, *self.inconclusive)})
 
     @property
     def conclusive(self) -> int:
         """The denominator of the pass rate."""
         return len(self.passed) + len(self.failed)
 
+    def name(self, result: EvalResult) -> str:
+        """Returns a result's name in a report; among replicates, the first is numbered, too."""
+        own = result_name(result)
+        alone = self.evals == self.conclusive + len(self.inconclusive)
+        return own if alone or result.replicate else f"{own}#0"
 
-def gate(results: Iterable[EvalResult]) -> Gated:
-    """Split results by their outcome, each part in the order of names.
+
+def split_results(results: Iterable[EvalResult]) -> ResultsByOutcome:
+    """Splits results by outcome, each part sorted by name.
 
     The type decides, never the words of a reason: a candidate may print "connection refused".
     """
-    found: dict[str, EvalResult] = {}
+    by_name: dict[str, EvalResult] = {}
     for result in results:
-        if result_name(result) in found:
+        if result_name(result) in by_name:
             raise DesignError(f"two results of {result_name(result)}; number the replicates")
-        found[result_name(result)] = result
-    ordered = [found[name] for name in sorted(found)]
-    return Gated(
+        by_name[result_name(result)] = result
+    ordered = [by_name[name] for name in sorted(by_name)]
+    return ResultsByOutcome(
         passed=tuple(one for one in ordered if isinstance(one.outcome, Passed)),
         failed=tuple(one for one in ordered if isinstance(one.outcome, Failed)),
         inconclusive=tuple(one for one in ordered if isinstance(one.outcome, Inconclusive)),
@@ -58,29 +58,29 @@ def gate(results: Iterable[EvalResult]) -> Gated:
 
 
 def result_name(result: EvalResult) -> str:
-    """What a result is called: its eval, and which replicate where it is not the first."""
+    """Returns the eval's path, with the replicate's number where it is not the first."""
     return f"{result.path}#{result.replicate}" if result.replicate else result.path
 
 
 def failure_of(result: EvalResult) -> Failed:
-    """How a result failed; anything but a failure is refused."""
+    """Returns how a result failed; refuses any other outcome."""
     if not isinstance(result.outcome, Failed):
         raise DesignError(
-            f"{result_name(result)} is {result.outcome.kind}; only what failed is judged"
+            f"{result_name(result)} is {result.outcome.kind}; only failed results are judged"
         )
     return result.outcome
 
 
 def failed_steps(result: EvalResult) -> tuple[StepResult, ...]:
-    """Every step that a result failed at, in their order; the first is that of its outcome."""
+    """Returns every failed step of a failure in order; the first is that of its outcome."""
     outcome = failure_of(result)
-    found = tuple(step for step in result.steps if step.status == "failed")
-    if any(step.name == outcome.step for step in found):
-        return found
+    failed = tuple(step for step in result.steps if step.status == "failed")
+    if any(step.name == outcome.step for step in failed):
+        return failed
     # Its record is gone, or passed: a reference answer fails by the number of its tests.
-    return (StepResult(outcome.step, "failed", 0.0, outcome.reason), *found)
+    return (StepResult(outcome.step, "failed", 0.0, outcome.reason), *failed)
 
 
 def reply_of(result: EvalResult) -> str:
-    """What a model wrote in the place of files, which is what the step `filesystem` printed."""
+    """Returns what a model wrote instead of files: the output of the failed step `filesystem`."""
     return "".join(step.output for step in failed_steps(result) if step.name == FILESYSTEM)
