@@ -29,8 +29,10 @@ import numpy as np
 import pytest
 
 from conftest import Call, succeed
+from judge_gym.axes import Design
 from judge_gym.store import Store
 from judge_gym.store.database import HEAD
+from stores import contents
 
 OLD = Path(__file__).parent / "old_lab"
 REPORTED: dict[str, Any] = json.loads((OLD / "numbers.json").read_text())
@@ -76,7 +78,11 @@ def test_it_migrates_and_keeps_digests_studies_and_progress(old_lab: Path, call:
         tag: [one["digest"], one["study"]] for tag, one in REPORTED["experiments"].items()
     }
     for row in rows:
-        assert store.runs.find_experiment(row["tag"])[0].digest == row["digest"]
+        experiment, _ = store.runs.find_experiment(row["tag"])
+        assert experiment.digest == row["digest"]
+        assert experiment.design.identity() == REPORTED["experiments"][row["tag"]]["chosen"]
+    stored = contents(old_lab)["experiments"]
+    assert all(json.loads(design).keys() == Design.knobs().keys() for *_, design in stored)
     assert [
         [p.tag, p.series, p.status, p.wanted, p.done, p.failed, p.statuses]
         for row in rows

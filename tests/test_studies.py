@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge_gym.axes import Design
+from judge_gym.axes import V1_DEFAULTS, Design
 from judge_gym.errors import DesignError
 from judge_gym.lab import Lab
 from judge_gym.models import Registry
@@ -29,7 +29,16 @@ from judge_gym.records import (
     Window,
 )
 from judge_gym.store import Store
-from judge_gym.studies import Experiment, Study, Sweep, Task, experiments, points, read_study
+from judge_gym.studies import (
+    Experiment,
+    Study,
+    Sweep,
+    Task,
+    experiments,
+    points,
+    read_study,
+    settle,
+)
 
 # The study of the specification, on simulated judges.
 WHOLE = """\
@@ -941,13 +950,75 @@ def test_experiments_are_what_they_were_before_there_were_pairs_and_benchmarks()
     assert {tag: made[f"contested-pilot/{tag}"][:32] for tag in first} == first
 
 
-def test_a_digest_is_the_hash_of_these_facts_and_no_others() -> None:
-    def sha(value: Any) -> str:
-        text = value if isinstance(value, str) else json.dumps(
-            value, sort_keys=True, separators=(",", ":")
-        )  # fmt: skip
-        return hashlib.sha256(text.encode()).hexdigest()
+def sha(value: Any) -> str:
+    """The hash of a text, or of canonical JSON."""
+    text = (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, sort_keys=True, separators=(",", ":"))
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
 
+
+LEVELS = st.fixed_dictionaries(
+    {"judge.model": st.just("sim:balanced")},
+    optional={
+        path: st.sampled_from(knob.levels)
+        for path, knob in Design.knobs().items()
+        if path != "judge.model"
+    },
+)
+SETTLED_TASKS = st.sampled_from(
+    [
+        EXPERIMENT.task,
+        replace(EXPERIMENT.task, rubric=RUBRIC),
+        replace(EXPERIMENT.task, type="benchmark", rubric=RUBRIC),
+        replace(
+            EXPERIMENT.task,
+            type="benchmark",
+            rubric=NominalRubric(STAGES, "provided", "", ""),
+            pool=Pool((Evidence("q", "why?", responses=("a", "b")),), None),
+        ),
+    ]
+)
+
+
+@given(SETTLED_TASKS, LEVELS)
+def test_a_digest_is_that_of_the_first_version(task: Task, chosen: dict[str, Any]) -> None:
+    """It hashed the knobs that were not at its defaults."""
+    design, _ = settle(task, chosen)
+    facts = {
+        "type": task.type,
+        "concept": task.concept,
+        "country": task.country,
+        "pool": task.pool.hash,
+        "rubric": task.rubric.hash if task.rubric else None,
+        "seed": 3,
+        "design": {
+            path: level
+            for path, level in design.values().items()
+            if path == "judge.model" or level != V1_DEFAULTS[path]
+        },
+    }
+    assert Experiment("tag", task, design, 3).digest == sha(facts)
+
+
+@given(SETTLED_TASKS, LEVELS, LEVELS)
+def test_a_knob_that_cannot_act_leaves_the_digest_alone(
+    task: Task, chosen: dict[str, Any], others: dict[str, Any]
+) -> None:
+    """So that a changed default of such a knob renames no experiment."""
+    design, active = settle(task, {**V1_DEFAULTS, **chosen})
+    idle = {
+        path: level
+        for path, level in others.items()
+        if path not in {*active, "judge.model", "rubric.author", "evidence.view", "probe.context"}
+    }
+    experiment = Experiment("tag", task, design, 3)
+    assert replace(experiment, design=design.replace(idle)).digest == experiment.digest
+
+
+def test_a_digest_is_the_hash_of_these_facts_and_no_others() -> None:
     facts = {
         "type": "ecc",
         "concept": "fascism",

@@ -374,5 +374,5 @@ def _described(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{name: row[name] for name in kept},
         "judge": design.judge.model,
-        "design": row["design"],
+        "design": design.chosen(),
     }

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 import judge_gym
-from judge_gym.axes import Axes, Design, expand, find_knob
+from judge_gym.axes import V1_DEFAULTS, Axes, Design, complete, expand, find_knob
 from judge_gym.axes._knobs import knob
 from judge_gym.errors import DesignError
 from judge_gym.records import StageName
 
 JUDGE = {"judge.model": "sim:balanced"}
-# A default is a contract: whoever changes one changes what old designs, and old digests, mean.
+# The first version's defaults, on which the digests and the stored designs of experiments rest.
 DEFAULTS: dict[str, Any] = {
     "judge.temperature": None,
     "judge.max_tokens": 2048,
@@ -77,6 +77,10 @@ CLOSED: dict[str, tuple[Any, ...]] = {
 def test_a_design_that_names_only_its_judge_has_the_pinned_defaults() -> None:
     values = Design.of(JUDGE).values()
     assert {path: values[path] for path in JUDGE | DEFAULTS} == JUDGE | DEFAULTS
+
+
+def test_the_defaults_of_the_first_version_are_frozen() -> None:
+    assert dict(V1_DEFAULTS) == DEFAULTS
 
 
 def test_a_knob_states_the_default_that_a_design_has() -> None:
@@ -231,8 +235,18 @@ def test_chosen_holds_the_knobs_off_their_default_and_makes_the_same_design(
         for path, value in values.items()
         if path == "judge.model" or value != DEFAULTS.get(path, Design.knobs()[path].default)
     }
+    assert design.identity() == design.chosen(), "no default has changed since the first version"
     again = Design.of(design.chosen())
     assert again == design and hash(again) == hash(design)
+
+
+@given(LEVELS)
+def test_a_design_stored_by_the_first_version_is_completed_with_its_defaults(
+    values: dict[str, Any],
+) -> None:
+    stored = {k: v for k, v in values.items() if k == "judge.model" or v != DEFAULTS[k]}
+    assert complete(stored) == DEFAULTS | values
+    assert Design.of(complete(stored)) == Design.of(values)
 
 
 @given(LEVELS, LEVELS)
@@ -341,9 +355,11 @@ def test_a_group_may_be_given_as_a_mapping() -> None:
 
 
 class ToneAxes(Axes):
-    """A group that judge-gym does not have."""
+    """A group that judge-gym does not have, whose default is not what was done before it."""
 
-    tone: Literal["plain", "stern"] = knob("plain", question="Does a stern tone matter?")
+    tone: Literal["plain", "stern"] = knob(
+        "stern", before="plain", question="Does a stern tone matter?"
+    )
 
     def remarks(self, stage: StageName) -> tuple[str, ...]:
         return ("Be stern.",) if self.tone == "stern" and stage == "scorer" else ()
@@ -356,17 +372,37 @@ class WiderDesign(Design):
 
 
 def test_a_new_group_shows_up_among_the_knobs_and_in_the_instructions() -> None:
-    plain = WiderDesign.model_validate({"judge": {"model": "sim:balanced"}})
-    stern = WiderDesign.model_validate(
-        {"judge": {"model": "sim:balanced"}, "tone": {"tone": "stern"}}
+    plain = WiderDesign.model_validate(
+        {"judge": {"model": "sim:balanced"}, "tone": {"tone": "plain"}}
     )
-    assert WiderDesign.knobs()["tone.tone"].levels == ("plain", "stern")
+    stern = WiderDesign.model_validate({"judge": {"model": "sim:balanced"}})
+    assert WiderDesign.knobs()["tone.tone"].levels == ("stern", "plain")
     assert set(WiderDesign.knobs()) - set(Design.knobs()) == {"tone.tone"}
-    assert plain.chosen() == JUDGE
-    assert stern.chosen() == JUDGE | {"tone.tone": "stern"}
+    assert plain.chosen() == JUDGE | {"tone.tone": "plain"}
+    assert stern.chosen() == JUDGE
     assert plain.notes("scorer") == ()
     assert stern.notes("scorer") == ("Be stern.",)
     assert stern.notes("critic") == ()
+
+
+def test_a_new_knob_leaves_the_identity_of_earlier_designs_alone() -> None:
+    plain = WiderDesign.model_validate(
+        {"judge": {"model": "sim:balanced"}, "tone": {"tone": "plain"}}
+    )
+    stern = WiderDesign.model_validate({"judge": {"model": "sim:balanced"}})
+    assert plain.identity() == Design.of(JUDGE).identity()
+    assert stern.identity() == JUDGE | {"tone.tone": "stern"}
+
+
+def test_a_new_knob_must_state_what_stored_designs_get() -> None:
+    class Silent(Axes):
+        loud: bool = knob(False, question="Does volume matter?")
+
+    class SilentDesign(Design):
+        silent: Silent = Silent()
+
+    with pytest.raises(TypeError, match=r"silent\.loud is newer than version 1.*before=LEVEL"):
+        SilentDesign.knobs()
 
 
 TONE = '''"""A stern tone."""
@@ -380,7 +416,9 @@ from judge_gym.records import StageName
 class ToneAxes(Axes):
     """A stern tone."""
 
-    tone: Literal["plain", "stern"] = knob("plain", question="Does a stern tone matter?")
+    tone: Literal["plain", "stern"] = knob(
+        "stern", before="plain", question="Does a stern tone matter?"
+    )
 
     def remarks(self, stage: StageName) -> tuple[str, ...]:
         """What a stern tone adds."""
@@ -388,7 +426,7 @@ class ToneAxes(Axes):
 '''
 ASK = """
 import json
-from judge_gym.axes import Design, expand
+from judge_gym.axes import Design, complete, expand
 from judge_gym.records import Evidence, OrdinalRubric, RubricStage
 from judge_gym.stages import Scorer, ScoreTarget
 rubric = OrdinalRubric((RubricStage("low", ("a",)), RubricStage("high", ("b",))), "x", "c", "")
@@ -398,7 +436,7 @@ print(json.dumps({
     "knobs": [path for path in Design.knobs() if path.startswith("tone")],
     "schema": "tone" in Design.model_json_schema()["properties"],
     "system": request.messages[0].content,
-    "plain": Design.of({"judge.model": "sim:balanced"}).chosen(),
+    "stored": complete({"judge.model": "sim:balanced"})["tone.tone"],
 }))
 """
 
@@ -430,4 +468,4 @@ def test_a_group_is_added_with_one_file_and_one_line(tmp_path: Path) -> None:
     said = json.loads(done.stdout)
     assert said["knobs"] == ["tone.tone"] and said["schema"]
     assert said["system"].endswith("Be stern.")
-    assert said["plain"] == JUDGE
+    assert said["stored"] == "plain"

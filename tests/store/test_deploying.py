@@ -1,7 +1,10 @@
 """A database in use is changed in steps, none of which loses a row or stops whoever works on it."""
 
+import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 import postgres
+from judge_gym.axes import V1_DEFAULTS
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.lab import Lab
 from judge_gym.store import database as rooms
@@ -77,7 +81,7 @@ def test_a_version_works_before_the_schema_is_tightened(loose: Database) -> None
 
 def test_a_contract_is_refused_until_its_audit_finds_nothing(loose: Database) -> None:
     left = count(loose, NULLS)
-    with pytest.raises(ConflictError, match=rf"{HEAD} does not fit {left} rows.*db migrate"):
+    with pytest.raises(ConflictError, match=rf"0009 does not fit {left} rows.*db migrate"):
         loose.upgrade(contract=True)
     assert loose.revision() == NEEDED
     assert Deployment(loose).migrate(size=10) == left
@@ -138,13 +142,45 @@ def test_status_says_what_is_pending_and_how_far_it_is(loose: Database) -> None:
     found = Deployment(loose).status()
     assert (found["revision"], found["newest"], found["profile"]) == (NEEDED, HEAD, "dev")
     left = count(loose, NULLS)
-    assert found["pending"] == [{"revision": HEAD, "phase": "contract", "misfits": left}]
+    assert found["pending"] == [
+        {"revision": "0009", "phase": "contract", "misfits": left},
+        {"revision": "0010", "phase": "expand", "misfits": 0},
+    ]
     [data] = found["data"]
     assert (data["name"], data["status"], data["left"]) == (
         DATA_MIGRATIONS[0].name,
         "pending",
         left,
     )
+
+
+@pytest.mark.parametrize("on_file", [True, False])
+def test_opening_writes_out_the_knobs_of_stored_designs(tmp_path: Path, on_file: bool) -> None:
+    place = f"sqlite:///{tmp_path / 'lab.db'}" if on_file else postgres.empty_url()
+    opened = open_database(place, prepare=False)
+    chosen = {"judge.model": "sim:strict", "rubric.scale": 5, "judge.temperature": 0.5}
+    row = {"digest": "d", "task_type": "ecc", "concept": "c", "country": "", "seed": 1}
+    with opened.begin() as connection:
+        rooms._apply(connection, "0009")
+        pool = {"hash": "h", "key": "k", "loaded": datetime.now(UTC)}
+        connection.execute(tables.pools.insert().values(id=1, **pool))
+        stored = tables.experiments.insert().values(pool_id=1, design=chosen, **row)
+        connection.execute(stored)
+    opened.prepare()
+    assert opened.revision() == HEAD
+    with opened.read() as connection:
+        [design] = connection.scalars(sa.select(tables.experiments.c.design))
+    assert design == {**V1_DEFAULTS, **chosen}
+    opened.engine.dispose()
+
+
+def test_opening_production_for_reading_upgrades_nothing(production: str, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "lab.db")) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0009'")
+        connection.commit()
+    opened = open_database(production)
+    assert opened.revision() == "0009"
+    opened.engine.dispose()
 
 
 def test_an_empty_database_gets_the_tightest_schema_at_once(tmp_path: Path) -> None:

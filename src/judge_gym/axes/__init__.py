@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from judge_gym.axes._knobs import Alias, Axes, Knob, knobs_of
+from judge_gym.axes._version1 import V1_DEFAULTS
 from judge_gym.axes.evidence import EvidenceAxes
 from judge_gym.axes.judge import JudgeAxes
 from judge_gym.axes.presentation import PresentationAxes
@@ -21,7 +22,7 @@ from judge_gym.axes.verdict import VerdictAxes
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import StageName
 
-__all__ = ["Axes", "Design", "Knob", "expand", "find_knob"]
+__all__ = ["V1_DEFAULTS", "Axes", "Design", "Knob", "complete", "expand", "find_knob"]
 
 
 class Design(Axes):
@@ -65,20 +66,34 @@ class Design(Axes):
         return dict(_leaves(self))
 
     def chosen(self) -> dict[str, Any]:
-        """The knobs not at their default; a new axis leaves this, and so every digest, alone."""
+        """Returns the knobs that are not at their default, for people to read."""
         knobs = self.knobs()
         return {
             path: value for path, value in self.values().items() if value != knobs[path].default
         }
 
+    def identity(self) -> dict[str, Any]:
+        """Returns the knobs that a digest covers, which neither new knobs nor defaults change."""
+        knobs = self.knobs()
+        return {path: value for path, value in self.values().items() if value != knobs[path].before}
+
     def replace(self, values: Mapping[str, Any]) -> "Design":
-        """This design with other values for some knobs."""
-        return Design.of({**self.chosen(), **values})
+        """Returns this design with other values for some knobs."""
+        return Design.of({**self.values(), **values})
 
     def notes(self, stage: StageName) -> tuple[str, ...]:
         """What the levels of all groups add to the instructions of a stage."""
         groups = (getattr(self, name) for name in type(self).model_fields)
         return tuple(remark for group in groups for remark in group.remarks(stage))
+
+
+def complete(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a stored design with a value for every knob, those added since included.
+
+    >>> complete({"judge.model": "sim:strict", "rubric.scale": 5})["verdict.method"]
+    'single'
+    """
+    return {path: stored.get(path, knob.before) for path, knob in Design.knobs().items()}
 
 
 def find_knob(path: str) -> Knob:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from judge_gym.axes._version1 import V1_DEFAULTS
 from judge_gym.records import StageName
 
 Alias = str | Mapping[Any, Mapping[str, Any]]
@@ -20,22 +21,26 @@ def knob(
     question: str,
     cite: str = "",
     examples: tuple[Any, ...] = (),
+    before: Any = ...,
     **limits: Any,
 ) -> Any:
-    """A field of an axis group.
+    """Declares a field of an axis group.
 
     Args:
-        default: the level that reproduces the behaviour from before the knob existed.
+        default: the level of a new design that does not name the knob.
         question: the research question that the knob answers, in one line.
         cite: the literature behind it.
         examples: levels to show and to test where the type does not list them.
+        before: the level that describes experiments from before the knob existed: stored designs
+            get it, and digests leave it out. Required of knobs that version 1 did not have.
         limits: pydantic's constraints (`ge`, `le`, `min_length`).
     """
+    stated = {} if before is ... else {"before": before}
     return Field(
         default,
         description=question,
         examples=list(examples),
-        json_schema_extra={"cite": cite},
+        json_schema_extra={"cite": cite, **stated},
         **limits,
     )
 
@@ -61,6 +66,8 @@ class Knob:
     type: str
     default: Any
     """None where a study must give it, or where it may stay unset."""
+    before: Any
+    """The level of experiments from before the knob existed, which digests leave out."""
     levels: tuple[Any, ...]
     """Every level of a closed knob; of an open one, its examples."""
     open: bool
@@ -105,17 +112,29 @@ def _knob(path: str, field: FieldInfo) -> Knob:
     forms = {"ge": f" of at least {bounds.get('ge')}", "le": f" of at most {bounds.get('le')}"}
     both = f" from {bounds.get('ge')} to {bounds.get('le')}"
     limits = both if len(bounds) == 2 else next((forms[name] for name in bounds), "")
-    extra = field.json_schema_extra
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
     return Knob(
         path=path,
         type=_words(annotation),
         default=default,
+        before=_before(path, field, extra),
         levels=levels,
         open=open_,
         question=field.description or "",
-        cite=str(extra.get("cite", "")) if isinstance(extra, dict) else "",
+        cite=str(extra.get("cite", "")),
         limits=limits,
     )
+
+
+def _before(path: str, field: FieldInfo, extra: Mapping[str, Any]) -> Any:
+    if path in V1_DEFAULTS:
+        return V1_DEFAULTS[path]
+    if "before" not in extra and not field.is_required():
+        raise TypeError(
+            f"{path} is newer than version 1: knob(..., before=LEVEL) must state the level that "
+            "stored designs get"
+        )
+    return extra.get("before")  # None for a knob that every design names
 
 
 def _words(annotation: Any) -> str:

@@ -21,10 +21,10 @@ from judge_gym.errors import (
     unknown,
 )
 
-HEAD = "0009"
+HEAD = "0010"
 """The newest revision that this version knows; a test keeps it true."""
 NEEDED = "0008"
-"""The oldest that it works with: what follows only tightens."""
+"""The oldest revision that it works with."""
 PROFILE = "JUDGE_GYM_PROFILE"
 PROFILES = ("dev", "prod")
 ENVIRONMENT = "JUDGE_GYM_DATABASE_URL"
@@ -221,19 +221,18 @@ class Database:
         return _pending(self.revision())
 
     def prepare(self) -> None:
-        """On open: create, or upgrade where that only adds; refuse what is newer."""
+        """Creates the schema, or applies the steps that only add; refuses one that is newer."""
         revision = self.revision()
         self._refuse_newer(revision)
-        if revision is not None and revision >= NEEDED:
-            return
-        if revision is not None and not all(
-            step.only_adds for step in _pending(revision) if step.revision <= NEEDED
-        ):
+        if revision is None:
+            self.upgrade()
+        elif revision < HEAD and self.may_write and _pending(revision)[0].only_adds:
+            revision = self.upgrade()[1]
+        if revision is not None and revision < NEEDED:
             raise ConflictError(
                 f"the database {self.shown} is at schema {revision}, this version needs {NEEDED}: "
                 "back it up and run 'judge-gym db migrate' and 'judge-gym db contract'"
             )
-        self.upgrade()
 
     def _refuse_misfits(self, connection: sa.Connection, step: "Step") -> None:
         rows = int(connection.execute(sa.text(step.audit)).scalar_one())

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from judge_gym.axes import Design
+from judge_gym.axes import Design, complete
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.events import Event, Events
@@ -190,7 +190,7 @@ class Progresses:
         for _, status, count in counted:
             statuses[status] = statuses.get(status, 0) + count
         orders = _orders(connection, run["pool_id"], run["design"])
-        draws = 1 if run["rubric_id"] else run["design"].get("rubric.draws", 1)
+        draws = 1 if run["rubric_id"] else complete(run["design"])["rubric.draws"]
         own, rivals = draws, draws * len(run["rivals"])
         unseen = sum(count for status, count in views.items() if status != "scored")
         unwritten = _matching(rubrics, False, failed=True), _matching(rubrics, True, failed=True)
@@ -282,7 +282,7 @@ def _orders(connection: sa.Connection, pool_id: int, design: Mapping[str, Any]) 
     )
     if not connection.scalar(pair.limit(1)):
         return 1
-    return len(Design.of({"judge.model": "any", **design}).presentation.resolve().flips)
+    return len(Design.of(complete(design)).presentation.resolve().flips)
 
 
 def _matching(rows: Sequence[Any], is_swap: bool, *, failed: bool = False) -> int:

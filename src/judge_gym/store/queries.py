@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from judge_gym.axes import complete
 from judge_gym.errors import NotFoundError
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
@@ -28,7 +29,7 @@ class Queries:
     def tags(
         self, *, study: str | None = None, task_type: str | None = None, tags: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
-        """Experiments by their tags, with annotations and the knobs not at their default."""
+        """Experiments by their tags, with annotations and the value of every knob."""
         e = t.experiments.c
         query = sa.select(
             t.tags, e.task_type, e.concept, e.country, e.seed, e.design, e.pool_id
@@ -41,7 +42,8 @@ class Queries:
             query = query.where(t.tags.c.tag.in_(tags))
         with self._database.read() as connection:
             rows = [
-                dict(row) for row in connection.execute(query.order_by(t.tags.c.tag)).mappings()
+                {**row, "design": complete(row["design"])}
+                for row in connection.execute(query.order_by(t.tags.c.tag)).mappings()
             ]
         for tag in sorted(set(tags) - {row["tag"] for row in rows}):
             raise self.no_such(tag)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from judge_gym.axes import Design
+from judge_gym.axes import Design, complete
 from judge_gym.errors import NotFoundError
 from judge_gym.records import Rubric
 from judge_gym.store import tables as t
@@ -108,7 +108,7 @@ class Runs(Verdicts):
                 "pool_id": task.pool.id,
                 "rubric_id": task.rubric.id if task.rubric else None,
                 "seed": experiment.seed,
-                "design": experiment.design.chosen(),
+                "design": experiment.design.values(),
             }
             self._database.add(connection, t.experiments, [row])
             older = (
@@ -155,7 +155,7 @@ class Runs(Verdicts):
             dose=row["dose"],
             truth=row["truth"],
         )
-        return Experiment(tag, task, Design.of(row["design"]), row["seed"]), row["study"]
+        return Experiment(tag, task, Design.of(complete(row["design"])), row["seed"]), row["study"]
 
     def save_run(
         self,

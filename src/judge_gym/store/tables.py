@@ -228,7 +228,7 @@ experiments = sa.Table(
     sa.Column("pool_id", _to("pools.id"), nullable=False),
     sa.Column("rubric_id", _to("rubrics.id")),  # a given rubric
     sa.Column("seed", sa.Integer, nullable=False),
-    sa.Column("design", JSON, nullable=False),  # the knobs that are not at their default
+    sa.Column("design", JSON, nullable=False),  # the value of every knob
 )
 
 tags = sa.Table(

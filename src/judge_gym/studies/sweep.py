@@ -54,7 +54,11 @@ class Experiment:
 
     @property
     def digest(self) -> str:
-        """What makes it this experiment; truth, dose and its names are annotations."""
+        """The hash of what makes it this experiment; truth, dose and its names are annotations.
+
+        A knob that cannot act is left out, whatever its value.
+        """
+        idle = _idle(self.task, self.design) - _forced(self.task).keys()
         return digest(
             {
                 "type": self.task.type,
@@ -63,7 +67,11 @@ class Experiment:
                 "pool": self.task.pool.hash,
                 "rubric": self.task.rubric.hash if self.task.rubric else None,
                 "seed": self.seed,
-                "design": self.design.chosen(),
+                "design": {
+                    knob: level
+                    for knob, level in self.design.identity().items()
+                    if knob not in idle
+                },
             }
         )
 

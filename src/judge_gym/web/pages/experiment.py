@@ -67,9 +67,9 @@ def experiment(
 
 def knobs(design: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every knob with its level, its default, and the question that it asks."""
-    levels = Design.of(design).values()
+    chosen = Design.of(design).chosen()
     return [
-        {"path": path, "level": levels[path], "set": path in design, "question": knob.question}
+        {"path": path, "level": design[path], "set": path in chosen, "question": knob.question}
         for path, knob in Design.knobs().items()
     ]
 
@@ -104,12 +104,10 @@ def compared(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _differing(row: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Only what is set is compared: everything else has one default."""
+    """Returns the names of the task's facts and of the knobs in which experiments differ."""
     ours, theirs = row["design"], other["design"]
     task = [name for name in TASK if row[name] != other[name]]
-    return task + [
-        name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) != theirs.get(name)
-    ]
+    return task + [name for name in ours if ours[name] != theirs[name]]
 
 
 # --- what it takes time to say -------------------------------------------------------------------
