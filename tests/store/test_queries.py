@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from judge_gym.axes import Design
+from judge_gym.axes import V1_DEFAULTS, Design
 from judge_gym.errors import NotFoundError
 from judge_gym.records import (
     Completion,
@@ -270,7 +270,7 @@ def test_experiments_are_listed_by_study_type_and_tag(store: Store) -> None:
     assert listed(study="other", task_type="control") == []
     assert listed(tags=["other/a"]) == ["other/a"]
     [row] = store.queries.tags(tags=["other/a"])
-    assert row["design"] == {"judge.model": "sim:strict", "verdict.method": "subset"}
+    assert row["design"] == {**V1_DEFAULTS, "judge.model": "sim:strict", "verdict.method": "subset"}
     with pytest.raises(NotFoundError, match="study/c"):
         store.queries.tags(tags=["study/a", "study/c"])
 
