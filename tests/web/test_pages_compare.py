@@ -26,13 +26,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def test_without_two_experiments_one_is_told_to_choose(lab: Served, page: Page) -> None:
     go(page, lab, "/compare")
-    expect(page.get_by_text("Choose two experiments or more")).to_be_visible()
+    expect(page.get_by_text("Choose two or more experiments")).to_be_visible()
     boxes = page.locator("input[name=tag]")
     boxes.nth(0).fill("pilot")
     boxes.nth(1).fill("pilot/subset")
     page.get_by_role("button", name="Compare").click()
     page.wait_for_url("**/compare?tag=pilot&tag=pilot%2Fsubset")
-    expect(page.get_by_role("region", name="Designs").locator("tbody tr")).to_have_text(
+    expect(page.get_by_role("region", name="Design differences").locator("tbody tr")).to_have_text(
         "verdict.methodsinglesubset"
     )
 
@@ -55,7 +55,7 @@ def test_pairs_that_differ_in_more_than_one_knob_are_refused_by_name(
     go(page, lab, QUERY)
     refused = page.locator("[data-refused]")
     expect(refused).to_have_count(1)
-    expect(refused).to_contain_text("pilot/strict and pilot are no contrast")
+    expect(refused).to_contain_text("pilot/strict and pilot cannot be compared")
     expect(refused).to_contain_text("differ in judge.model, verdict.method")
     silent = page.locator(".banner", has=page.get_by_role("link", name="later", exact=True))
     expect(silent).to_contain_text("has no samples")

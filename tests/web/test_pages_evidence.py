@@ -33,7 +33,7 @@ def test_texts_are_added_to_a_new_window_frozen_and_compared(
     file.write_text("\n".join(map(json.dumps, lines)))
     page = visit.open("/evidence")
     page.click("#add button")
-    expect(page.locator("#add .fault")).to_contain_text("there is no text yet")
+    expect(page.locator("#add .error")).to_contain_text("choose files or enter a text")
     page.set_input_files("[name=files]", file)
     page.fill("[name=title]", "by hand")
     page.fill("[name=text]", "Written into the form.")
@@ -58,8 +58,8 @@ def test_texts_are_added_to_a_new_window_frozen_and_compared(
     page.select_option("[name=against]", "february/all")
     page.click("button:has-text('Compare')")
     expect(page.locator(".card")).to_contain_text("2 items in both")
-    expect(page.locator(".card")).to_contain_text("1 only there")
-    page.click("text=New study on it")
+    expect(page.locator(".card")).to_contain_text("1 only in the other pool")
+    page.click("text=Use in a new study")
     page.wait_for_url("**/new?**")
     expect(page.locator("[name='task.evidence']")).to_have_value("february")
 
@@ -129,5 +129,5 @@ def test_many_items_come_in_pages_that_are_small(visit: Visit, lab: Served) -> N
     expect(page.locator("#items tbody tr")).to_have_count(7)
     expect(page.locator("#items tbody tr").last).to_contain_text("400,000")
     page.click("text=long")
-    expect(page.locator(".banner")).to_contain_text("too long to be shown whole")
+    expect(page.locator(".banner")).to_contain_text("too long for this page")
     visit.open(page.url.removeprefix(lab.url))  # under a megabyte

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from browsed import PHONE, browsing, drawn, go, of, sideways
 from judge_gym.analysis.consistency import conflicting_cells
 from judge_gym.analysis.frames import tidy
-from judge_gym.web import findings
+from judge_gym.web import analysis_cache
 from judge_gym.web.pages import experiment
 from served import TEXTS, Served, create, served
 
@@ -80,7 +80,9 @@ def test_every_rubric_stands_there_with_the_critics_scores(lab: Served, page: Pa
             assert all(criterion in words for criterion in stage)
 
 
-@pytest.mark.parametrize("wanted", ["status=scored", "stage=2", "swap=1", "torn=1&swap=0", "item"])
+@pytest.mark.parametrize(
+    "wanted", ["status=scored", "stage=2", "swap=1", "conflicting=1&swap=0", "item"]
+)
 def test_the_table_shows_the_samples_that_the_address_asks_for(
     lab: Served, page: Page, wanted: str
 ) -> None:
@@ -93,7 +95,7 @@ def test_the_table_shows_the_samples_that_the_address_asks_for(
             "status=scored": row["status"] == "scored",
             "stage=2": "2" in row["stages"].split(),
             "swap=1": row["is_swap"],
-            "torn=1&swap=0": row["evidence"] in torn and not row["is_swap"],
+            "conflicting=1&swap=0": row["evidence"] in torn and not row["is_swap"],
             "item": row["evidence"] == rows[0]["evidence"],
         }
         return means[wanted]
@@ -109,7 +111,7 @@ def test_the_form_asks_by_the_address_and_pages_lead_on_and_back(
     page.goto(lab.url + of("judged"))
     page.locator("select[name=status]").select_option("scored")
     page.locator("form", has=page.locator("select[name=status]")).get_by_role(
-        "button", name="Show"
+        "button", name="Filter"
     ).click()
     page.wait_for_url("**status=scored*")
     expect(page.locator("select[name=status]")).to_have_value("scored")
@@ -144,13 +146,13 @@ def test_figures_are_drawn_for_either_ground(browser: Browser, lab: Served, sche
     with browsing(browser, lab, color_scheme=scheme) as page:
         go(page, lab, of("judged/strict"))
         expect(page.get_by_role("heading", name="What judges say of experts")).to_be_visible()
-        expect(page.get_by_text("Beside the 1 other judge")).to_be_visible()
+        expect(page.get_by_text("Compared with 1 other judge")).to_be_visible()
         assert drawn(page) >= 5
         chosen = page.locator("figure img").first.evaluate("picture => picture.currentSrc")
-    assert ("ground=dark" in chosen) == (scheme == "dark")
+    assert ("theme=dark" in chosen) == (scheme == "dark")
     picture = lab.ask("GET", chosen.removeprefix(lab.url))
     assert picture.headers["content-type"] == "image/svg+xml"
-    assert findings.INKS[scheme] in picture.text and "currentColor" not in picture.text
+    assert analysis_cache.INKS[scheme] in picture.text and "currentColor" not in picture.text
 
 
 def test_what_evidence_says_is_shown_as_text(lab: Served, page: Page) -> None:
@@ -168,9 +170,9 @@ def test_what_evidence_says_is_shown_as_text(lab: Served, page: Page) -> None:
 def test_what_is_too_much_for_a_page_is_said(
     lab: Served, page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(findings, "MOST", 3)
+    monkeypatch.setattr(analysis_cache, "MAX_SAMPLES", 3)
     answer = lab.ask("GET", "/parts/experiment", params={"tag": "pilot"})
-    assert answer.status_code == 200 and "No sample was taken yet" in answer.text
+    assert answer.status_code == 200 and "There are no samples yet" in answer.text
     lab.lab.run("pilot/strict", samples=1)
     lab.lab.run("pilot/strict", samples=2)
     answer = lab.ask("GET", "/parts/experiment", params={"tag": "pilot/strict"})

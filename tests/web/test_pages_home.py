@@ -45,7 +45,7 @@ def test_an_empty_lab_tells_a_newcomer_what_to_do(
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as empty, serve(empty, port=0) as at:
         assert at.token is not None
         with browsing(browser, lab._replace(url=at.url, local=at.token)) as page:
-            expect(page.get_by_role("heading", name="Nothing has been judged")).to_be_visible()
+            expect(page.get_by_role("heading", name="No experiments yet")).to_be_visible()
             expect(page.get_by_text("judge-gym demo", exact=True)).to_be_visible()
             expect(page.get_by_role("link", name="New study").last).to_have_attribute(
                 "href", "/new"
@@ -74,7 +74,7 @@ def test_every_experiment_stands_on_one_page_and_filters_are_in_the_address(
     page.reload()
     expect(page.locator("select[name=judge]")).to_have_value("sim:cautious")
     go(page, lab, "/?task_type=benchmark")
-    expect(page.get_by_text("No experiment is like this.")).to_be_visible()
+    expect(page.get_by_text("No experiments match.")).to_be_visible()
 
 
 def test_failures_and_costs_are_seen_at_a_glance_and_lead_to_their_rows(
@@ -98,7 +98,7 @@ def test_ticked_experiments_are_compared(lab: Served, page: Page) -> None:
     go(page, lab, "/")
     for tag in ("pilot", "pilot/strict"):
         page.get_by_label(f"Compare {tag}", exact=True).check()
-    page.get_by_role("button", name="Compare the ticked").click()
+    page.get_by_role("button", name="Compare selected").click()
     page.wait_for_url("**/compare?tag=pilot&tag=pilot%2Fstrict")
 
 
@@ -119,4 +119,4 @@ def test_home_fits_a_phone_and_can_be_used_by_keyboard(browser: Browser, lab: Se
         go(page, lab, "/")
         assert sideways(page) <= 0
         page.keyboard.press("Tab")
-        expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+        expect(page.get_by_role("link", name="Skip to content")).to_be_focused()

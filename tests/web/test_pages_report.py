@@ -46,7 +46,7 @@ def test_a_report_is_waited_for_shown_kept_and_downloaded(
 ) -> None:
     visit = Visit(browser, lab)
     page = visit.open("/report/told")
-    expect(page.locator("main")).to_contain_text("being made")
+    expect(page.locator("main")).to_contain_text("being built")
     expect(page.locator("iframe")).to_be_visible(timeout=MADE)
     inside = page.frame_locator("iframe")
     expect(inside.locator("h1")).to_have_text("told")

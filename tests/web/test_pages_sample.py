@@ -65,7 +65,7 @@ def test_next_and_previous_stay_within_what_was_asked(lab: Served, page: Page) -
     assert walked == ids
     page.keyboard.press("ArrowLeft")
     page.wait_for_url(f"**/samples/{ids[-2]}?*")
-    page.get_by_role("link", name="All that are like this").click()
+    page.get_by_role("link", name="All matching samples").click()
     page.wait_for_url(f"**{of('pilot')}?evidence={item}#samples")
 
 

@@ -61,23 +61,23 @@ def test_what_is_ordered_waits_is_paused_resumed_and_carried_out_before_ones_eye
 ) -> None:
     lab.post("/api/runs", study=study("steered"))
     page = visit.open("/studies/steered")
-    expect(page.locator("#waits")).to_contain_text("nobody is at work on it")
+    expect(page.locator("#messages")).to_contain_text("nobody is at work on it")
     page.click("text=Pause")
-    expect(page.locator("#said")).to_have_text("paused: 1 experiments")
+    expect(page.locator("#toast")).to_have_text("paused: 1 experiments")
     expect(page.locator("#rows .pill")).to_have_text("paused")
     expect(page.locator("#log tbody tr").first).to_contain_text("paused by hand")
     assert statuses(lab, "steered") == {"paused"}
     page.click("text=Resume")
     expect(page.locator("#rows .pill")).to_have_text("pending")
-    expect(page.locator("#waits")).to_contain_text("nobody is at work on it")
+    expect(page.locator("#messages")).to_contain_text("nobody is at work on it")
     work(lab.lab)
     expect(page.locator("#rows .pill")).to_have_text("complete")
-    expect(page.locator("#waits")).to_be_hidden()
+    expect(page.locator("#messages")).to_be_hidden()
     expect(page.locator("#progress")).to_have_js_property(
         "value", page.locator("#progress").evaluate("bar => bar.max")
     )
     page.click("text=Pause")
-    expect(page.locator("#said")).to_have_text("there was nothing to pause")
+    expect(page.locator("#toast")).to_have_text("Nothing to pause.")
 
 
 def test_a_study_is_cancelled_only_after_a_question(browser: Browser, lab: Served) -> None:
@@ -86,7 +86,10 @@ def test_a_study_is_cancelled_only_after_a_question(browser: Browser, lab: Serve
     page = visit.open("/studies/given-up")
     page.click("button:has-text('Cancel')")  # the question is declined
     [asked] = visit.faults
-    assert asked == "dialog: Cancel all unfinished runs of given-up? What was paid for stays."
+    assert (
+        asked
+        == "dialog: Cancel all unfinished runs of given-up? Answers that were paid for are kept."
+    )
     assert "cancelled" not in statuses(lab, "given-up")
     visit.faults.clear()
     page.remove_listener("dialog", visit._dismiss)
@@ -117,10 +120,10 @@ def test_budget_and_limits_are_changed_while_it_goes_on(visit: Visit, lab: Serve
     assert event[0].detail == {"limits": {"rpm": 120}}
     page.fill("[name='budget.usd']", "-1")
     page.click("#retune button")
-    expect(page.locator("#retune .fault")).to_contain_text("budget.usd")
+    expect(page.locator("#retune .error")).to_contain_text("budget.usd")
     page.fill("[name='budget.usd']", "much")
     page.click("#retune button")
-    expect(page.locator("#retune .fault")).to_have_text("usd is a number, not much")
+    expect(page.locator("#retune .error")).to_have_text("usd must be a number, not much")
 
 
 def test_failures_are_shown_linked_and_asked_again(visit: Visit, lab: Served) -> None:
@@ -136,8 +139,8 @@ def test_failures_are_shown_linked_and_asked_again(visit: Visit, lab: Served) ->
     link = row.locator("a.failed").get_attribute("href") or ""
     assert unquote(link) == f"/experiments/{failed['tag']}?status=provider_error"
     assert "?fail" not in link.removesuffix("?status=provider_error")
-    page.click("text=Retry failed")
-    expect(page.locator("#said")).to_contain_text("started:")
+    page.click("text=Retry failed calls")
+    expect(page.locator("#toast")).to_contain_text("started:")
 
 
 def test_experiments_come_in_pages_and_the_ticked_are_compared(visit: Visit, lab: Served) -> None:
@@ -150,7 +153,7 @@ def test_experiments_come_in_pages_and_the_ticked_are_compared(visit: Visit, lab
     for number in (0, 3):
         page.locator("#rows [name=tag]").nth(number).check()
     page.route("**/compare?**", lambda route: route.fulfill(body="compared"))
-    page.click("text=Compare the ticked")
+    page.click("text=Compare selected")
     page.wait_for_url("**/compare?**")
     assert unquote(page.url).endswith(f"/compare?tag={first[0]}&tag={first[3]}".replace(" ", "+"))
     page = visit.open("/studies/many")
@@ -169,7 +172,7 @@ def test_the_page_fits_a_phone_and_leaves_buttons_to_who_may_write(
     page = reading.open("/studies/read-only")
     assert page.locator("[data-verb]").count() == 0
     page.set_viewport_size(PHONE)
-    expect(page.locator("#live")).to_have_text("Live.")
+    expect(page.locator("#live")).to_contain_text("Updates automatically.")
     assert reading.fits()
     reading.close()
 

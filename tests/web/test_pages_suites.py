@@ -13,7 +13,7 @@ from judge_gym.client import Client
 from judge_gym.outcomes import EvalSource, Failed, StepResult
 from judge_gym.store import SuiteRun
 from judge_gym.triage import RunInfo, make_finding, report_path, split_results, write_report
-from judge_gym.web.analyses import analyses
+from judge_gym.web.failure_reports import failure_analyses
 from made_runs import RESULTS, SLUG, SLUG_CODE, SLUG_GRADER, cases, judge_verdicts
 from posted import BEGUN, MODEL, SUITE, VERSION, made_at, post, post_run
 from served import Served, served
@@ -152,7 +152,7 @@ def test_the_same_pages_stand_under_the_experiment(page: Page, lab: Served) -> N
 def test_what_is_not_there_is_said(lab: Served, path: str) -> None:
     said = lab.ask("GET", path, headers={"Accept": "text/html"})
     assert said.status_code == 404
-    assert "Not here" in said.text
+    assert "Not found" in said.text
 
 
 # --- how they show it ----------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_a_stranger_reads_scores_and_nothing_else(browser: Browser, lab: Served)
     page.locator("table.board").get_by_role("link", name=MODEL).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(MODEL)
     page.goto(f"{lab.url}/usage")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Who are you?")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
     context.close()
 
 
@@ -222,13 +222,13 @@ def test_a_stranger_reads_scores_and_nothing_else(browser: Browser, lab: Served)
 def test_only_a_report_on_this_very_run_counts(tmp_path: Path) -> None:
     key = "0123456789abcdef" * 4
     run = SuiteRun(7, key, SUITE, VERSION, MODEL, "default", {}, "0", 1, (SLUG.path,), BEGUN)
-    assert analyses(tmp_path, run) == {}
+    assert failure_analyses(tmp_path, run) == {}
     path = analysed(run, tmp_path, "2026-03-02", "MODEL_FAULT")
-    found = analyses(tmp_path, run)
+    found = failure_analyses(tmp_path, run)
     assert set(found) == {result.path for result in RESULTS if isinstance(result.outcome, Failed)}
     assert found[SLUG.path].classification == "MODEL_FAULT"
     assert found[SLUG.path].source == path.relative_to(tmp_path).as_posix()
-    assert analyses(tmp_path, replace(run, key=key[::-1])) == {}
-    assert analyses(tmp_path, replace(run, version="another")) == {}
+    assert failure_analyses(tmp_path, replace(run, key=key[::-1])) == {}
+    assert failure_analyses(tmp_path, replace(run, version="another")) == {}
     path.write_text(OLD)
-    assert analyses(tmp_path, run) == {}
+    assert failure_analyses(tmp_path, run) == {}

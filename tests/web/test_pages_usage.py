@@ -77,7 +77,7 @@ def test_a_lab_without_a_call_says_so(
     with served(tmp_path_factory.mktemp("unpaid"), run=False) as lab:
         visit = Visit(browser, lab)
         page = visit.open("/usage")
-        expect(page.locator(".empty")).to_have_text("Nothing was paid yet.")
+        expect(page.locator(".empty")).to_have_text("No calls yet.")
         expect(page.locator("figure")).to_be_hidden()
         visit.close()
 
@@ -87,5 +87,5 @@ def test_an_unknown_price_is_no_zero(lab: Served) -> None:
         kept = dict(connection.execute(sa.select(t.attempts)).mappings().first() or {})
         kept |= {"id": None, "usd": None, "study": "unpriced"}
         connection.execute(t.attempts.insert(), [kept])
-    told = lab.ask("GET", "/usage/sums", headers={"Accept": "text/html"}).text
+    told = lab.ask("GET", "/usage/totals", headers={"Accept": "text/html"}).text
     assert "at least $" in told and '>–</td><td class="n">1</td>' in told

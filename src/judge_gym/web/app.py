@@ -25,9 +25,9 @@ from starlette.types import ASGIApp
 
 from judge_gym.errors import ConflictError, DesignError, JudgeGymError
 from judge_gym.lab import Lab
+from judge_gym.web.analysis_cache import AnalysisCache
 from judge_gym.web.api import router
 from judge_gym.web.events import Watch
-from judge_gym.web.findings import Findings
 from judge_gym.web.middleware import (
     AGENTS,
     AccessMiddleware,
@@ -38,7 +38,7 @@ from judge_gym.web.middleware import (
 )
 from judge_gym.web.pages import router as pages
 from judge_gym.web.rendering import error_page
-from judge_gym.web.reports import Reports
+from judge_gym.web.reports import ReportBuilder
 from judge_gym.web.security import LOOPBACK, Authenticator, is_loopback
 from judge_gym.web.supervisor import WorkerSupervisor
 
@@ -86,7 +86,7 @@ def make_app(
         public: whether scores of suite runs may be read without a token.
         face: one for agents.
     """
-    reports = Reports(lab)
+    reports = ReportBuilder(lab)
 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
@@ -113,7 +113,7 @@ def make_app(
         default_response_class=Json,
     )
     app.state.lab, app.state.watch = lab, watch
-    app.state.reports, app.state.findings = reports, Findings(lab)
+    app.state.reports, app.state.analyses = reports, AnalysisCache(lab)
     app.state.folder, app.state.supervisor = folder, supervisor
     app.include_router(router)
     app.include_router(pages)

@@ -1,4 +1,4 @@
-"""Pages as text: one environment for all templates, and what every page has."""
+"""Renders pages: one Jinja environment for all templates, with the filters that they share."""
 
 import json
 from functools import cache
@@ -12,54 +12,98 @@ from starlette.types import Scope
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
+
+TERMS = {
+    "ecc": "Essentially contested concept: a concept whose meaning people dispute, such as "
+    "democracy. Judges write their own rubrics for it.",
+    "control": "A concept that is less contested, judged for comparison.",
+    "benchmark": "Items with known answers, judged under a given rubric.",
+    "dose": "How contested the concept is meant to be; used in the analysis, never shown to a "
+    "judge.",
+    "digest": "A hash of the task and the design; experiments with the same digest share answers.",
+    "series": "A name for one set of random draws. A new series asks everything again, to measure "
+    "test-retest reliability.",
+    "draw": "Which of several rubrics that the author wrote for the same concept.",
+    "swap": "A judge scores under a rubric that another judge wrote, which separates the rubric's "
+    "influence from the judge's.",
+    "probe": "The judge's own estimate of how likely a majority of three experts would agree with "
+    "its verdict.",
+    "score": "Judges assign a stage of the rubric to each item.",
+    "rubric": "Judges write the stages and criteria, and a critic rates them.",
+    "evidence": "An editor prepares the neutral views of the texts, if the design asks for them.",
+    "pignistic": "A probability for each stage: every verdict is split evenly over the stages that "
+    "it names.",
+    "belief": "Share of verdicts that name this stage and no other.",
+    "plausibility": "Share of verdicts that name this stage, alone or with others.",
+    "knob": "One choice about how a judge is asked, such as the order of the rubric's stages.",
+    "ledger": "The record of every call to a model; what it holds is never paid for again.",
+    "seed": "The number from which shuffled labels and orders are derived, so that a study can be "
+    "repeated exactly.",
+    "sweep": "Which combinations of the varied knobs become experiments.",
+    "pool": "A frozen, ordered set of texts that studies judge.",
+    "view": "A rewritten version of the text, such as one without loaded language.",
+    "rpm": "Requests per minute.",
+    "tpm": "Tokens per minute.",
+    "concurrency": "Calls in flight at once.",
+}
+"""What terms mean that a newcomer cannot know; pages show the text on hover."""
 
 
 @cache
 def environment() -> "Environment":
-    """The templates; whatever stands in a value is shown as text."""
+    """Returns the templates' environment, which escapes every value."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    env = Environment(
         loader=PackageLoader("judge_gym.web", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals["version"] = metadata.version("judge-gym")
-    made.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug)
-    return made
+    env.globals.update(version=metadata.version("judge-gym"), terms=TERMS)
+    env.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug, term=term)
+    return env
 
 
-def shown(request: Request, template: str, /, *, status: int = 200, **values: Any) -> Response:
-    """A page for whoever asks."""
-    caller = request.state.caller
+def render(request: Request, template: str, /, *, status: int = 200, **values: Any) -> Response:
+    """Returns a page for the request's caller."""
     page = environment().get_template(template)
-    text = page.render(caller=caller, path=request.url.path, **values)
+    text = page.render(caller=request.state.caller, path=request.url.path, **values)
     return HTMLResponse(text, status)
 
 
-def error_page(scope: Scope, refusal: Response) -> Response:
-    """A refusal as its reader likes it: a page for a browser, JSON for programs."""
+def error_page(scope: Scope, error: Response) -> Response:
+    """Returns an error as a page if the client asks for one, else unchanged as JSON."""
     accepts = Headers(scope=scope).get("accept", "")
     if scope["path"].startswith("/api") or "text/html" not in accepts:
-        return refusal
-    error = json.loads(bytes(refusal.body))["error"]
+        return error
+    content = json.loads(bytes(error.body))["error"]
     page = environment().get_template("error.html.j2")
-    text = page.render(caller=None, path=scope["path"], error=error, status=refusal.status_code)
-    kept = {name: refusal.headers[name] for name in ("retry-after",) if name in refusal.headers}
-    return HTMLResponse(text, refusal.status_code, kept)
+    text = page.render(caller=None, path=scope["path"], error=content, status=error.status_code)
+    kept = {name: error.headers[name] for name in ("retry-after",) if name in error.headers}
+    return HTMLResponse(text, error.status_code, kept)
+
+
+def term(name: str, label: str = "") -> "str | Markup":
+    """Returns a term with its explanation as a hover title; unknown terms stay plain text."""
+    from markupsafe import Markup
+
+    if name not in TERMS:
+        return label or name
+    return Markup('<abbr title="{}">{}</abbr>').format(TERMS[name], label or name)
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A number for people; a dash where there is none."""
+    """Returns a number with thousands separators, or a dash if it is undefined."""
     if value is None or value != value:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
 
 
 def usd(value: float | None) -> str:
-    """An amount; a dash where the price is not known.
+    """Returns an amount in US dollars, or a dash if the price is unknown.
 
     >>> usd(0.0123), usd(12.5)
     ('$0.0123', '$12.50')
@@ -70,19 +114,19 @@ def usd(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share of 1."""
+    """Returns a proportion as a percentage, or a dash if it is undefined."""
     return "–" if value is None or value != value else f"{value:.0%}"
 
 
 def cell(value: Any) -> str:
-    """A cell of a report's table."""
-    from judge_gym.analysis.report import page  # heavy, and loaded where there is a table
+    """Returns a value as the tables of reports show it."""
+    from judge_gym.analysis.report import page  # heavy, so loaded only where a table is shown
 
     return page.shown(value)
 
 
 def slug(title: str) -> str:
-    """The title of a figure as its name in an address."""
+    """Returns a figure's title as it stands in a URL."""
     from judge_gym.analysis.report import page
 
     return page.slug(title)

@@ -1,6 +1,6 @@
-"""Reports of studies, made in the background and kept until the data change.
+"""Builds the reports on studies in the background, and keeps each until its data change.
 
-A process of its own makes one, so that requests and its figures do not take each other's time.
+A process of its own builds a report, so that requests and figures do not slow each other.
 """
 
 import json
@@ -16,134 +16,134 @@ from pathlib import Path
 
 from judge_gym.lab import Lab
 
-REST = timedelta(seconds=30)
-"""A study that goes on has its report made anew after so long at the earliest."""
-KEPT = 20
-"""So many studies' reports are kept, those that were asked for last."""
+MIN_AGE = timedelta(seconds=30)
+"""A report is rebuilt after this time at the earliest while its study is in progress."""
+MAX_REPORTS = 20
+"""Studies whose reports are kept, the most recently requested ones."""
 
 
 @dataclass(slots=True)
-class Made:
-    """A report in its folder, or why there is none."""
+class Report:
+    """A report in its folder, or the error that prevented it."""
 
-    mark: tuple[int, ...]
-    """What the data were when it was begun."""
+    version: tuple[int, ...]
+    """The version of the study's data when the build started."""
     at: datetime
     folder: Path
-    fault: str = ""
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a report stands: the last one that was made, if any, and whether one is on its way."""
+class ReportState:
+    """The last report that was built, if any, and whether another is being built."""
 
-    made: Made | None
-    making: bool
-    fresh: bool
-    """Whether nothing has been added to the data since it was begun."""
+    report: Report | None
+    building: bool
+    current: bool
+    """Whether the data are unchanged since the build started."""
 
 
 @dataclass(slots=True)
-class _Kept:
-    made: Made | None = None
-    begun: Made | None = None
+class _Entry:
+    report: Report | None = None
+    pending: Report | None = None
     process: "subprocess.Popen[bytes] | None" = None
 
 
 @dataclass(slots=True)
-class Reports:
-    """Makes reports, one at a time.
+class ReportBuilder:
+    """Builds reports, one at a time.
 
     Args:
-        lab: whose studies they are on.
+        lab: the lab that holds the studies.
     """
 
     lab: Lab
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _turn: threading.Lock = field(default_factory=threading.Lock)
     _packing: threading.Lock = field(default_factory=threading.Lock)
-    _kept: dict[str, _Kept] = field(default_factory=dict)
-    _place: "tempfile.TemporaryDirectory[str] | None" = None
+    _entries: dict[str, _Entry] = field(default_factory=dict)
+    _folder: "tempfile.TemporaryDirectory[str] | None" = None
     _count: int = 0
-    _over: bool = False
+    _closed: bool = False
 
-    def ask(self, study: str) -> Standing:
-        """How the report on a study stands; where it is missing or old, one is begun."""
-        mark, now = self.lab.store.queries.study_mark(study), datetime.now(UTC)
+    def request(self, study: str) -> ReportState:
+        """Returns the state of a study's report; starts to build one if it is missing or old."""
+        version, now = self.lab.store.queries.study_mark(study), datetime.now(UTC)
         with self._lock:
-            kept = self._kept.pop(study, None) or _Kept()
-            self._kept[study] = kept  # the last that was asked for
-            made = kept.made
-            fresh = made is not None and made.mark == mark
-            rested = made is None or now - made.at > REST
-            if not fresh and rested and kept.begun is None and not self._over:
-                self._begin(study, kept, mark, now)
-                self._forget()
-            return Standing(made, kept.begun is not None, fresh)
+            entry = self._entries.pop(study, None) or _Entry()
+            self._entries[study] = entry  # now the most recently requested
+            report = entry.report
+            current = report is not None and report.version == version
+            due = report is None or now - report.at > MIN_AGE
+            if not current and due and entry.pending is None and not self._closed:
+                self._start(study, entry, version, now)
+                self._forget_oldest()
+            return ReportState(report, entry.pending is not None, current)
 
-    def archive(self, made: Made) -> Path:
-        """All files of a report in one."""
-        place = made.folder.with_suffix(".zip")
+    def archive(self, report: Report) -> Path:
+        """Returns a zip file with all files of a report."""
+        path = report.folder.with_suffix(".zip")
         with self._packing:
-            if not place.exists():
-                part = place.with_suffix(".part")
+            if not path.exists():
+                part = path.with_suffix(".part")
                 with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
-                    for file in sorted(made.folder.rglob("*")):
+                    for file in sorted(report.folder.rglob("*")):
                         if file.is_file():
-                            archive.write(file, file.relative_to(made.folder))
-                part.rename(place)
-        return place
+                            archive.write(file, file.relative_to(report.folder))
+                part.rename(path)
+        return path
 
     def close(self) -> None:
-        """End what is being made, and forget what was."""
+        """Stops the current build and deletes all reports."""
         with self._lock:
-            self._over = True
-            processes = [kept.process for kept in self._kept.values() if kept.process]
+            self._closed = True
+            processes = [entry.process for entry in self._entries.values() if entry.process]
         for process in processes:
             process.terminate()
             process.wait()
-        if self._place is not None:
-            self._place.cleanup()
+        if self._folder is not None:
+            self._folder.cleanup()
 
-    def _begin(self, study: str, kept: _Kept, mark: tuple[int, ...], now: datetime) -> None:
-        self._place = self._place or tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    def _start(self, study: str, entry: _Entry, version: tuple[int, ...], now: datetime) -> None:
+        self._folder = self._folder or tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self._count += 1
-        kept.begun = Made(mark, now, Path(self._place.name) / f"report-{self._count}")
+        entry.pending = Report(version, now, Path(self._folder.name) / f"report-{self._count}")
         threading.Thread(
-            target=self._make, args=(study, kept, kept.begun), name="report", daemon=True
+            target=self._build, args=(study, entry, entry.pending), name="report", daemon=True
         ).start()
 
-    def _make(self, study: str, kept: _Kept, made: Made) -> None:
+    def _build(self, study: str, entry: _Entry, report: Report) -> None:
         url = self.lab.store.database.url.render_as_string(hide_password=False)
-        command = [sys.executable, "-m", "judge_gym", "report", study, "--out", str(made.folder)]
+        command = [sys.executable, "-m", "judge_gym", "report", study, "--out", str(report.folder)]
         with self._turn:
             with self._lock:
-                if self._over:
+                if self._closed:
                     return
-                kept.process = process = subprocess.Popen(
+                entry.process = process = subprocess.Popen(
                     [*command, "--json"],
                     env={**os.environ, "JUDGE_GYM_DATABASE_URL": url},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
-                    start_new_session=True,  # Ctrl-C is the server's, which then ends it
+                    start_new_session=True,  # Ctrl-C reaches the server only, which then ends it
                 )
-            said, _ = process.communicate()
+            output, _ = process.communicate()
         if process.returncode:
-            made.fault = _fault(said)
+            report.error = _error(output)
         with self._lock:
-            kept.made, kept.begun, kept.process = made, None, None
+            entry.report, entry.pending, entry.process = report, None, None
 
-    def _forget(self) -> None:
-        """Drop what was asked for longest ago; whoever reads its files has them open."""
-        for study in [*self._kept][:-KEPT]:
-            if self._kept[study].begun is None:
-                del self._kept[study]
+    def _forget_oldest(self) -> None:
+        """Drops the least recently requested reports; responses in progress keep files open."""
+        for study in [*self._entries][:-MAX_REPORTS]:
+            if self._entries[study].pending is None:
+                del self._entries[study]
 
 
-def _fault(said: bytes) -> str:
-    """What the verb says went wrong."""
+def _error(output: bytes) -> str:
+    """Returns the error message that the command printed."""
     try:
-        return str(json.loads(said)["error"]["message"])
+        return str(json.loads(output)["error"]["message"])
     except (ValueError, KeyError, TypeError):
-        return "the report could not be made; 'judge-gym report' on the command line says why"
+        return "the report could not be built; run 'judge-gym report' to see why"

@@ -1,4 +1,4 @@
-"""The dashboard: each page reads `Lab` and shows it; what a page changes goes through `/api`."""
+"""The pages of the dashboard. Each reads the lab and renders it; writes go through `/api`."""
 
 from fastapi import APIRouter
 
@@ -8,7 +8,7 @@ from judge_gym.web.pages import (
     experiment,
     figures,
     home,
-    newstudy,
+    new_study,
     report,
     sample,
     study,
@@ -19,6 +19,6 @@ from judge_gym.web.pages import (
 __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
-_JUDGING = (home, newstudy, study, experiment, sample, compare, figures, report, evidence, usage)
-for _part in (*_JUDGING, suites):
-    router.include_router(_part.router)
+_STUDIES = (home, new_study, study, experiment, sample, compare, figures, report, evidence, usage)
+for _page in (*_STUDIES, suites):
+    router.include_router(_page.router)

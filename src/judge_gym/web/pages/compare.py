@@ -1,4 +1,4 @@
-"""Two or more experiments: what the difference of their designs does, and where they part."""
+"""Compare: how two or more experiments differ in design, in results, and item by item."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from starlette.responses import Response
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError
 from judge_gym.lab import Lab
+from judge_gym.web.analysis_cache import Analyses, tidy_samples
 from judge_gym.web.api.answers import OpenLab
-from judge_gym.web.findings import OpenFindings, tidy_samples
-from judge_gym.web.pages.experiment import compared
+from judge_gym.web.pages.experiment import differences
 from judge_gym.web.pages.filters import Text
-from judge_gym.web.rendering import shown
+from judge_gym.web.rendering import render
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,49 +25,51 @@ if TYPE_CHECKING:
     from judge_gym.analysis.report import Section
 
 router = APIRouter()
-MOST_TAGS = 8
-"""Experiments side by side."""
+MAX_TAGS = 8
+"""Experiments that can be compared at once."""
 OFFERED = 200
-"""Tags that the form completes."""
-APART = 25
-"""Items on which experiments lie furthest apart that are listed."""
+"""Tags that the form offers."""
+DISAGREEMENT = 25
+"""Items that are listed, those on which experiments disagree most."""
 Tags = Annotated[list[Text], Query(max_length=50)]
 
 
 @router.get("/compare")
 def compare(request: Request, lab: OpenLab, tag: Tags = []) -> Response:  # noqa: B006
-    """The designs side by side; what was found comes once the page is shown."""
-    tags = _chosen(tag)
+    """Shows how the designs differ; the results are loaded after the page."""
+    tags = _unique(tag)
     rows = _rows(lab, tags)
     offered = lab.store.queries.tags_page(limit=OFFERED).rows
-    return shown(
+    return render(
         request,
         "compare.html.j2",
         rows=rows,
         tags=tags,
-        most=MOST_TAGS,
-        offered=[one["tag"] for one in offered],
-        differences=compared(rows) if len(rows) > 1 else [],
-        query=urlencode([("tag", one) for one in tags]),
+        most=MAX_TAGS,
+        offered=[row["tag"] for row in offered],
+        differences=differences(rows) if len(rows) > 1 else [],
+        query=_query(tags),
     )
 
 
 @router.get("/parts/compare")
-def parts(request: Request, findings: OpenFindings, lab: OpenLab, tag: Tags) -> Response:
-    """What comparing experiments finds."""
-    tags = _chosen(tag)
+def parts(request: Request, analyses: Analyses, lab: OpenLab, tag: Tags) -> Response:
+    """Returns a part of the page: the results of the comparison."""
+    tags = _unique(tag)
     _rows(lab, tags)
-    query = urlencode([("tag", one) for one in tags])
-    return shown(
-        request, "_compare.html.j2", tags=tags, query=query, found=findings.of(found, tags)
-    )
+    results = analyses.get(analyse, tags)
+    return render(request, "_compare.html.j2", tags=tags, query=_query(tags), results=results)
 
 
-def _chosen(tags: Sequence[str | None]) -> list[str]:
+def _unique(tags: Sequence[str | None]) -> list[str]:
     chosen = list(dict.fromkeys(tag for tag in tags if tag))
-    if len(chosen) > MOST_TAGS:
-        raise DesignError(f"{len(chosen)} experiments are too many to compare; {MOST_TAGS} at most")
+    if len(chosen) > MAX_TAGS:
+        raise DesignError(f"{len(chosen)} experiments are too many to compare; {MAX_TAGS} at most")
     return chosen
+
+
+def _query(tags: Sequence[str]) -> str:
+    return urlencode([("tag", tag) for tag in tags])
 
 
 def _rows(lab: Lab, tags: Sequence[str]) -> list[dict[str, Any]]:
@@ -76,24 +78,40 @@ def _rows(lab: Lab, tags: Sequence[str]) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """What comparing experiments finds."""
+class ComparisonResults:
+    """The comparison of experiments."""
 
     sections: "tuple[Section, ...]"
     names: dict[str, str]
-    """What each experiment is called beside the others."""
+    """A short name for each experiment: what sets it apart from the others."""
     effects: list[dict[str, Any]]
-    """Matched pairs, an endpoint each."""
+    """Contrasts of two experiments, one row per endpoint."""
     refused: list[dict[str, str]]
-    """Pairs that are no contrast, and why."""
-    apart: list[dict[str, Any]]
-    """Items by how far experiments lie apart on them, with the expected stage of each."""
-    silent: list[str]
-    """Experiments without samples."""
+    """Pairs of experiments that cannot be compared, and the reason."""
+    disagreement: list[dict[str, Any]]
+    """Items with the expected stage in each experiment, those with the widest range first."""
+    without_samples: list[str]
+
+    @property
+    def summary(self) -> list[str]:
+        """One sentence per contrast on where it moves the verdicts."""
+        return [_sentence(row) for row in self.effects if row["endpoint"] == "stage"]
 
 
-def found(lab: Lab, tags: tuple[str, ...]) -> Compared:
-    """Contrasts of every two experiments, and the items on which they lie furthest apart."""
+def _sentence(effect: Mapping[str, Any]) -> str:
+    level, base, value = effect["level"], effect["base"], effect["value"]
+    low, high = effect["low"], effect["high"]
+    if any(number is None or number != number for number in (value, low, high)):
+        return f"{level} against {base}: too few items for an interval."
+    interval = f"95 % interval {low:+.2f} to {high:+.2f}, {effect['items']} items"
+    if low <= 0 <= high:
+        return f"{level} against {base}: no clear effect on the verdicts ({interval})."
+    direction = "higher" if value > 0 else "lower"
+    return f"{level} places items {abs(value):.2f} {direction} than {base} ({interval})."
+
+
+def analyse(lab: Lab, tags: tuple[str, ...]) -> ComparisonResults:
+    """Computes the contrast of every two experiments, and the items on which they disagree most."""
     from judge_gym.analysis.report import disagreement
     from judge_gym.analysis.report.material import Material
     from judge_gym.analysis.report.page import section
@@ -101,13 +119,13 @@ def found(lab: Lab, tags: tuple[str, ...]) -> Compared:
     rows = {row["tag"]: row for row in _rows(lab, tags)}
     names = _names(list(rows.values()))
     frame = tidy_samples(lab, tags)
-    seen = set() if frame is None else set(frame["tag"])
-    silent = [tag for tag in tags if tag not in seen]
+    sampled = set() if frame is None else set(frame["tag"])
+    without_samples = [tag for tag in tags if tag not in sampled]
     if frame is None:
-        return Compared((), names, [], [], [], silent)
+        return ComparisonResults((), names, [], [], [], without_samples)
     frame = _common_series(frame)
     own = frame[~frame["is_swap"] & ~frame["pair"]]
-    effects, refused = _effects(own, [tag for tag in tags if tag in seen], rows)
+    effects, refused = _effects(own, [tag for tag in tags if tag in sampled], rows)
     cells = _cells(own)
     parts = [
         section(
@@ -122,35 +140,35 @@ def found(lab: Lab, tags: tuple[str, ...]) -> Compared:
         ),
         disagreement.how_far_apart(Material(frame)),
     ]
-    return Compared(
+    return ComparisonResults(
         sections=tuple(part for part in parts if part is not None),
         names=names,
         effects=[dict(zip(map(str, effects), row, strict=True)) for row in effects.to_numpy()],
         refused=refused,
-        apart=_apart(cells),
-        silent=silent,
+        disagreement=_disagreement(cells),
+        without_samples=without_samples,
     )
 
 
 def _names(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Experiments by what sets them apart; by their tags where that is nothing."""
-    told = compared(rows) if len(rows) > 1 else []
-    told.sort(key=lambda one: one["name"] != "judge.model")
+    """Returns a name for each experiment: its differing levels, or its tag if those repeat."""
+    knobs = differences(rows) if len(rows) > 1 else []
+    knobs.sort(key=lambda knob: knob["name"] != "judge.model")
     names = {
-        row["tag"]: " · ".join(_level(one["name"], one["levels"][place]) for one in told)
+        row["tag"]: " · ".join(_level(knob["name"], knob["levels"][place]) for knob in knobs)
         for place, row in enumerate(rows)
     }
     unique = len(set(names.values())) == len(names)
-    return names if told and unique else {row["tag"]: row["tag"] for row in rows}
+    return names if knobs and unique else {row["tag"]: row["tag"] for row in rows}
 
 
 def _level(name: str, level: Any) -> str:
-    """A level that a word tells; a number or a truth value needs its knob's name."""
+    """Returns a level as a name; a number or a boolean is preceded by its knob's name."""
     return level if isinstance(level, str) and level else f"{name.rpartition('.')[2]} {level}"
 
 
 def _common_series(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """The newest series that all experiments have; all where they share none."""
+    """Returns the samples of the newest series that all experiments share, else all samples."""
     shared = set.intersection(*(set(part["series"]) for _, part in frame.groupby("tag")))
     newest = frame.loc[frame["series"].isin(shared)].sort_values("run")["series"]
     return frame[frame["series"] == newest.iloc[-1]] if len(newest) else frame
@@ -159,7 +177,7 @@ def _common_series(frame: "pd.DataFrame") -> "pd.DataFrame":
 def _effects(
     own: "pd.DataFrame", tags: Sequence[str], rows: Mapping[str, Mapping[str, Any]]
 ) -> "tuple[pd.DataFrame, list[dict[str, str]]]":
-    """The contrast of every two experiments, and those that analysis refuses."""
+    """Returns the contrast of every two experiments, and the pairs that analysis refuses."""
     import pandas as pd
 
     from judge_gym.analysis.contrasts import COLUMNS, contrasts, diff, judge_contrasts, register
@@ -170,7 +188,7 @@ def _effects(
         both = own[own["tag"].isin((base, level))]
         try:
             if both["tag"].nunique() < 2:
-                raise DesignError("they are one experiment, or one of them has no single verdicts")
+                raise DesignError("they are the same experiment, or one has no verdicts to compare")
             both = tidy(both)
             if both["task"].nunique() > 1:
                 raise DesignError(f"they judge different tasks: {', '.join(both['task'].unique())}")
@@ -183,16 +201,16 @@ def _effects(
             else:
                 task = str(both["task"].iloc[0])
                 levels = [
-                    {**one.values(), **_series(both, tag)}
-                    for one, tag in zip(designs, (level, base), strict=True)
+                    {**design.values(), **_series(both, tag)}
+                    for design, tag in zip(designs, (level, base), strict=True)
                 ]
                 table = contrasts(both, [register(both, *levels, task=task)])
             of = {"of": level, "against": base}
             if knobs == (JUDGE,) and str(table["level"].iloc[0]) != designs[0].judge.model:
                 of = {"of": base, "against": level}
             tables.append(table.assign(**of))
-        except DesignError as fault:
-            refused.append({"of": level, "against": base, "why": str(fault)})
+        except DesignError as error:
+            refused.append({"of": level, "against": base, "reason": str(error)})
     columns = [*COLUMNS, "of", "against"]
     return (
         pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
@@ -210,7 +228,7 @@ def _forest(effects: "pd.DataFrame") -> Any:
 
 
 def _cells(own: "pd.DataFrame") -> "pd.DataFrame":
-    """The expected stage of each item in each experiment, where stages have an order."""
+    """Returns the expected stage of each item in each experiment, for ordinal rubrics."""
     import pandas as pd
 
     from judge_gym.analysis.endpoints import expected_stage
@@ -232,28 +250,27 @@ def _heat(cells: "pd.DataFrame", names: Mapping[str, str]) -> Any:
     if cells.empty:
         return None
     titles = cells.drop_duplicates("evidence").set_index("evidence")["evidence_title"].astype(str)
-    twice = titles.duplicated(keep=False)
-    item = titles.where(~twice, titles + " (" + titles.index.astype(str) + ")")
+    repeated = titles.duplicated(keep=False)
+    item = titles.where(~repeated, titles + " (" + titles.index.astype(str) + ")")
     drawn = cells.assign(item=cells["evidence"].map(item), **{JUDGE: cells["tag"].map(names)})
     return figures.heat_figure(drawn, figures.heat_finding(drawn).replace("Judges", "Experiments"))
 
 
-def _apart(cells: "pd.DataFrame") -> list[dict[str, Any]]:
-    """The items with the widest span between experiments."""
+def _disagreement(cells: "pd.DataFrame") -> list[dict[str, Any]]:
+    """Returns the items with the widest range between experiments."""
     rows = []
     for _, part in cells.groupby(["task", "evidence"], sort=False):
         if part["tag"].nunique() < 2:
             continue
         task, evidence, title = part[["task", "evidence", "evidence_title"]].iloc[0]
         means = dict(zip(part["tag"], part["mean"].astype(float), strict=True))
-        span = max(means.values()) - min(means.values())
         rows.append(
             {
                 "task": task,
                 "evidence": int(evidence),
                 "title": str(title),
-                "span": span,
+                "range": max(means.values()) - min(means.values()),
                 "means": means,
             }
         )
-    return sorted(rows, key=lambda row: -row["span"])[:APART]
+    return sorted(rows, key=lambda row: -row["range"])[:DISAGREEMENT]

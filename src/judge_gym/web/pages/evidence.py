@@ -1,4 +1,4 @@
-"""What is judged: windows, frozen pools, and a reader of a text beside its views."""
+"""Evidence: windows, frozen pools, and each text beside its views."""
 
 import difflib
 import re
@@ -12,23 +12,23 @@ from starlette.responses import Response
 from judge_gym.lab import Lab
 from judge_gym.stages.fidelity import flagged, marked
 from judge_gym.web.api.answers import LARGEST, Cursor, Name, OpenLab
-from judge_gym.web.rendering import shown
+from judge_gym.web.rendering import render
 
 router = APIRouter()
 ROWS = 50
 LONGEST = 100_000
-"""Letters of a text that a page shows; the rest is behind a link."""
+"""Characters of a text that a page shows; the API has all of it."""
 COMPARABLE = 20_000_000
-"""Word pairs up to which two texts are compared word by word."""
+"""Pairs of words up to which two texts are compared word by word."""
 WORD = re.compile(r"\s*\S+|\s+$")
 Id = Annotated[int, Path(ge=1, le=LARGEST)]
 Place = Annotated[int, Query(ge=0, le=LARGEST)]
 Piece = tuple[str, bool]
-"""Some text, and whether it is to be marked."""
+"""Some text, and whether to mark it."""
 
 
-class Seen(NamedTuple):
-    """A view as it is read beside its text."""
+class View(NamedTuple):
+    """A view to be shown beside the original text."""
 
     editor: str
     status: str
@@ -37,7 +37,7 @@ class Seen(NamedTuple):
     flagged: bool
     text: list[Piece]
     source: list[Piece]
-    """The item's own text, with what the view leaves out marked; empty where that is not shown."""
+    """The original text with what the view leaves out marked; empty if not compared by word."""
 
 
 @router.get("/evidence")
@@ -47,10 +47,10 @@ def evidence(
     before: Annotated[int, Query(ge=1, le=LARGEST)] = LARGEST,
     after: Cursor = "",
 ) -> Response:
-    """Windows, the newest first, before one; frozen pools by name, after one."""
+    """Shows windows, newest first, and frozen pools by name."""
     windows = [row for row in reversed(lab.list_windows()) if row["window"] < before]
     pools = [row for row in lab.list_pools() if row["name"] > (after or "")]
-    return shown(
+    return render(
         request,
         "evidence.html.j2",
         windows=windows[:ROWS],
@@ -62,12 +62,12 @@ def evidence(
 
 @router.get("/windows/{id}")
 def window(request: Request, lab: OpenLab, id: Id, after: Place = 0) -> Response:
-    """What a window holds."""
+    """Shows the items of a window."""
     page = lab.page_evidence(window_id=id, after=after, limit=ROWS)
     found = lab.store.evidence.find_window(id)
-    return shown(
+    return render(
         request,
-        "items.html.j2",
+        "evidence_items.html.j2",
         title=" · ".join(filter(None, (found.country, found.search))),
         window=id,
         dates=(found.start, found.end),
@@ -89,12 +89,12 @@ def pool(
     after: Place = 0,
     against: Annotated[Name | None, Query(description="Another pool, to compare with.")] = None,
 ) -> Response:
-    """The items of a frozen pool, and what it has and another has not."""
+    """Shows the items of a frozen pool, and optionally how it differs from another."""
     page = lab.page_evidence(pool=name, after=after, limit=ROWS)
     known = {row["name"]: row for row in lab.list_pools()}
-    return shown(
+    return render(
         request,
-        "items.html.j2",
+        "evidence_items.html.j2",
         title=name,
         window=None,
         dates=None,
@@ -109,17 +109,17 @@ def pool(
 
 
 @router.get("/pools")
-def judged(
+def experiment_pool(
     request: Request,
     lab: OpenLab,
     experiment: Annotated[Name, Query(description="Its tag.")],
     after: Place = 0,
 ) -> Response:
-    """What an experiment judges, whether it was frozen under a name or not."""
+    """Shows the items that an experiment judges, whether the pool has a name or not."""
     page = lab.page_evidence(experiment_tag=experiment, after=after, limit=ROWS)
-    return shown(
+    return render(
         request,
-        "items.html.j2",
+        "evidence_items.html.j2",
         title=experiment,
         window=None,
         pool=None,
@@ -130,34 +130,34 @@ def judged(
 
 
 @router.get("/evidence/{id}")
-def reader(
+def item(
     request: Request, lab: OpenLab, id: Id, compare: Literal["flags", "words"] = "flags"
 ) -> Response:
-    """A text beside its views.
+    """Shows a text beside its views.
 
     Args:
-        request: of whoever looks.
-        lab: what is served.
+        request: the request.
+        lab: the lab that is served.
         id: the item.
-        compare: mark what the checks flag, or every word that the other side has not.
+        compare: mark what the checks flag, or every word that differs.
     """
-    item = lab.show_evidence(id)
-    cut = max(map(len, (item["text"], *item["responses"]))) > LONGEST
-    item |= {
-        "text": item["text"][:LONGEST],
-        "responses": [response[:LONGEST] for response in item["responses"]],
+    shown = lab.show_evidence(id)
+    cut = max(map(len, (shown["text"], *shown["responses"]))) > LONGEST
+    shown |= {
+        "text": shown["text"][:LONGEST],
+        "responses": [response[:LONGEST] for response in shown["responses"]],
     }
-    views = [_seen(view, item["text"], compare) for view in item.pop("views")]
-    return shown(
+    views = [_view(view, shown["text"], compare) for view in shown.pop("views")]
+    return render(
         request,
-        "reader.html.j2",
-        item=item,
+        "evidence_item.html.j2",
+        item=shown,
         views=views,
         holders=lab.evidence_holders(id),
         compare=compare,
         cut=cut,
-        # What else an address may hold, a browser would run.
-        linked=item["url"].startswith(("http://", "https://")),
+        # A link with another scheme, such as javascript:, could run code.
+        linked=shown["url"].startswith(("http://", "https://")),
     )
 
 
@@ -167,12 +167,12 @@ def _difference(lab: Lab, before: str, after: str) -> dict[str, Any]:
     return {**found, **{name: found[name][:ROWS] for name in counts}, "counts": counts}
 
 
-def _seen(view: Mapping[str, Any], source: str, compare: str) -> Seen:
+def _view(view: Mapping[str, Any], source: str, compare: str) -> View:
     text, checks = (view["text"] or "")[:LONGEST], view["checks"]
     parts: tuple[list[Piece], list[Piece]] = (list(_marked(text, checks)), [])
     if compare == "words":
         parts = word_differences(source, text) or parts
-    return Seen(
+    return View(
         view["editor"],
         view["status"],
         view["call_id"],
@@ -187,19 +187,16 @@ def _marked(text: str, checks: Mapping[str, Any] | None) -> Iterator[Piece]:
 
 
 def word_differences(source: str, text: str) -> tuple[list[Piece], list[Piece]] | None:
-    """The text and its source, each with the words marked that the other has not in their order.
-
-    None where they are too long to be compared.
-    """
-    ours, theirs = WORD.findall(text), WORD.findall(source)
-    if len(ours) * len(theirs) > COMPARABLE:
+    """Returns a text and its source with differing words marked, or None if they are too long."""
+    new, old = WORD.findall(text), WORD.findall(source)
+    if len(new) * len(old) > COMPARABLE:
         return None
-    before, after = ([word.strip().casefold() for word in words] for words in (theirs, ours))
+    before, after = ([word.strip().casefold() for word in words] for words in (old, new))
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     sides: tuple[list[Piece], list[Piece]] = ([], [])
     for kind, *bounds in matcher.get_opcodes():
         start, end, begin, stop = bounds
-        for side, words in zip(sides, (ours[begin:stop], theirs[start:end]), strict=True):
+        for side, words in zip(sides, (new[begin:stop], old[start:end]), strict=True):
             if words:
                 side.append(("".join(words), kind != "equal"))
     return sides

@@ -1,4 +1,4 @@
-"""One experiment: what it is, how far it is, what its judge chose, and every sample."""
+"""Experiment: its progress, its results, every sample, its design and its rubrics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from starlette.responses import Response
 from judge_gym.axes import Design
 from judge_gym.lab import Lab
 from judge_gym.records import STATUSES
+from judge_gym.web.analysis_cache import MAX_SAMPLES, Analyses, count_samples, tidy_samples
 from judge_gym.web.api.answers import Name, OpenLab
-from judge_gym.web.findings import MOST, OpenFindings, count_samples, tidy_samples
-from judge_gym.web.pages.filters import PAGE, Filtered, Number, Text
-from judge_gym.web.rendering import shown
+from judge_gym.web.pages.filters import PAGE, Filters, Number, Text
+from judge_gym.web.rendering import render
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 router = APIRouter()
 NEIGHBOURS = 40
-"""Experiments that are offered to be compared with, the most alike first."""
+"""Experiments that are offered for comparison, the most similar first."""
 PEERS = 12
-"""Judges beside whom a judge's calibration is told."""
-TORN = 30
-"""Conflicting cells that are listed; the samples' filter finds all."""
+"""Judges with which a judge's calibration is compared."""
+CONFLICTING = 30
+"""Items with conflicting repeats that are listed; the samples' filter finds all."""
 TASK = ("task_type", "concept", "country", "pool_name")
 
 
@@ -36,37 +36,37 @@ def experiment(
     request: Request,
     lab: OpenLab,
     tag: Name,
-    asked: Filtered,
+    filters: Filters,
     against: Text = None,
     after: Number = None,
     before: Number = None,
 ) -> Response:
-    """What it is, how far it is, and a page of its samples."""
+    """Shows an experiment with one page of its samples."""
     [row] = lab.store.queries.tags(tags=[tag])
     rubrics = lab.list_experiment_rubrics(tag)
-    found = lab.store.queries.browse(
-        tag, asked.which(), after=None if before else after, before=before, limit=PAGE
+    samples = lab.store.queries.browse(
+        tag, filters.selection(), after=None if before else after, before=before, limit=PAGE
     )
-    return shown(
+    return render(
         request,
         "experiment.html.j2",
         row=row,
-        about=lab.get_experiment_summary(tag),
+        summary=lab.get_experiment_summary(tag),
         knobs=knobs(row["design"]),
         neighbours=neighbours(lab, row),
         against=against,
         difference=difference(lab, row, against) if against else [],
         rubrics=rubrics,
         scale=max((rubric["scale"] for rubric in rubrics), default=4),
-        samples=found,
-        asked=asked,
+        samples=samples,
+        filters=filters,
         statuses=STATUSES,
         paged=after is not None or before is not None,
     )
 
 
 def knobs(design: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every knob with its level, its default, and the question that it asks."""
+    """Returns every knob with its level, whether it was chosen, and its research question."""
     chosen = Design.of(design).chosen()
     return [
         {"path": path, "level": design[path], "set": path in chosen, "question": knob.question}
@@ -75,20 +75,23 @@ def knobs(design: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def neighbours(lab: Lab, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Other experiments of the study, those first that differ from it in least."""
-    rows = [one for one in lab.store.queries.tags(study=row["study"]) if one["tag"] != row["tag"]]
-    found = [{"tag": one["tag"], "differs": len(_differing(row, one))} for one in rows]
-    return sorted(found, key=lambda one: (one["differs"], one["tag"]))[:NEIGHBOURS]
+    """Returns other experiments of the study, the most similar first."""
+    found = [
+        {"tag": other["tag"], "differences": len(_differing(row, other))}
+        for other in lab.store.queries.tags(study=row["study"])
+        if other["tag"] != row["tag"]
+    ]
+    return sorted(found, key=lambda other: (other["differences"], other["tag"]))[:NEIGHBOURS]
 
 
 def difference(lab: Lab, row: Mapping[str, Any], tag: str) -> list[dict[str, Any]]:
-    """What sets an experiment apart from another: task and knobs, the levels of both."""
+    """Returns how an experiment differs from another in task and knobs."""
     [other] = lab.store.queries.tags(tags=[tag])
-    return compared([row, other])
+    return differences([row, other])
 
 
-def compared(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What differs among experiments, a row each, with the level of every one of them."""
+def differences(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the knobs in which experiments differ, each with the level of every experiment."""
     designs = [Design.of(row["design"]).values() for row in rows]
     names = dict.fromkeys(name for row in rows[1:] for name in _differing(rows[0], row))
     return [
@@ -105,30 +108,31 @@ def compared(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _differing(row: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Returns the names of the task's facts and of the knobs in which experiments differ."""
-    ours, theirs = row["design"], other["design"]
+    first, second = row["design"], other["design"]
     task = [name for name in TASK if row[name] != other[name]]
-    return task + [name for name in ours if ours[name] != theirs[name]]
+    return task + [name for name in first if first[name] != second[name]]
 
 
-# --- what it takes time to say -------------------------------------------------------------------
+# --- results, which are loaded after the page -----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What the samples of an experiment say."""
+class ExperimentResults:
+    """The analysis of an experiment's samples."""
 
     sections: "tuple[Section, ...]"
     stages: list[dict[str, Any]]
-    """By variant and stage: how many verdicts name it, its share, belief and plausibility."""
-    torn: list[dict[str, Any]]
-    """Items whose replicates conflict."""
-    torn_in_all: int = 0
+    """By variant and stage: verdicts that name it, its share, belief and plausibility."""
+    conflicting: list[dict[str, Any]]
+    """Items whose repeats conflict, the first of them."""
+    conflicting_total: int = 0
     judges: int = 1
-    """How many judges calibration is told of."""
+    """Judges that the section on calibration compares."""
+    calibration_title: str = ""
 
 
-def found(lab: Lab, tags: tuple[str, ...]) -> Found:
-    """What the samples of one experiment say; probes beside those of judges of the same design."""
+def analyse(lab: Lab, tags: tuple[str, ...]) -> ExperimentResults:
+    """Analyses one experiment; calibration uses the probes of all judges of the same design."""
     from judge_gym.analysis.consistency import conflicting_cells
     from judge_gym.analysis.report import disagreement, experts, verdicts
     from judge_gym.analysis.report.material import Material
@@ -136,51 +140,51 @@ def found(lab: Lab, tags: tuple[str, ...]) -> Found:
     [tag] = tags
     frame = tidy_samples(lab, tags)
     if frame is None:
-        return Found((), [], [])
+        return ExperimentResults((), [], [])
     own = frame[~frame["is_swap"]]
+    material = Material(frame)
     peers = _peers(lab, tag)
-    beside = frame if len(peers) == 1 else tidy_samples(lab, peers)
-    assert beside is not None
-    made = Material(frame)
-    believed = disagreement.what_is_believed(made)
+    peer_frame = tidy_samples(lab, peers) if len(peers) > 1 else None
+    peer_material = material if peer_frame is None else Material(peer_frame)
+    beliefs = disagreement.what_is_believed(material)
+    calibration = experts.what_judges_say_of_experts(peer_material)
     parts = [
         verdicts.how_answers_ended(frame),
-        verdicts.where_judges_place_it(made),
-        believed,
-        verdicts.how_steady(made),
-        experts.what_judges_say_of_experts(made if beside is frame else Material(beside)),
-        experts.whose_rubric(made),
+        verdicts.where_judges_place_it(material),
+        beliefs,
+        verdicts.how_steady(material),
+        calibration,
+        experts.whose_rubric(material),
     ]
-    single = own[~own["pair"]]
-    torn = conflicting_cells(single)
+    conflicts = conflicting_cells(own[~own["pair"]])
     titles = dict(zip(own["evidence"], own["evidence_title"], strict=True))
-    told = torn[["evidence", "conflict", "effective_n"]].head(TORN)
-    listed = told.itertuples(index=False, name=None)
-    return Found(
+    listed = conflicts[["evidence", "conflict", "effective_n"]].head(CONFLICTING)
+    return ExperimentResults(
         sections=tuple(part for part in parts if part is not None),
-        stages=_stages(own, believed),
-        torn=[
+        stages=_stages(own, beliefs),
+        conflicting=[
             {"evidence": item, "title": titles[item], "conflict": conflict, "verdicts": n}
-            for item, conflict, n in listed
+            for item, conflict, n in listed.itertuples(index=False, name=None)
         ],
-        torn_in_all=len(torn),
+        conflicting_total=len(conflicts),
         judges=len(peers),
+        calibration_title=calibration.title if calibration else "",
     )
 
 
 def _peers(lab: Lab, tag: str) -> list[str]:
-    """Experiments of the study that differ in their judge alone, itself first."""
+    """Returns the experiment and those of the study that differ from it in the judge only."""
     [row] = lab.store.queries.tags(tags=[tag])
-    peers, held = [tag], count_samples(lab, tag)
-    for one in lab.store.queries.tags(study=row["study"]):
-        if len(peers) < PEERS and _differing(row, one) == ["judge.model"]:
-            held += count_samples(lab, one["tag"])
-            if held <= MOST:
-                peers.append(one["tag"])
+    peers, samples = [tag], count_samples(lab, tag)
+    for other in lab.store.queries.tags(study=row["study"]):
+        if len(peers) < PEERS and _differing(row, other) == ["judge.model"]:
+            samples += count_samples(lab, other["tag"])
+            if samples <= MAX_SAMPLES:
+                peers.append(other["tag"])
     return peers
 
 
-def _stages(own: "pd.DataFrame", said: "Section | None") -> list[dict[str, Any]]:
+def _stages(own: "pd.DataFrame", beliefs: "Section | None") -> list[dict[str, Any]]:
     from judge_gym.analysis.endpoints import distributions
     from judge_gym.analysis.frames import CELL
 
@@ -188,9 +192,9 @@ def _stages(own: "pd.DataFrame", said: "Section | None") -> list[dict[str, Any]]
     if scored.empty:
         return []
     shares = distributions(own, CELL).set_index(["variant", "stage"])["share"].to_dict()
-    believed = {
+    by_stage = {
         (row["variant"], row["stage"]): row
-        for table in (said.tables if said else ())
+        for table in (beliefs.tables if beliefs else ())
         if table.title == "Belief and plausibility"
         for row in table.frame.to_dict("records")
     }
@@ -198,7 +202,7 @@ def _stages(own: "pd.DataFrame", said: "Section | None") -> list[dict[str, Any]]
     for variant, part in scored.groupby("variant", sort=False):
         masks = part["mask"].to_numpy()
         for stage in range(1, int(part["n_stages"].max()) + 1):
-            bit, held = 1 << (stage - 1), believed.get((variant, stage), {})
+            bit, belief = 1 << (stage - 1), by_stage.get((variant, stage), {})
             rows.append(
                 {
                     "variant": variant,
@@ -206,20 +210,21 @@ def _stages(own: "pd.DataFrame", said: "Section | None") -> list[dict[str, Any]]
                     "named": int(((masks & bit) > 0).sum()),
                     "alone": int((masks == bit).sum()),
                     "share": shares.get((variant, stage), 0.0),
-                    **{name: held.get(name) for name in ("belief", "pignistic", "plausibility")},
+                    **{name: belief.get(name) for name in ("belief", "pignistic", "plausibility")},
                 }
             )
     return rows
 
 
 @router.get("/parts/experiment")
-def parts(request: Request, findings: OpenFindings, tag: Name) -> Response:
-    """What the samples say, for the page of their experiment."""
-    return shown(request, "_experiment.html.j2", tag=tag, found=findings.of(found, [tag]))
+def parts(request: Request, analyses: Analyses, tag: Name) -> Response:
+    """Returns a part of the page: the results."""
+    results = analyses.get(analyse, [tag])
+    return render(request, "_experiment.html.j2", tag=tag, results=results)
 
 
 @router.get("/parts/experiment/usage")
 def usage(request: Request, lab: OpenLab, tag: Name) -> Response:
-    """What an experiment cost, by stage and model."""
+    """Returns a part of the page: the cost by step and model."""
     rows = lab.store.queries.usage(by=("stage", "model"), tag=tag)
-    return shown(request, "_usage.html.j2", rows=rows)
+    return render(request, "_experiment_usage.html.j2", rows=rows)

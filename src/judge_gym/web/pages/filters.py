@@ -1,4 +1,4 @@
-"""Which samples a page is about, as its address says it."""
+"""Filters of samples, as they stand in a page's URL."""
 
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -11,46 +11,45 @@ from judge_gym.store import Which
 from judge_gym.web.api.answers import LARGEST
 
 PAGE = 50
-"""Samples of a page."""
+"""Samples per page."""
 
 
-def given(value: Any) -> Any:
-    """A form sends what was left open as an empty text."""
+def none_if_empty(value: Any) -> Any:
+    """Returns None for an empty text, which a form sends for a field that was left open."""
     return None if value == "" else value
 
 
-Number = Annotated[Annotated[int, Field(ge=1, le=LARGEST)] | None, BeforeValidator(given)]
-Text = Annotated[
-    Annotated[str, Field(max_length=500, pattern=r"^[^\x00]*$")] | None, BeforeValidator(given)
-]
+EMPTY_IS_NONE = BeforeValidator(none_if_empty)
+Number = Annotated[Annotated[int, Field(ge=1, le=LARGEST)] | None, EMPTY_IS_NONE]
+Text = Annotated[Annotated[str, Field(max_length=500, pattern=r"^[^\x00]*$")] | None, EMPTY_IS_NONE]
 
 
-class Filter(BaseModel):
-    """The samples that are meant."""
+class SampleFilter(BaseModel):
+    """Which samples to show."""
 
     run: Number = None
     rubric: Number = None
     evidence: Number = None
-    status: Annotated[Status | None, BeforeValidator(given)] = None
-    stage: Annotated[Annotated[int, Field(ge=1, le=26)] | None, BeforeValidator(given)] = None
-    swap: Annotated[Literal["0", "1"] | None, BeforeValidator(given)] = None
-    torn: Annotated[Literal["1"] | None, BeforeValidator(given)] = None
+    status: Annotated[Status | None, EMPTY_IS_NONE] = None
+    stage: Annotated[Annotated[int, Field(ge=1, le=26)] | None, EMPTY_IS_NONE] = None
+    swap: Annotated[Literal["0", "1"] | None, EMPTY_IS_NONE] = None
+    conflicting: Annotated[Literal["1"] | None, EMPTY_IS_NONE] = None
 
-    def which(self) -> Which:
-        """The same for the store."""
+    def selection(self) -> Which:
+        """Returns the filter as the store takes it."""
         swap = None if self.swap is None else self.swap == "1"
-        kept = self.model_dump(exclude={"swap", "torn"})
-        return Which(**kept, swap=swap, torn=self.torn is not None)
+        kept = self.model_dump(exclude={"swap", "conflicting"})
+        return Which(**kept, swap=swap, torn=self.conflicting is not None)
 
     def query(self, **more: Any) -> str:
-        """The same as part of an address, with more; what is None is left out."""
-        given = {**self.model_dump(), **more}
-        return urlencode({name: value for name, value in given.items() if value is not None})
+        """Returns the filter as a query string, with further parameters; None is left out."""
+        values = {**self.model_dump(), **more}
+        return urlencode({name: value for name, value in values.items() if value is not None})
 
 
-def _asked(asked: Annotated[Filter, Query()]) -> Filter:
-    """Beside other parameters, a model is read whole only by a function of its own."""
-    return asked
+def _filters(filters: Annotated[SampleFilter, Query()]) -> SampleFilter:
+    """Reads the model in a function of its own, as FastAPI needs beside other parameters."""
+    return filters
 
 
-Filtered = Annotated[Filter, Depends(_asked)]
+Filters = Annotated[SampleFilter, Depends(_filters)]

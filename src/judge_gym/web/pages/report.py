@@ -1,4 +1,4 @@
-"""The report on a study, as it is read and as it is taken away."""
+"""The report on a study, shown on a page and as files to download."""
 
 from typing import Literal
 
@@ -9,19 +9,19 @@ from starlette.responses import FileResponse, Response
 from judge_gym.errors import ConflictError
 from judge_gym.web.api.answers import Name, OpenLab
 from judge_gym.web.middleware import HEADERS
-from judge_gym.web.rendering import shown
-from judge_gym.web.reports import Made, Reports
+from judge_gym.web.rendering import render
+from judge_gym.web.reports import ReportBuilder
 
 router = APIRouter()
 CSP = "Content-Security-Policy"
 FRAMING = {CSP: f"{HEADERS[CSP]}; frame-src 'self'"}
-"""The page may show the report within itself."""
+"""Lets the page show the report in a frame."""
 FRAMED = {
     CSP: "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'self'; sandbox allow-same-origin",
     "X-Frame-Options": "SAMEORIGIN",
 }
-"""The report brings its own style, and no script runs in it whatever it holds."""
+"""The report has its own style; no script can run in it."""
 TYPES = {
     "report.html": "text/html; charset=utf-8",
     "report.md": "text/markdown; charset=utf-8",
@@ -31,12 +31,12 @@ TYPES = {
 
 @router.get("/report/{study}")
 def report(request: Request, lab: OpenLab, study: Name) -> Response:
-    """The report, or a page that waits for it."""
+    """Shows the report, or a page that waits for it."""
     lab.find_study(study)
-    reports: Reports = request.app.state.reports
-    made = shown(request, "report.html.j2", study=study, standing=reports.ask(study))
-    made.headers.update(FRAMING)
-    return made
+    reports: ReportBuilder = request.app.state.reports
+    page = render(request, "report.html.j2", study=study, state=reports.request(study))
+    page.headers.update(FRAMING)
+    return page
 
 
 @router.get("/report/{study}/{file}")
@@ -47,15 +47,15 @@ def report_file(
     file: Literal["report.html", "report.md", "report.zip"],
     download: bool = False,
 ) -> Response:
-    """A file of the report that was made last."""
+    """Returns a file of the last report that was built."""
     lab.find_study(study)
-    reports: Reports = request.app.state.reports
-    made: Made | None = reports.ask(study).made
-    if made is None or made.fault:
+    reports: ReportBuilder = request.app.state.reports
+    built = reports.request(study).report
+    if built is None or built.error:
         raise ConflictError(
-            made.fault if made else f"the report on {study} is being made; come back in a moment"
+            built.error if built else f"the report on {study} is being built; try again in a moment"
         )
-    path = reports.archive(made) if file == "report.zip" else made.folder / file
+    path = reports.archive(built) if file == "report.zip" else built.folder / file
     attached = download or file != "report.html"
-    named = f"{study}-{file}" if attached else None
-    return FileResponse(path, media_type=TYPES[file], filename=named, headers=FRAMED)
+    filename = f"{study}-{file}" if attached else None
+    return FileResponse(path, media_type=TYPES[file], filename=filename, headers=FRAMED)

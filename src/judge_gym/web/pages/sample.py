@@ -1,4 +1,4 @@
-"""One sample: what the judge saw and wrote, how its verdict was read, and what it cost."""
+"""Sample: one verdict with its prompt, its answer, how the verdict was read, and its cost."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
@@ -12,12 +12,12 @@ from judge_gym.lab import Lab
 from judge_gym.records import Message
 from judge_gym.stages.verdicts import deciding_lines
 from judge_gym.web.api.answers import LARGEST, OpenLab
-from judge_gym.web.pages.filters import Filtered, Text
-from judge_gym.web.rendering import shown
+from judge_gym.web.pages.filters import Filters, Text
+from judge_gym.web.rendering import render
 
 router = APIRouter()
 LONGEST = 150_000
-"""Characters of a text on a page; the API gives all of them."""
+"""Characters of a text that a page shows; the API has all of it."""
 
 
 class Line(NamedTuple):
@@ -28,7 +28,7 @@ class Line(NamedTuple):
 
 
 class Call(NamedTuple):
-    """What was asked and answered."""
+    """A call with its messages and attempts."""
 
     id: int
     messages: Sequence[Message]
@@ -36,9 +36,9 @@ class Call(NamedTuple):
 
     @property
     def answer(self) -> str | None:
-        """The newest answer; None where no attempt brought one."""
-        told = [attempt["body"] for attempt in self.attempts if attempt["completed"]]
-        return told[-1] if told else None
+        """The newest answer, or None if no attempt brought one."""
+        answers = [attempt["body"] for attempt in self.attempts if attempt["completed"]]
+        return answers[-1] if answers else None
 
 
 @router.get("/samples/{id}")
@@ -46,21 +46,21 @@ def sample(
     request: Request,
     lab: OpenLab,
     id: Annotated[int, Path(ge=1, le=LARGEST)],
-    asked: Filtered,
+    filters: Filters,
     tag: Text = None,
 ) -> Response:
-    """A sample's transcript, among those that its address asks for."""
+    """Shows a sample, with links to its neighbours among those that match the filters."""
     queries = lab.store.queries
     row = queries.sample(id, tag)
-    which = asked.which()
-    after = queries.browse(row["tag"], which, after=id, limit=1).rows
-    before = queries.browse(row["tag"], which, before=id, limit=1).rows
+    selection = filters.selection()
+    after = queries.browse(row["tag"], selection, after=id, limit=1).rows
+    before = queries.browse(row["tag"], selection, before=id, limit=1).rows
     [about] = queries.tags(tags=[row["tag"]])
     design = Design.of(about["design"])
-    rubric = next(one for one in queries.rubrics(row["tag"]) if one["id"] == row["rubric"])
+    rubric = next(found for found in queries.rubrics(row["tag"]) if found["id"] == row["rubric"])
     scored = _call(lab, row["call_id"])
     probe = _call(lab, row["probe_call_id"]) if row["probe_call_id"] else None
-    return shown(
+    return render(
         request,
         "sample.html.j2",
         row=row,
@@ -70,10 +70,10 @@ def sample(
         call=scored,
         answer=read(scored.answer, row, design),
         probe=probe,
-        asked_anew=_beyond(probe, scored) if probe else [],
+        probe_messages=_new_messages(probe, scored) if probe else [],
         before=before[0]["sample"] if before else None,
         after=after[0]["sample"] if after else None,
-        asked=asked,
+        filters=filters,
         longest=LONGEST,
     )
 
@@ -83,14 +83,14 @@ def _call(lab: Lab, id: int) -> Call:
     return Call(id, messages, [dict(row) for row in attempts])
 
 
-def _beyond(probe: Call, scored: Call) -> Sequence[Message]:
-    """What a probe asks beyond the conversation that it goes on with."""
+def _new_messages(probe: Call, scored: Call) -> Sequence[Message]:
+    """Returns the messages of a probe that are not part of the conversation that it continues."""
     same = probe.messages[: len(scored.messages)] == scored.messages
     return probe.messages[len(scored.messages) :] if same else probe.messages
 
 
 def displayed(row: Mapping[str, Any], rubric: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What stood at each place of the rubric that was shown, and whether it was chosen."""
+    """Returns the rubric's stages in the order shown, each with its label and whether chosen."""
     chosen = {int(stage) for stage in row["stages"].split()}
     places = []
     for pair in row["display"].split():
@@ -109,7 +109,7 @@ def displayed(row: Mapping[str, Any], rubric: Mapping[str, Any]) -> list[dict[st
 
 
 def read(answer: str | None, row: Mapping[str, Any], design: Design) -> list[Line]:
-    """An answer line by line, with those marked by which its verdict was read."""
+    """Returns an answer's lines, and whether the verdict was read from each."""
     if answer is None:
         return []
     verdict = design.verdict.resolve()

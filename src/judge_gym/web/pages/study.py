@@ -1,7 +1,8 @@
-"""A study: its experiments, how far they are, what they wait for, and what can be done to them."""
+"""Study: its experiments with their progress, controls, and the log of events."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -13,15 +14,16 @@ from judge_gym.studies.file import Caps
 from judge_gym.web.api.answers import LARGEST, Cursor, Name, OpenLab
 from judge_gym.web.api.runs import Limits
 from judge_gym.web.middleware import Json
-from judge_gym.web.pages.usage import added_up, spent
-from judge_gym.web.rendering import shown
+from judge_gym.web.pages.usage import spent
+from judge_gym.web.pages.usage import totals as usage_totals
+from judge_gym.web.rendering import render
 
 router = APIRouter()
 ROWS = 25
 PATIENCE = 0.1
-"""Seconds in which rows are counted before the page is sent: a million samples take longer."""
+"""Seconds that a page spends on counting rows; a million samples take longer."""
 LOG = 30
-"""Events of the log at once."""
+"""Events per page of the log."""
 
 
 @router.get("/studies/{name}")
@@ -32,14 +34,14 @@ def study(
     after: Cursor = None,
     before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
 ) -> Response:
-    """A study.
+    """Shows a study.
 
     Args:
-        request: of whoever looks.
-        lab: what is served.
+        request: the request.
+        lab: the lab that is served.
         name: the study.
-        after: the last tag of the page of experiments before.
-        before: the oldest event of the page of the log before.
+        after: the last tag of the previous page of experiments.
+        before: the oldest event of the previous page of the log.
     """
     found = lab.find_study(name)
     page = lab.store.queries.tags_page(study=name, after=after, limit=ROWS)
@@ -47,7 +49,7 @@ def study(
     whole = after is None and page.next is None and all("runs" in row for row in rows)
     log = lab.store.events.of_study(name, LOG + 1, before)
     budget = dict(found["budget"])
-    return shown(
+    return render(
         request,
         "study.html.j2",
         study=found,
@@ -67,14 +69,14 @@ def study(
 
 @router.get("/studies/{name}/paid")
 def paid(lab: OpenLab, name: Name) -> Response:
-    """What a study paid so far: calls, and US dollars, null where a price is not known."""
-    sums = added_up([row for row in spent(lab, name) if not row["imported"]], None)
+    """Returns a study's calls and cost in US dollars, which is null if a price is unknown."""
+    sums = usage_totals([row for row in spent(lab, name) if not row["imported"]], None)
     total = sums[0] if sums else {"calls": 0, "usd": 0.0, "unpriced": 0}
     return Json({"calls": total["calls"], "usd": None if total["unpriced"] else total["usd"]})
 
 
 def _described(lab: Lab, tags: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Experiments with how far they are, if that is counted in time; events tell the rest."""
+    """Yields experiments with their progress while time allows; live events bring the rest."""
     end = time.monotonic() + PATIENCE
     for row in lab.store.queries.tags(tags=tags):
         if time.monotonic() < end:
@@ -83,10 +85,10 @@ def _described(lab: Lab, tags: Sequence[str]) -> Iterator[dict[str, Any]]:
             yield {**row, "judge": row["design"]["judge.model"], "status": "…"}
 
 
-def progress(row: dict[str, Any]) -> dict[str, Any]:
-    """How far the newest run of an experiment is; nothing is wanted where there is none."""
-    none: dict[str, Any] = {"wanted": {}, "done": {}, "failed": {}, "said": ""}
-    run = row["runs"][-1] if row.get("runs") else none
+def progress(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the progress of an experiment's newest run, in total and by step."""
+    empty: dict[str, Any] = {"wanted": {}, "done": {}, "failed": {}, "said": ""}
+    run = row["runs"][-1] if row.get("runs") else empty
     stages = [
         f"{stage} {run['done'][stage]}/{wanted}"
         for stage, wanted in run["wanted"].items()
@@ -97,19 +99,16 @@ def progress(row: dict[str, Any]) -> dict[str, Any]:
         "done": sum(run["done"].values()),
         "failed": sum(run["failed"].values()),
         "stages": " · ".join(stages),
-        "said": run["said"],
+        "message": run["said"],
     }
 
 
 def totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The sums over experiments, and what any of them waits for."""
-    each = [progress(row) for row in rows]
-    statuses: dict[str, int] = {}
-    for row in rows:
-        statuses[row["status"]] = statuses.get(row["status"], 0) + 1
+    """Returns sums over experiments, and the messages of their runs."""
+    runs = [progress(row) for row in rows]
     return {
         "experiments": len(rows),
-        "statuses": statuses,
-        **{name: sum(one[name] for one in each) for name in ("wanted", "done", "failed")},
-        "said": list(dict.fromkeys(one["said"] for one in each if one["said"])),
+        "statuses": Counter(row["status"] for row in rows),
+        **{name: sum(run[name] for run in runs) for name in ("wanted", "done", "failed")},
+        "messages": list(dict.fromkeys(run["message"] for run in runs if run["message"])),
     }

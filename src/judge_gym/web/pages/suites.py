@@ -1,4 +1,4 @@
-"""Suite runs: scores side by side, a run with all its evals, and everything about one eval."""
+"""Suite runs: the leaderboard, each run with its evals, and each eval with its answer and steps."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -12,28 +12,30 @@ from judge_gym.engine.suite_reports import SuiteReport, eval_row
 from judge_gym.errors import NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.triage import result_name
-from judge_gym.web.analyses import analyses
 from judge_gym.web.api.answers import LARGEST, OpenLab
 from judge_gym.web.api.suites import Number
-from judge_gym.web.rendering import shown
+from judge_gym.web.failure_reports import failure_analyses
+from judge_gym.web.rendering import render
 
 router = APIRouter()
 PAGE = 50
-"""Runs of a page."""
+"""Runs per page."""
 Before = Annotated[int | None, Query(ge=1, le=LARGEST)]
+KINDS = {"experiment": "condition", "model": "model"}
+"""What the first part of a page's path means."""
 
 
 @router.get("/suites")
 def suites(request: Request, lab: OpenLab, before: Before = None) -> Response:
-    """The leaderboard, experiments, models, and the runs, newest first."""
+    """Shows the leaderboard, conditions, models, and the runs, newest first."""
     reports = lab.suite_runs()
-    return shown(
+    return render(
         request,
         "suites.html.j2",
         boards=_boards(lab.board()),
-        experiments=_counts(reports, "experiment"),
+        conditions=_counts(reports, "experiment"),
         models=_counts(reports, "model"),
-        **_some(reports, before),
+        **_page(reports, before),
     )
 
 
@@ -48,21 +50,21 @@ def one_eval(
     eval: str,
     replicate: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
 ) -> Response:
-    """Steps with durations and reasons, output files, task, answer, grader, and its analysis."""
-    of, report = _found(request, lab, name, run)
-    wanted = (category, eval, replicate)
+    """Shows an eval of a run: its steps, the model's answer, the reference, and the analysis."""
+    of, report = _find(request, lab, name, run)
+    key = (category, eval, replicate)
     for row in report.results:
         result = row.result
-        if (result.category, result.name, result.replicate) == wanted:
-            known = analyses(request.app.state.folder, report.run)
-            return shown(
+        if (result.category, result.name, result.replicate) == key:
+            known = failure_analyses(request.app.state.folder, report.run)
+            return render(
                 request,
                 "suite_eval.html.j2",
-                of=of,
+                kind=KINDS[of],
                 name=name,
                 home=_home(of, name),
-                report=report,
-                eval=lab.eval_debug(row.id),
+                run=run,
+                eval={**lab.eval_debug(row.id), "condition": report.run.experiment},
                 analysis=known.get(result_name(result)),
                 replicates=range(report.run.replicates),
             )
@@ -72,9 +74,9 @@ def one_eval(
 @router.get("/experiment/{name:path}/run/{run}")
 @router.get("/model/{name:path}/run/{run}")
 def one_run(request: Request, lab: OpenLab, name: str, run: Number) -> Response:
-    """Pass rate, categories, and every eval."""
-    of, report = _found(request, lab, name, run)
-    known = analyses(request.app.state.folder, report.run)
+    """Shows a run: its pass rate, categories, and every eval."""
+    of, report = _find(request, lab, name, run)
+    known = failure_analyses(request.app.state.folder, report.run)
     rows = [
         {
             **eval_row(row),
@@ -83,47 +85,47 @@ def one_run(request: Request, lab: OpenLab, name: str, run: Number) -> Response:
         }
         for row in report.results
     ]
-    return shown(
+    return render(
         request,
         "suite_run.html.j2",
-        of=of,
+        kind=KINDS[of],
         name=name,
         home=_home(of, name),
-        report=report,
-        told=report.to_json(),
+        run=_run_row(report, of),
         evals=rows,
-        analysed=sorted({one.source for one in known.values()}),
+        analysed=sorted({analysis.source for analysis in known.values()}),
     )
 
 
 @router.get("/experiment/{name:path}")
 @router.get("/model/{name:path}")
 def group(request: Request, lab: OpenLab, name: str, before: Before = None) -> Response:
-    """The runs of an experiment or of a model, with their part of the leaderboard."""
+    """Shows the runs of a condition or of a model, with their part of the leaderboard."""
     of = _of(request)
     reports = [report for report in lab.suite_runs() if getattr(report.run, of) == name]
     if not reports:
-        raise NotFoundError(f"there is no suite run of the {of} {name!r}")
-    return shown(
+        raise NotFoundError(f"there is no suite run of the {KINDS[of]} {name!r}")
+    return render(
         request,
         "suite_group.html.j2",
         of=of,
+        kind=KINDS[of],
         name=name,
         boards=_boards([row for row in lab.board() if row[of] == name]),
-        **_some(reports, before, of),
+        **_page(reports, before, of),
     )
 
 
 def _of(request: Request) -> str:
-    """Under what a page stands: experiment or model."""
+    """Returns the first part of a page's path: `experiment` or `model`."""
     return request.url.path.split("/")[1]
 
 
-def _found(request: Request, lab: Lab, name: str, run: int) -> tuple[str, SuiteReport]:
+def _find(request: Request, lab: Lab, name: str, run: int) -> tuple[str, SuiteReport]:
     of = _of(request)
     report = lab.suite_run(run)
     if getattr(report.run, of) != name:
-        raise NotFoundError(f"run {run} is not of the {of} {name!r}")
+        raise NotFoundError(f"run {run} does not belong to the {KINDS[of]} {name!r}")
     return of, report
 
 
@@ -137,26 +139,29 @@ def _eval_link(of: str, name: str, run: int, path: str, replicate: int) -> str:
     return f"{_home(of, name)}/run/{run}/{parts}{query}"
 
 
-def _some(
+def _page(
     reports: Sequence[SuiteReport], before: int | None, of: str = "experiment"
 ) -> dict[str, Any]:
-    """A page of runs, the newest first, and where the next one begins."""
+    """Returns a page of runs, newest first, and where the next one begins."""
     older = [report for report in reversed(reports) if before is None or report.run.id < before]
-    rows = [
-        {
-            **report.to_json(),
-            "created": report.run.created,
-            "link": f"{_home(of, getattr(report.run, of))}/run/{report.run.id}",
-            "experiment_link": _home("experiment", report.run.experiment),
-            "model_link": _home("model", report.run.model),
-        }
-        for report in older[:PAGE]
-    ]
+    rows = [_run_row(report, of) for report in older[:PAGE]]
     return {"runs": rows, "next": rows[-1]["run"] if len(older) > PAGE else None}
 
 
+def _run_row(report: SuiteReport, of: str) -> dict[str, Any]:
+    run = report.run
+    return {
+        **report.to_json(),
+        "condition": run.experiment,
+        "created": run.created,
+        "link": f"{_home(of, getattr(run, of))}/run/{run.id}",
+        "condition_link": _home("experiment", run.experiment),
+        "model_link": _home("model", run.model),
+    }
+
+
 def _boards(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The leaderboard by what may be compared: a version of a suite, under one experiment."""
+    """Returns a leaderboard for each set of comparable rows: a suite's version, one condition."""
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:
         linked = {**row, "link": _home("model", row["model"])}
@@ -165,11 +170,11 @@ def _boards(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         {
             "suite": suite,
             "version": version,
-            "experiment": experiment,
-            "experiment_link": _home("experiment", experiment),
-            "rows": some,
+            "condition": condition,
+            "condition_link": _home("experiment", condition),
+            "rows": comparable,
         }
-        for (suite, version, experiment), some in found.items()
+        for (suite, version, condition), comparable in found.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""What was spent: by day, by model, by study; of one study by experiment and stage too."""
+"""Usage: what was paid by day, model and study, and within a study by experiment and step."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -9,43 +9,43 @@ from starlette.responses import Response
 
 from judge_gym.lab import Lab
 from judge_gym.web.api.answers import Name, OpenLab
-from judge_gym.web.rendering import shown
+from judge_gym.web.rendering import render
 
 router = APIRouter()
 SUMS = ("calls", "attempts", "input_tokens", "output_tokens", "usd", "seconds")
 ROWS = 100
-"""Rows of a table; those that cost most."""
+"""Rows per table, the most expensive first."""
 Study = Annotated[Name | None, Query(description="Only what this study paid.")]
 
 
 @router.get("/usage")
 def usage(request: Request, lab: OpenLab, study: Study = None) -> Response:
-    """The page; the sums, which may take a while, come after it."""
+    """Shows the page; the totals, which may take a while, are loaded after it."""
     if study is not None:
         lab.find_study(study)
-    return shown(request, "usage.html.j2", study=study)
+    return render(request, "usage.html.j2", study=study)
 
 
-@router.get("/usage/sums")
-def usage_sums(request: Request, lab: OpenLab, study: Study = None) -> Response:
-    """A part of the page: a table for each way to add up."""
-    ways = ("day", "model", "study") if study is None else ("day", "model", "stage", "tag")
+@router.get("/usage/totals")
+def usage_totals(request: Request, lab: OpenLab, study: Study = None) -> Response:
+    """Returns a part of the page: a table of totals by each of several columns."""
+    columns = ("day", "model", "study") if study is None else ("day", "model", "stage", "tag")
     rows = spent(lab, study)
     paid = [row for row in rows if not row["imported"]]
-    tables = {way: added_up(paid, way) for way in ways}
-    return shown(
+    tables = {column: totals(paid, column) for column in columns}
+    return render(
         request,
-        "sums.html.j2",
-        total=next(iter(added_up(paid, None)), None),
+        "_usage_totals.html.j2",
+        total=next(iter(totals(paid, None)), None),
         imported=sum(row["calls"] for row in rows if row["imported"]),
-        tables={way: found[:ROWS] for way, found in tables.items()},
-        more={way: len(found) - ROWS for way, found in tables.items()},
+        tables={column: table[:ROWS] for column, table in tables.items()},
+        more={column: len(table) - ROWS for column, table in tables.items()},
     )
 
 
 @router.get("/usage/figure.svg")
 def usage_figure(lab: OpenLab, study: Study = None) -> Response:
-    """Money by day and model, or calls where none cost any; empty where there is none."""
+    """Returns a figure of cost by day and model, of calls if none cost anything, or nothing."""
     import pandas as pd
 
     from judge_gym.analysis.figures import spend_figure, svg
@@ -59,22 +59,24 @@ def usage_figure(lab: OpenLab, study: Study = None) -> Response:
     return Response(svg(chart) if chart is not None else "", media_type="image/svg+xml")
 
 
-def added_up(rows: Sequence[Mapping[str, Any]], way: str | None) -> list[dict[str, Any]]:
-    """Sums by one column, the dearest first; days the newest first. None adds up everything.
+def totals(rows: Sequence[Mapping[str, Any]], column: str | None) -> list[dict[str, Any]]:
+    """Returns totals by a column, the most expensive first and days newest first.
 
-    A sum of prices is unknown where one of them is; calls that failed have none.
+    Args:
+        rows: usage; `unpriced` counts calls whose price is unknown.
+        column: what to group by; None returns one total.
     """
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
-        name = str(row[way] or "") if way is not None else ""
+        name = str(row[column] or "") if column is not None else ""
         sums = found.setdefault(name, {"name": name, **dict.fromkeys(SUMS, 0), "unpriced": 0})
-        for column in (*SUMS, "unpriced"):
-            sums[column] += row[column] or 0
-    if way == "day":
+        for counted in (*SUMS, "unpriced"):
+            sums[counted] += row[counted] or 0
+    if column == "day":
         return sorted(found.values(), key=lambda sums: str(sums["name"]), reverse=True)
     return sorted(found.values(), key=lambda sums: (-sums["usd"], -sums["calls"], sums["name"]))
 
 
 def spent(lab: Lab, study: str | None) -> list[dict[str, Any]]:
-    """What a study paid, or everything, as finely as it is known."""
+    """Returns the usage of a study, or of the whole lab, in the finest detail stored."""
     return [row for row in lab.store.sums.rows() if study is None or row["study"] == study]

@@ -1,18 +1,18 @@
-// An experiment, live: its runs as they go on, and what they say once they have ended.
+// An experiment, live: updates its runs while they are in progress, and its results when they end.
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
   const live = document.getElementById("live");
   const place = location.pathname;
-  let went = false; // whether anything went on since the page was made
+  let changed = false; // whether anything has happened since the page was rendered
 
   const show = (card, run) => {
     card.querySelector("[data-run-status]").replaceChildren(lab.pill(run.status));
-    card.querySelector("[data-said]").textContent = run.said;
+    card.querySelector("[data-message]").textContent = run.said;
     for (const [stage, wanted] of Object.entries(run.wanted)) {
       let line = card.querySelector(`[data-stage="${stage}"]`);
       if (!line && !wanted) continue;
-      if (!line) { // a stage that was not due when the page was made
+      if (!line) { // a step that was not due when the page was rendered
         line = document.createElement("div");
         line.dataset.stage = stage;
         line.innerHTML = '<span></span> <progress></progress> <span class="note"><span data-done></span> of <span data-wanted></span></span>';
@@ -31,20 +31,20 @@ document.addEventListener("DOMContentLoaded", () => {
     }));
   };
 
-  // What the server would show now, of the parts that grow with a run.
-  const renew = async () => {
+  // Replaces the parts that grow with a run by what the server shows now.
+  const refresh = async () => {
     const text = await (await fetch(location.href)).text();
     const now = new DOMParser().parseFromString(text, "text/html");
     for (const id of ["rubric-list", "sample-list"])
       document.getElementById(id).replaceWith(now.getElementById(id));
   };
 
-  let told = null;
+  let latest = null;
   lab.follow(live.dataset.follow, {
     status(row) {
       if (row.tag !== live.dataset.follow) return;
-      went ||= told !== null;
-      told = row;
+      changed ||= latest !== null;
+      latest = row;
       document.querySelector("h1 [data-status]").replaceChildren(lab.pill(row.status));
       for (const run of row.runs) {
         const card = live.querySelector(`[data-run="${run.run_id}"]`);
@@ -53,10 +53,10 @@ document.addEventListener("DOMContentLoaded", () => {
       }
     },
     end() {
-      if (!went) return;
-      went = false;
+      if (!changed) return;
+      changed = false;
       for (const part of document.querySelectorAll("[data-load]")) lab.load(part);
-      renew().catch((fault) => lab.say(fault.message));
+      refresh().catch((error) => lab.say(error.message));
     },
   });
 });

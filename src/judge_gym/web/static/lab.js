@@ -1,28 +1,45 @@
-// What every page can do: ask the API, say what came of it, and follow what goes on.
+// What every page can do: call the API, show a message, and follow live events.
 "use strict";
 
 const lab = {
-  /** Ask the API; the JSON that it answers, or an Error with its message. */
+  /** Returns the JSON of a response, or throws an Error with the server's message. */
+  async json(response) {
+    const body = await response.json().catch(() => ({}));
+    if (!response.ok) throw new Error(body.error ? body.error.message : `the server answered ${response.status}`);
+    return body;
+  },
+
+  /** Calls the API. */
   async ask(method, path, body) {
     const headers = { Accept: "application/json" };
     const csrf = document.querySelector('meta[name="csrf"]');
     if (csrf) headers["X-CSRF-Token"] = csrf.content;
     if (body !== undefined) headers["Content-Type"] = "application/json";
-    const answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
-    const told = await answer.json().catch(() => ({}));
-    if (!answer.ok) throw new Error(told.error ? told.error.message : `the server answered ${answer.status}`);
-    return told;
+    return lab.json(await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) }));
   },
 
-  /** Say something in the corner for a while. */
+  /** Shows a message in the corner for some seconds. */
   say(text, seconds = 8) {
-    const place = document.getElementById("said");
-    place.textContent = text;
-    clearTimeout(lab.saying);
-    lab.saying = setTimeout(() => { place.textContent = ""; }, seconds * 1000);
+    const toast = document.getElementById("toast");
+    toast.textContent = text;
+    clearTimeout(lab.toastTimer);
+    lab.toastTimer = setTimeout(() => { toast.textContent = ""; }, seconds * 1000);
   },
 
-  /** Follow a target's events: handlers by the name of the event. Returns the source, to close. */
+  /** Runs an action while a button is disabled, and shows its error. */
+  async act(button, action) {
+    if (button.dataset.confirm && !window.confirm(button.dataset.confirm)) return;
+    button.disabled = true;
+    try {
+      await action();
+    } catch (error) {
+      lab.say(error.message, 20);
+    } finally {
+      button.disabled = false;
+    }
+  },
+
+  /** Follows a target's events with handlers by the event's name. Returns the source, to close. */
   follow(target, handlers) {
     const query = target ? `?target=${encodeURIComponent(target)}` : "";
     const source = new EventSource(`/api/events${query}`);
@@ -33,19 +50,13 @@ const lab = {
 };
 
 // <button data-post="/api/runs/pause" data-body='{"target": "x"}' data-confirm="..."> needs no script of its own.
-document.addEventListener("click", async (event) => {
+document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-post]");
   if (!button) return;
   event.preventDefault();
-  if (button.dataset.confirm && !window.confirm(button.dataset.confirm)) return;
-  button.disabled = true;
-  try {
+  lab.act(button, async () => {
     await lab.ask("POST", button.dataset.post, JSON.parse(button.dataset.body || "{}"));
     lab.say(button.dataset.done || "Done.");
     if (button.dataset.then) location.assign(button.dataset.then);
-  } catch (fault) {
-    lab.say(fault.message, 20);
-  } finally {
-    button.disabled = false;
-  }
+  });
 });

@@ -1,33 +1,32 @@
-// Parts of a page that come after it: <div data-load="/parts/...">; forms that submit on a change.
+// Parts that load after the page: <div data-load="/parts/...">; forms that submit on a change; pills and counts.
 "use strict";
 
 lab.load = async (place) => {
   try {
-    const answer = await fetch(place.dataset.load, { headers: { Accept: "application/json" } });
-    if (!answer.ok) {
-      const told = await answer.json().catch(() => ({}));
-      throw new Error(told.error ? told.error.message : `the server answered ${answer.status}`);
-    }
-    place.innerHTML = await answer.text();
-  } catch (fault) {
-    const said = document.createElement("p");
-    said.className = "banner";
-    said.textContent = fault.message;
-    place.replaceChildren(said);
+    const response = await fetch(place.dataset.load, { headers: { Accept: "application/json" } });
+    if (!response.ok) await lab.json(response);
+    place.innerHTML = await response.text(); // from our own templates, which escape
+    place.hidden = !place.innerHTML;
+  } catch (error) {
+    const banner = document.createElement("p");
+    banner.className = "banner";
+    banner.textContent = error.message;
+    place.replaceChildren(banner);
   }
   place.dataset.loaded = "yes";
-  // What came may have pushed away what the address points at.
+  place.removeAttribute("aria-busy");
+  // The new part may have moved what the address points at.
   if (location.hash && !lab.moved) document.getElementById(location.hash.slice(1))?.scrollIntoView();
 };
 
-lab.pill = (status) => {
+lab.pill = (status, count) => {
   const pill = document.createElement("span");
   pill.className = `pill ${status}`;
-  pill.textContent = status.replaceAll("_", " ");
+  pill.textContent = (count === undefined ? "" : `${lab.count(count)} `) + status.replaceAll("_", " ");
   return pill;
 };
 
-lab.sum = (counts) => Object.values(counts).reduce((all, one) => all + one, 0);
+lab.sum = (counts) => Object.values(counts).reduce((sum, value) => sum + value, 0);
 lab.count = (number) => number.toLocaleString("en");
 
 for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"])

@@ -1,4 +1,4 @@
-// The report stands in a frame without scripts; it gets the height that it needs.
+// Gives the frame that shows the report the height of its content; no script runs inside the frame.
 "use strict";
 
 const frame = document.getElementById("report");

@@ -1,4 +1,4 @@
-// The form becomes a study file, line by line, and the file is planned whenever it changes.
+// Writes the form as a study file, line by line, and estimates the file whenever it changes.
 "use strict";
 
 const form = document.getElementById("form");
@@ -6,17 +6,17 @@ const yaml = document.getElementById("yaml");
 const at = (id) => document.getElementById(id);
 const start = at("start");
 const WAIT = 350; // ms after the last change
-let owners = []; // for every line of the file, what of the form it comes from
-let edited = false; // by hand: then the text counts, not the form
+let owners = []; // for every line of the file, the part of the form that it comes from
+let edited = false; // by hand: then the text counts instead of the form
 let asked = 0, timer = 0, planned = null;
 
 // --- the file ------------------------------------------------------------------------------------
 
 const RESERVED = /^(true|false|null|yes|no|on|off|y|n)$/i;
-/** A text as YAML: bare where that is safe, else as JSON, which YAML reads. */
+/** Returns a text as YAML: bare where that is safe, else as JSON, which YAML reads. */
 const word = (text) => (/^[A-Za-z][\w.-]*$/.test(text) && !RESERVED.test(text) ? text : JSON.stringify(text));
 const number = (text) => (/^-?\d+(\.\d+)?$/.test(text) ? text : word(text));
-const written = { text: word, number, flag: (text) => text };
+const writers = { text: word, number, flag: (text) => text };
 const list = (items) => `[${items.join(", ")}]`;
 const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
@@ -37,17 +37,17 @@ function build() {
     say(`  ${word(pool)}: {pool: ${word(pool)}}`, part("tasks"));
   say("tasks:", part("tasks"));
   for (const task of tasks) {
-    const said = [`type: ${task.type}`, `concept: ${word(task.concept)}`, `evidence: ${word(task.evidence)}`];
-    if (task.dose) said.push(`dose: ${number(task.dose)}`);
-    if (task.rubric) said.push(`rubric: ${word(task.rubric)}`);
-    if (task.value || task.source) said.push(`truth: {source: ${word(task.source)}, value: ${number(task.value)}}`);
-    say(`  - {${said.join(", ")}}`, part("tasks"));
+    const fields = [`type: ${task.type}`, `concept: ${word(task.concept)}`, `evidence: ${word(task.evidence)}`];
+    if (task.dose) fields.push(`dose: ${number(task.dose)}`);
+    if (task.rubric) fields.push(`rubric: ${word(task.rubric)}`);
+    if (task.value || task.source) fields.push(`truth: {source: ${word(task.source)}, value: ${number(task.value)}}`);
+    say(`  - {${fields.join(", ")}}`, part("tasks"));
   }
   say(`judges: ${list([...values.getAll("judge"), ...lines(values.get("judges"))].map(word))}`, part("judges"));
 
   const design = [], vary = [];
   for (const knob of form.querySelectorAll(".knob")) {
-    const { path, kind } = knob.dataset, base = get(`base:${path}`), write = written[kind];
+    const { path, kind } = knob.dataset, base = get(`base:${path}`), write = writers[kind];
     if (base !== knob.dataset.default) design.push([`  ${path}: ${write(base)}`, knob]);
     if (!values.has(`vary:${path}`)) continue;
     const levels = values.getAll(`level:${path}`).flatMap(lines);
@@ -70,7 +70,7 @@ function build() {
   yaml.value = file.map(([text]) => text).join("\n") + "\n";
 }
 
-// --- the plan ------------------------------------------------------------------------------------
+// --- the estimate ------------------------------------------------------------------------------------
 
 const count = (value) => value.toLocaleString("en");
 function duration(seconds) {
@@ -80,60 +80,60 @@ function duration(seconds) {
 }
 
 function clear() {
-  for (const place of document.querySelectorAll(".fault")) place.textContent = "";
+  for (const place of document.querySelectorAll(".error")) place.textContent = "";
   planned = null;
   if (start) { start.disabled = true; start.textContent = "Start"; }
 }
 
-/** Show a refusal beside what it concerns: its line in the file says what that is. */
+/** Shows an error beside the part of the form that its line in the file comes from. */
 function refuse(message) {
-  const [, line, said] = message.match(/^study:(\d+): ([^]*)$/) || [];
+  const [, line, text] = message.match(/^study:(\d+): ([^]*)$/) || [];
   const owner = line && !edited ? owners[Number(line) - 1] : null;
-  const place = owner && owner.querySelector(":scope > .fault");
+  const place = owner && owner.querySelector(":scope > .error");
   if (place) {
-    place.textContent = said;
+    place.textContent = text;
     const folded = place.closest("details");
     if (folded) folded.open = true;
   }
-  at("refused").textContent = line ? `line ${line}: ${said}` : message;
+  at("refused").textContent = line ? `line ${line}: ${text}` : message;
   for (const id of ["experiments", "calls", "usd", "time"]) at(id).textContent = "–";
   for (const id of ["known", "warnings"]) at(id).textContent = "";
   at("parts").hidden = true;
 }
 
-function show(told) {
-  const all = told.stages.all;
-  at("experiments").textContent = count(told.experiments.length);
+function show(estimate) {
+  const all = estimate.stages.all;
+  at("experiments").textContent = count(estimate.experiments.length);
   at("calls").textContent = count(all.to_pay);
   at("usd").textContent = all.usd === null ? "unknown" : `$${all.usd.toFixed(2)}`;
   at("time").textContent = duration(all.seconds);
   const known = [];
-  if (all.in_ledger) known.push(`${count(all.in_ledger)} answers are in the ledger and cost nothing.`);
-  if (all.shared) known.push(`${count(all.shared)} questions are the same as another's and are asked once.`);
-  known.push(`${count(all.input_tokens)} tokens to read, ${count(all.output_tokens)} to write.`);
+  if (all.in_ledger) known.push(`${count(all.in_ledger)} answers are already in the ledger and cost nothing.`);
+  if (all.shared) known.push(`${count(all.shared)} calls are shared between experiments and made once.`);
+  known.push(`${count(all.input_tokens)} tokens in, ${count(all.output_tokens)} tokens out.`);
   at("known").textContent = known.join(" ");
-  const notes = [...told.warnings,
-    ...Object.entries(told.folded).map(([tag, into]) => `the same experiment: ${tag} and ${into}`),
-    ...told.skipped_swaps.map((tag) => `no swap: ${tag}`)];
+  const notes = [...estimate.warnings,
+    ...Object.entries(estimate.folded).map(([tag, same]) => `${tag} is the same experiment as ${same}`),
+    ...estimate.skipped_swaps.map((tag) => `no swap for ${tag}`)];
   at("warnings").replaceChildren(...notes.slice(0, 20).map((note) => {
     const item = document.createElement("li");
     item.textContent = note;
     return item;
   }));
-  const rows = [...Object.entries(told.stages).filter(([name, stage]) => name !== "all" && stage.calls)
+  const rows = [...Object.entries(estimate.stages).filter(([name, stage]) => name !== "all" && stage.calls)
     .map(([name, stage]) => [name, stage.to_pay, stage.in_ledger]),
-    ...told.experiments.slice(0, 50).map((one) => [one.tag, one.to_pay ?? one.calls, one.in_ledger])];
+    ...estimate.experiments.slice(0, 50).map((row) => [row.tag, row.to_pay ?? row.calls, row.in_ledger])];
   at("parts").hidden = false;
   at("parts").querySelector("tbody").replaceChildren(...rows.map((cells) => {
     const row = document.createElement("tr");
     cells.forEach((cell, place) => {
-      const made = row.insertCell();
-      made.className = place ? "n" : "long";
-      made.textContent = place ? count(cell ?? 0) : cell;
+      const added = row.insertCell();
+      added.className = place ? "n" : "long";
+      added.textContent = place ? count(cell ?? 0) : cell;
     });
     return row;
   }));
-  planned = told.study;
+  planned = estimate.study;
   if (start) { start.disabled = false; start.textContent = `Start: ${count(all.to_pay)} calls`; }
 }
 
@@ -142,14 +142,14 @@ async function plan() {
   if (!start) return;
   at("plan").setAttribute("aria-busy", "true");
   try {
-    const told = await lab.ask("POST", "/api/plan", { study: yaml.value });
+    const estimate = await lab.ask("POST", "/api/plan", { study: yaml.value });
     if (number !== asked) return;
     clear();
-    show(told);
-  } catch (fault) {
+    show(estimate);
+  } catch (error) {
     if (number !== asked) return;
     clear();
-    refuse(fault.message);
+    refuse(error.message);
   }
   at("plan").removeAttribute("aria-busy");
 }
@@ -157,35 +157,35 @@ async function plan() {
 function changed() {
   if (!edited) build();
   if (start) start.disabled = true;
-  asked += 1; // what is under way is of an older text
-  remember();
+  asked += 1; // a pending answer is for an older text
+  saveAddress();
   clearTimeout(timer);
   timer = setTimeout(plan, WAIT);
 }
 
 // --- the address ---------------------------------------------------------------------------------
 
-const held = (values, name) => JSON.stringify(values.getAll(name));
+const encoded = (values, name) => JSON.stringify(values.getAll(name));
 const defaults = new FormData(form);
 
-/** The address says what differs from an empty form, or what was written by hand. */
-function remember() {
+/** Stores in the address what differs from an empty form, or the text that was edited by hand. */
+function saveAddress() {
   const query = new URLSearchParams(), values = new FormData(form);
   if (edited) query.set("yaml", yaml.value);
   else for (const name of new Set([...values.keys(), ...defaults.keys()]))
-    if (held(values, name) !== held(defaults, name))
+    if (encoded(values, name) !== encoded(defaults, name))
       for (const value of values.has(name) ? values.getAll(name) : [""]) query.append(name, value);
   history.replaceState(null, "", query.size ? `?${query}` : location.pathname);
 }
 
-function recall() {
+function loadAddress() {
   const query = new URLSearchParams(location.search);
   if (query.has("yaml") || yaml.dataset.given === "true") {
     yaml.value = query.get("yaml") ?? yaml.value;
-    hand(true);
+    setEdited(true);
     return;
   }
-  while (form.querySelectorAll(".task").length < Math.min(query.getAll("task.type").length, 100)) another();
+  while (form.querySelectorAll(".task").length < Math.min(query.getAll("task.type").length, 100)) addTask();
   for (const name of new Set(query.keys())) {
     const values = query.getAll(name);
     [...form.elements].filter((input) => input.name === name).forEach((input, place) => {
@@ -197,13 +197,13 @@ function recall() {
 
 // --- what the user does --------------------------------------------------------------------------
 
-function another() {
+function addTask() {
   const rows = at("tasks"), row = rows.lastElementChild.cloneNode(true);
   for (const input of row.querySelectorAll("input")) input.value = "";
   rows.append(row);
 }
 
-function unfold() {
+function showLevels() {
   form.elements.points.closest("label").hidden = form.elements.sweep.value !== "sample";
   for (const knob of form.querySelectorAll(".knob")) {
     const varies = form.elements[`vary:${knob.dataset.path}`].checked;
@@ -212,23 +212,23 @@ function unfold() {
   }
 }
 
-function hand(on) {
+function setEdited(on) {
   edited = on;
   at("edited").hidden = !on;
   form.querySelector("fieldset").disabled = on;
 }
 
-form.addEventListener("input", () => { unfold(); changed(); });
+form.addEventListener("input", () => { showLevels(); changed(); });
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("click", (event) => {
   const drop = event.target.closest("[data-drop]");
   if (drop && form.querySelectorAll(".task").length > 1) drop.closest(".task").remove();
-  else if (event.target.id === "more") another();
+  else if (event.target.id === "more") addTask();
   else return;
   changed();
 });
-yaml.addEventListener("input", () => { hand(true); changed(); });
-at("back").addEventListener("click", () => { hand(false); changed(); });
+yaml.addEventListener("input", () => { setEdited(true); changed(); });
+at("back").addEventListener("click", () => { setEdited(false); changed(); });
 
 at("save").addEventListener("click", () => {
   const link = document.createElement("a");
@@ -244,12 +244,12 @@ if (start) start.addEventListener("click", async () => {
   try {
     await lab.ask("POST", "/api/runs", { study: yaml.value });
     location.assign(`/studies/${encodeURIComponent(name)}`);
-  } catch (fault) {
-    refuse(fault.message);
+  } catch (error) {
+    refuse(error.message);
     start.disabled = false;
   }
 });
 
-recall();
-unfold();
+loadAddress();
+showLevels();
 changed();

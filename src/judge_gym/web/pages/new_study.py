@@ -1,4 +1,4 @@
-"""A new study: the axes as a form that is made of `Design`, and a plan of what is chosen."""
+"""New study: a form for every axis, derived from `Design`, with an estimate of the cost."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple, get_args
@@ -15,17 +15,17 @@ from judge_gym.records import TaskType
 from judge_gym.studies import Study
 from judge_gym.studies.file import MODEL_KNOBS, Caps
 from judge_gym.web.api.answers import Name, OpenLab
-from judge_gym.web.rendering import shown
+from judge_gym.web.rendering import render
 
 router = APIRouter()
 JUDGE = "judge.model"
 """The knob that the list of judges sets."""
 KINDS = {"an integer": "number", "a number": "number", "true or false": "flag"}
-"""How a value is written in a study file, by the type of its knob; else as text."""
+"""How a value is written in a study file, by the type of its knob; others are text."""
 
 
 class Group(NamedTuple):
-    """Knobs that stand together."""
+    """A group of knobs."""
 
     path: str
     about: str
@@ -36,17 +36,17 @@ class Group(NamedTuple):
 def new_study(
     request: Request, lab: OpenLab, origin: Annotated[Name | None, Query(alias="from")] = None
 ) -> Response:
-    """The form; filled by its script from the address, or with the text of a study that is there.
+    """Shows the form; its script fills it from the URL.
 
     Args:
-        request: of whoever looks.
-        lab: what is served.
-        origin: a study to begin with.
+        request: the request.
+        lab: the lab that is served.
+        origin: a study whose file is the starting point.
     """
     defaults = {name: field.default for name, field in Study.model_fields.items()}
-    return shown(
+    return render(
         request,
-        "newstudy.html.j2",
+        "new_study.html.j2",
         file=lab.find_study(origin)["file"] if origin else "",
         groups=list(groups()),
         kind=lambda knob: KINDS.get(knob.type, "text"),
@@ -60,7 +60,7 @@ def new_study(
 
 
 def groups(model: type[BaseModel] = Design, path: str = "") -> Iterator[Group]:
-    """The groups of `Design` in its order, each with what it is about and its own knobs."""
+    """Yields the groups of `Design` in order, each with its description and its own knobs."""
     known = Design.knobs()
     own = [known[f"{path}{name}"] for name in model.model_fields if f"{path}{name}" in known]
     free = tuple(knob for knob in own if knob.path != JUDGE)
@@ -72,13 +72,13 @@ def groups(model: type[BaseModel] = Design, path: str = "") -> Iterator[Group]:
 
 
 def models(lab: Lab) -> dict[str, dict[str, Any]]:
-    """The models that can be ticked, by provider, with the key that is not set, if any."""
+    """Returns the models to choose from by provider, with the key that is not set, if any."""
     missing = {
         row["provider"]: row["key"] for row in lab.models.providers() if not row["key is set"]
     }
     found: dict[str, dict[str, Any]] = {}
     for id in [*(f"sim:{name}" for name in PRESETS), *lab.models.entries.named]:
         provider = id.partition(":")[0]
-        held = found.setdefault(provider, {"missing": missing.get(provider), "ids": []})
-        held["ids"].append(id)
+        provided = found.setdefault(provider, {"missing": missing.get(provider), "ids": []})
+        provided["ids"].append(id)
     return found

@@ -114,17 +114,17 @@ def test_an_error_stands_beside_what_it_concerns(visit: Visit) -> None:
     page = visit.open("/new")
     choose(page)
     page.fill("[name='base:rubric.scale']", "99")
-    fault = page.locator(".knob[data-path='rubric.scale'] .fault")
+    fault = page.locator(".knob[data-path='rubric.scale'] .error")
     expect(fault).to_contain_text("rubric.scale cannot be 99; it takes an integer from 2 to 26")
     expect(page.locator("#start")).to_be_disabled()
     page.fill("[name='base:rubric.scale']", "5")
     expect(page.locator("#experiments")).to_have_text("1")
     expect(fault).to_have_text("")
     page.fill("[name='task.concept']", "")
-    expect(page.locator("[data-part=tasks] > .fault")).to_contain_text("concept is not given")
+    expect(page.locator("[data-part=tasks] > .error")).to_contain_text("concept is not given")
     page.fill("[name='task.concept']", "fascism")
     page.fill("[name='base:evidence.editor']", "sim:balanced")
-    beside = page.locator(".knob[data-path='evidence.editor'] .fault")
+    beside = page.locator(".knob[data-path='evidence.editor'] .error")
     expect(beside).to_contain_text("is a judge of this study")
 
 
@@ -173,7 +173,7 @@ def test_a_study_is_started_from_the_form_and_watched_to_its_end(visit: Visit, l
     rows = page.locator("#rows tbody tr")
     expect(rows).to_have_count(2)
     expect(page.locator("#statuses")).to_have_text("2 complete", timeout=90_000)
-    expect(page.locator("#live")).to_contain_text("Nothing goes on now")
+    expect(page.locator("#live")).to_contain_text("Idle.")
     for row in rows.all():
         expect(row.locator(".pill")).to_have_text("complete")
         expect(row.locator(".stages")).to_contain_text("score 15/15")
@@ -198,7 +198,7 @@ def test_a_study_is_started_from_the_form_and_watched_to_its_end(visit: Visit, l
     again = visit.open("/new?from=watched")
     assert "study: watched" in text_of(again)
     expect(again.locator("#calls")).to_have_text("0")
-    expect(again.locator("#known")).to_contain_text(re.compile("answers are in the ledger"))
+    expect(again.locator("#known")).to_contain_text(re.compile("answers are already in the ledger"))
 
 
 def test_the_form_is_used_by_keyboard_and_on_a_phone(visit: Visit) -> None:

@@ -1,0 +1,142 @@
+"""Analyses experiments for pages when they are opened, and caches the results and their figures."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from judge_gym.errors import BusyError, DesignError, NotFoundError
+from judge_gym.lab import Lab
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from judge_gym.analysis.report import Section
+
+MAX_SAMPLES = 100_000
+"""Samples that a page analyses at most; a report takes any number."""
+MAX_ENTRIES, MAX_AGE = 24, 120.0
+"""Analyses that are kept, and their age in seconds: `reparse` may change verdicts in place."""
+PATIENCE = 60.0
+"""Seconds that a request waits while another analysis is computed."""
+INKS = {"light": "#1c1f24", "dark": "#e6e9ee"}
+"""The colour of text in figures by colour scheme, as in the style sheet."""
+
+
+class Results(Protocol):
+    """The analysis of one or more experiments."""
+
+    @property
+    def sections(self) -> "Sequence[Section]":
+        """The sections of a report."""
+
+
+T = TypeVar("T", bound=Results)
+Analyse = Callable[[Lab, tuple[str, ...]], Results]
+
+
+@dataclass(slots=True)
+class _Entry:
+    results: Any
+    version: object
+    at: float
+    figures: dict[tuple[str, str], str] = field(default_factory=dict)
+
+
+class AnalysisCache:
+    """Caches analyses by function and experiments until the experiments change.
+
+    One analysis is computed at a time, so that other pages stay fast.
+
+    Args:
+        lab: the lab that holds the samples.
+    """
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[tuple[str, tuple[str, ...]], _Entry] = OrderedDict()
+
+    def get(self, analyse: Callable[[Lab, tuple[str, ...]], T], tags: Sequence[str]) -> T:
+        """Returns what a function finds about experiments."""
+        with self._turn():
+            results: T = self._entry(analyse, tuple(tags)).results
+            return results
+
+    def figure(self, analyse: Analyse, tags: Sequence[str], name: str, theme: str) -> str:
+        """Returns a figure of an analysis as SVG, for a light or a dark page."""
+        from judge_gym.analysis import figures
+        from judge_gym.analysis.report.page import slug
+
+        with self._turn():
+            entry = self._entry(analyse, tuple(tags))
+            sections = entry.results.sections
+            charts = {slug(chart.title): chart for part in sections for chart in part.charts}
+            if name not in charts:
+                raise NotFoundError(f"there is no figure {name!r}", choices=charts)
+            if (name, theme) not in entry.figures:
+                drawn = figures.svg(charts[name].chart)
+                for known, ink in INKS.items():
+                    entry.figures[name, known] = drawn.replace("currentColor", ink)
+            return entry.figures[name, theme]
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._lock.acquire(timeout=PATIENCE):
+            raise BusyError("another analysis is in progress; try again in a moment", wait=10)
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _entry(self, analyse: Analyse, tags: tuple[str, ...]) -> _Entry:
+        key = (analyse.__qualname__, tags)
+        version = [_version(self._lab, tag) for tag in tags]
+        entry, now = self._entries.pop(key, None), time.monotonic()
+        if entry is None or entry.version != version or now - entry.at > MAX_AGE:
+            entry = _Entry(analyse(self._lab, tags), version, now)
+        self._entries[key] = entry
+        while len(self._entries) > MAX_ENTRIES:
+            self._entries.popitem(last=False)
+        return entry
+
+
+def _version(lab: Lab, tag: str) -> object:
+    return [(run.run_id, run.done, run.statuses) for run in lab.store.progress.of_tag(tag)]
+
+
+def count_samples(lab: Lab, tag: str) -> int:
+    """Returns how many samples an experiment has."""
+    return sum(sum(run.statuses.values()) for run in lab.store.progress.of_tag(tag))
+
+
+def tidy_samples(lab: Lab, tags: Sequence[str]) -> "pd.DataFrame | None":
+    """Returns the tidy frame of experiments, or None if they have no samples.
+
+    Raises:
+        DesignError: if there are too many samples for a page.
+    """
+    from judge_gym.analysis.frames import tidy
+
+    count = sum(count_samples(lab, tag) for tag in tags)
+    if count > MAX_SAMPLES:
+        raise DesignError(
+            f"{count:,} samples are too many for a page, which analyses at most {MAX_SAMPLES:,}; "
+            "judge-gym report takes any number"
+        )
+    return tidy(lab.samples(*tags), source=tags[0]) if count else None
+
+
+def analysis_cache(request: Request) -> AnalysisCache:
+    """Returns the cache of the lab that is served."""
+    cache: AnalysisCache = request.app.state.analyses
+    return cache
+
+
+Analyses = Annotated[AnalysisCache, Depends(analysis_cache)]
