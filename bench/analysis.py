@@ -17,20 +17,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.agreement import nominal_agreement
-from judge_gym.analysis.consistency import consistency
-from judge_gym.analysis.contrasts import contrasts, judge_contrasts
 from judge_gym.analysis.endpoints import cell_endpoints, judge_endpoints
-from judge_gym.analysis.expertise import calibration, probed_verdicts
 from judge_gym.analysis.frames import CELL, tidy
-from judge_gym.analysis.geometry import display_bias, geometry
 from judge_gym.analysis.hypotheses import hypotheses
 from judge_gym.analysis.metrics import conflict, nine_metrics
-from judge_gym.analysis.polarization import pairwise, polarization
-from judge_gym.analysis.ranking import ranking
-from judge_gym.analysis.regressions import regressions
+from judge_gym.analysis.metrics.consistency import consistency
+from judge_gym.analysis.metrics.polarization import pairwise, polarization
+from judge_gym.analysis.metrics.stated_agreement import calibration, probed_verdicts
+from judge_gym.analysis.metrics.swap_sensitivity import swap_sensitivity
+from judge_gym.analysis.metrics.verdict_shapes import display_bias, geometry
 from judge_gym.analysis.report import build_report
-from judge_gym.analysis.swapping import swap_sensitivity
+from judge_gym.analysis.stats.agreement import nominal_agreement
+from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
+from judge_gym.analysis.stats.ranking import ranking
+from judge_gym.analysis.stats.regressions import regressions
 from judge_gym.analysis.validity import validity
 
 PARTS: dict[str, Callable[[pd.DataFrame], Any]] = {

@@ -13,7 +13,7 @@ from conftest import Call
 from judge_gym.analysis.belief import Masses, squared_distance, stage_masks
 from judge_gym.analysis.belief.disagreement import Verdicts, squared_jousselme
 from judge_gym.analysis.belief.masses import sources
-from judge_gym.analysis.intervals import seeded, student
+from judge_gym.analysis.stats.intervals import seeded, student
 from judge_gym.axes import Design
 from judge_gym.calibrate import Calibration, Check, Panels, Quantity, Shape, calibrate
 from judge_gym.calibrate.gates import Band, coverage, coverage_band, errors, recovery

@@ -16,8 +16,8 @@ from scipy import stats
 
 from conftest import Scripted
 from judge_gym import verdict_distribution
-from judge_gym.analysis.pair_frames import pairs_of
-from judge_gym.analysis.pairs import score_pairs
+from judge_gym.analysis.judges.pair_frames import pairs_of
+from judge_gym.analysis.judges.pairs import score_pairs
 from judge_gym.axes import Design
 from judge_gym.engine import FINISHED, Engine, RunProgress
 from judge_gym.errors import ProviderError

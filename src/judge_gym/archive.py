@@ -16,7 +16,7 @@ from judge_gym.store import USAGE_BY, Exported, Page, Progress, export_ledger
 if TYPE_CHECKING:
     import pandas as pd
 
-    from judge_gym.analysis.pairs import JudgedPair
+    from judge_gym.analysis.judges.pairs import JudgedPair
     from judge_gym.analysis.report import Report
 
 
@@ -222,7 +222,7 @@ class Archive(Library):
             effect: a difference of expected stages, on the scale from 0 to 1.
         """
         from judge_gym.analysis.frames import tidy
-        from judge_gym.analysis.power import components, needed
+        from judge_gym.analysis.stats.power import components, needed
 
         if not 0 < effect <= 1:
             raise DesignError(f"an effect of {effect}; choose a difference above 0, up to 1")
@@ -296,7 +296,7 @@ class Archive(Library):
     def suggest_swaps(self, target: str) -> "pd.DataFrame":
         """The pairs of judges that diverge most: where a swap of rubrics tells most."""
         from judge_gym.analysis.frames import with_variant
-        from judge_gym.analysis.polarization import divergent_pairs, mean_divergence
+        from judge_gym.analysis.metrics.polarization import divergent_pairs, mean_divergence
 
         frame = self.samples(target)
         if frame.empty:
@@ -308,7 +308,7 @@ class Archive(Library):
 
     def judged_pairs(self, target: str | Path | Prepared) -> dict[str, tuple["JudgedPair", ...]]:
         """What judges decided on a benchmark's pairs, by judge; items by their published id."""
-        from judge_gym.analysis.pair_frames import pairs_of
+        from judge_gym.analysis.judges.pair_frames import pairs_of
 
         prepared = target if isinstance(target, Prepared) else self.prepare(target)
         tags = [made.tag for made in prepared.sweep.experiments]

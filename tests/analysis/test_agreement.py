@@ -14,7 +14,8 @@ from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
-from judge_gym.analysis.agreement import (
+from judge_gym.analysis.frames import ordinal, tidy
+from judge_gym.analysis.stats.agreement import (
     Level,
     cohen_kappa,
     fleiss_kappa,
@@ -25,8 +26,7 @@ from judge_gym.analysis.agreement import (
     pairwise_kappa,
     ratings,
 )
-from judge_gym.analysis.frames import ordinal, tidy
-from judge_gym.analysis.intervals import Floats, Summed, bootstrap
+from judge_gym.analysis.stats.intervals import Floats, Summed, bootstrap
 from judge_gym.errors import DesignError
 
 ROOT = Path(__file__).parents[2]
@@ -283,7 +283,7 @@ def test_order_does_not_type_check_on_a_frame_that_may_be_nominal(
     snippet = tmp_path / "snippet.py"
     snippet.write_text("""
 import pandas as pd
-from judge_gym.analysis.agreement import nominal_agreement, ordinal_agreement
+from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.frames import ordinal
 def measure(frame: pd.DataFrame) -> None:
     nominal_agreement(frame)

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from judge_gym.analysis.contrasts import (
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.stats.contrasts import (
     UNAFFECTED,
     contrasts,
     diff,
@@ -17,8 +18,7 @@ from judge_gym.analysis.contrasts import (
     judge_contrasts,
     register,
 )
-from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.intervals import seeded
+from judge_gym.analysis.stats.intervals import seeded
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import PresentationAxes
 from judge_gym.errors import DesignError

@@ -21,7 +21,7 @@ from judge_gym.analysis.endpoints import (
     status_rates,
 )
 from judge_gym.analysis.frames import OrdinalFrame, once_per_call, ordinal, tidy
-from judge_gym.analysis.intervals import seeded
+from judge_gym.analysis.stats.intervals import seeded
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES
 from panel_frames import samples, simulated

@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from judge_gym.analysis.expertise import (
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.metrics.stated_agreement import (
     calibration,
     majority_of_three,
     probed_verdicts,
     reliability,
 )
-from judge_gym.analysis.frames import tidy
 
 JUDGE = "judge.model"
 

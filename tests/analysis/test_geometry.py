@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judge_gym.analysis.geometry import display_bias, geometry, kinds
-from judge_gym.analysis.intervals import share, student
+from judge_gym.analysis.metrics.verdict_shapes import display_bias, geometry, kinds
+from judge_gym.analysis.stats.intervals import share, student
 from panel_frames import JUDGE, samples
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judge_gym.analysis.expertise import probed_verdicts
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.hypotheses import (
     HYPOTHESES,
@@ -15,7 +14,8 @@ from judge_gym.analysis.hypotheses import (
     hypotheses,
     overstated_agreement,
 )
-from judge_gym.analysis.polarization import polarization
+from judge_gym.analysis.metrics.polarization import polarization
+from judge_gym.analysis.metrics.stated_agreement import probed_verdicts
 from judged import Chances, judged
 
 Judges = Mapping[str, Chances]

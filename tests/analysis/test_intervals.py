@@ -6,7 +6,7 @@ import statsmodels.api as sm
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from judge_gym.analysis.intervals import (
+from judge_gym.analysis.stats.intervals import (
     Estimate,
     Floats,
     Summed,

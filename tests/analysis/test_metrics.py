@@ -10,7 +10,6 @@ from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
 from judge_gym.analysis.belief import Verdicts, squared_distance
-from judge_gym.analysis.intervals import student
 from judge_gym.analysis.metrics import (
     METRICS,
     abstention,
@@ -20,6 +19,7 @@ from judge_gym.analysis.metrics import (
     nine_metrics,
     uncertainty,
 )
+from judge_gym.analysis.stats.intervals import student
 from panel_frames import JUDGE, samples, simulated, verdicts
 
 

@@ -13,8 +13,8 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
-from judge_gym.analysis.pair_frames import pair_table, pairs_of
-from judge_gym.analysis.pairs import ORDERS, JudgedPair, Order, compare, score_pairs
+from judge_gym.analysis.judges.pair_frames import pair_table, pairs_of
+from judge_gym.analysis.judges.pairs import ORDERS, JudgedPair, Order, compare, score_pairs
 from judge_gym.errors import DesignError
 
 JUDGE = "judge.model"

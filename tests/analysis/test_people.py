@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 from judge_gym.analysis.frames import ordinal, tidy
-from judge_gym.analysis.intervals import Floats, student
-from judge_gym.analysis.people import (
+from judge_gym.analysis.judges.people import (
     alt_test,
     alt_test_raters,
     corrected_prevalence,
@@ -21,6 +20,7 @@ from judge_gym.analysis.people import (
     prediction_powered_mean,
     rogan_gladen,
 )
+from judge_gym.analysis.stats.intervals import Floats, student
 from judge_gym.errors import DesignError
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from judge_gym.analysis.intervals import seeded
-from judge_gym.analysis.permutations import (
+from judge_gym.analysis.stats.intervals import seeded
+from judge_gym.analysis.stats.paired_tests import (
     DRAWS,
     NORMAL_FROM,
     benjamini_hochberg,

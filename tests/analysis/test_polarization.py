@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy, norm, wasserstein_distance
 
-from judge_gym.analysis import permutation
-from judge_gym.analysis.panels import panels as panels_of
-from judge_gym.analysis.polarization import (
+from judge_gym.analysis.metrics.polarization import (
     distance_columns,
     divergence,
     divergent_pairs,
@@ -24,6 +22,8 @@ from judge_gym.analysis.polarization import (
     raw_polarization,
     wasserstein,
 )
+from judge_gym.analysis.panels import panels as panels_of
+from judge_gym.analysis.stats import label_permutation
 from panel_frames import simulated, verdicts
 
 JUDGE = "judge.model"
@@ -469,9 +469,9 @@ def test_the_limit_of_very_many_items_is_what_draws_come_to(
     chance = 0.5 + np.array([apart, -apart])
     shares = np.broadcast_to(np.stack([chance, 1 - chance], axis=-1), (3, 1000, 2, 2))
     frame = simulated(shares, 3, rng)
-    monkeypatch.setattr(permutation, "LIMIT_FROM", 1000)
+    monkeypatch.setattr(label_permutation, "LIMIT_FROM", 1000)
     limit = polarization(frame)
-    monkeypatch.setattr(permutation, "LIMIT_FROM", 1001)
+    monkeypatch.setattr(label_permutation, "LIMIT_FROM", 1001)
     drawn = polarization(frame)
     assert (limit["draws"] < drawn["draws"]).all()
     # On the scale of a normal value the mean of the draws has an error of 1 in their root.

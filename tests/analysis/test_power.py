@@ -9,8 +9,8 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.intervals import seeded
-from judge_gym.analysis.power import COMPONENTS, PLAN, components, needed, power_of
+from judge_gym.analysis.stats.intervals import seeded
+from judge_gym.analysis.stats.power import COMPONENTS, PLAN, components, needed, power_of
 from judge_gym.errors import DesignError
 
 

@@ -11,9 +11,9 @@ from statsmodels.regression.linear_model import OLS
 from statsmodels.regression.mixed_linear_model import MixedLM
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.intercepts import random_intercept
-from judge_gym.analysis.intervals import seeded
-from judge_gym.analysis.regressions import (
+from judge_gym.analysis.stats.intervals import seeded
+from judge_gym.analysis.stats.random_intercept import random_intercept
+from judge_gym.analysis.stats.regressions import (
     COLLINEAR,
     COLUMNS,
     ONE_LEVEL,
@@ -195,7 +195,9 @@ def test_a_model_that_does_not_converge_is_a_row_that_says_so(
         def conf_int(self, alpha: float) -> np.ndarray:
             return np.full((9, 2), np.nan)
 
-    monkeypatch.setattr("judge_gym.analysis.regressions.OrderedModel.fit", lambda *_, **__: Lost())
+    monkeypatch.setattr(
+        "judge_gym.analysis.stats.regressions.OrderedModel.fit", lambda *_, **__: Lost()
+    )
     table = regressions(tidy(panel("lost", items=12)))
     assert note(table, "score, ordered logit", "all") == "not fitted: did not converge"
     assert np.isfinite(row(table, "score", "intercept")["se"])
@@ -323,7 +325,7 @@ def test_scales_that_differ_have_no_common_stages() -> None:
 
 
 def test_many_cells_are_drawn_by_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge_gym.analysis.regressions.SENSITIVITY_CELLS", 120)
+    monkeypatch.setattr("judge_gym.analysis.stats.regressions.SENSITIVITY_CELLS", 120)
     table = regressions(tidy(panel("large", items=20)))
     found = row(table, "score, ordered logit", "judge.model=sim:b")
     assert (found["n"], found["clusters"]) == (120, 10) and "10 of 20 items" in found["note"]

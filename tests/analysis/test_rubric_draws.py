@@ -7,23 +7,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from judge_gym.analysis.agreement import nominal_agreement, ordinal_agreement
-from judge_gym.analysis.contrasts import contrasts, judge_contrasts
-from judge_gym.analysis.draws import (
-    Part,
-    draw_part,
-    half_width,
-    over_draws,
-    p_of,
-    pseudo_values,
-)
 from judge_gym.analysis.endpoints import (
     cell_endpoints,
     expected_stage,
     judge_endpoints,
     over_items,
 )
-from judge_gym.analysis.expertise import calibration, probed_verdicts, verdicts_without_draws
 from judge_gym.analysis.frames import CELL, ordinal, tidy
 from judge_gym.analysis.hypotheses import (
     forced_choice_distance,
@@ -31,12 +20,27 @@ from judge_gym.analysis.hypotheses import (
     overstated_agreement,
     two_samples,
 )
-from judge_gym.analysis.intervals import Estimate, skewed, student
 from judge_gym.analysis.metrics import abstention, conflict, entrenchment, uncertainty
+from judge_gym.analysis.metrics.polarization import distance_columns, polarization
+from judge_gym.analysis.metrics.stated_agreement import (
+    calibration,
+    probed_verdicts,
+    verdicts_without_draws,
+)
 from judge_gym.analysis.panels import Panel, panels
-from judge_gym.analysis.permutations import sign_flip
-from judge_gym.analysis.polarization import distance_columns, polarization
-from judge_gym.analysis.sides import Sides
+from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
+from judge_gym.analysis.stats.contrast_sides import Sides
+from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
+from judge_gym.analysis.stats.intervals import Estimate, skewed, student
+from judge_gym.analysis.stats.paired_tests import sign_flip
+from judge_gym.analysis.stats.rubric_draws import (
+    Part,
+    draw_part,
+    half_width,
+    over_draws,
+    p_of,
+    pseudo_values,
+)
 from judge_gym.analysis.validity import _slope, validity
 from panel_frames import simulated
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judge_gym.analysis.intervals import student
-from judge_gym.analysis.swapping import panel_swap, swap_pairs, swap_sensitivity
+from judge_gym.analysis.metrics.swap_sensitivity import panel_swap, swap_pairs, swap_sensitivity
+from judge_gym.analysis.stats.intervals import student
 from panel_frames import JUDGE, samples
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge_gym.analysis.pairs import JudgedPair, score_pairs
+from judge_gym.analysis.judges.pairs import JudgedPair, score_pairs
 from judge_gym.errors import DesignError
 from judge_gym.sources.judgebench import (
     Disagreement,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from judge_gym.analysis.consistency import conflicting_cells
 from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.metrics.consistency import conflicting_cells
 from judge_gym.errors import NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.store import Which, browsing

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browsed import PHONE, browsing, drawn, go, of, sideways
-from judge_gym.analysis.contrasts import contrasts
 from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.stats.contrasts import contrasts
 from served import Served, create, served
 
 pytestmark = pytest.mark.needs("chromium")

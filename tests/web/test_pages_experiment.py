@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browsed import PHONE, browsing, drawn, go, of, sideways
-from judge_gym.analysis.consistency import conflicting_cells
 from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.metrics.consistency import conflicting_cells
 from judge_gym.web import analysis_cache
 from judge_gym.web.pages import experiment
 from served import TEXTS, Served, create, served

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.draws import Estimator, estimated, left_out
 from judge_gym.analysis.frames import CELL, OrdinalFrame, once_per_call, only, ordinal
-from judge_gym.analysis.intervals import share, skewed, student
 from judge_gym.analysis.panels import masked, ratio
+from judge_gym.analysis.stats.intervals import share, skewed, student
+from judge_gym.analysis.stats.rubric_draws import Estimator, estimated, left_out
 from judge_gym.records import STATUSES
 
 ITEM = [*CELL, "evidence"]

@@ -12,12 +12,23 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from judge_gym.analysis.distances import (
+from judge_gym.analysis.frames import JUDGE, once_per_call, only, varied_knobs
+from judge_gym.analysis.metrics.distances import (
     common_rubrics,
     distances_without_draws,
     item_distances,
 )
-from judge_gym.analysis.draws import (
+from judge_gym.analysis.metrics.polarization import above_chance, panel_chance
+from judge_gym.analysis.metrics.stated_agreement import (
+    difference_by_item,
+    probed_verdicts,
+    verdicts_without_draws,
+)
+from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs
+from judge_gym.analysis.panels import COLUMNS, Judged, panels, row_means
+from judge_gym.analysis.stats.intervals import Estimate, Floats, skewed, undefined
+from judge_gym.analysis.stats.paired_tests import holm
+from judge_gym.analysis.stats.rubric_draws import (
     DRAWS_FOR_BLOCKS,
     Part,
     draw_part,
@@ -25,17 +36,6 @@ from judge_gym.analysis.draws import (
     p_of,
     pseudo_values,
 )
-from judge_gym.analysis.expertise import (
-    difference_by_item,
-    probed_verdicts,
-    verdicts_without_draws,
-)
-from judge_gym.analysis.frames import JUDGE, once_per_call, only, varied_knobs
-from judge_gym.analysis.intervals import Estimate, Floats, skewed, undefined
-from judge_gym.analysis.panels import COLUMNS, Judged, panels, row_means
-from judge_gym.analysis.permutations import holm
-from judge_gym.analysis.polarization import above_chance, panel_chance
-from judge_gym.analysis.swapping import swap_pairs
 
 ALPHA = 0.05
 MIN_ITEMS = 5

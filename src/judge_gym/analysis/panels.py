@@ -10,9 +10,9 @@ import pandas as pd
 
 from judge_gym.analysis.belief import Masses, Verdicts, sources, squared_distances, stage_masks
 from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray
-from judge_gym.analysis.draws import DRAWS_FOR_BLOCKS, Estimator, estimated
 from judge_gym.analysis.frames import JUDGE, once_per_call
-from judge_gym.analysis.intervals import Estimate, skewed
+from judge_gym.analysis.stats.intervals import Estimate, skewed
+from judge_gym.analysis.stats.rubric_draws import DRAWS_FOR_BLOCKS, Estimator, estimated
 
 PANEL = ("task", "variant")
 EVERYONE = -1

@@ -12,8 +12,14 @@ from itertools import combinations, combinations_with_replacement
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.distances import distances_without_draws, item_distances, per_item
-from judge_gym.analysis.draws import (
+from judge_gym.analysis.endpoints import accuracy, positions
+from judge_gym.analysis.frames import CELL, JUDGE, once_per_call, only
+from judge_gym.analysis.judges.pair_frames import pair_table
+from judge_gym.analysis.metrics.distances import distances_without_draws, item_distances, per_item
+from judge_gym.analysis.panels import ratio
+from judge_gym.analysis.stats.intervals import Estimate, skewed, undefined
+from judge_gym.analysis.stats.regressions import MIN_CLUSTERS, cluster_robust
+from judge_gym.analysis.stats.rubric_draws import (
     DRAWS_FOR_BLOCKS,
     Part,
     draw_part,
@@ -22,12 +28,6 @@ from judge_gym.analysis.draws import (
     left_out,
     pseudo_values,
 )
-from judge_gym.analysis.endpoints import accuracy, positions
-from judge_gym.analysis.frames import CELL, JUDGE, once_per_call, only
-from judge_gym.analysis.intervals import Estimate, skewed, undefined
-from judge_gym.analysis.pair_frames import pair_table
-from judge_gym.analysis.panels import ratio
-from judge_gym.analysis.regressions import MIN_CLUSTERS, cluster_robust
 from judge_gym.errors import DesignError, unknown
 
 MIN_ITEMS = 5

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.intervals import seeded
+from judge_gym.analysis.stats.intervals import seeded
 from judge_gym.axes import Design
 from judge_gym.calibrate.worlds import CONCEPTS, Condition, answer, answers, conditions, population
 from judge_gym.records import Evidence, Sample

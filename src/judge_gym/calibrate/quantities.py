@@ -9,16 +9,16 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from judge_gym.analysis.consistency import consistency
-from judge_gym.analysis.contrasts import contrasts, judge_contrasts
 from judge_gym.analysis.endpoints import judge_endpoints
-from judge_gym.analysis.expertise import calibration, probed_verdicts
 from judge_gym.analysis.frames import CELL, JUDGE
-from judge_gym.analysis.geometry import display_bias
 from judge_gym.analysis.hypotheses import Tested, contested_distance, forced_choice_distance
 from judge_gym.analysis.metrics import abstention, conflict, entrenchment, ground_truth, uncertainty
-from judge_gym.analysis.polarization import polarization
-from judge_gym.analysis.swapping import swap_sensitivity
+from judge_gym.analysis.metrics.consistency import consistency
+from judge_gym.analysis.metrics.polarization import polarization
+from judge_gym.analysis.metrics.stated_agreement import calibration, probed_verdicts
+from judge_gym.analysis.metrics.swap_sensitivity import swap_sensitivity
+from judge_gym.analysis.metrics.verdict_shapes import display_bias
+from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
 from judge_gym.calibrate.gates import Check, Quantity
 from judge_gym.calibrate.panels import Analysis, Panels
 from judge_gym.calibrate.worlds import LEANING, PLAIN

@@ -13,7 +13,7 @@ from scipy import special, stats
 
 from judge_gym.analysis.belief.disagreement import jaccard
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.intervals import seeded
+from judge_gym.analysis.stats.intervals import seeded
 from judge_gym.calibrate.laws import HUNDREDTHS, law, spread
 from judge_gym.calibrate.panels import Shape
 

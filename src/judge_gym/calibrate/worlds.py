@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from judge_gym.analysis.intervals import seeded
+from judge_gym.analysis.stats.intervals import seeded
 from judge_gym.axes import Design
 from judge_gym.errors import ProviderError
 from judge_gym.models.simulated import SimulatedModel

@@ -23,7 +23,7 @@ from judge_gym.cli.app import (
 from judge_gym.errors import ConflictError, DesignError
 
 if TYPE_CHECKING:
-    from judge_gym.analysis.pairs import Comparison, JudgedPair, PairScores
+    from judge_gym.analysis.judges.pairs import Comparison, JudgedPair, PairScores
     from judge_gym.engine import Result
     from judge_gym.sources.judgebench import Judgments
 
@@ -52,8 +52,8 @@ def judgebench(
     json: AsJson = False,
 ) -> None:
     """Score judges on JudgeBench's pairs, run now or recorded; several are compared."""
-    from judge_gym.analysis.pair_report import build_pair_report
-    from judge_gym.analysis.pairs import score_pairs
+    from judge_gym.analysis.judges.pairs import score_pairs
+    from judge_gym.analysis.report.pairs import build_pair_report
     from judge_gym.cli import display
     from judge_gym.sources.judgebench import read_judged
 
@@ -87,7 +87,7 @@ def judgebench(
 
 def _compared(found: "Mapping[str, Sequence[JudgedPair]]") -> "Comparison | None":
     """How judges compare; those that share no pair have their scores, and no comparison."""
-    from judge_gym.analysis.pairs import compare
+    from judge_gym.analysis.judges.pairs import compare
 
     if len(found) < 2:
         return None
@@ -291,7 +291,7 @@ def run(
     json: AsJson = False,
 ) -> None:
     """Run judges on a benchmark of one's own; one verdict an item."""
-    from judge_gym.analysis.pairs import score_pairs
+    from judge_gym.analysis.judges.pairs import score_pairs
     from judge_gym.cli import display
 
     _refuse_no_folder(folder)

@@ -15,7 +15,7 @@ from judge_gym.sources.files import json_lines
 from judge_gym.stages.reading import Labelled, clean_lines, standing_together
 
 if TYPE_CHECKING:
-    from judge_gym.analysis.pairs import JudgedPair, Order
+    from judge_gym.analysis.judges.pairs import JudgedPair, Order
 
 Decision = Literal["A>B", "B>A", "A=B"]
 STAGES: dict[Decision, int] = {"A>B": 1, "B>A": 2, "A=B": 3}
@@ -92,7 +92,7 @@ def read_judged(path: Path) -> Judgments:
     Decisions are those recorded, in the identity of the responses. `A>>B` is A>B and `A<B` is B>A,
     where the published score, which compares strings, would count `A<B` as no decision.
     """
-    from judge_gym.analysis.pairs import ORDERS, JudgedPair
+    from judge_gym.analysis.judges.pairs import ORDERS, JudgedPair
 
     pairs: list[JudgedPair] = []
     judge: dict[str, str] = {}

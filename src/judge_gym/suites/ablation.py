@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from judge_gym.analysis.intervals import Estimate
+from judge_gym.analysis.stats.intervals import Estimate
 from judge_gym.errors import DesignError, unknown
 from judge_gym.outcomes import EvalResult
 
@@ -153,7 +153,7 @@ def ablate(
 ) -> tuple[Effect, ...]:
     """Each condition against the base, eval by eval."""
     # Every command knows conditions; what compares them costs a second to load.
-    from judge_gym.analysis.permutations import compare
+    from judge_gym.analysis.stats.paired_tests import compare
 
     ours = counts(base)
     sides = {name: counts(results) for name, results in under.items()}
@@ -202,7 +202,7 @@ def _changes(base: Counts, under: Counts) -> list[Change]:
 
 def _corrected(p: Sequence[float]) -> list[float]:
     """Benjamini and Hochberg's, over the p-values that are known."""
-    from judge_gym.analysis.permutations import benjamini_hochberg
+    from judge_gym.analysis.stats.paired_tests import benjamini_hochberg
 
     values = np.asarray(p, dtype=float)
     known = np.isfinite(values)

@@ -23,7 +23,7 @@ from judge_gym.analysis.figures.page import (
     symbols,
     titled,
 )
-from judge_gym.analysis.intervals import seeded
+from judge_gym.analysis.stats.intervals import seeded
 
 _MEASURES = {"above": "above chance", "p": "raw P", "null": "chance at this n"}
 _PAIR = ["p", "null", "above", "low", "high"]

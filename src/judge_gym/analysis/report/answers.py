@@ -8,12 +8,12 @@ import pandas as pd
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import known_answers
 from judge_gym.analysis.frames import CELL, once_per_call, only, ordinal
+from judge_gym.analysis.judges.pair_frames import pair_table
+from judge_gym.analysis.judges.pairs import PAIR_RULE
+from judge_gym.analysis.judges.people import alt_test, majority_agreement, prediction_powered
 from judge_gym.analysis.metrics import ground_truth
-from judge_gym.analysis.pair_frames import pair_table
-from judge_gym.analysis.pairs import PAIR_RULE
-from judge_gym.analysis.people import alt_test, majority_agreement, prediction_powered
 from judge_gym.analysis.report.page import Section, Table, section
-from judge_gym.analysis.views import views_table
+from judge_gym.analysis.report.views import views_table
 from judge_gym.stages.evidence import MAX_WORDS
 
 

@@ -7,15 +7,15 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.belief import rule_sensitivity
-from judge_gym.analysis.distances import item_distances, per_item
 from judge_gym.analysis.frames import JUDGE, only, ordinal
 from judge_gym.analysis.metrics import conflict, entrenchment, uncertainty
+from judge_gym.analysis.metrics.distances import item_distances, per_item
+from judge_gym.analysis.metrics.polarization import pairwise, polarization
 from judge_gym.analysis.panels import Panel
-from judge_gym.analysis.polarization import pairwise, polarization
 from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, section
+from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 
 NULL = (
     "Raw P is biased upward at few samples: `null` is what identical judges would give here, "

@@ -3,12 +3,12 @@
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.contrasts import ALL, contrasts, judge_contrasts
 from judge_gym.analysis.frames import only
-from judge_gym.analysis.ranking import ranking
-from judge_gym.analysis.regressions import regressions
 from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, section
+from judge_gym.analysis.stats.contrasts import ALL, contrasts, judge_contrasts
+from judge_gym.analysis.stats.ranking import ranking
+from judge_gym.analysis.stats.regressions import regressions
 
 
 def what_each_axis_does(made: Material) -> Section | None:

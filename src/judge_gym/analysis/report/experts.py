@@ -5,13 +5,13 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import expected_stage
-from judge_gym.analysis.expertise import calibration, reliability
 from judge_gym.analysis.frames import CELL, JUDGE, only, ordinal
 from judge_gym.analysis.hypotheses import confidence_in_own_rubric, overstated_agreement
-from judge_gym.analysis.intervals import Estimate
+from judge_gym.analysis.metrics.stated_agreement import calibration, reliability
+from judge_gym.analysis.metrics.swap_sensitivity import swap_sensitivity
 from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, section
-from judge_gym.analysis.swapping import swap_sensitivity
+from judge_gym.analysis.stats.intervals import Estimate
 
 
 def what_judges_say_of_experts(made: Material) -> Section | None:

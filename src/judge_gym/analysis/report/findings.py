@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.draws import DRAWS_FOR_BLOCKS
 from judge_gym.analysis.frames import CELL, JUDGE, only
 from judge_gym.analysis.hypotheses import RULE, hypotheses
-from judge_gym.analysis.intervals import student
 from judge_gym.analysis.metrics import nine_metrics
 from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, sampled, scored_share, section
+from judge_gym.analysis.stats.intervals import student
+from judge_gym.analysis.stats.rubric_draws import DRAWS_FOR_BLOCKS
 from judge_gym.analysis.validity import Thresholds, validity
 
 LED = ["hypothesis", "verdict", "value", "low", "high", "items", "p", "holm"]

@@ -5,11 +5,11 @@ from functools import cached_property
 
 import pandas as pd
 
-from judge_gym.analysis.consistency import consistency
 from judge_gym.analysis.endpoints import cell_endpoints
-from judge_gym.analysis.expertise import probed_verdicts, verdicts_without_draws
+from judge_gym.analysis.metrics.consistency import consistency
+from judge_gym.analysis.metrics.stated_agreement import probed_verdicts, verdicts_without_draws
+from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs
 from judge_gym.analysis.panels import Panel, panels
-from judge_gym.analysis.swapping import swap_pairs
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.draws import DRAWS_FOR_BLOCKS
 from judge_gym.analysis.frames import once_per_call
+from judge_gym.analysis.stats.rubric_draws import DRAWS_FOR_BLOCKS
 
 SIMULATED = "All judges were simulated: these numbers show the instrument, not any real model."
 PARTLY_SIMULATED = "Some judges were simulated: {models}."
@@ -74,7 +74,9 @@ class Report:
         """The report as one self-contained page."""
         from jinja2 import Environment
 
-        template = (files("judge_gym.analysis") / "report.html.j2").read_text(encoding="utf-8")
+        template = (files("judge_gym.analysis.report") / "report.html.j2").read_text(
+            encoding="utf-8"
+        )
         environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         return environment.from_string(template).render(
             report=self,

@@ -3,7 +3,6 @@
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.consistency import conflicting_cells
 from judge_gym.analysis.endpoints import (
     distributions,
     expected_stage,
@@ -11,7 +10,8 @@ from judge_gym.analysis.endpoints import (
     status_rates,
 )
 from judge_gym.analysis.frames import CELL, JUDGE, only, ordinal
-from judge_gym.analysis.geometry import display_bias, geometry
+from judge_gym.analysis.metrics.consistency import conflicting_cells
+from judge_gym.analysis.metrics.verdict_shapes import display_bias, geometry
 from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, sampled, scored_share, section
 from judge_gym.records import STATUSES

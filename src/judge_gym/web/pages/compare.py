@@ -180,8 +180,14 @@ def _effects(
     """Returns the contrast of every two experiments, and the pairs that analysis refuses."""
     import pandas as pd
 
-    from judge_gym.analysis.contrasts import COLUMNS, contrasts, diff, judge_contrasts, register
     from judge_gym.analysis.frames import JUDGE, tidy
+    from judge_gym.analysis.stats.contrasts import (
+        COLUMNS,
+        contrasts,
+        diff,
+        judge_contrasts,
+        register,
+    )
 
     tables, refused = [], []
     for base, level in combinations(tags, 2):

@@ -133,7 +133,7 @@ class ExperimentResults:
 
 def analyse(lab: Lab, tags: tuple[str, ...]) -> ExperimentResults:
     """Analyses one experiment; calibration uses the probes of all judges of the same design."""
-    from judge_gym.analysis.consistency import conflicting_cells
+    from judge_gym.analysis.metrics.consistency import conflicting_cells
     from judge_gym.analysis.report import disagreement, experts, verdicts
     from judge_gym.analysis.report.material import Material
 

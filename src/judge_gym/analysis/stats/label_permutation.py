@@ -13,8 +13,8 @@ import pandas as pd
 from scipy import stats
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.intervals import seeded
 from judge_gym.analysis.panels import Panel
+from judge_gym.analysis.stats.intervals import seeded
 
 Statistic = Callable[[FloatArray], FloatArray]
 """From distributions (..., items, judges, stages) to values (..., items, ...)."""

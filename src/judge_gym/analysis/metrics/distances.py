@@ -9,9 +9,9 @@ from itertools import combinations
 
 import pandas as pd
 
-from judge_gym.analysis.draws import DRAWS_FOR_BLOCKS
 from judge_gym.analysis.frames import JUDGE
 from judge_gym.analysis.panels import panels
+from judge_gym.analysis.stats.rubric_draws import DRAWS_FOR_BLOCKS
 
 
 def item_distances(

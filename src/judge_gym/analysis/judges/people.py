@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from judge_gym.analysis.agreement import ratings, stage_shares
 from judge_gym.analysis.frames import CELL, OrdinalFrame
-from judge_gym.analysis.intervals import LEVEL, Estimate, Floats, share, student, undefined
+from judge_gym.analysis.stats.agreement import ratings, stage_shares
+from judge_gym.analysis.stats.intervals import LEVEL, Estimate, Floats, share, student, undefined
 from judge_gym.errors import DesignError, unknown
 
 COLUMNS = ("tag", "evidence", "rater", "stage")

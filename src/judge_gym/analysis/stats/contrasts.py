@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.frames import CELL, JUDGE, level_name, varied_knobs
-from judge_gym.analysis.permutations import benjamini_hochberg, compare, holm
-from judge_gym.analysis.sides import CALLS, Pairs, Sides
+from judge_gym.analysis.stats.contrast_sides import CALLS, Pairs, Sides
+from judge_gym.analysis.stats.paired_tests import benjamini_hochberg, compare, holm
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import LETTERS, OPAQUE
 from judge_gym.errors import DesignError, unknown

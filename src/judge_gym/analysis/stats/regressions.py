@@ -18,8 +18,8 @@ from statsmodels.regression.linear_model import OLS
 
 from judge_gym.analysis.endpoints import GAP, cell_endpoints
 from judge_gym.analysis.frames import CELL, JUDGE, level_name, varied_knobs
-from judge_gym.analysis.intercepts import random_intercept
-from judge_gym.analysis.intervals import LEVEL, Floats, seeded
+from judge_gym.analysis.stats.intervals import LEVEL, Floats, seeded
+from judge_gym.analysis.stats.random_intercept import random_intercept
 from judge_gym.axes import Design
 
 COLUMNS = ["model", "term", "estimate", "se", "low", "high", "p", "n", "clusters", "note"]

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.draws import estimated, left_out
 from judge_gym.analysis.frames import CELL, JUDGE
-from judge_gym.analysis.intervals import Estimate, student, undefined
+from judge_gym.analysis.stats.intervals import Estimate, student, undefined
+from judge_gym.analysis.stats.rubric_draws import estimated, left_out
 
 PAIRED = [*CELL, "evidence", "replicate", "series", "flipped", "n_stages", "rubric_draw"]
 """What both sides of a pair have in common; another scale has another shuffle."""

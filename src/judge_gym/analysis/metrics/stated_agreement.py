@@ -13,9 +13,8 @@ import pandas as pd
 from scipy import stats
 
 from judge_gym.analysis.belief.masses import matched
-from judge_gym.analysis.draws import Estimator, estimated, left_out
 from judge_gym.analysis.frames import CELL, JUDGE, once_per_call
-from judge_gym.analysis.intervals import (
+from judge_gym.analysis.stats.intervals import (
     LEVEL,
     Estimate,
     Floats,
@@ -25,6 +24,7 @@ from judge_gym.analysis.intervals import (
     student,
     undefined,
 )
+from judge_gym.analysis.stats.rubric_draws import Estimator, estimated, left_out
 
 CONFIDENT = 0.8
 CONTRADICTED = 0.5

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from judge_gym.analysis.pairs import ORDERS, JudgedPair, Order, score_fields
+from judge_gym.analysis.judges.pairs import ORDERS, JudgedPair, Order, score_fields
 from judge_gym.errors import DesignError
 
 # What tells one observation of an item from another, as far as a frame has it.

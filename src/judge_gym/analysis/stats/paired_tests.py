@@ -11,8 +11,8 @@ from scipy import special, stats
 from statsmodels.stats.contingency_tables import mcnemar as mcnemar_table
 from statsmodels.stats.multitest import fdrcorrection
 
-from judge_gym.analysis.draws import Part, draw_part, over_draws, p_of
-from judge_gym.analysis.intervals import Estimate, Floats, seeded, student
+from judge_gym.analysis.stats.intervals import Estimate, Floats, seeded, student
+from judge_gym.analysis.stats.rubric_draws import Part, draw_part, over_draws, p_of
 
 DRAWS = 5000
 EXACT_DISCORDANT = 25

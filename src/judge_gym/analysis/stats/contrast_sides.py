@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.draws import left_out, pseudo_values
 from judge_gym.analysis.endpoints import cell_endpoints
 from judge_gym.analysis.frames import CELL, JUDGE, only
-from judge_gym.analysis.intervals import Floats
+from judge_gym.analysis.stats.intervals import Floats
+from judge_gym.analysis.stats.rubric_draws import left_out, pseudo_values
 
 Side = tuple[str, str, str]
 """Task, variant and judge."""

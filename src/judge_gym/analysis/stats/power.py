@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from judge_gym.analysis.contrasts import ALL, find
 from judge_gym.analysis.endpoints import AVERAGED, sample_values
 from judge_gym.analysis.frames import CELL, once_per_call
-from judge_gym.analysis.intervals import LEVEL, Floats
+from judge_gym.analysis.stats.contrasts import ALL, find
+from judge_gym.analysis.stats.intervals import LEVEL, Floats
 from judge_gym.errors import DesignError, unknown
 
 WHAT = ["task", "judge", "quantity", "knob", "level", "base", "at"]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import optimize, stats
 
-from judge_gym.analysis.intervals import LEVEL, Estimate, Floats, share, skewed
+from judge_gym.analysis.stats.intervals import LEVEL, Estimate, Floats, share, skewed
 
 DRAWS_FOR_BLOCKS = 5
 """Draws of rubrics from which what is found holds beyond these rubrics."""

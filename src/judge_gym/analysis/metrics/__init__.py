@@ -13,8 +13,6 @@ import pandas as pd
 
 from judge_gym.analysis.belief import panel_conflict
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.consistency import ALL, bare_variant, consistency
-from judge_gym.analysis.draws import estimated, left_out
 from judge_gym.analysis.endpoints import (
     ITEM,
     grouped,
@@ -24,7 +22,14 @@ from judge_gym.analysis.endpoints import (
     scored_only,
 )
 from judge_gym.analysis.frames import CELL, JUDGE
-from judge_gym.analysis.intervals import Estimate, share, student, undefined
+from judge_gym.analysis.metrics.consistency import ALL, bare_variant, consistency
+from judge_gym.analysis.metrics.polarization import (
+    above_chance,
+    distance_columns,
+    panel_chance,
+    polarization_row,
+)
+from judge_gym.analysis.metrics.swap_sensitivity import ROLES, panel_swap, swap_pairs
 from judge_gym.analysis.panels import (
     PANEL,
     Judged,
@@ -34,13 +39,8 @@ from judge_gym.analysis.panels import (
     panels,
     part_of,
 )
-from judge_gym.analysis.polarization import (
-    above_chance,
-    distance_columns,
-    panel_chance,
-    polarization_row,
-)
-from judge_gym.analysis.swapping import ROLES, panel_swap, swap_pairs
+from judge_gym.analysis.stats.intervals import Estimate, share, student, undefined
+from judge_gym.analysis.stats.rubric_draws import estimated, left_out
 
 KINDS = ("pairwise", "own", "excess", "joint")
 """Of conflict."""

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.draws import left_out
 from judge_gym.analysis.endpoints import ITEM, Groups, groups_of, over_items
 from judge_gym.analysis.frames import CELL, once_per_call
-from judge_gym.analysis.intervals import share, student
+from judge_gym.analysis.stats.intervals import share, student
+from judge_gym.analysis.stats.rubric_draws import left_out
 
 KINDS = ("abstain", "singleton", "adjacent", "non_adjacent", "several", "broad")
 """Of a verdict. `several` are options of a nominal rubric, which have no neighbours."""

@@ -14,7 +14,7 @@ import krippendorff
 import numpy as np
 from scipy import stats
 
-from judge_gym.analysis.intervals import Estimate, share, student
+from judge_gym.analysis.stats.intervals import Estimate, share, student
 from judge_gym.errors import DesignError
 from judge_gym.records import digest
 

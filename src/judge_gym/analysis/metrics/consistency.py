@@ -13,12 +13,13 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from judge_gym.analysis.agreement import Level, krippendorff_alpha
 from judge_gym.analysis.belief import Verdicts, replicate_conflict
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.endpoints import positions
 from judge_gym.analysis.frames import CELL, JUDGE, with_variant
-from judge_gym.analysis.intervals import (
+from judge_gym.analysis.panels import EVERYONE, Panel, mean_of_cells, panels, part_of, ratio
+from judge_gym.analysis.stats.agreement import Level, krippendorff_alpha
+from judge_gym.analysis.stats.intervals import (
     LEVEL,
     Estimate,
     Summed,
@@ -26,7 +27,6 @@ from judge_gym.analysis.intervals import (
     jackknife_error,
     undefined,
 )
-from judge_gym.analysis.panels import EVERYONE, Panel, mean_of_cells, panels, part_of, ratio
 
 ALL = "all"
 """What a table calls all judges of a panel together."""

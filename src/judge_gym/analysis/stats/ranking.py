@@ -6,10 +6,10 @@ points the ranks show whether a level leads everywhere, or only on average.
 
 import pandas as pd
 
-from judge_gym.analysis.contrasts import IDLE
 from judge_gym.analysis.endpoints import AVERAGED, cell_endpoints
 from judge_gym.analysis.frames import JUDGE, level_name, only, varied_knobs
-from judge_gym.analysis.intervals import student
+from judge_gym.analysis.stats.contrasts import IDLE
+from judge_gym.analysis.stats.intervals import student
 from judge_gym.errors import DesignError, unknown
 
 RANKED = (*AVERAGED, "entropy")

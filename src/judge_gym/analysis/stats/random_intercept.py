@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from judge_gym.analysis.intervals import Floats
+from judge_gym.analysis.stats.intervals import Floats
 
 MOST = 1 - 1e-6
 """The largest share of the variance that lies between groups."""

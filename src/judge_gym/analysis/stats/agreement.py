@@ -14,9 +14,8 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief import sources
-from judge_gym.analysis.draws import left_out, over_draws, pseudo_values
 from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, once_per_call, only
-from judge_gym.analysis.intervals import (
+from judge_gym.analysis.stats.intervals import (
     Estimate,
     Floats,
     Summed,
@@ -24,6 +23,7 @@ from judge_gym.analysis.intervals import (
     item_values,
     undefined,
 )
+from judge_gym.analysis.stats.rubric_draws import left_out, over_draws, pseudo_values
 
 Level = Literal["nominal", "ordinal"]
 PANEL = ["task", "variant"]

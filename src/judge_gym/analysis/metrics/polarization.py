@@ -17,7 +17,7 @@ from scipy.special import entr
 
 from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.panels import PANEL, Judged, Panel, mean_over_items, panels
-from judge_gym.analysis.permutation import Chance, chance
+from judge_gym.analysis.stats.label_permutation import Chance, chance
 
 # --- measures of distributions (..., judges, stages) ---------------------------------------------
 

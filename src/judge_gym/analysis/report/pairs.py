@@ -6,7 +6,7 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import JUDGE
-from judge_gym.analysis.pairs import PAIR_RULE, Comparison, PairScores
+from judge_gym.analysis.judges.pairs import PAIR_RULE, Comparison, PairScores
 from judge_gym.analysis.report.page import PARTLY_SIMULATED, SIMULATED, Report, Table, section
 
 

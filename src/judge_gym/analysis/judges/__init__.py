@@ -1,0 +1,1 @@
+"""Judges measured against known answers and against people."""
