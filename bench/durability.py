@@ -25,7 +25,7 @@ from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.pipeline import Pipeline
 from judge_gym.lab import Lab
-from judge_gym.preparing import Prepared
+from judge_gym.lab.prepare import PreparedStudy
 
 JUDGE = "sim:balanced"
 ROUNDS = 3
@@ -41,12 +41,12 @@ HEADS = (
 )
 
 
-def durable(lab: Lab, prepared: Prepared) -> None:
+def durable(lab: Lab, prepared: PreparedStudy) -> None:
     """As the product does it."""
-    lab.run(prepared)
+    lab.runs.run(prepared)
 
 
-def bare(lab: Lab, prepared: Prepared) -> None:
+def bare(lab: Lab, prepared: PreparedStudy) -> None:
     """The shards of the run in a plain loop, eight side by side."""
     _, [run], _ = lab._ordered(prepared)
     asyncio.run(_shards(lab, run.id, run.experiment.tag))
@@ -72,7 +72,7 @@ def cpu_of(way: str, samples: int) -> float:
         before = time.process_time()
         {"durable": durable, "bare": bare}[way](lab, prepared)
         cpu = time.process_time() - before
-        assert len(lab.samples("bench")) == samples
+        assert len(lab.experiments.samples("bench")) == samples
     return cpu
 
 
@@ -80,7 +80,7 @@ def grown(samples: int, database: str) -> str:
     """A line of the second table."""
     with laboratory(JUDGE, samples, database=database) as (lab, prepared):
         start, cpu = time.perf_counter(), time.process_time()
-        lab.run(prepared)
+        lab.runs.run(prepared)
         wall, cpu = time.perf_counter() - start, time.process_time() - cpu
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         start = time.perf_counter()

@@ -105,24 +105,24 @@ def _rows(runs: list[tuple[Run, int]], replicates: int) -> Iterator[tuple[dict[s
 
 def samples(lab: Lab, folder: Path) -> int:
     """The frame as the lab gives it."""
-    return len(lab.samples("bench"))
+    return len(lab.experiments.samples("bench"))
 
 
 def tidied(lab: Lab, folder: Path) -> int:
     """The frame as analyses read it."""
     from judge_gym.analysis.frames import tidy
 
-    return len(tidy(lab.samples("bench")))
+    return len(tidy(lab.experiments.samples("bench")))
 
 
 def to_csv(lab: Lab, folder: Path) -> int:
     """An exported text."""
-    return lab.export(["bench"], folder / "samples.csv")
+    return lab.experiments.export(["bench"], folder / "samples.csv")
 
 
 def to_parquet(lab: Lab, folder: Path) -> int:
     """An exported table."""
-    return lab.export(["bench"], folder / "samples.parquet", format="parquet")
+    return lab.experiments.export(["bench"], folder / "samples.parquet", format="parquet")
 
 
 WAYS = {"samples": samples, "samples + tidy": tidied, "to csv": to_csv, "to parquet": to_parquet}

@@ -47,7 +47,7 @@ def measured(setting: Setting, minutes: int) -> str:
         before = questions(prepared, "before")[: int(USED_UP * setting.calls)]
         model = WireModel("lab:balanced", server.url, "balanced", seeded=True)
         asyncio.run(keep_flying(model.complete, before, flying=32))
-        took = timed(lambda: lab.run(prepared), server).wall / 60
+        took = timed(lambda: lab.runs.run(prepared), server).wall / 60
         refused = server.stats()["outcomes"].get("429", 0)
         usage = lab.store.queries.usage(study=prepared.study)
     calls = sum(row["attempts"] for row in usage)

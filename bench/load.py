@@ -19,9 +19,9 @@ import aiohttp
 from rig import ITEMS, Served, Took, keep_flying, laboratory, questions, served, timed
 
 from judge_gym.lab import Lab
+from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.models.cards import Limits
 from judge_gym.models.wire import seed
-from judge_gym.preparing import Prepared
 from judge_gym.records import Request
 
 ROUNDS = 2
@@ -34,7 +34,7 @@ class Task:
     """What every contender is given: a lab with its study, and the same questions without one."""
 
     lab: Lab
-    prepared: Prepared
+    prepared: PreparedStudy
     requests: list[Request]
     series: str
     url: str
@@ -113,7 +113,7 @@ async def _direct(task: Task) -> None:
 
 def run(task: Task) -> None:
     """The whole path of judge-gym."""
-    result = task.lab.run(task.prepared, series=task.series)
+    result = task.lab.runs.run(task.prepared, series=task.series)
     [made] = result.runs
     wanted = len(task.requests)
     assert (made.calls, sum(made.counts.values())) == (wanted, wanted), result

@@ -18,7 +18,7 @@ def measured(samples: int) -> tuple[float, float]:
     """The peak of resident memory in MB, and the seconds."""
     with laboratory("sim:balanced", samples) as (lab, prepared):
         start = time.perf_counter()
-        [run] = lab.run(prepared).runs
+        [run] = lab.runs.run(prepared).runs
         seconds = time.perf_counter() - start
     assert sum(run.counts.values()) == samples, run
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, seconds

@@ -21,9 +21,9 @@ import yaml
 
 from judge_gym import demo
 from judge_gym.lab import Lab
+from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.models.cards import Limits
 from judge_gym.models.serving import SimulatedServer, serve
-from judge_gym.preparing import Prepared
 from judge_gym.records import Request
 from judge_gym.stages import Scorer, ScoreTarget
 
@@ -87,7 +87,7 @@ def laboratory(
     limits: Limits | None = None,
     brief: bool = False,
     database: str = "sqlite:///lab.db",
-) -> Iterator[tuple[Lab, Prepared]]:
+) -> Iterator[tuple[Lab, PreparedStudy]]:
     """A fresh lab, and a study of so many samples that takes one call for each.
 
     Args:
@@ -115,7 +115,7 @@ def laboratory(
         }
         Path("study.yaml").write_text(yaml.safe_dump(study))
         with Lab.open(database, limits=limits) as lab:
-            yield lab, lab.prepare("study.yaml")
+            yield lab, lab.experiments.prepare("study.yaml")
 
 
 def _write_benchmark(folder: Path, *, brief: bool) -> None:
@@ -139,7 +139,7 @@ def _write_benchmark(folder: Path, *, brief: bool) -> None:
     (folder / "items.jsonl").write_text("\n".join(map(json.dumps, items)))
 
 
-def questions(prepared: Prepared, series: str) -> list[Request]:
+def questions(prepared: PreparedStudy, series: str) -> list[Request]:
     """What the study asks, for loops that do without a lab."""
     [experiment] = prepared.sweep.experiments
     task = experiment.task

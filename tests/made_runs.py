@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from judge_gym.outcomes import (
+from judge_gym.records import Completion
+from judge_gym.records.outcomes import (
     EvalResult,
     EvalSource,
     Failed,
@@ -13,7 +14,6 @@ from judge_gym.outcomes import (
     Passed,
     StepResult,
 )
-from judge_gym.records import Completion
 from judge_gym.stages import Scorer, ScoreTarget
 from judge_gym.triage import (
     CLASSES,

@@ -99,8 +99,8 @@ def served(folder: Path, *, run: bool = True, **given: Any) -> Iterator[Served]:
         create(lab, window, "pilot/strict", "sim:strict", **{"verdict.method": "subset"})
         create(lab, window, "later", "sim:cautious")
         if run:
-            lab.run("pilot")
-            lab.run("pilot/strict", samples=2)
+            lab.runs.run("pilot")
+            lab.runs.run("pilot/strict", samples=2)
         _, read = lab.store.tokens.create("reader", "read")
         _, revoked = lab.store.tokens.create("gone", "write")
         lab.store.tokens.revoke("gone")

@@ -9,13 +9,12 @@ import pytest
 import sqlalchemy as sa
 from aiohttp import web
 
-from judge_gym import analyzing
-from judge_gym.analyzing import Analysis, write_once
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
-from judge_gym.lab import Lab
+from judge_gym.lab import Lab, failures
+from judge_gym.lab.failures import Analysis, write_once
+from judge_gym.lab.suites import CHECK
 from judge_gym.models.serving import SimulatedServer, serve
 from judge_gym.store.tables import attempts, calls
-from judge_gym.suiting import CHECK
 from judge_gym.triage import lint_report, read_report
 from stores import blank
 from suite_folders import add_lint, known_by, write_suite
@@ -41,7 +40,7 @@ def wrong(suite: Path, **shares: float) -> str:
 
 
 def ran(lab: Lab, suite: Path, model: str | None = None) -> int:
-    return lab.run_suite(suite, model or wrong(suite)).run.id
+    return lab.suites.run(suite, model or wrong(suite)).run.id
 
 
 @pytest.mark.parametrize(
@@ -61,9 +60,9 @@ def test_bad_options_are_refused_before_anything_is_run(
 ) -> None:
     Path("taken").write_text("a file")
     number, before = ran(lab, suite), paid(lab)
-    monkeypatch.setattr(analyzing, "check_answers", lambda *_: pytest.fail("answers were tried"))
+    monkeypatch.setattr(failures, "check_answers", lambda *_: pytest.fail("answers were tried"))
     with pytest.raises(DesignError, match=complaint):
-        lab.analyze(number, **given)
+        lab.failures.analyze(number, **given)
     assert paid(lab) == before
 
 
@@ -94,8 +93,8 @@ def test_a_run_is_found_by_number_key_and_page(lab: Lab, suite: Path) -> None:
     run = lab.store.suites.find_run(numbers[1])
     page = f"http://127.0.0.1:8000/experiment/default/run/{run.id}"
     for name in (run.id, str(run.id), run.key[:8], run.key.upper(), page, f"{page}/?x=1#evals"):
-        assert lab.find_suite_run(name) == run
-    assert lab.find_suite_run(f"/experiment/default/run/{run.key[:8]}/001-values/002-value") == run
+        assert lab.suites.find_run(name) == run
+    assert lab.suites.find_run(f"/experiment/default/run/{run.key[:8]}/001-values/002-value") == run
 
 
 def test_what_names_no_run_or_two_is_refused_with_the_choices(lab: Lab) -> None:
@@ -106,11 +105,11 @@ def test_what_names_no_run_or_two_is_refused_with_the_choices(lab: Lab) -> None:
     first = [run.key[0] for run in runs]  # of a few letters, so two begin alike
     letter = next(one for one in first if one.isalpha() and first.count(one) > 1)
     with pytest.raises(ConflictError, match=f"keys of {first.count(letter)} runs") as refusal:
-        lab.find_suite_run(letter)
+        lab.suites.find_run(letter)
     assert len(refusal.value.choices) == first.count(letter)
     for name in ("99", "zebra", "http://127.0.0.1/models", ""):
         with pytest.raises(NotFoundError):
-            lab.find_suite_run(name)
+            lab.suites.find_run(name)
 
 
 # --- the report ----------------------------------------------------------------------------------
@@ -121,20 +120,20 @@ def test_a_run_is_analysed_once_and_the_second_time_costs_nothing(
 ) -> None:
     run = lab.store.suites.find_run(ran(lab, suite))
     before = {path for path in tmp_path.rglob("*") if path.is_file()}
-    first = lab.analyze(run.id, date="2026-03-02")
+    first = lab.failures.analyze(run.id, date="2026-03-02")
     assert first.judging is not None and first.judging.status == "complete"
     assert sum(one.calls for one in first.judging.runs) == 3 * 2 * 3, "evals, judges, samples"
     assert first.report is not None and first.report.name == f"{run.key[:8]}_2026-03-02.md"
     assert first.report.parts[:2] == ("reports", "sim")
     text, calls_made = written(first), paid(lab)
     assert lint_report(text) == []
-    rows = [row["path"] for row in lab.failed_evals(run.id)]
+    rows = [row["path"] for row in lab.suites.list_failed(run.id)]
     assert [told.eval for told in read_report(text, "x").failures] == rows
-    samples = lab.samples(f"analyze-{run.key[:8]}")
+    samples = lab.experiments.samples(f"analyze-{run.key[:8]}")
     for one in first.findings:
         mine = samples[samples["evidence_title"] == one.case.result.path]
         assert dict(one.counts.statuses) == mine["status"].value_counts().to_dict()
-    again = lab.analyze(run.key[:8], date="2026-03-02")
+    again = lab.failures.analyze(run.key[:8], date="2026-03-02")
     assert (again.report, written(again), paid(lab)) == (first.report, text, calls_made)
     new = {path for path in tmp_path.rglob("*.*") if path.is_file()} - before
     made = {path for path in new if "lab.db" not in path.name and ".judge-gym" not in path.parts}
@@ -163,7 +162,7 @@ def test_facts_come_from_the_steps_and_from_other_models_rows(lab: Lab, suite: P
     number = ran(lab, suite)
     for n, share in enumerate((0.0, 0.0, 1.0)):
         ran(lab, suite, f"{wrong(suite, logic=share)}&family=f{n}")
-    facts = {one.case.result.name: one.case.facts for one in lab.analyze(number).findings}
+    facts = {one.case.result.name: one.case.facts for one in lab.failures.analyze(number).findings}
     broken = {name: one.reference_failed for name, one in facts.items()}
     assert broken == {"001-value": (), "002-value": ("tests",), "003-value": ()}
     failed = {name: (len(one.others_failed), one.others) for name, one in facts.items()}
@@ -173,15 +172,15 @@ def test_facts_come_from_the_steps_and_from_other_models_rows(lab: Lab, suite: P
 
 def test_other_models_count_by_all_replicates_and_not_by_their_check(lab: Lab, suite: Path) -> None:
     number = ran(lab, suite)
-    lab.run_suite(suite, f"{wrong(suite)}&family=checked", series=CHECK)
+    lab.suites.run(suite, f"{wrong(suite)}&family=checked", series=CHECK)
     other = f"{wrong(suite, logic=0.5)}&family=torn"
-    report = lab.run_suite(suite, other, replicates=4)
+    report = lab.suites.run(suite, other, replicates=4)
     by_eval = {
         path: [r.result.outcome.kind for r in report.results if r.result.path == path]
         for path in report.run.evals
     }
     assert any(len(set(kinds)) > 1 for kinds in by_eval.values()), "or nothing is shown"
-    for one in lab.analyze(number).findings:
+    for one in lab.failures.analyze(number).findings:
         kinds, facts = by_eval[one.case.result.path], one.case.facts
         assert (facts.others, len(facts.others_failed)) == (1, int("failed" in kinds))
         assert (facts.other_failures, facts.other_results) == (kinds.count("failed"), 4)
@@ -190,7 +189,7 @@ def test_other_models_count_by_all_replicates_and_not_by_their_check(lab: Lab, s
 def test_judges_and_report_see_every_failed_step(lab: Lab, suite: Path) -> None:
     add_lint(suite)
     (suite / "kit/look.sh").write_text("echo 'value.py:1:8: F401 unused import'\nexit 1\n")
-    made = lab.analyze(ran(lab, suite))
+    made = lab.failures.analyze(ran(lab, suite))
     for one in made.findings:
         facts = one.case.facts
         assert (facts.reference_failed, facts.own_steps) == (("lint",), ("tests",))
@@ -205,23 +204,23 @@ def test_judges_and_report_see_every_failed_step(lab: Lab, suite: Path) -> None:
 def test_a_run_can_be_analysed_when_its_suite_is_gone_or_changed(lab: Lab, suite: Path) -> None:
     number = ran(lab, suite)
     shutil.move(suite, suite.parent / "away" / "tiny")
-    gone = lab.analyze(number)
+    gone = lab.failures.analyze(number)
     assert "reference answers were not tried" in gone.notes[0]
     assert {one.case.facts.reference_failed for one in gone.findings} == {None}
-    named = lab.analyze(number, suite=suite.parent / "away" / "tiny")
+    named = lab.failures.analyze(number, suite=suite.parent / "away" / "tiny")
     assert {one.case.facts.reference_failed for one in named.findings} == {()}
     (suite.parent / "away/tiny/001-values/001-value/TASK.md").write_text("Write another.\n")
     with pytest.raises(NotFoundError, match="of version"):
-        lab.analyze(number, suite=suite.parent / "away" / "tiny")
+        lab.failures.analyze(number, suite=suite.parent / "away" / "tiny")
 
 
 def test_an_unfinished_run_is_said_to_be_one(lab: Lab, suite: Path) -> None:
-    report = lab.run_suite(suite, wrong(suite), budget={"calls": 2})
-    assert lab.analyze(report.run.id).notes == ("run 1 is unfinished: 1 of 3 missing",)
+    report = lab.suites.run(suite, wrong(suite), budget={"calls": 2})
+    assert lab.failures.analyze(report.run.id).notes == ("run 1 is unfinished: 1 of 3 missing",)
 
 
 def test_a_second_run_is_compared_with_the_report_on_the_first(lab: Lab, suite: Path) -> None:
-    first = lab.analyze(ran(lab, suite), date="2026-03-02")
+    first = lab.failures.analyze(ran(lab, suite), date="2026-03-02")
     assert first.report is not None
     acted = written(first).replace(
         "## Actions taken\n\nNone.", "## Actions taken\n\n- Mended the grader of `001-value`."
@@ -229,7 +228,7 @@ def test_a_second_run_is_compared_with_the_report_on_the_first(lab: Lab, suite: 
     first.report.write_text(acted)
     gaps = suite / "001-values/001-value/GAPS.md"
     gaps.write_text("- The value must stand alone.\n")
-    second = lab.analyze(ran(lab, suite), date="2026-03-09")
+    second = lab.failures.analyze(ran(lab, suite), date="2026-03-09")
     earlier = {one.case.result.name: one.case.facts.earlier for one in second.findings}
     [repaired], [other] = earlier["001-value"], earlier["002-value"]
     assert repaired.report == first.report.as_posix()
@@ -238,7 +237,7 @@ def test_a_second_run_is_compared_with_the_report_on_the_first(lab: Lab, suite: 
     assert "a fix is recorded there, and the eval still fails" in written(second)
     gaps.unlink()
     calls_made = paid(lab)
-    lab.analyze(first.run.id, date="2026-03-09")
+    lab.failures.analyze(first.run.id, date="2026-03-09")
     assert paid(lab) == calls_made, "a later report tells nothing of an earlier run"
 
 
@@ -250,10 +249,10 @@ def test_what_is_inconclusive_reaches_no_judge(lab: Lab, suite: Path) -> None:
     number = next(
         report.run.id
         for series in "abcdefgh"
-        if (report := lab.run_suite(suite, model, series=series)).score.failed
+        if (report := lab.suites.run(suite, model, series=series)).score.failed
         and report.score.inconclusive
     )
-    made = lab.analyze(number)
+    made = lab.failures.analyze(number)
     lost = {one.path for one in made.gated.inconclusive}
     judged = {one.path for one in made.gated.failed}
     shown = asked(lab)
@@ -284,13 +283,13 @@ def test_judges_of_a_real_model_are_named_and_never_chosen(
         number = ran(lab, suite, model)
         before = paid(lab)
         with pytest.raises(DesignError, match="name one or more judges"):
-            lab.analyze(number)
+            lab.failures.analyze(number)
         with pytest.raises(DesignError, match="would judge its own failures"):
-            lab.analyze(number, judges=["sim:strict", model])
+            lab.failures.analyze(number, judges=["sim:strict", model])
         assert paid(lab) == before
         server.latency, server.most = 0.1, 0
         judges = ["lab:balanced", model]
-        made = lab.analyze(number, judges=judges, samples=8, allow_self=True)
+        made = lab.failures.analyze(number, judges=judges, samples=8, allow_self=True)
     assert made.report is not None and made.report.parts[1] == "lab"
     assert 1 < server.most <= 4, "at most four calls at once"
     [own] = {one.judges[model].statuses["parse_failed"] for one in made.findings}

@@ -13,24 +13,15 @@ SOURCE = Path(judge_gym.__file__).parent
 # A room imports only what stands on an earlier line, and rooms on one line not each other.
 ORDER = """
 errors demo
-records searches
-outcomes
+records
+verbs
 axes client
 studies stages
 analysis
 triage
 models store sources suites
 engine
-gathering posting samples
-preparing
-library
-archive
-inspection
-steering
-suiting
-scorekeeping
-analyzing
-calibrate
+samples calibrate
 lab
 web
 mcp
@@ -116,7 +107,7 @@ def test_a_room_imports_only_what_stands_to_its_left(module: str) -> None:
 def test_all_sources_are_looked_at() -> None:
     rooms = {name.split(".")[1] for name in modules() if name != "judge_gym."}
     assert {"errors", "records", "axes", "studies", "stages", "analysis", "models"} <= rooms
-    assert {"store", "sources", "engine", "preparing", "lab", "client", "web", "cli"} <= rooms
+    assert {"store", "sources", "engine", "lab", "client", "web", "cli"} <= rooms
     assert any("sqlalchemy" in path.read_text("utf-8") for path in modules().values())
 
 
@@ -131,8 +122,8 @@ def test_all_sources_are_looked_at() -> None:
         ("judge_gym.store.x", "from ..models import Registry", "models"),
         ("judge_gym.store.", "from ..engine import Engine", "engine"),
         ("judge_gym.store.x.y", "from ...sources import load_files", "sources"),
-        ("judge_gym.engine.x", "from judge_gym.preparing import Prepared", "preparing"),
-        ("judge_gym.preparing", "from judge_gym.lab import Lab", "lab"),
+        ("judge_gym.engine.x", "from judge_gym.lab.prepare import PreparedStudy", "lab"),
+        ("judge_gym.samples", "from judge_gym.lab import Lab", "lab"),
         ("judge_gym.records", "if TYPE_CHECKING:\n    from judge_gym.axes import Design", "axes"),
         ("judge_gym.web.x", "from judge_gym import mcp", "mcp"),
         ("judge_gym.lab", "import mcp.types", "only mcp"),
@@ -168,7 +159,7 @@ def test_the_check_sees_what_breaks_the_order(module: str, source: str, fault: s
     ("module", "source"),
     [
         ("judge_gym.axes.x", "from judge_gym.axes._knobs import knob\nfrom . import _knobs"),
-        ("judge_gym.lab", "from judge_gym.engine import Engine\nfrom judge_gym import preparing"),
+        ("judge_gym.lab", "from judge_gym.engine import Engine\nfrom judge_gym import samples"),
         ("judge_gym.store.x", "import sqlalchemy as sa\nfrom judge_gym.store import tables"),
         ("judge_gym.engine.x", "import filelock\nfrom ..store.runs import Run\nfrom . import y"),
         ("judge_gym.cli.", "import os, time\nfrom judge_gym.lab import Lab"),

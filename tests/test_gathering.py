@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from judge_gym.errors import DesignError, NotFoundError, SourceError
-from judge_gym.gathering import Gathered, collected, gather, window_of
+from judge_gym.lab.collection import CollectionResult, collect, collected_window, window_of
 from judge_gym.records import Evidence, Window
 from judge_gym.store import Store
 from judge_gym.studies import PoolSpec, WindowSpec
@@ -49,9 +49,9 @@ def feed(web: Web, *subjects: str, path: str = "/feed", **more: Any) -> PoolSpec
     return PoolSpec(feeds=web.on(path, rss(*items)), window=JANUARY, **more)
 
 
-def fill(store: Store, spec: PoolSpec, folder: Path = Path(), **more: Any) -> Gathered:
+def fill(store: Store, spec: PoolSpec, folder: Path = Path(), **more: Any) -> CollectionResult:
     options = {"allow_private": True, "watch": lambda done, wanted: None, **more}
-    return gather(store, spec, folder, **options)
+    return collect(store, spec, folder, **options)
 
 
 def held(store: Store, window_id: int) -> list[str]:
@@ -113,7 +113,7 @@ def test_files_fill_their_window_and_what_was_left_out_is_on_record(
     [record] = store.evidence.collections(made.window_id)
     assert (record["source"], record["added"], record["fault"]) == ("files", 2, "")
     assert record["dropped"] == {"same text": 1, "outside the dates": 1}
-    made.refuse_fault()
+    made.raise_error()
 
 
 def test_the_same_files_again_add_nothing_and_bring_nothing_back(
@@ -197,20 +197,20 @@ def test_a_search_that_failed_is_on_record_and_has_still_to_be_made(store: Store
     spec = feed(web, "budget")
     window = window_of(spec)
     assert window is not None
-    assert collected(store, window) is None
+    assert collected_window(store, window) is None
     web.on("/feed", Answer("gone", 410))
     made = fill(store, spec)
     with pytest.raises(SourceError, match=r"HTTP 410$"):
-        made.refuse_fault()
+        made.raise_error()
     [record] = store.evidence.collections(made.window_id)
     assert "HTTP 410" in record["fault"]
-    assert collected(store, window) is None
+    assert collected_window(store, window) is None
     feed(web, "budget")
-    fill(store, spec).refuse_fault()
-    assert collected(store, window) == made.window_id
+    fill(store, spec).raise_error()
+    assert collected_window(store, window) == made.window_id
     web.on("/feed", Answer("gone", 410))
     fill(store, spec)
-    assert collected(store, window) == made.window_id, "it came to its end once"
+    assert collected_window(store, window) == made.window_id, "it came to its end once"
 
 
 def test_what_came_before_a_fault_is_kept(store: Store, web: Web) -> None:
@@ -221,16 +221,16 @@ def test_what_came_before_a_fault_is_kept(store: Store, web: Web) -> None:
     assert made.found.fault
     assert held(store, made.window_id) == ["budget"]
     with pytest.raises(SourceError, match=rf"1 items.*window {made.window_id}.*same command"):
-        made.refuse_fault()
+        made.raise_error()
 
 
 def test_a_search_that_finds_nothing_has_been_made(store: Store, web: Web) -> None:
     spec = feed(web)
     made = fill(store, spec)
-    made.refuse_fault()
+    made.raise_error()
     window = window_of(spec)
     assert window is not None
-    assert collected(store, window) == made.window_id
+    assert collected_window(store, window) == made.window_id
     assert held(store, made.window_id) == []
 
 
@@ -249,7 +249,7 @@ def test_an_interrupted_search_keeps_what_it_read_and_goes_on(store: Store, web:
     assert record["fault"] == "interrupted"
     window = window_of(spec)
     assert window is not None
-    assert collected(store, window) is None
+    assert collected_window(store, window) is None
     feed(web, "budget", "fishery")
     again = fill(store, spec)
     assert (again.added, held(store, made.window_id)) == (1, ["budget", "fishery"])
@@ -313,7 +313,7 @@ def test_pages_that_cannot_be_had_for_the_most_part_leave_the_search_unfinished(
     made = fill(store, spec, tmp_path)
     assert "3 of 3 pages cannot be had now: 3 HTTP 503" in made.found.fault
     window = window_of(spec)
-    assert window is not None and collected(store, window) is None
+    assert window is not None and collected_window(store, window) is None
 
 
 def test_there_is_no_window_zero(store: Store, news: PoolSpec, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from conftest import Scripted
+from engines import replace_engine
 from judge_gym.axes import Design
 from judge_gym.engine import Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
@@ -90,7 +91,7 @@ def test_the_blueprints_runbook_on_one_experiment(lab: Lab, window: int) -> None
     seen.append(status(lab))
     lab.start_probing_trial("pilot")
     seen.append(status(lab))
-    lab.run("pilot", workflows=["probe"], samples=6)  # one more is wanted and not yet made
+    lab.runs.run("pilot", workflows=["probe"], samples=6)  # one more is wanted and not yet made
     seen.append(status(lab))
     lab.start_scoring_trial("pilot")
     lab.start_swap_trial("pilot", "sim:strict")
@@ -138,7 +139,7 @@ def test_experiments_are_listed_by_type_and_exported_alone_and_together(
     create(lab, window, "one")
     create(lab, window, "two", task_type="control", concept="democracy quality")
     for tag in ("one", "two"):
-        lab.run(tag, samples=1)
+        lab.runs.run(tag, samples=1)
     assert [row["tag"] for row in lab.list_experiments_by_task_type("control")] == ["two"]
     assert [row["tag"] for row in lab.list_experiments()] == ["one", "two"]
     one = list(csv.DictReader(io.StringIO(lab.export_experiment_csv("one"))))
@@ -188,7 +189,7 @@ def test_windows_and_what_is_not_there_are_checked(lab: Lab, tmp_path: Path) -> 
     for verb in (
         lab.get_experiment_summary, lab.list_experiment_rubrics, lab.list_experiment_samples,
         lab.list_experiment_probes, lab.export_experiment_csv, lab.start_scoring_trial,
-        lab.report, lab.cleanup, lab.samples,
+        lab.reports.build, lab.experiments.cleanup, lab.experiments.samples,
     ):  # fmt: skip
         with pytest.raises(NotFoundError, match="nobody"):
             verb("nobody")
@@ -200,11 +201,11 @@ def test_an_experiment_judges_what_its_window_held_when_it_was_made(
     create(lab, window, "old")
     (tmp_path / "late.txt").write_text("A bill is under review.")
     lab.load_evidence(window, "late.txt", folder=tmp_path)
-    lab.run("old", samples=1)
-    assert set(lab.samples("old")["evidence_title"]) == {"T0", "T1", "T2"}
+    lab.runs.run("old", samples=1)
+    assert set(lab.experiments.samples("old")["evidence_title"]) == {"T0", "T1", "T2"}
     create(lab, window, "new")
-    lab.run("new", samples=1)
-    assert set(lab.samples("new")["evidence_title"]) == {"T0", "T1", "T2", "late"}
+    lab.runs.run("new", samples=1)
+    assert set(lab.experiments.samples("new")["evidence_title"]) == {"T0", "T1", "T2", "late"}
 
 
 # --- benchmarks, as the blueprint orders their making --------------------------------------------
@@ -232,7 +233,7 @@ def test_a_benchmark_is_made_as_the_blueprint_orders_it_and_run(lab: Lab, benchm
     assert lab.load_benchmark_evidence(window, benchmark) == 3
     made = create(lab, window, task_type="benchmark", concept="tone")
     with pytest.raises(ConflictError, match=r"no rubric.*load"):
-        lab.run("pilot")
+        lab.runs.run("pilot")
     digest = lab.load_benchmark_rubric("pilot", benchmark / "rubric.json")
     assert digest != made
     assert [(row["tag"], row["digest"]) for row in lab.list_experiments()] == [("pilot", digest)]
@@ -249,14 +250,14 @@ def test_a_benchmark_is_made_as_the_blueprint_orders_it_and_run(lab: Lab, benchm
     [rubric] = lab.list_experiment_rubrics("pilot")
     assert (rubric["author"], [stage[0] for stage in rubric["stages"]]) == ("provided", [*TONES])
     assert rubric["observability"] is rubric["discriminability"] is None
-    frame = lab.samples("pilot")
+    frame = lab.experiments.samples("pilot")
     assert len(frame) == 6
     assert (frame["n_stages"] == 3).all()
     truths = frame.groupby("evidence_title")["truth"].first()
     assert dict(truths) == {"B0": 1, "B1": 2, "B2": 3}, "labels became stage numbers"
-    stages = {row["stage"] for row in lab.usage()}
+    stages = {row["stage"] for row in lab.reports.usage()}
     assert "critic" not in stages and "rubricer" not in stages
-    tables = {table.title: table.frame for table in lab.report("pilot").tables}
+    tables = {table.title: table.frame for table in lab.reports.build("pilot").tables}
     assert list(tables["Known answers"]["items"]) == [3]
     assert tables["Rubric quality"]["observability"].isna().all()
 
@@ -268,8 +269,8 @@ def test_a_benchmark_of_pairs_is_made_so_too(lab: Lab, tmp_path: Path) -> None:
     options = [{"label": label, "criteria": ["it is right"]} for label in ("first", "second")]
     rubric.write_text(json.dumps({"kind": "nominal", "stages": options}))
     lab.load_benchmark_rubric("pilot", rubric)
-    assert lab.run("pilot", samples=1).status == "complete"
-    frame = lab.samples("pilot")
+    assert lab.runs.run("pilot", samples=1).status == "complete"
+    frame = lab.experiments.samples("pilot")
     assert len(frame) == 4
     assert sorted(frame["flipped"]) == [False, False, True, True], "both orders are asked"
 
@@ -314,49 +315,51 @@ def test_another_rubric_is_another_experiment_and_the_first_is_kept(
     lab.load_benchmark_evidence(window, benchmark)
     create(lab, window, task_type="benchmark", concept="tone")
     first = lab.load_benchmark_rubric("pilot", benchmark / "rubric.json")
-    lab.run("pilot", samples=1)
+    lab.runs.run("pilot", samples=1)
     changed = json.loads((benchmark / "rubric.json").read_text())
     changed["stages"][0]["criteria"] = ["another sign"]
     (tmp_path / "changed.json").write_text(json.dumps(changed))
     second = lab.load_benchmark_rubric("pilot", tmp_path / "changed.json")
     assert second != first
     assert status(lab) == "pending"
-    assert len(lab.samples(f"pilot@{first[:8]}")) == 3
+    assert len(lab.experiments.samples(f"pilot@{first[:8]}")) == 3
 
 
 # --- evidence that the lab holds -----------------------------------------------------------------
 
 
 def test_a_study_may_name_a_frozen_pool(lab: Lab, window: int, write_study: WriteStudy) -> None:
-    frozen = lab.freeze_pool("january", window_id=window)
+    frozen = lab.evidence.freeze_pool("january", window_id=window)
     path = write_study(evidence={"here": {"pool": "january"}})
-    [plan, _] = lab.plan(path)
-    first = lab.run(path)
+    [plan, _] = lab.runs.plan(path)
+    first = lab.runs.run(path)
     assert (first.status, paid(first)) == ("complete", plan.total().to_pay)
     assert {row["country"] for row in lab.list_experiments()} == {"Valdoria"}
-    assert set(lab.samples("small")["evidence"]) == {item.id for item in frozen.items}
-    lab.drop_evidence([frozen.items[0].id])
-    assert paid(lab.run(path)) == 0, "the pool stays what it was"
+    assert set(lab.experiments.samples("small")["evidence"]) == {item.id for item in frozen.items}
+    lab.evidence.drop([frozen.items[0].id])
+    assert paid(lab.runs.run(path)) == 0, "the pool stays what it was"
 
 
 def test_a_frozen_pool_without_a_window_is_for_benchmarks_only(
     lab: Lab, benchmark: Path, write_study: WriteStudy, tmp_path: Path
 ) -> None:
-    lab.freeze_pool("loose", files=["bench/items.jsonl"], folder=tmp_path)
+    lab.evidence.freeze_pool("loose", files=["bench/items.jsonl"], folder=tmp_path)
     path = write_study(evidence={"here": {"pool": "loose"}})
     with pytest.raises(DesignError, match=r"'here' has no window, so no country"):
-        lab.run(path)
+        lab.runs.run(path)
     task = {"type": "benchmark", "concept": "tone", "evidence": "here",
             "rubric": "bench/rubric.json"}  # fmt: skip
-    lab.run(write_study(evidence={"here": {"pool": "loose"}}, tasks=[task], design={}, samples=1))
-    assert dict(lab.samples("small").groupby("evidence_title")["truth"].first()) == {
+    lab.runs.run(
+        write_study(evidence={"here": {"pool": "loose"}}, tasks=[task], design={}, samples=1)
+    )
+    assert dict(lab.experiments.samples("small").groupby("evidence_title")["truth"].first()) == {
         "B0": 1, "B1": 2, "B2": 3,
     }  # fmt: skip
 
 
 def test_a_study_that_names_an_unknown_pool_is_refused(lab: Lab, write_study: WriteStudy) -> None:
     with pytest.raises(NotFoundError, match="'january'"):
-        lab.run(write_study(evidence={"here": {"pool": "january"}}))
+        lab.runs.run(write_study(evidence={"here": {"pool": "january"}}))
     assert lab.list_experiments() == []
 
 
@@ -367,13 +370,13 @@ def test_a_study_may_name_a_window_that_the_lab_holds(
     lab: Lab, window: int, write_study: WriteStudy, tmp_path: Path
 ) -> None:
     path = write_study(evidence={"here": {"window": DATES}}, samples=1)
-    assert lab.run(path).status == "complete"
-    assert set(lab.samples("small")["evidence_title"]) == {"T0", "T1", "T2"}
+    assert lab.runs.run(path).status == "complete"
+    assert set(lab.experiments.samples("small")["evidence_title"]) == {"T0", "T1", "T2"}
     (tmp_path / "late.txt").write_text("A bill is under review.")
     lab.load_evidence(window, "late.txt", folder=tmp_path)
-    lab.drop_evidence([1])
-    assert lab.run(path).status == "complete"
-    assert set(lab.samples(str(path))["evidence_title"]) == {"T1", "T2", "late"}
+    lab.evidence.drop([1])
+    assert lab.runs.run(path).status == "complete"
+    assert set(lab.experiments.samples(str(path))["evidence_title"]) == {"T1", "T2", "late"}
 
 
 def test_a_window_that_holds_nothing_says_how_to_fill_it(
@@ -381,18 +384,18 @@ def test_a_window_that_holds_nothing_says_how_to_fill_it(
 ) -> None:
     path = write_study(evidence={"here": {"window": {**DATES, "country": "Norvessa"}}})
     with pytest.raises(ConflictError, match=r"'here'.*Norvessa.*judge-gym evidence add FILES"):
-        lab.run(path)
-    lab.drop_evidence([1, 2, 3])
+        lab.runs.run(path)
+    lab.evidence.drop([1, 2, 3])
     with pytest.raises(ConflictError, match=r"nothing was found.*Valdoria.*2026-01-01"):
-        lab.plan(write_study(evidence={"here": {"window": DATES}}))
+        lab.runs.plan(write_study(evidence={"here": {"window": DATES}}))
     assert lab.list_experiments() == []
 
 
 def test_files_and_the_same_texts_in_a_window_are_one_experiment(
     lab: Lab, window: int, write_study: WriteStudy
 ) -> None:
-    first = lab.run(write_study(evidence={"here": {"files": "news.jsonl", "window": DATES}}))
-    again = lab.run(write_study(evidence={"here": {"window": DATES}}))
+    first = lab.runs.run(write_study(evidence={"here": {"files": "news.jsonl", "window": DATES}}))
+    again = lab.runs.run(write_study(evidence={"here": {"window": DATES}}))
     assert paid(first) > 0
     assert paid(again) == 0
     assert [run.run for run in first.runs] == [run.run for run in again.runs]
@@ -410,7 +413,7 @@ def test_labels_reach_the_report_as_agreement_with_people(
         second = request.model == "sim:hasty" and request.draw.index == 1
         return f"VERDICT: {'B' if second else 'A'}"
 
-    lab.engine = Engine(lab.store, Scripted(answer))
+    replace_engine(lab, Engine(lab.store, Scripted(answer)))
     rows = [{"title": f"I{n}", "text": f"Text {n}."} for n in range(1, 6)]
     (tmp_path / "items.jsonl").write_text("\n".join(map(json.dumps, rows)))
     stages = [{"label": name, "criteria": ["sign"]} for name in ("Low", "High")]
@@ -422,8 +425,8 @@ def test_labels_reach_the_report_as_agreement_with_people(
         design={"presentation.labels": "fixed", "presentation.order": "fixed"},
         probe=False,
     )
-    lab.run(path)
-    titles = [table.title for table in lab.report("small").tables]
+    lab.runs.run(path)
+    titles = [table.title for table in lab.reports.build("small").tables]
     assert "Agreement with people" not in titles
     labels = tmp_path / "labels.csv"
     labels.write_text(
@@ -433,8 +436,8 @@ def test_labels_reach_the_report_as_agreement_with_people(
         "I3,ann,1\nI3,bob,2\n"  # a tie: left out
         "I4,dora,Low\n"  # one is a majority; nobody speaks of the fifth
     )
-    lab.import_labels(labels, target="small")
-    [table] = [t for t in lab.report("small").tables if t.title == "Agreement with people"]
+    lab.labels.import_file(labels, target="small")
+    [table] = [t for t in lab.reports.build("small").tables if t.title == "Agreement with people"]
     found = table.frame.set_index("judge.model")[["value", "items", "raters"]].to_dict("index")
     assert found == {
         # right on I1 and I4, wrong on I2
@@ -447,11 +450,11 @@ def test_labels_reach_the_report_as_agreement_with_people(
 def test_raters_who_tie_on_everything_give_no_table(
     lab: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:
-    lab.run(write_study(samples=1))
+    lab.runs.run(write_study(samples=1))
     labels = tmp_path / "labels.csv"
     labels.write_text("item,rater,stage\ncalm,ann,1\ncalm,bob,2\nharsh,ann,3\nharsh,bob,4\n")
-    lab.import_labels(labels)
-    titles = [table.title for table in lab.report("small").tables]
+    lab.labels.import_file(labels)
+    titles = [table.title for table in lab.reports.build("small").tables]
     assert "Agreement with people" not in titles
     assert "Statuses" in titles
 
@@ -462,8 +465,8 @@ def test_raters_who_tie_on_everything_give_no_table(
 def test_samples_have_the_columns_of_the_contract_and_one_per_knob(
     lab: Lab, write_study: WriteStudy
 ) -> None:
-    lab.run(write_study(vary={"verdict.method": ["single", "subset"]}, swap="all"))
-    frame = lab.samples()
+    lab.runs.run(write_study(vary={"verdict.method": ["single", "subset"]}, swap="all"))
+    frame = lab.experiments.samples()
     assert set(CONTRACT) <= set(frame.columns)
     assert set(Design.knobs()) <= set(frame.columns)
     assert set(frame["verdict.method"]) == {"single", "subset"}
@@ -479,29 +482,33 @@ def test_samples_have_the_columns_of_the_contract_and_one_per_knob(
 
 def test_samples_are_of_tags_of_studies_or_of_everything(lab: Lab, write_study: WriteStudy) -> None:
     path = write_study()
-    lab.run(path)
-    lab.run(write_study("other.yaml", study="other", seed=9))
-    everything = lab.samples()
+    lab.runs.run(path)
+    lab.runs.run(write_study("other.yaml", study="other", seed=9))
+    everything = lab.experiments.samples()
     assert set(everything["study"]) == {"small", "other"}
-    assert set(lab.samples("other")["study"]) == {"other"}
-    pd.testing.assert_frame_equal(lab.samples(str(path)), lab.samples("small"))
-    tags = sorted(set(lab.samples("small")["tag"]))
-    assert sorted(set(lab.samples(*tags)["tag"])) == tags
-    assert len(lab.samples(tags[0], tags[0])) == len(lab.samples("small")) // 2
+    assert set(lab.experiments.samples("other")["study"]) == {"other"}
+    pd.testing.assert_frame_equal(
+        lab.experiments.samples(str(path)), lab.experiments.samples("small")
+    )
+    tags = sorted(set(lab.experiments.samples("small")["tag"]))
+    assert sorted(set(lab.experiments.samples(*tags)["tag"])) == tags
+    assert (
+        len(lab.experiments.samples(tags[0], tags[0])) == len(lab.experiments.samples("small")) // 2
+    )
 
 
 def test_a_frame_without_samples_still_has_its_columns(lab: Lab, window: int) -> None:
     create(lab, window)
-    for frame in (lab.samples("pilot"), lab.samples()):
+    for frame in (lab.experiments.samples("pilot"), lab.experiments.samples()):
         assert len(frame) == 0
         assert set(CONTRACT) | set(Design.knobs()) <= set(frame.columns)
 
 
 def test_exports_read_back_as_the_frame(lab: Lab, write_study: WriteStudy, tmp_path: Path) -> None:
-    lab.run(write_study())
-    frame = lab.samples("small")
-    assert lab.export(["small"], tmp_path / "s.parquet", format="parquet") == len(frame)
-    assert lab.export(["small"], tmp_path / "s.csv") == len(frame)
+    lab.runs.run(write_study())
+    frame = lab.experiments.samples("small")
+    assert lab.experiments.export(["small"], tmp_path / "s.parquet", format="parquet") == len(frame)
+    assert lab.experiments.export(["small"], tmp_path / "s.csv") == len(frame)
     parquet = pd.read_parquet(tmp_path / "s.parquet")
     text = pd.read_csv(tmp_path / "s.csv", dtype={"stages": str}, keep_default_na=False)
     for column in CONTRACT:
@@ -515,12 +522,12 @@ def test_a_corrected_truth_shows_without_paying_again(
     lab: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:
     path = write_study()
-    lab.run(path)
+    lab.runs.run(path)
     lines = [json.loads(line) for line in (tmp_path / "evidence.jsonl").read_text().splitlines()]
     with_truth = [json.dumps({**line, "truth": n + 1}) for n, line in enumerate(lines)]
     (tmp_path / "evidence.jsonl").write_text("\n".join(with_truth))
-    assert paid(lab.run(path)) == 0
-    truths = lab.samples("small").groupby("evidence_title")["truth"].first()
+    assert paid(lab.runs.run(path)) == 0
+    truths = lab.experiments.samples("small").groupby("evidence_title")["truth"].first()
     assert dict(truths) == {line["title"]: n + 1 for n, line in enumerate(lines)}
 
 
@@ -539,7 +546,7 @@ def test_the_most_divergent_pair_is_suggested_first(lab: Lab, write_study: Write
         turns = "AD"[request.draw.index % 2]
         return f"VERDICT: { {'sim:strict': 'A', 'sim:alarmist': 'D'}.get(request.model, turns) }"
 
-    lab.engine = Engine(lab.store, Scripted(answer))
+    replace_engine(lab, Engine(lab.store, Scripted(answer)))
     path = write_study(
         judges=["sim:strict", "sim:balanced", "sim:alarmist"],
         probe=False,
@@ -551,12 +558,12 @@ def test_the_most_divergent_pair_is_suggested_first(lab: Lab, write_study: Write
         },
     )
     with pytest.raises(NotFoundError):
-        lab.suggest_swaps("small")
-    lab.run(path, workflows=["rubric"])
+        lab.reports.suggest_swaps("small")
+    lab.runs.run(path, workflows=["rubric"])
     with pytest.raises(ConflictError, match="score it first"):
-        lab.suggest_swaps("small")
-    lab.run(path)
-    pairs = lab.suggest_swaps("small")
+        lab.reports.suggest_swaps("small")
+    lab.runs.run(path)
+    pairs = lab.reports.suggest_swaps("small")
     assert {pairs["judge"][0], pairs["other"][0]} == {"sim:strict", "sim:alarmist"}
     assert len(pairs) == 3
     # Disjoint judges are one bit apart; a coin against one of its sides is 0.311.
@@ -570,18 +577,18 @@ def test_forgetting_keeps_the_ledger_so_that_running_again_pays_nothing(
     lab: Lab, write_study: WriteStudy
 ) -> None:
     path = write_study()
-    first = lab.run(path)
-    before = lab.samples("small")
+    first = lab.runs.run(path)
+    before = lab.experiments.samples("small")
     for run in first.runs:
-        counts = lab.cleanup(run.tag)
+        counts = lab.experiments.cleanup(run.tag)
         assert (counts["runs"], counts["samples"], counts["calls"]) == (1, 6, 0)
     assert lab.list_experiments() == []
-    again = lab.run(path)
+    again = lab.runs.run(path)
     assert (paid(again), again.status) == (0, "complete")
     kept = [*CONTRACT, "display"]
     keys = ["tag", "evidence", "replicate"]
     pd.testing.assert_frame_equal(
-        lab.samples("small")[kept].sort_values(keys, ignore_index=True),
+        lab.experiments.samples("small")[kept].sort_values(keys, ignore_index=True),
         before[kept].sort_values(keys, ignore_index=True),
     )
 
@@ -590,20 +597,20 @@ def test_forgetting_the_ledger_too_deletes_only_calls_that_nobody_else_uses(
     lab: Lab, write_study: WriteStudy
 ) -> None:
     path = write_study(judges=["sim:balanced"], vary={"probe.context": ["fresh", "same"]})
-    lab.run(path)
+    lab.runs.run(path)
     base = "small/fascism/here/sim:balanced"
     same = f"{base}/probe.context=same"
     probed = len(lab.list_experiment_probes(base))
-    counts = lab.cleanup(base, ledger=True)
+    counts = lab.experiments.cleanup(base, ledger=True)
     assert counts["calls"] == probed  # the scores belong to the other as well
-    assert paid(lab.run(same)) == 0
-    assert len(lab.samples(same)) == 6
-    assert paid(lab.run(path)) == probed
+    assert paid(lab.runs.run(same)) == 0
+    assert len(lab.experiments.samples(same)) == 6
+    assert paid(lab.runs.run(path)) == probed
     for tag in (base, same):
-        lab.cleanup(tag, ledger=True)
-    again = lab.run(path)
+        lab.experiments.cleanup(tag, ledger=True)
+    again = lab.runs.run(path)
     # What both experiments use is booked under the one whose worker asked for it first.
-    asked = [row["attempts"] for row in lab.usage() if row["stage"] == "neutralizer"]
+    asked = [row["attempts"] for row in lab.reports.usage() if row["stage"] == "neutralizer"]
     assert sum(asked) == 3
     assert paid(again) == 6 + 2 * probed  # views, rubric and critique are still there
 
@@ -612,15 +619,15 @@ def test_a_run_that_may_be_going_on_is_not_forgotten_without_a_flag(
     lab: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:
     path = write_study(judges=["sim:balanced"])
-    [run] = lab.run(path, workflows=["evidence", "rubric", "score"]).runs
+    [run] = lab.runs.run(path, workflows=["evidence", "rubric", "score"]).runs
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as other, other.engine.lock():
         with pytest.raises(ConflictError, match=r"probing.*--force"):
-            lab.cleanup(run.tag)
-        assert len(lab.samples(run.tag)) == 6
-        assert lab.cleanup(run.tag, force=True)["samples"] == 6
-    lab.run(path)
+            lab.experiments.cleanup(run.tag)
+        assert len(lab.experiments.samples(run.tag)) == 6
+        assert lab.experiments.cleanup(run.tag, force=True)["samples"] == 6
+    lab.runs.run(path)
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as other, other.engine.lock():
-        assert lab.cleanup(run.tag)["samples"] == 6  # a finished one is not being run
+        assert lab.experiments.cleanup(run.tag)["samples"] == 6  # a finished one is not being run
 
 
 # --- names ---------------------------------------------------------------------------------------
@@ -629,46 +636,46 @@ def test_a_run_that_may_be_going_on_is_not_forgotten_without_a_flag(
 def test_an_edited_study_moves_its_tags_and_keeps_what_they_meant(
     lab: Lab, write_study: WriteStudy
 ) -> None:
-    [old] = lab.run(write_study(judges=["sim:balanced"])).runs
+    [old] = lab.runs.run(write_study(judges=["sim:balanced"])).runs
     digest = lab.get_experiment_summary(old.tag)["digest"]
-    [new] = lab.run(write_study(judges=["sim:balanced"], seed=4)).runs
+    [new] = lab.runs.run(write_study(judges=["sim:balanced"], seed=4)).runs
     assert new.tag == old.tag
     assert new.run != old.run
     assert lab.get_experiment_summary(old.tag)["digest"] != digest
     kept = f"{old.tag}@{digest[:8]}"
     assert lab.get_experiment_summary(kept)["digest"] == digest
-    assert set(lab.samples(kept)["run"]) == {old.run}
-    assert set(lab.samples(new.tag)["run"]) == {new.run}
+    assert set(lab.experiments.samples(kept)["run"]) == {old.run}
+    assert set(lab.experiments.samples(new.tag)["run"]) == {new.run}
 
 
 def test_a_study_reads_as_it_stands_now_not_as_it_once_stood(
     lab: Lab, write_study: WriteStudy
 ) -> None:
-    lab.run(write_study(judges=["sim:balanced"]))
-    [new] = lab.run(write_study(judges=["sim:balanced"], seed=4)).runs
-    assert set(lab.samples("small")["run"]) == {new.run}
-    lab.run(write_study(judges=["sim:balanced"]))
-    assert not lab.samples("small").duplicated("sample").any()
+    lab.runs.run(write_study(judges=["sim:balanced"]))
+    [new] = lab.runs.run(write_study(judges=["sim:balanced"], seed=4)).runs
+    assert set(lab.experiments.samples("small")["run"]) == {new.run}
+    lab.runs.run(write_study(judges=["sim:balanced"]))
+    assert not lab.experiments.samples("small").duplicated("sample").any()
 
 
 def test_two_studies_may_name_one_experiment_and_share_its_run(
     lab: Lab, write_study: WriteStudy
 ) -> None:
-    first = lab.run(write_study())
-    second = lab.run(write_study("other.yaml", study="other"))
+    first = lab.runs.run(write_study())
+    second = lab.runs.run(write_study("other.yaml", study="other"))
     assert [run.run for run in first.runs] == [run.run for run in second.runs]
     assert paid(second) == 0
-    assert len(lab.samples("other")) == len(lab.samples("small")) == 12
+    assert len(lab.experiments.samples("other")) == len(lab.experiments.samples("small")) == 12
 
 
 def test_a_study_is_run_on_by_its_name_with_its_targets(lab: Lab, write_study: WriteStudy) -> None:
     path = write_study(swap="all", samples=3)
-    lab.run(path, workflows=["evidence"])
-    result = lab.run("small")
+    lab.runs.run(path, workflows=["evidence"])
+    result = lab.runs.run("small")
     assert (result.study, result.status) == ("small", "complete")
-    assert len(lab.samples("small")) == 2 * 2 * 3 * 3
+    assert len(lab.experiments.samples("small")) == 2 * 2 * 3 * 3
     with pytest.raises(DesignError, match="--set"):
-        lab.run("small", overrides={"rubric.scale": 5})
+        lab.runs.run("small", overrides={"rubric.scale": 5})
 
 
 # --- notebooks, tools ----------------------------------------------------------------------------
@@ -679,8 +686,8 @@ def test_a_lab_works_inside_a_running_event_loop(lab: Lab, write_study: WriteStu
 
     async def cell() -> Any:
         await asyncio.sleep(0)
-        result = lab.run(path)
-        return result, len(lab.samples("small"))
+        result = lab.runs.run(path)
+        return result, len(lab.experiments.samples("small"))
 
     result, rows = asyncio.run(cell())
     assert (result.status, rows) == ("complete", 12)
@@ -700,7 +707,7 @@ class Watching:
 
 def test_a_face_can_watch_a_run(lab: Lab, write_study: WriteStudy) -> None:
     watching = Watching()
-    result = lab.run(write_study(), watch=watching)
+    result = lab.runs.run(write_study(), watch=watching)
     assert [tally.paid for tally in watching.tallies] == [run.calls for run in result.runs]
     for tally in watching.tallies:
         assert tally.done == {stage: n for stage, n in tally.wanted.items() if n}
@@ -708,11 +715,11 @@ def test_a_face_can_watch_a_run(lab: Lab, write_study: WriteStudy) -> None:
 
 
 def test_usage_says_what_each_experiment_paid(lab: Lab, write_study: WriteStudy) -> None:
-    result = lab.run(write_study())
-    usage = pd.DataFrame(lab.usage("small"))
+    result = lab.runs.run(write_study())
+    usage = pd.DataFrame(lab.reports.usage("small"))
     by_tag = usage.groupby("tag")["attempts"].sum()
     assert dict(by_tag) == {run.tag: run.calls for run in result.runs}
-    assert lab.usage("other") == []
+    assert lab.reports.usage("other") == []
 
 
 # --- what must not mislead -----------------------------------------------------------------------
@@ -720,19 +727,21 @@ def test_usage_says_what_each_experiment_paid(lab: Lab, write_study: WriteStudy)
 
 def test_a_judge_is_no_rival_of_itself(lab: Lab, write_study: WriteStudy) -> None:
     path = write_study()
-    [strict] = [run.tag for run in lab.run(path).runs if "strict" in run.tag]
+    [strict] = [run.tag for run in lab.runs.run(path).runs if "strict" in run.tag]
     with pytest.raises(DesignError, match="no rival of itself"):
-        lab.run(strict, workflows=["swap"], rivals=["sim:strict"])
-    lab.run(path, workflows=["swap"], rivals=["sim:strict"])  # of a study, the others are swapped
-    swapped = lab.samples("small").query("is_swap")
+        lab.runs.run(strict, workflows=["swap"], rivals=["sim:strict"])
+    lab.runs.run(
+        path, workflows=["swap"], rivals=["sim:strict"]
+    )  # of a study, the others are swapped
+    swapped = lab.experiments.samples("small").query("is_swap")
     assert set(swapped["judge.model"]) == {"sim:balanced"}
     assert set(swapped["rubric_author"]) == {"sim:strict"}
-    assert lab.run(path).status == "complete"
+    assert lab.runs.run(path).status == "complete"
 
 
 def test_a_swap_that_nobody_asked_for_is_refused(lab: Lab, write_study: WriteStudy) -> None:
     with pytest.raises(DesignError, match="swap: all"):
-        lab.run(write_study(), workflows=["swap"])
+        lab.runs.run(write_study(), workflows=["swap"])
 
 
 def test_truths_of_items_belong_to_the_study_that_gives_them(
@@ -746,9 +755,9 @@ def test_truths_of_items_belong_to_the_study_that_gives_them(
         rows = [{"text": x, "truth": t} for x, t in zip(texts, truths, strict=True)]
         (tmp_path / f"{study}.jsonl").write_text("\n".join(map(json.dumps, rows)))
         pool = {"here": {"files": f"{study}.jsonl"}}
-        lab.run(write_study(study=study, evidence=pool, tasks=[task], design={}))
-    assert set(lab.samples("graded")["truth"]) == {1, 2}, "labels become stage numbers"
-    assert lab.samples("plain")["truth"].isna().all()
+        lab.runs.run(write_study(study=study, evidence=pool, tasks=[task], design={}))
+    assert set(lab.experiments.samples("graded")["truth"]) == {1, 2}, "labels become stage numbers"
+    assert lab.experiments.samples("plain")["truth"].isna().all()
 
 
 def test_a_truth_that_is_no_stage_is_refused(
@@ -759,38 +768,38 @@ def test_a_truth_that_is_no_stage_is_refused(
     (tmp_path / "e.jsonl").write_text('{"text": "A paper was banned.", "truth": "Huge"}')
     task = {"type": "benchmark", "concept": "tone", "evidence": "here", "rubric": "r.json"}
     with pytest.raises(DesignError, match=r"'Huge'.*'Low' or 'High'"):
-        lab.plan(write_study(evidence={"here": {"files": "e.jsonl"}}, tasks=[task], design={}))
+        lab.runs.plan(write_study(evidence={"here": {"files": "e.jsonl"}}, tasks=[task], design={}))
 
 
 def test_a_report_says_what_is_unfinished_and_keeps_series_apart(
     lab: Lab, write_study: WriteStudy
 ) -> None:
     path = write_study(probe=False)
-    lab.run(path, workflows=["evidence"])
-    lab.run(path, workflows=["rubric"])
-    lab.run(path, workflows=["score"], samples=1)
-    lab.run(path, series="again", workflows=["score"], samples=2)
-    lab.plan(path)
-    report = lab.report(str(path))
+    lab.runs.run(path, workflows=["evidence"])
+    lab.runs.run(path, workflows=["rubric"])
+    lab.runs.run(path, workflows=["score"], samples=1)
+    lab.runs.run(path, series="again", workflows=["score"], samples=2)
+    lab.runs.plan(path)
+    report = lab.reports.build(str(path))
     [shares] = [table.frame for table in report.tables if table.title == "Statuses"]
     assert set(shares["variant"]) == {"series=3", "series=again"}
     assert report.facts["series"] == "3, again"
-    lab.run(path, series="again", samples=9, workflows=["rubric"])
-    assert any("not complete" in warning for warning in lab.report("small").warnings)
+    lab.runs.run(path, series="again", samples=9, workflows=["rubric"])
+    assert any("not complete" in warning for warning in lab.reports.build("small").warnings)
 
 
 def test_a_study_file_is_reported_as_it_stands(lab: Lab, write_study: WriteStudy) -> None:
-    lab.run(write_study())
+    lab.runs.run(write_study())
     shorter = write_study(judges=["sim:balanced"])
-    assert set(lab.samples(str(shorter))["judge.model"]) == {"sim:balanced"}
-    assert set(lab.samples("small")["judge.model"]) == {"sim:balanced", "sim:strict"}
+    assert set(lab.experiments.samples(str(shorter))["judge.model"]) == {"sim:balanced"}
+    assert set(lab.experiments.samples("small")["judge.model"]) == {"sim:balanced", "sim:strict"}
 
 
 def test_judges_that_differ_in_opposite_ways_per_variant_are_still_far_apart(
     lab: Lab, write_study: WriteStudy
 ) -> None:
-    lab.run(write_study(vary={"rubric.scale": [4, 5]}, samples=5))
-    pairs = lab.suggest_swaps("small")
+    lab.runs.run(write_study(vary={"rubric.scale": [4, 5]}, samples=5))
+    pairs = lab.reports.suggest_swaps("small")
     assert len(pairs) == 1 and pairs["p"].iloc[0] > 0
     assert "variant" not in pairs
 
@@ -815,14 +824,14 @@ def test_the_judge_of_a_benchmark_does_not_edit_its_own_evidence(lab: Lab, bench
     with pytest.raises(DesignError, match=r"evidence\.editor"):
         create(lab, window, task_type="benchmark", concept="tone", config=config)
         lab.load_benchmark_rubric("pilot", benchmark / "rubric.json")
-    assert lab.usage() == []
+    assert lab.reports.usage() == []
 
 
 def test_a_judge_that_refuses_everything_has_a_score_of_nothing(lab: Lab, benchmark: Path) -> None:
     refusal = Completion("", "refusal", "sim:balanced", 10, 5, 0.0)
-    lab.engine = Engine(lab.store, Scripted(lambda request: refusal))
-    prepared = lab.prepare_benchmark(benchmark, ["sim:balanced"])
-    assert lab.run(prepared).status == "complete"
-    [row] = lab.known_answers(prepared).to_dict("records")
+    replace_engine(lab, Engine(lab.store, Scripted(lambda request: refusal)))
+    prepared = lab.experiments.prepare_benchmark(benchmark, ["sim:balanced"])
+    assert lab.runs.run(prepared).status == "complete"
+    [row] = lab.reports.known_answers(prepared).to_dict("records")
     assert (row["n"], row["scored"]) == (3, 0)
     assert pd.isna(row["mean"])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conftest import TEXTS, Scripted
+from engines import replace_engine
 from judge_gym.engine import Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.lab import Lab
@@ -59,7 +60,7 @@ def benchmark(tmp_path: Path) -> Path:
 
 
 def titles(lab: Lab, window_id: int) -> list[str]:
-    return [row["title"] for row in lab.list_evidence(window_id) if not row["dropped"]]
+    return [row["title"] for row in lab.evidence.list(window_id) if not row["dropped"]]
 
 
 # --- windows -------------------------------------------------------------------------------------
@@ -68,10 +69,10 @@ def titles(lab: Lab, window_id: int) -> list[str]:
 def test_collecting_from_files_fills_a_window_of_that_country(lab: Lab, tmp_path: Path) -> None:
     write(tmp_path / "news.jsonl", *NEWS)
     spec = PoolSpec(files="*.jsonl", window=WindowSpec(country="Valdoria"))
-    made = lab.collect(spec, folder=tmp_path)
+    made = lab.evidence.collect(spec, folder=tmp_path)
     assert (made.added, made.held) == (4, 4)
-    assert lab.collect(spec, folder=tmp_path).added == 0
-    [listed] = lab.list_windows()
+    assert lab.evidence.collect(spec, folder=tmp_path).added == 0
+    [listed] = lab.evidence.list_windows()
     assert (listed["window"], listed["country"], listed["items"]) == (1, "Valdoria", 4)
     assert [row["added"] for row in listed["collections"]] == [4, 0]
     assert listed["collections"][1]["dropped"] == {"already there": 4}
@@ -82,13 +83,13 @@ def test_loading_counts_what_the_window_then_holds(lab: Lab, window: int, tmp_pa
     write(tmp_path / "more.jsonl", NEWS[0], {"title": "New", "text": "A bill is under review."})
     assert lab.load_evidence(window, ["news.jsonl", "more.jsonl"], folder=tmp_path) == 5
     assert titles(lab, window) == ["Budget", "Fine", "Decree", "Decree", "New"]
-    lab.drop_evidence([1])
+    lab.evidence.drop([1])
     assert lab.load_evidence(window, "news.jsonl", folder=tmp_path) == 4
 
 
 def test_a_study_of_files_alone_has_nothing_to_collect(lab: Lab, write_study: WriteStudy) -> None:
-    assert lab.collect_study(write_study(), again=True) == {}
-    assert lab.list_windows() == []
+    assert lab.evidence.collect_study(write_study(), again=True) == {}
+    assert lab.evidence.list_windows() == []
 
 
 @pytest.mark.parametrize("kind", ["folder", "pairs"])
@@ -100,8 +101,8 @@ def test_a_benchmarks_items_keep_their_known_answers(
     assert lab.load_benchmark_evidence(window_id, path) == 2
     assert lab.load_benchmark_evidence(window_id, path) == 2
     truths = [1, 2]
-    assert [row["truth"] for row in lab.list_evidence(window_id)] == truths
-    [listed] = lab.list_windows()
+    assert [row["truth"] for row in lab.evidence.list(window_id)] == truths
+    [listed] = lab.evidence.list_windows()
     assert [row["added"] for row in listed["collections"]] == [2, 0]
     name = "tones" if kind == "folder" else "judgebench"
     assert {row["source"] for row in listed["collections"]} == {name}
@@ -123,10 +124,10 @@ def test_a_benchmark_that_cannot_be_read_or_has_no_window_adds_nothing(
 
 
 def test_an_item_is_shown_with_its_text_and_every_view(lab: Lab, write_study: WriteStudy) -> None:
-    lab.engine = Engine(lab.store, Scripted(lambda request: "A budget of 7 was adopted."))
-    lab.run(write_study(), workflows=["evidence"])
+    replace_engine(lab, Engine(lab.store, Scripted(lambda request: "A budget of 7 was adopted.")))
+    lab.runs.run(write_study(), workflows=["evidence"])
     [calm] = [item for item in lab.store.evidence.all_evidence() if item.title == "calm"]
-    shown = lab.show_evidence(calm.id)
+    shown = lab.evidence.show(calm.id)
     assert (shown["id"], shown["title"], shown["text"]) == (calm.id, "calm", calm.text)
     assert shown["words"] == 11
     assert (shown["hash"], shown["responses"]) == (calm.hash, [])
@@ -135,13 +136,13 @@ def test_an_item_is_shown_with_its_text_and_every_view(lab: Lab, write_study: Wr
     assert view["text"] == "A budget of 7 was adopted."
     assert (view["checks"]["words"], view["checks"]["numbers"]) == (6, ["7"])
     with pytest.raises(NotFoundError, match="99"):
-        lab.show_evidence(99)
+        lab.evidence.show(99)
 
 
 def test_a_pair_is_shown_with_both_responses(lab: Lab, tmp_path: Path) -> None:
     window_id = lab.create_window("2026-01-01", "2026-01-31", "Valdoria")
     lab.load_benchmark_evidence(window_id, write(tmp_path / "pairs.jsonl", *PAIRS))
-    shown = lab.show_evidence(1)
+    shown = lab.evidence.show(1)
     assert (shown["text"], shown["responses"]) == ("What is 1 and 1?", ["It is 2.", "It is 3."])
     assert shown["metadata"]["id"] == "p1"
 
@@ -150,10 +151,10 @@ def test_a_pair_is_shown_with_both_responses(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_dropped_evidence_is_listed_as_such_and_can_be_put_back(lab: Lab, window: int) -> None:
-    assert lab.drop_evidence([1, 3]) == 2
-    assert [row["dropped"] for row in lab.list_evidence(window)] == [True, False, True, False]
-    assert lab.drop_evidence([1], undo=True) == 1
-    assert [row["dropped"] for row in lab.list_evidence(window)] == [False, False, True, False]
+    assert lab.evidence.drop([1, 3]) == 2
+    assert [row["dropped"] for row in lab.evidence.list(window)] == [True, False, True, False]
+    assert lab.evidence.drop([1], undo=True) == 1
+    assert [row["dropped"] for row in lab.evidence.list(window)] == [False, False, True, False]
 
 
 def test_evidence_of_several_windows_is_dropped_from_the_one_that_is_named(
@@ -162,18 +163,18 @@ def test_evidence_of_several_windows_is_dropped_from_the_one_that_is_named(
     other = lab.create_window("2026-02-01", "2026-02-28", "Valdoria")
     lab.load_evidence(other, "news.jsonl", folder=tmp_path)
     with pytest.raises(DesignError, match=rf"windows {window}, {other}; name one with --window"):
-        lab.drop_evidence([1])
-    assert lab.drop_evidence([1], window_id=other) == 1
+        lab.evidence.drop([1])
+    assert lab.evidence.drop([1], window_id=other) == 1
     assert (len(titles(lab, window)), len(titles(lab, other))) == (4, 3)
 
 
 def test_evidence_that_is_nowhere_is_not_dropped(lab: Lab, window: int) -> None:
     with pytest.raises(DesignError, match="no window"):
-        lab.drop_evidence([99])
+        lab.evidence.drop([99])
     with pytest.raises(NotFoundError, match="99"):
-        lab.drop_evidence([1, 99])
+        lab.evidence.drop([1, 99])
     with pytest.raises(NotFoundError, match="99"):
-        lab.drop_evidence([1], window_id=99)
+        lab.evidence.drop([1], window_id=99)
     assert len(titles(lab, window)) == 4
 
 
@@ -183,17 +184,17 @@ def test_evidence_that_is_nowhere_is_not_dropped(lab: Lab, window: int) -> None:
 def test_a_frozen_pool_stays_what_it_was_when_its_window_changes(
     lab: Lab, window: int, tmp_path: Path
 ) -> None:
-    frozen = lab.freeze_pool("january", window_id=window)
-    assert lab.freeze_pool("january", window_id=window) == frozen
+    frozen = lab.evidence.freeze_pool("january", window_id=window)
+    assert lab.evidence.freeze_pool("january", window_id=window) == frozen
     write(tmp_path / "late.jsonl", {"title": "Late", "text": "A bill is under review."})
     lab.load_evidence(window, "late.jsonl", folder=tmp_path)
-    lab.drop_evidence([1])
+    lab.evidence.drop([1])
     with pytest.raises(ConflictError, match="'january'"):
-        lab.freeze_pool("january", window_id=window)
+        lab.evidence.freeze_pool("january", window_id=window)
     assert lab.store.evidence.find_named_pool("january") == frozen
-    later = lab.freeze_pool("february", window_id=window)
+    later = lab.evidence.freeze_pool("february", window_id=window)
     assert [item.title for item in later.items] == ["Fine", "Decree", "Decree", "Late"]
-    assert [(row["name"], row["items"]) for row in lab.list_pools()] == [
+    assert [(row["name"], row["items"]) for row in lab.evidence.list_pools()] == [
         ("february", 4), ("january", 4),
     ]  # fmt: skip
 
@@ -201,10 +202,10 @@ def test_a_frozen_pool_stays_what_it_was_when_its_window_changes(
 def test_a_pool_is_frozen_from_files_without_a_window(
     lab: Lab, window: int, tmp_path: Path
 ) -> None:
-    pool = lab.freeze_pool("loose", files=["news.jsonl"], folder=tmp_path)
+    pool = lab.evidence.freeze_pool("loose", files=["news.jsonl"], folder=tmp_path)
     assert pool.window is None
     assert [item.id for item in pool.items] == [1, 2, 3, 4], "the texts are those of the window"
-    [listed] = lab.list_pools()
+    [listed] = lab.evidence.list_pools()
     assert (listed["items"], listed["hash"], listed["window_id"]) == (4, pool.hash, None)
 
 
@@ -212,36 +213,36 @@ def test_a_pool_comes_from_one_place_that_holds_something(
     lab: Lab, window: int, tmp_path: Path
 ) -> None:
     with pytest.raises(DesignError, match="one window, from files or from an experiment"):
-        lab.freeze_pool("x")
+        lab.evidence.freeze_pool("x")
     with pytest.raises(DesignError, match="one window, from files or from an experiment"):
-        lab.freeze_pool("x", window_id=window, files=["news.jsonl"], folder=tmp_path)
+        lab.evidence.freeze_pool("x", window_id=window, files=["news.jsonl"], folder=tmp_path)
     with pytest.raises(NotFoundError, match="99"):
-        lab.freeze_pool("x", window_id=99)
+        lab.evidence.freeze_pool("x", window_id=99)
     with pytest.raises(DesignError, match=r"missing\.jsonl"):
-        lab.freeze_pool("x", files=["missing.jsonl"], folder=tmp_path)
-    lab.drop_evidence([1, 2, 3, 4])
+        lab.evidence.freeze_pool("x", files=["missing.jsonl"], folder=tmp_path)
+    lab.evidence.drop([1, 2, 3, 4])
     with pytest.raises(ConflictError, match=f"window {window} holds nothing"):
-        lab.freeze_pool("x", window_id=window)
-    assert lab.list_pools() == []
+        lab.evidence.freeze_pool("x", window_id=window)
+    assert lab.evidence.list_pools() == []
 
 
 def test_what_an_experiment_judges_is_frozen_for_other_studies(
     lab: Lab, write_study: Callable[..., Path]
 ) -> None:
-    tags = lab.run(write_study()).to_json()["runs"]
-    frozen = lab.freeze_pool("again", experiment_tag=tags[0]["tag"])
+    tags = lab.runs.run(write_study()).to_json()["runs"]
+    frozen = lab.evidence.freeze_pool("again", experiment_tag=tags[0]["tag"])
     assert [item.title for item in frozen.items] == list(TEXTS)
-    assert lab.freeze_pool("again", experiment_tag=tags[0]["tag"]) == frozen
+    assert lab.evidence.freeze_pool("again", experiment_tag=tags[0]["tag"]) == frozen
     with pytest.raises(NotFoundError, match="there is no experiment 'none'"):
-        lab.freeze_pool("x", experiment_tag="none")
+        lab.evidence.freeze_pool("x", experiment_tag="none")
 
 
 def test_a_diff_of_pools_says_what_only_one_of_them_has(lab: Lab, tmp_path: Path) -> None:
     write(tmp_path / "old.jsonl", NEWS[0], NEWS[1], {**NEWS[2], "truth": 1})
     write(tmp_path / "new.jsonl", {**NEWS[2], "truth": 2}, NEWS[1], NEWS[3])
     for name in ("old", "new"):
-        lab.freeze_pool(name, files=[f"{name}.jsonl"], folder=tmp_path)
-    found = lab.diff_pools("old", "new")
+        lab.evidence.freeze_pool(name, files=[f"{name}.jsonl"], folder=tmp_path)
+    found = lab.evidence.diff_pools("old", "new")
     assert (found["same"], found["shared"], found["reordered"]) == (False, 2, True)
     assert [row["title"] for row in found["added"]] == ["Decree"]
     assert [row["id"] for row in found["added"]] == [4]
@@ -252,16 +253,16 @@ def test_a_diff_of_pools_says_what_only_one_of_them_has(lab: Lab, tmp_path: Path
 def test_pools_of_the_same_texts_are_the_same_whatever_their_names(
     lab: Lab, window: int, tmp_path: Path
 ) -> None:
-    lab.freeze_pool("held", window_id=window)
-    lab.freeze_pool("again", window_id=window)
-    lab.freeze_pool("loose", files=["news.jsonl"], folder=tmp_path)
+    lab.evidence.freeze_pool("held", window_id=window)
+    lab.evidence.freeze_pool("again", window_id=window)
+    lab.evidence.freeze_pool("loose", files=["news.jsonl"], folder=tmp_path)
     for other in ("again", "loose"):
-        assert lab.diff_pools("held", other) == {
+        assert lab.evidence.diff_pools("held", other) == {
             "same": True, "shared": 4, "added": [], "removed": [], "reordered": False,
             "truths_changed": [],
         }  # fmt: skip
     with pytest.raises(NotFoundError, match="'hold'") as refusal:
-        lab.diff_pools("held", "hold")
+        lab.evidence.diff_pools("held", "hold")
     assert set(refusal.value.choices) == {"held", "again", "loose"}
 
 
@@ -289,20 +290,20 @@ def test_a_published_id_that_is_the_number_of_another_item_is_not_guessed(
     write(tmp_path / "own.jsonl", {"title": "Own", "text": "Its own.", "metadata": {"id": "2"}})
     lab.load_evidence(window, "own.jsonl", folder=tmp_path)
     with pytest.raises(DesignError, match=r"'2' may be evidence 2, 5"):
-        lab.import_labels(labels("2,ann,1"))
-    assert lab.list_labels() == []
+        lab.labels.import_file(labels("2,ann,1"))
+    assert lab.labels.list() == []
 
 
 def test_an_item_is_found_by_number_address_hash_published_id_and_title(
     lab: Lab, window: int, labels: Labels
 ) -> None:
-    hash = lab.show_evidence(4)["hash"]
+    hash = lab.evidence.show(4)["hash"]
     path = labels("https://x/budget,ann,1", "n-2,ann,2", "3,ann,3", f"{hash},ann,4", "Fine,bob,1")
-    assert lab.import_labels(path) == {"new": 5, "same": 0, "changed": 0}
-    assert [(row["evidence"], row["rater"], row["stage"]) for row in lab.list_labels()] == [
+    assert lab.labels.import_file(path) == {"new": 5, "same": 0, "changed": 0}
+    assert [(row["evidence"], row["rater"], row["stage"]) for row in lab.labels.list()] == [
         (1, "ann", "1"), (2, "ann", "2"), (3, "ann", "3"), (4, "ann", "4"), (2, "bob", "1"),
     ]  # fmt: skip
-    assert {row["concept"] for row in lab.list_labels()} == {""}
+    assert {row["concept"] for row in lab.labels.list()} == {""}
 
 
 @pytest.mark.parametrize(
@@ -318,27 +319,27 @@ def test_one_item_that_is_not_clear_refuses_the_whole_file(
     lab: Lab, window: int, labels: Labels, row: str, fault: type[Exception], says: str
 ) -> None:
     with pytest.raises(fault, match=says):
-        lab.import_labels(labels("1,ann,1", row, "2,ann,1"))
-    assert lab.list_labels() == []
+        lab.labels.import_file(labels("1,ann,1", row, "2,ann,1"))
+    assert lab.labels.list() == []
 
 
 def test_labels_again_are_the_same_and_differing_ones_need_a_word(
     lab: Lab, window: int, labels: Labels
 ) -> None:
-    lab.import_labels(labels("1,ann,1", "2,ann,2"))
-    assert lab.import_labels(labels("Budget,ann,1", "2,ann,2"))["same"] == 2
+    lab.labels.import_file(labels("1,ann,1", "2,ann,2"))
+    assert lab.labels.import_file(labels("Budget,ann,1", "2,ann,2"))["same"] == 2
     with pytest.raises(ConflictError, match="--replace"):
-        lab.import_labels(labels("3,ann,3", "2,ann,1"))
-    assert len(lab.list_labels()) == 2
-    counts = lab.import_labels(labels("3,ann,3", "2,ann,1"), replace=True)
+        lab.labels.import_file(labels("3,ann,3", "2,ann,1"))
+    assert len(lab.labels.list()) == 2
+    counts = lab.labels.import_file(labels("3,ann,3", "2,ann,1"), replace=True)
     assert counts == {"new": 1, "same": 0, "changed": 1}
-    assert [row["stage"] for row in lab.list_labels()] == ["1", "1", "3"]
+    assert [row["stage"] for row in lab.labels.list()] == ["1", "1", "3"]
 
 
 def test_raters_may_judge_for_one_concept(lab: Lab, window: int, labels: Labels) -> None:
-    lab.import_labels(labels("1,ann,1"), concept="fascism")
-    lab.import_labels(labels("1,ann,4"))
-    assert [(row["concept"], row["stage"]) for row in lab.list_labels()] == [
+    lab.labels.import_file(labels("1,ann,1"), concept="fascism")
+    lab.labels.import_file(labels("1,ann,4"))
+    assert [(row["concept"], row["stage"]) for row in lab.labels.list()] == [
         ("fascism", "1"), ("", "4"),
     ]  # fmt: skip
 
@@ -355,17 +356,17 @@ def graded(write_study: WriteStudy, tmp_path: Path, **changes: Any) -> Path:
 def test_the_labels_of_a_study_are_about_its_items_and_in_its_stages(
     lab: Lab, write_study: WriteStudy, tmp_path: Path, labels: Labels
 ) -> None:
-    lab.run(graded(write_study, tmp_path))
-    assert lab.import_labels(labels("1,ann,3", "2,ann,Calm"), target="small")["new"] == 2
+    lab.runs.run(graded(write_study, tmp_path))
+    assert lab.labels.import_file(labels("1,ann,3", "2,ann,Calm"), target="small")["new"] == 2
     tag = "small/tone/here/sim:balanced"
-    assert lab.import_labels(labels("1,bob,Harsh"), target=tag)["new"] == 1
+    assert lab.labels.import_file(labels("1,bob,Harsh"), target=tag)["new"] == 1
     for wrong in ("4", "0", "calm", "Terrible"):
         with pytest.raises(
             DesignError, match=rf"bob.*'{wrong}'.*1, 2, 3, Calm, Tense, Harsh"
         ) as no:
-            lab.import_labels(labels("2,bob,1", f"3,bob,{wrong}"), target="small")
+            lab.labels.import_file(labels("2,bob,1", f"3,bob,{wrong}"), target="small")
         assert no.value.choices == ("1", "2", "3", "Calm", "Tense", "Harsh")
-    assert len(lab.list_labels()) == 3
+    assert len(lab.labels.list()) == 3
 
 
 def test_a_title_that_is_ambiguous_in_the_lab_may_be_clear_in_a_study(
@@ -373,42 +374,42 @@ def test_a_title_that_is_ambiguous_in_the_lab_may_be_clear_in_a_study(
 ) -> None:
     path = graded(write_study, tmp_path)
     write(tmp_path / "news.jsonl", *NEWS[:3])
-    lab.run(path)
+    lab.runs.run(path)
     with pytest.raises(DesignError, match="name it by number"):
-        lab.import_labels(labels("Decree,ann,1"))
-    assert lab.import_labels(labels("Decree,ann,1"), target="small")["new"] == 1
-    assert [row["evidence"] for row in lab.list_labels()] == [3]
+        lab.labels.import_file(labels("Decree,ann,1"))
+    assert lab.labels.import_file(labels("Decree,ann,1"), target="small")["new"] == 1
+    assert [row["evidence"] for row in lab.labels.list()] == [3]
     with pytest.raises(NotFoundError, match="no evidence '4'"):
-        lab.import_labels(labels("4,ann,1"), target="small")
+        lab.labels.import_file(labels("4,ann,1"), target="small")
 
 
 def test_a_study_whose_judges_write_their_rubrics_knows_its_stages_by_number(
     lab: Lab, write_study: WriteStudy, labels: Labels
 ) -> None:
-    lab.run(write_study(samples=1, design={"evidence.editor": "sim:editor", "rubric.scale": 3,
+    lab.runs.run(write_study(samples=1, design={"evidence.editor": "sim:editor", "rubric.scale": 3,
                                            "rubric.critic": "sim:critic"}))  # fmt: skip
-    assert lab.import_labels(labels("calm,ann,3"), target="small")["new"] == 1
+    assert lab.labels.import_file(labels("calm,ann,3"), target="small")["new"] == 1
     with pytest.raises(DesignError, match=r"'4'; choose 1, 2, 3$"):
-        lab.import_labels(labels("calm,bob,4"), target="small")
+        lab.labels.import_file(labels("calm,bob,4"), target="small")
 
 
 def test_labels_for_a_study_that_is_not_there_are_refused(
     lab: Lab, window: int, labels: Labels
 ) -> None:
     with pytest.raises(NotFoundError, match="nobody"):
-        lab.import_labels(labels("1,ann,1"), target="nobody")
-    assert lab.list_labels() == []
+        lab.labels.import_file(labels("1,ann,1"), target="nobody")
+    assert lab.labels.list() == []
 
 
 def test_people_are_read_in_the_stages_of_the_experiment(
     lab: Lab, write_study: WriteStudy, tmp_path: Path, labels: Labels
 ) -> None:
-    lab.run(graded(write_study, tmp_path))
-    lab.import_labels(labels("1,ann,Harsh", "2,ann,2"))
-    lab.import_labels(labels("3,ann,1"), concept="tone")
-    lab.import_labels(labels("3,ann,2"), concept="something else")
-    lab.import_labels(labels("4,ann,no idea"))
-    people = lab.people("small")
+    lab.runs.run(graded(write_study, tmp_path))
+    lab.labels.import_file(labels("1,ann,Harsh", "2,ann,2"))
+    lab.labels.import_file(labels("3,ann,1"), concept="tone")
+    lab.labels.import_file(labels("3,ann,2"), concept="something else")
+    lab.labels.import_file(labels("4,ann,no idea"))
+    people = lab.labels.frame("small")
     assert set(people["tag"]) == {"small/tone/here/sim:balanced"}
     assert list(zip(people["evidence"], people["rater"], people["stage"], strict=True)) == [
         (1, "ann", 3), (2, "ann", 2), (3, "ann", 1),
@@ -430,15 +431,15 @@ def test_a_window_that_no_study_could_name_is_refused(
 ) -> None:
     with pytest.raises(DesignError, match=says):
         lab.create_window(start, end, country)
-    assert lab.list_windows() == []
+    assert lab.evidence.list_windows() == []
 
 
 def test_a_freeze_that_is_refused_writes_nothing(lab: Lab, window: int, tmp_path: Path) -> None:
-    lab.freeze_pool("january", window_id=window)
+    lab.evidence.freeze_pool("january", window_id=window)
     write(tmp_path / "late.jsonl", {"title": "Late", "text": "A bill is under review."})
     before = contents(tmp_path / "lab.db")
     with pytest.raises(ConflictError, match="'january'"):
-        lab.freeze_pool("january", files=["late.jsonl"], folder=tmp_path)
+        lab.evidence.freeze_pool("january", files=["late.jsonl"], folder=tmp_path)
     assert contents(tmp_path / "lab.db") == before
 
 
@@ -446,9 +447,9 @@ def test_a_label_beyond_the_scale_is_no_opinion_on_it(
     lab: Lab, write_study: WriteStudy, tmp_path: Path, labels: Labels
 ) -> None:
     """Without a study nobody checks stages; a seventh of three must not count as an opinion."""
-    lab.run(graded(write_study, tmp_path))
-    lab.import_labels(labels("1,ann,7", "2,ann,0", "3,ann,2"))
-    assert list(lab.people("small")["stage"]) == [2]
+    lab.runs.run(graded(write_study, tmp_path))
+    lab.labels.import_file(labels("1,ann,7", "2,ann,0", "3,ann,2"))
+    assert list(lab.labels.frame("small")["stage"]) == [2]
 
 
 def test_a_corrected_answer_of_a_benchmark_reaches_its_window(
@@ -458,7 +459,7 @@ def test_a_corrected_answer_of_a_benchmark_reaches_its_window(
     lab.load_benchmark_evidence(window_id, benchmark)
     write(benchmark / "items.jsonl", *({**item, "truth": "Harsh"} for item in NEWS[:2]))
     assert lab.load_benchmark_evidence(window_id, benchmark) == 2
-    assert [row["truth"] for row in lab.list_evidence(window_id)] == [3, 3]
+    assert [row["truth"] for row in lab.evidence.list(window_id)] == [3, 3]
 
 
 def test_a_rater_who_contradicts_himself_in_one_file_is_refused(
@@ -467,5 +468,5 @@ def test_a_rater_who_contradicts_himself_in_one_file_is_refused(
     """By two names of one item; with `replace` the last line would win in silence."""
     for replacing in (False, True):
         with pytest.raises((DesignError, ConflictError), match="ann"):
-            lab.import_labels(labels("1,ann,1", "Budget,ann,2"), replace=replacing)
-    assert lab.list_labels() == []
+            lab.labels.import_file(labels("1,ann,1", "Budget,ann,2"), replace=replacing)
+    assert lab.labels.list() == []

@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 
 from conftest import Scripted
+from engines import replace_engine
 from judge_gym import verdict_distribution
 from judge_gym.analysis.judges.pair_frames import pairs_of
 from judge_gym.analysis.judges.pairs import score_pairs
@@ -94,7 +95,7 @@ def study(tmp_path: Path, write_study: Write) -> Write:
 def paid(lab: Lab) -> Counter[str]:
     """Attempts so far, by stage."""
     total: Counter[str] = Counter()
-    for row in lab.usage():
+    for row in lab.reports.usage():
         total[row["stage"]] += row["attempts"]
     return total
 
@@ -106,8 +107,8 @@ def paid(lab: Lab) -> Counter[str]:
 def test_a_pair_is_judged_once_a_replicate_in_each_order_that_the_design_names(
     lab: Lab, study: Write, order: str
 ) -> None:
-    lab.run(study(design={"presentation.pair_order": order}))
-    frame = lab.samples("pairs")
+    lab.runs.run(study(design={"presentation.pair_order": order}))
+    frame = lab.experiments.samples("pairs")
     seen = Counter(zip(frame["evidence_title"], frame["replicate"], frame["flipped"], strict=True))
     titles = [f"pair {number}" for number in range(ITEMS)]
     assert seen == Counter(product(titles, range(SAMPLES), ORDERS[order]))
@@ -118,7 +119,9 @@ def test_a_pair_is_judged_once_a_replicate_in_each_order_that_the_design_names(
 @pytest.mark.parametrize("order", ORDERS)
 def test_progress_and_status_count_every_order(lab: Lab, study: Write, order: str) -> None:
     watched: list[RunProgress] = []
-    lab.run(study(design={"presentation.pair_order": order}, probe=False), watch=watched.extend)
+    lab.runs.run(
+        study(design={"presentation.pair_order": order}, probe=False), watch=watched.extend
+    )
     cells = ITEMS * SAMPLES * len(ORDERS[order])
     [tally], [summary] = watched, lab.list_experiments(study="pairs")
     assert (tally.wanted["score"], tally.done["score"], tally.paid) == (cells, cells, cells)
@@ -131,50 +134,50 @@ def test_progress_and_status_count_every_order(lab: Lab, study: Write, order: st
 def test_a_partly_judged_pool_of_pairs_is_not_complete(lab: Lab, study: Write, order: str) -> None:
     cells = ITEMS * SAMPLES * len(ORDERS[order])
     path = study(design={"presentation.pair_order": order}, budget={"calls": cells - 1})
-    lab.run(path, workflows=["rubric", "score"])
+    lab.runs.run(path, workflows=["rubric", "score"])
     [summary] = lab.list_experiments(study="pairs")
     assert summary["status"] not in FINISHED
     assert summary["runs"][0]["wanted"]["score"] == cells
-    finished = lab.run(study(design={"presentation.pair_order": order}), workflows=["score"])
+    finished = lab.runs.run(study(design={"presentation.pair_order": order}), workflows=["score"])
     assert [run.calls for run in finished.runs] == [1]
     assert lab.list_experiments(study="pairs")[0]["status"] == "probing"
 
 
 def test_each_order_is_an_experiment_and_they_share_what_they_ask(lab: Lab, study: Write) -> None:
     path = study(vary={"presentation.pair_order": list(ORDERS)})
-    plan, prepared = lab.plan(path)
+    plan, prepared = lab.runs.plan(path)
     assert len({made.digest for made in prepared.sweep.experiments}) == 3
     scorer = plan.stages["scorer"]
     both = 2 * ITEMS * SAMPLES
     assert (scorer.to_pay, scorer.shared) == (both, both)
-    lab.run(path)
+    lab.runs.run(path)
     assert paid(lab)["scorer"] == both
-    frame = lab.samples("pairs")
+    frame = lab.experiments.samples("pairs")
     calls = frame.groupby("presentation.pair_order")["call_id"].apply(set)
     assert calls["given"] | calls["swapped"] == calls["both"]
     assert not calls["given"] & calls["swapped"]
-    assert lab.plan(path)[0].total().to_pay == 0
+    assert lab.runs.plan(path)[0].total().to_pay == 0
 
 
 def test_more_samples_of_pairs_go_on_with_what_is_missing(lab: Lab, study: Write) -> None:
-    lab.run(study())
+    lab.runs.run(study())
     before = paid(lab)
     more = study(samples=SAMPLES + 1)
-    plan, _ = lab.plan(more)
+    plan, _ = lab.runs.plan(more)
     assert plan.stages["scorer"].to_pay == 2 * ITEMS
-    lab.run(more)
+    lab.runs.run(more)
     assert (paid(lab) - before)["scorer"] == 2 * ITEMS
 
 
 def test_a_study_of_pairs_is_found_in_the_store_as_it_was(lab: Lab, study: Write) -> None:
     path = study()
-    lab.run(path)
-    [made] = lab.prepare(path).sweep.experiments
-    [found] = lab.prepare("pairs").sweep.experiments
+    lab.runs.run(path)
+    [made] = lab.experiments.prepare(path).sweep.experiments
+    [found] = lab.experiments.prepare("pairs").sweep.experiments
     assert found.digest == made.digest and found.orders == (False, True)
     assert [item.responses for item in found.task.pool.items] == list(RESPONSES)
     assert [item.truth for item in found.task.pool.items] == [1, 2, 1, 2, 1]
-    assert sum(run.calls for run in lab.run("pairs").runs) == 0
+    assert sum(run.calls for run in lab.runs.run("pairs").runs) == 0
 
 
 def test_a_pair_of_equal_responses_is_asked_once_for_both_orders(
@@ -183,9 +186,9 @@ def test_a_pair_of_equal_responses_is_asked_once_for_both_orders(
     path = study(samples=1, probe=False)
     item = {"text": "Which?", "responses": ["It was fined.", "It was fined."], "truth": 1}
     (tmp_path / "pairs.jsonl").write_text(json.dumps(item))
-    assert lab.plan(path)[0].stages["scorer"].to_pay == 1
-    lab.run(path)
-    frame = lab.samples("pairs")
+    assert lab.runs.plan(path)[0].stages["scorer"].to_pay == 1
+    lab.runs.run(path)
+    frame = lab.experiments.samples("pairs")
     assert paid(lab)["scorer"] == 1
     assert sorted(frame["flipped"]) == [False, True] and frame["call_id"].nunique() == 1
 
@@ -210,9 +213,9 @@ def test_pairs_and_single_texts_may_be_tasks_of_one_study(
         swap="all",
         judges=["sim:balanced", "sim:hasty"],
     )
-    result = lab.run(path)
+    result = lab.runs.run(path)
     assert result.status == "complete"
-    frame = lab.samples("pairs")
+    frame = lab.experiments.samples("pairs")
     single, pairs = frame[~frame["pair"]], frame[frame["pair"]]
     assert set(single["presentation.pair_order"]) == {"both"} and not single["flipped"].any()
     assert set(single["rubric.scale"]) == {5} and set(single["evidence.view"]) == {"neutralized"}
@@ -257,26 +260,26 @@ def shown_first(request: Request) -> tuple[int, int]:
 
 def test_an_order_that_brought_no_answer_is_asked_again_alone(lab: Lab, study: Write) -> None:
     path = study(probe=False, tolerance=1.0)
-    lab.engine = Engine(lab.store, Judge(lambda request: shown_first(request) == (2, 1)))
-    lab.run(path)
-    frame = lab.samples("pairs")
+    replace_engine(lab, Engine(lab.store, Judge(lambda request: shown_first(request) == (2, 1))))
+    lab.runs.run(path)
+    frame = lab.experiments.samples("pairs")
     lost = frame[frame["status"] == "provider_error"]
     assert set(zip(lost["evidence_title"], lost["flipped"], strict=True)) == {("pair 2", True)}
     again = Judge()
-    lab.engine = Engine(lab.store, again)
-    assert lab.plan(path)[0].stages["scorer"].to_pay == SAMPLES
-    lab.run(path)
+    replace_engine(lab, Engine(lab.store, again))
+    assert lab.runs.plan(path)[0].stages["scorer"].to_pay == SAMPLES
+    lab.runs.run(path)
     assert [shown_first(request) for request in again.asked] == [(2, 1)] * SAMPLES
-    frame = lab.samples("pairs")
+    frame = lab.experiments.samples("pairs")
     assert len(frame) == 2 * ITEMS * SAMPLES and set(frame["status"]) == {"scored"}
 
 
 def test_a_judge_that_takes_what_is_shown_first_is_decoded_to_both_responses(
     lab: Lab, study: Write
 ) -> None:
-    lab.engine = Engine(lab.store, Judge())
-    lab.run(study(probe=False))
-    frame = lab.samples("pairs")
+    replace_engine(lab, Engine(lab.store, Judge()))
+    lab.runs.run(study(probe=False))
+    frame = lab.experiments.samples("pairs")
     assert set(frame.loc[~frame["flipped"], "stages"]) == {"1"}
     assert set(frame.loc[frame["flipped"], "stages"]) == {"2"}
     score = score_pairs(pairs_of(frame))
@@ -289,8 +292,8 @@ def test_a_probe_shows_the_pair_and_the_option_as_they_were_judged(
     lab: Lab, study: Write, order: str, context: str
 ) -> None:
     judge = Judge()
-    lab.engine = Engine(lab.store, judge)
-    lab.run(study(design={"presentation.pair_order": order, "probe.context": context}))
+    replace_engine(lab, Engine(lab.store, judge))
+    lab.runs.run(study(design={"presentation.pair_order": order, "probe.context": context}))
     probes = [one for one in judge.asked if "PROBABILITY:" in one.messages[-1].content]
     seen = Counter((*shown_first(one), one.draw.index) for one in probes)
     assert seen == Counter(product(range(ITEMS), ORDERS[order], range(SAMPLES)))
@@ -298,7 +301,7 @@ def test_a_probe_shows_the_pair_and_the_option_as_they_were_judged(
         text = "\n".join(message.content for message in one.messages)
         label = _label(text, "first")
         assert f'Option {label} ("{TITLES[0]}")' in text.rpartition("VERDICT UNDER REVIEW")[2]
-    frame = lab.samples("pairs")
+    frame = lab.experiments.samples("pairs")
     assert set(frame["probe"]) == {0.7} and paid(lab)["prober"] == len(frame)
     [summary] = lab.list_experiments(study="pairs")
     assert summary["runs"][0]["wanted"]["probe"] == len(frame)
@@ -359,10 +362,10 @@ class Cell:
 
 def cells(lab: Lab, path: Path) -> Iterator[Cell]:
     """What a simulated judge will say, from its published distribution and the prompt's words."""
-    [made] = lab.prepare(path).sweep.experiments
+    [made] = lab.experiments.prepare(path).sweep.experiments
     scorer = Scorer(made.design, made.seed, str(made.seed))
     assert made.task.rubric is not None
-    samples = lab.prepare(path).targets[made.tag].samples
+    samples = lab.experiments.prepare(path).targets[made.tag].samples
     for (number, item), flipped, replicate in product(
         enumerate(made.task.pool.items), (False, True), range(samples)
     ):
@@ -396,8 +399,8 @@ JUDGES = {
 @pytest.mark.parametrize("name", JUDGES)
 def test_pairs_are_decided_as_often_as_published(lab: Lab, study: Write, name: str) -> None:
     path = study(judges=[JUDGES[name]], samples=50, probe=False)
-    lab.run(path)
-    frame, truth = lab.samples("pairs"), list(cells(lab, path))
+    lab.runs.run(path)
+    frame, truth = lab.experiments.samples("pairs"), list(cells(lab, path))
     titles = frame["evidence_title"].str.removeprefix("pair ").astype(int)
     tested = 0
     for item, flipped in product(range(ITEMS), (False, True)):
@@ -429,9 +432,9 @@ def test_position_bias_is_found_where_it_is_and_nowhere_else(
     lab: Lab, study: Write, name: str, biased: bool
 ) -> None:
     path = study(judges=[JUDGES[name]], samples=80, probe=False)
-    lab.run(path)
+    lab.runs.run(path)
     exact, error = expected_bias(list(cells(lab, path)))
-    measured = score_pairs(pairs_of(lab.samples("pairs"))).position_bias
+    measured = score_pairs(pairs_of(lab.experiments.samples("pairs"))).position_bias
     assert measured is not None
     assert abs(measured - exact) < FAR * error
     if biased:
@@ -442,17 +445,17 @@ def test_position_bias_is_found_where_it_is_and_nowhere_else(
 
 def test_the_published_temper_for_haste_takes_what_is_first(lab: Lab, study: Write) -> None:
     path = study(judges=["sim:hasty"], samples=80, probe=False)
-    lab.run(path)
+    lab.runs.run(path)
     exact, error = expected_bias(list(cells(lab, path)))
-    score = score_pairs(pairs_of(lab.samples("pairs")))
+    score = score_pairs(pairs_of(lab.experiments.samples("pairs")))
     assert score.position_bias is not None
     assert exact > 0.1 and abs(score.position_bias - exact) < FAR * error
 
 
 def test_accuracy_is_what_the_distributions_of_both_orders_say(lab: Lab, study: Write) -> None:
     path = study(judges=[JUDGES["first"]], samples=80, probe=False)
-    lab.run(path)
-    truth, score = list(cells(lab, path)), score_pairs(pairs_of(lab.samples("pairs")))
+    lab.runs.run(path)
+    truth, score = list(cells(lab, path)), score_pairs(pairs_of(lab.experiments.samples("pairs")))
     given, reversed_ = (
         [one for one in truth if one.flipped is flipped] for flipped in (False, True)
     )
@@ -472,8 +475,8 @@ def test_accuracy_is_what_the_distributions_of_both_orders_say(lab: Lab, study: 
 def test_the_better_response_is_found_in_either_place(lab: Lab, study: Write) -> None:
     """The response with more strain is the second of the first pair, the first of the last."""
     path = study(judges=["sim:judge?noise=0.05"], samples=10, probe=False)
-    lab.run(path)
-    frame = lab.samples("pairs")
+    lab.runs.run(path)
+    frame = lab.experiments.samples("pairs")
     for title, better in (("pair 0", "2"), ("pair 1", "1"), ("pair 4", "1"), ("pair 3", "3")):
         here = frame[frame["evidence_title"] == title]
         assert (here["stages"] == better).mean() > 0.9, title
@@ -501,7 +504,7 @@ def test_simulated_pairs_are_answered_from_the_messages_alone(lab: Lab, study: W
             heard.append(request)
             return await SimulatedModel(request.model).complete(request)
 
-    lab.engine = Engine(lab.store, Overheard())
-    lab.run(study())
+    replace_engine(lab, Engine(lab.store, Overheard()))
+    lab.runs.run(study())
     words = "\n".join(message.content for request in heard for message in request.messages)
     assert not re.search(r"pair \d|truth|benchmark|flipped|reversed|swapped", words)

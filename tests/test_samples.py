@@ -46,7 +46,7 @@ def run_study(lab: Lab, folder: Path, **changes: Any) -> None:
         "design": {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"},
     }
     (folder / "study.yaml").write_text(json.dumps({**study, **changes}))  # JSON is YAML
-    lab.run(folder / "study.yaml")
+    lab.runs.run(folder / "study.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_a_file_and_the_lab_give_the_same_tidy_frame(
 ) -> None:
     frame = pull_study("small", url=str(filled.store.database.url))
     out = tmp_path / f"samples.{format}"
-    assert filled.export(["small"], out, format=format) == len(frame)
+    assert filled.experiments.export(["small"], out, format=format) == len(frame)
     pd.testing.assert_frame_equal(read_samples(out), frame)
     assert frame["variant"].nunique() == 2 and frame["is_swap"].any() and frame["probe"].any()
 
@@ -89,12 +89,12 @@ def test_a_file_and_the_lab_give_the_same_tidy_frame(
 def test_samples_are_fetched_and_written_in_parts(
     filled: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = filled.samples("small")
-    filled.export(["small"], tmp_path / "whole.parquet", format="parquet")
+    whole = filled.experiments.samples("small")
+    filled.experiments.export(["small"], tmp_path / "whole.parquet", format="parquet")
     monkeypatch.setattr(queries, "CHUNK", 7)
     monkeypatch.setattr(rooms, "PART", 5)
-    pd.testing.assert_frame_equal(filled.samples("small"), whole)
-    filled.export(["small"], tmp_path / "parts.parquet", format="parquet")
+    pd.testing.assert_frame_equal(filled.experiments.samples("small"), whole)
+    filled.experiments.export(["small"], tmp_path / "parts.parquet", format="parquet")
     one, other = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("whole", "parts"))
     pd.testing.assert_frame_equal(one, other)
     assert not any(one[name].dtype == "category" for name in one)
@@ -104,12 +104,12 @@ def test_samples_are_fetched_and_written_in_parts(
 def test_an_export_is_the_same_bytes_every_time(filled: Lab, tmp_path: Path, format: str) -> None:
     paths = [tmp_path / name for name in ("one", "two")]
     for path in paths:
-        filled.export(["small"], path, format=format)
+        filled.experiments.export(["small"], path, format=format)
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
 def test_rows_and_the_frame_say_the_same(filled: Lab) -> None:
-    frame = filled.samples("small")
+    frame = filled.experiments.samples("small")
     tag = frame["tag"].iloc[0]
     rows = pd.DataFrame(filled.list_experiment_samples(tag))
     same = frame[frame["tag"] == tag].reset_index(drop=True)
@@ -154,7 +154,7 @@ def test_a_reference_points_to_higher_stages(lab: Lab, tmp_path: Path) -> None:
         for concept, (truth, _) in TRUTHS.items()
     ]
     run_study(lab, tmp_path, tasks=tasks, judges=["sim:strict"], probe=False)
-    frame = lab.samples("small")
+    frame = lab.experiments.samples("small")
     found = frame.groupby("concept")["reference"].first()
     for concept, (_, reference) in TRUTHS.items():
         known = np.nan if reference is None else reference
@@ -292,8 +292,8 @@ def test_a_report_of_a_file_needs_no_database(call: Call, tmp_path: Path) -> Non
 def test_a_report_of_an_export_has_the_tables_of_the_lab(
     filled: Lab, call: Call, tmp_path: Path
 ) -> None:
-    filled.export(["small"], tmp_path / "samples.csv")
-    made = {table.title: table.frame for table in filled.report("small").tables}
+    filled.experiments.export(["small"], tmp_path / "samples.csv")
+    made = {table.title: table.frame for table in filled.reports.build("small").tables}
     read = call("report", "--from", "samples.csv", "--json").json["tables"]
     assert made.keys() - read.keys() <= {"Views", "Cost"}, "a file knows nothing of these"
     means = pd.DataFrame(read["Expected stage"])

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge_gym.records import Draw, Message, Request
-from judge_gym.searches import Search, split_searches, with_searches
+from judge_gym.records.searches import Search, split_searches, with_searches
 from judge_gym.suites import read_reply
 
 # What a provider may send is any text; on the way it comes to stand on one line.

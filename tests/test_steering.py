@@ -8,6 +8,7 @@ import pytest
 
 import postgres
 from conftest import Scripted
+from engines import replace_engine
 from judge_gym.engine import Engine
 from judge_gym.engine.runs import queue
 from judge_gym.errors import DesignError, NotFoundError, RejectedError
@@ -47,21 +48,21 @@ def statuses(lab: Lab) -> set[str]:
 
 
 def test_what_is_started_is_carried_out_by_a_worker(lab: Lab, write_study: WriteStudy) -> None:
-    tags = lab.start(write_study())
+    tags = lab.runs.start(write_study())
     assert len(tags) == 2 and statuses(lab) == {"pending"}
     done = lab.engine.work(until_idle=True)
     assert statuses(lab) == {"complete"}
     assert sum(tally.paid for tally in done.values()) == sum(
-        row["attempts"] for row in lab.usage("small")
+        row["attempts"] for row in lab.reports.usage("small")
     )
-    assert sum(run.calls for run in lab.run("small").runs) == 0
+    assert sum(run.calls for run in lab.runs.run("small").runs) == 0
 
 
 def test_starting_the_same_twice_is_one_thing(lab: Lab, write_study: WriteStudy) -> None:
     models = Counting()
-    lab.engine = Engine(lab.store, models)
+    replace_engine(lab, Engine(lab.store, models))
     for _ in range(2):
-        lab.start(write_study())
+        lab.runs.start(write_study())
     lab.engine.work(until_idle=True)
     assert set(models.tried.values()) == {1}
     assert statuses(lab) == {"complete"}
@@ -71,11 +72,11 @@ def test_a_study_that_is_larger_than_a_shard_is_shared_out(
     lab: Lab, write_study: WriteStudy
 ) -> None:
     models = Counting()
-    lab.engine = Engine(lab.store, models)
+    replace_engine(lab, Engine(lab.store, models))
     study = write_study(samples=200, judges=["sim:balanced"])
-    assert lab.run(study).status == "complete"
+    assert lab.runs.run(study).status == "complete"
     assert set(models.tried.values()) == {1}
-    frame = lab.samples("small")
+    frame = lab.experiments.samples("small")
     assert len(frame) == 600 and not frame.duplicated(["evidence", "replicate"]).any()
 
 
@@ -83,19 +84,19 @@ def test_what_is_paused_before_it_is_begun_asks_nothing_until_it_is_resumed(
     lab: Lab, write_study: WriteStudy
 ) -> None:
     models = Counting()
-    lab.engine = Engine(lab.store, models)
-    lab.start(write_study())
-    assert len(lab.pause("small")) == 2
+    replace_engine(lab, Engine(lab.store, models))
+    lab.runs.start(write_study())
+    assert len(lab.runs.pause("small")) == 2
     lab.engine.work(until_idle=True)
     assert (statuses(lab), models.tried) == ({"paused"}, {})
-    assert lab.run("small").status == "complete"
+    assert lab.runs.run("small").status == "complete"
 
 
 @pytest.mark.parametrize("stage", ["evidence", "rubric", "score"])
 def test_a_run_pauses_after_the_stage_that_it_is_told(
     lab: Lab, write_study: WriteStudy, stage: str
 ) -> None:
-    result = lab.run(write_study(), pause_after=stage)  # type: ignore[arg-type]
+    result = lab.runs.run(write_study(), pause_after=stage)  # type: ignore[arg-type]
     assert {run.status for run in result.runs} == {"paused"}
     assert result.stopped is not None and f"paused after {stage}" in result.stopped.message
     [progress] = lab.store.progress.of_tag(result.runs[0].tag)
@@ -104,42 +105,42 @@ def test_a_run_pauses_after_the_stage_that_it_is_told(
     reached = order.index(stage) + 1
     assert done[:reached] == [True] * reached
     assert progress.done["probe"] == 0
-    assert lab.run("small").status == "complete"
+    assert lab.runs.run("small").status == "complete"
 
 
 def test_what_is_cancelled_says_so_and_can_be_run_again(lab: Lab, write_study: WriteStudy) -> None:
-    lab.run(write_study(), pause_after="rubric")
-    lab.cancel("small")
+    lab.runs.run(write_study(), pause_after="rubric")
+    lab.runs.cancel("small")
     assert statuses(lab) == {"cancelled"}
-    assert lab.run("small").status == "complete"
-    assert lab.cancel("small") == [], "what has ended cannot be cancelled"
+    assert lab.runs.run("small").status == "complete"
+    assert lab.runs.cancel("small") == [], "what has ended cannot be cancelled"
 
 
 def test_only_what_failed_is_asked_again(lab: Lab, write_study: WriteStudy) -> None:
     failing = Counting(lambda request: request.model == "sim:strict" and request.draw.index == 1)
-    lab.engine = Engine(lab.store, failing)
-    lab.run(write_study(tolerance=1.0))
+    replace_engine(lab, Engine(lab.store, failing))
+    lab.runs.run(write_study(tolerance=1.0))
     [row] = [row for row in lab.list_experiments(study="small") if "strict" in row["tag"]]
     assert row["status"] == "complete-with-failures"
     assert {one["reason"] for one in row["runs"][0]["failures"]} == {"no such deployment"}
     healthy = Counting()
-    lab.engine = Engine(lab.store, healthy)
-    lab.retry("small")
+    replace_engine(lab, Engine(lab.store, healthy))
+    lab.runs.retry("small")
     failed = {key for key, count in failing.tried.items() if count}
     assert len(healthy.tried) > 0
     asked_before = [key for key in healthy.tried if key in failed]
     assert asked_before, "the verdicts that failed"
     assert statuses(lab) <= {"complete", "probing", "complete-with-failures"}
-    assert lab.run("small").status == "complete"
+    assert lab.runs.run("small").status == "complete"
 
 
 def test_a_budget_that_is_raised_lets_a_run_go_on(lab: Lab, write_study: WriteStudy) -> None:
-    stopped = lab.run(write_study(budget={"calls": 10}))
+    stopped = lab.runs.run(write_study(budget={"calls": 10}))
     assert statuses(lab) == {"over-budget"}
     assert stopped.left is not None and stopped.left.to_pay > 0
-    now = lab.retune("small", budget={"calls": 1000})
+    now = lab.runs.retune("small", budget={"calls": 1000})
     assert now.calls == 1000
-    assert lab.run("small").status == "complete"
+    assert lab.runs.run("small").status == "complete"
 
 
 def test_another_protocol_is_left_alone_by_workers_and_given_up_by_who_starts_anew(
@@ -147,20 +148,20 @@ def test_another_protocol_is_left_alone_by_workers_and_given_up_by_who_starts_an
 ) -> None:
     with monkeypatch.context() as older:
         older.setattr(queue, "PROTOCOL", "0")
-        lab.start(write_study())
+        lab.runs.start(write_study())
     models = Counting()
-    lab.engine = Engine(lab.store, models)
+    replace_engine(lab, Engine(lab.store, models))
     lab.engine.work(until_idle=True)
     assert (models.tried, statuses(lab)) == ({}, {"pending"})
     assert len(lab.engine.strangers()) == 2
     assert all("protocol 0" in said for said in lab.engine.strangers())
-    assert lab.resume("small").status == "complete"
+    assert lab.runs.run("small").status == "complete"
     assert lab.engine.strangers() == []
 
 
 def test_bad_wishes_are_refused(lab: Lab, write_study: WriteStudy) -> None:
     with pytest.raises(NotFoundError, match="'nothing'"):
-        lab.pause("nothing")
-    lab.run(write_study())
+        lab.runs.pause("nothing")
+    lab.runs.run(write_study())
     with pytest.raises(DesignError, match="unknown limit 'euros'"):
-        lab.retune("small", budget={"euros": 3})
+        lab.runs.retune("small", budget={"euros": 3})

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from judge_gym.axes import V1_DEFAULTS, Design
 from judge_gym.errors import DesignError
 from judge_gym.lab import Lab
+from judge_gym.lab.prepare import prepare_file
 from judge_gym.models import Registry
-from judge_gym.preparing import prepare_file
 from judge_gym.records import (
     Evidence,
     NominalRubric,
@@ -1296,11 +1296,11 @@ def test_a_truth_from_the_table_is_an_annotation_that_a_run_keeps(
     control: Callable[..., Path], lab: Lab
 ) -> None:
     given = control({"source": "mine", "value": 0.5})
-    [mine] = lab.prepare(given).sweep.experiments
+    [mine] = lab.experiments.prepare(given).sweep.experiments
     path = control({"vdem": "vdem.csv"})
-    [looked_up] = lab.prepare(path).sweep.experiments
+    [looked_up] = lab.experiments.prepare(path).sweep.experiments
     assert looked_up.digest == mine.digest and looked_up.tag == mine.tag
-    lab.run(path, workflows=["rubric"])
+    lab.runs.run(path, workflows=["rubric"])
     kept = lab.get_experiment_summary(looked_up.tag)["truth"]
     assert kept == {"source": "v-dem v2x_libdem Valdoria 2026", "value": 0.29, "direction": "up"}
 

@@ -16,7 +16,7 @@ from judge_gym.errors import BudgetError, DesignError, NotFoundError, RateLimitE
 from judge_gym.lab import Lab
 from judge_gym.models.serving import SimulatedServer, serve
 from judge_gym.models.troubles import Faults
-from judge_gym.outcomes import Failed, Inconclusive, Outcome, Passed
+from judge_gym.records.outcomes import Failed, Inconclusive, Outcome, Passed
 from judge_gym.store.tables import attempts
 from judge_gym.suites import CONDITIONS, bench, load_suite
 from stores import blank
@@ -49,48 +49,51 @@ def paid(lab: Lab) -> int:
 
 
 def test_a_finished_run_is_found_again_and_asks_nothing(lab: Lab, suite: Path) -> None:
-    first, again = (lab.run_suite(suite, perfect(suite)) for _ in range(2))
+    first, again = (lab.suites.run(suite, perfect(suite)) for _ in range(2))
     assert (first.run.id, first.status, paid(lab)) == (again.run.id, "complete", 4)
     assert [row.id for row in again.results] == [row.id for row in first.results]
 
 
 def test_more_replicates_and_evals_go_on_with_the_run(lab: Lab, suite: Path) -> None:
-    part = lab.run_suite(suite, perfect(suite), evals=["/001-", "/002-"])
+    part = lab.suites.run(suite, perfect(suite), evals=["/001-", "/002-"])
     assert (part.run.wanted, part.whole, part.status) == (2, False, "complete")
-    assert lab.leaderboard() == (), "only whole runs are compared"
-    whole = lab.run_suite(suite, perfect(suite), replicates=2)
+    assert lab.suites.leaderboard() == (), "only whole runs are compared"
+    whole = lab.suites.run(suite, perfect(suite), replicates=2)
     assert (whole.run.id, whole.run.wanted, whole.whole, paid(lab)) == (part.run.id, 8, True, 8)
-    [row] = lab.leaderboard()
+    [row] = lab.suites.leaderboard()
     assert (row.runs, row.passed, row.score.value) == (1, 8, 1.0)
-    fewer = lab.run_suite(suite, perfect(suite))
+    fewer = lab.suites.run(suite, perfect(suite))
     assert (len(fewer.results), paid(lab)) == (8, 8), "nothing is deleted"
 
 
 def test_another_series_asks_afresh(lab: Lab, suite: Path) -> None:
-    runs = [lab.run_suite(suite, perfect(suite), series=name).run.id for name in ("a", "b")]
+    runs = [lab.suites.run(suite, perfect(suite), series=name).run.id for name in ("a", "b")]
     assert len(set(runs)) == 2
     assert paid(lab) == 8
-    [row] = lab.leaderboard()
+    [row] = lab.suites.leaderboard()
     assert row.runs == 2
 
 
 def test_a_change_of_the_suite_is_another_run(lab: Lab, suite: Path) -> None:
-    first = lab.run_suite(suite, perfect(suite))
+    first = lab.suites.run(suite, perfect(suite))
     (suite / "001-values/001-value/GAPS.md").write_text("The grader reads one line only.\n")
-    second = lab.run_suite(suite, perfect(suite))
+    second = lab.suites.run(suite, perfect(suite))
     assert first.run.id != second.run.id
     assert paid(lab) == 4, "the tasks are the same, and so are the answers"
-    assert {row.version for row in lab.leaderboard()} == {first.run.version, second.run.version}
-    [old, new] = [lab.eval_debug(report.results[0].id)["gaps"] for report in (first, second)]
+    assert {row.version for row in lab.suites.leaderboard()} == {
+        first.run.version,
+        second.run.version,
+    }
+    [old, new] = [lab.suites.show_eval(report.results[0].id)["gaps"] for report in (first, second)]
     assert (old, new) == ("", "The grader reads one line only.\n")
 
 
 def test_a_run_can_be_looked_into_when_its_suite_is_gone(lab: Lab, suite: Path) -> None:
-    report = lab.run_suite(suite, f"sim:{known_by(suite, 'coder-strong', logic=1, lint=0)}")
+    report = lab.suites.run(suite, f"sim:{known_by(suite, 'coder-strong', logic=1, lint=0)}")
     shutil.rmtree(suite)
-    rows = lab.failed_evals(report.run.id)
+    rows = lab.suites.list_failed(report.run.id)
     assert {(row["outcome"], row["step"]) for row in rows} == {("failed", "tests")}
-    found = lab.eval_debug(rows[0]["eval"])
+    found = lab.suites.show_eval(rows[0]["eval"])
     assert found["task"] == "Write value.py, which says: VALUE = 1000\n"
     assert found["answer"] == {"value.py": "VALUE = 1000\n"}
     assert found["files"]["value.py"] != found["answer"]["value.py"]
@@ -101,14 +104,14 @@ def test_a_run_can_be_looked_into_when_its_suite_is_gone(lab: Lab, suite: Path) 
 
 def test_a_run_on_a_server_is_the_run_on_a_file(lab: Lab, suite: Path) -> None:
     model = f"sim:{known_by(suite)}"
-    here = lab.run_suite(suite, model, replicates=2)
+    here = lab.suites.run(suite, model, replicates=2)
     with Lab.open(postgres.fresh_url()) as served:
-        served.run_suite(suite, model, evals=["/001-"])
-        there = served.run_suite(suite, model, replicates=2)
+        served.suites.run(suite, model, evals=["/001-"])
+        there = served.suites.run(suite, model, replicates=2)
         assert paid(served) == 8
-        rows = [served.eval_debug(row.id) for row in there.results]
+        rows = [served.suites.show_eval(row.id) for row in there.results]
         assert [row["path"] for row in rows] == [row.result.path for row in here.results]
-        assert served.schedule(suite)[0].model == model
+        assert served.suites.schedule(suite)[0].model == model
     assert [row.result.outcome for row in there.results] == [
         row.result.outcome for row in here.results
     ]
@@ -131,9 +134,9 @@ def test_what_is_not_there_is_refused_with_the_choices(
 ) -> None:
     asked = {"suite": suite, "model": perfect(suite), **change}
     with pytest.raises(error) as refusal:
-        lab.run_suite(**asked)
+        lab.suites.run(**asked)
     assert choice in refusal.value.choices  # type: ignore[attr-defined]
-    assert (lab.suite_runs(), paid(lab)) == ((), 0)
+    assert (lab.suites.list_runs(), paid(lab)) == ((), 0)
 
 
 # --- what writers get wrong ----------------------------------------------------------------------
@@ -155,7 +158,7 @@ def test_each_fault_of_a_writer_ends_where_it_should(
 ) -> None:
     clean = "logic=0&lint=0&heed=0"
     model = f"sim:coder-strong?{clean.replace(f'{fault}=0', 'family=x')}&{fault}=1"
-    report = lab.run_suite("python", model, evals=["003-roman"])
+    report = lab.suites.run("python", model, evals=["003-roman"])
     [row] = report.results
     outcome: Outcome = row.result.outcome
     assert not isinstance(outcome, Passed)
@@ -170,7 +173,7 @@ def test_each_fault_of_a_writer_ends_where_it_should(
 
 def test_an_empty_reply_is_an_answer_and_not_asked_for_again(lab: Lab, suite: Path) -> None:
     model = f"sim:{known_by(suite, 'coder-strong', logic=0, lint=0, empty=1)}"
-    first, again = (lab.run_suite(suite, model, evals=["/001-"]) for _ in range(2))
+    first, again = (lab.suites.run(suite, model, evals=["/001-"]) for _ in range(2))
     assert first.score.inconclusive == {"infrastructure": 1}
     assert paid(lab) == 1
     assert again.results == first.results
@@ -184,7 +187,7 @@ def test_rate_limits_are_waited_for_and_cost_no_attempt(
 ) -> None:
     with serve(SimulatedServer(faults=Faults.parse("429@1"))) as url:
         write_entry(tmp_path, url)
-        report = lab.run_suite(suite, f"lab:{known_by(suite)}")
+        report = lab.suites.run(suite, f"lab:{known_by(suite)}")
     assert (report.status, len(report.results), paid(lab)) == ("complete", 4, 4)
 
 
@@ -195,22 +198,22 @@ def test_an_endpoint_that_is_down_is_inconclusive_until_it_is_back(
         port = int(url.removesuffix("/v1").rpartition(":")[2])
     write_entry(tmp_path, url)  # nobody listens there now
     model = f"lab:{known_by(suite)}"
-    down = lab.run_suite(suite, model)
+    down = lab.suites.run(suite, model)
     assert (down.status, down.score.score, down.failed) == ("inconclusive", None, True)
     assert down.score.inconclusive == {"infrastructure": 4}
-    rows = lab.failed_evals(down.run.id)
+    rows = lab.suites.list_failed(down.run.id)
     assert all(row["step"] == "generation" and row["reason"] for row in rows)
-    [board] = lab.leaderboard()
+    [board] = lab.suites.leaderboard()
     assert (board.runs, board.unscored, board.inconclusive) == (0, 1, 4)
     with serve(SimulatedServer(), port=port):
-        back = lab.run_suite(suite, model)
+        back = lab.suites.run(suite, model)
     assert (back.run.id, back.status, back.score.inconclusive) == (down.run.id, "complete", {})
     assert len(back.results) == 4
 
 
 def test_a_limit_that_is_exhausted_is_inconclusive_by_its_own_reason(lab: Lab, suite: Path) -> None:
     model = perfect(suite)
-    lab.run_suite(suite, model, evals=["/001-"])
+    lab.suites.run(suite, model, evals=["/001-"])
     models = Scripted(lambda request: RateLimitError("come back tomorrow", wait=80_000))
     loaded = load_suite(suite)
     whole = [task.path for task in loaded.evals]
@@ -220,18 +223,18 @@ def test_a_limit_that_is_exhausted_is_inconclusive_by_its_own_reason(lab: Lab, s
         replicates=1, evals=whole,
     )  # fmt: skip
     SuiteRunner(lab.store, models).execute(run, loaded, default, bench())
-    report = lab.suite_run(run.id)
+    report = lab.suites.show_run(run.id)
     assert report.score.inconclusive == {"rate_limit": 3}
     assert (report.score.passed, report.score.score) == (1, 1.0)
     assert paid(lab) == 1, "waiting costs no attempt"
 
 
 def test_a_budget_stops_a_run_and_more_of_it_goes_on(lab: Lab, suite: Path) -> None:
-    stopped = lab.run_suite(suite, perfect(suite), budget={"calls": 2})
+    stopped = lab.suites.run(suite, perfect(suite), budget={"calls": 2})
     assert isinstance(stopped.stopped, BudgetError)
     assert (stopped.status, paid(lab)) == ("unfinished", 2)
     assert len(stopped.results) == 2, "what was generated is judged all the same"
-    assert lab.run_suite(suite, perfect(suite), budget={"calls": 100}).status == "complete"
+    assert lab.suites.run(suite, perfect(suite), budget={"calls": 100}).status == "complete"
     assert paid(lab) == 4
 
 
@@ -249,7 +252,7 @@ def test_taking_away_a_section_that_is_heeded_is_a_regression(lab: Lab, tmp_path
     for file in suite.glob("*/*/eval.toml"):
         file.unlink()
     model = f"sim:{known_by(suite, 'coder-strong', logic=0, lint=1, heed=1)}"
-    reports, effects = lab.ablate_suite(suite, model, replicates=1)
+    reports, effects = lab.suites.ablate(suite, model, replicates=1)
     assert [report.run.experiment for report in reports] == [
         "default",
         "without Style",
@@ -272,29 +275,29 @@ def test_a_model_is_due_when_it_was_never_run_and_again_after_its_interval(
 ) -> None:
     model = perfect(suite)
     now = datetime.now(UTC)
-    assert lab.schedule(suite, now=now) == ()
-    [never] = lab.schedule(suite, models=[model], now=now)
+    assert lab.suites.schedule(suite, now=now) == ()
+    [never] = lab.suites.schedule(suite, models=[model], now=now)
     assert (never.due, never.due_from) == (True, None)
-    lab.run_suite(suite, model, series="check")
-    assert lab.schedule(suite, now=now) == (), "trying a model out is no run of the schedule"
-    lab.run_suite(suite, model)
-    [fresh] = lab.schedule(suite, now=now + timedelta(hours=1))
+    lab.suites.run(suite, model, series="check")
+    assert lab.suites.schedule(suite, now=now) == (), "trying a model out is no run of the schedule"
+    lab.suites.run(suite, model)
+    [fresh] = lab.suites.schedule(suite, now=now + timedelta(hours=1))
     assert (fresh.model, fresh.due) == (model, False)
     # Its age when it is due makes the interval a little longer than the day of a new one.
-    [later] = lab.schedule(suite, now=now + timedelta(days=2))
+    [later] = lab.suites.schedule(suite, now=now + timedelta(days=2))
     assert later.due
 
 
 def test_the_draws_that_try_a_model_out_are_on_no_leaderboard(lab: Lab, suite: Path) -> None:
-    whole = lab.run_suite(suite, perfect(suite), series="check")
-    assert (whole.whole, lab.leaderboard()) == (True, ())
+    whole = lab.suites.run(suite, perfect(suite), series="check")
+    assert (whole.whole, lab.suites.leaderboard()) == (True, ())
 
 
 def test_a_writer_that_names_no_suite_is_told_so(lab: Lab, suite: Path) -> None:
     with pytest.raises(DesignError, match=r"'nowhere' in .* is no suite"):
-        lab.run_suite(suite, "sim:coder-strong?suite=nowhere")
+        lab.suites.run(suite, "sim:coder-strong?suite=nowhere")
 
 
 def test_debug_says_how_an_answer_ended(lab: Lab, suite: Path) -> None:
-    [row, *_] = lab.run_suite(suite, perfect(suite)).results
-    assert lab.eval_debug(row.id)["finish"] == "stop"
+    [row, *_] = lab.suites.run(suite, perfect(suite)).results
+    assert lab.suites.show_eval(row.id)["finish"] == "stop"

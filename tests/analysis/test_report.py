@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from conftest import Scripted, study_file
+from engines import replace_engine
 from judge_gym.analysis.frames import JUDGE
 from judge_gym.analysis.report import Report, build_report
 from judge_gym.cli import main
@@ -80,7 +81,7 @@ class Page(HTMLParser):
 
 
 def run(lab: Lab, study: Path) -> Report:
-    return lab.report(lab.run(study).study)
+    return lab.reports.build(lab.runs.run(study).study)
 
 
 def url(lab: Lab) -> str:
@@ -100,8 +101,8 @@ class Ran(NamedTuple):
 def ran(folder: Path, **changes: Any) -> Ran:
     with Lab.open(f"sqlite:///{folder / 'lab.db'}") as lab:
         report = run(lab, study_file(folder, **changes))
-        usage = pd.DataFrame(lab.usage("small"))
-        return Ran(url(lab), lab.samples("small"), usage, report, report.html())
+        usage = pd.DataFrame(lab.reports.usage("small"))
+        return Ran(url(lab), lab.experiments.samples("small"), usage, report, report.html())
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +133,7 @@ def test_a_report_has_the_facts_of_the_run(lab: Lab, write_study: Write) -> None
         {"type": "ecc", "concept": concept, "evidence": "here"} for concept in ("fascism", "trust")
     ]
     report = run(lab, write_study(tasks=tasks, swap="all", vary={"rubric.scale": [4, 5]}))
-    frame = lab.samples("small")
+    frame = lab.experiments.samples("small")
     # 2 tasks x 2 judges x 2 scales; each cell 3 items x 2 samples, under its own and one rival's.
     assert report.facts["experiments"] == "8"
     assert report.facts["judges"] == "sim:balanced, sim:strict"
@@ -171,7 +172,7 @@ def test_every_chart_is_drawn(swapped: Ran) -> None:
 
 def test_a_report_is_the_same_each_time(swapped: Ran) -> None:
     with Lab.open(swapped.url) as lab:
-        assert lab.report("small").html() == swapped.html
+        assert lab.reports.build("small").html() == swapped.html
 
 
 def test_a_verdict_that_two_experiments_share_counts_once(lab: Lab, write_study: Write) -> None:
@@ -179,7 +180,7 @@ def test_a_verdict_that_two_experiments_share_counts_once(lab: Lab, write_study:
     vary = {"verdict.method": ["single", "subset"], "probe.context": ["fresh", "same"]}
     judges = ["sim:judge?abstain=0.75", "sim:strict?abstain=0.75"]
     report = run(lab, write_study(vary=vary, sweep="ablate", judges=judges, samples=4))
-    frame = lab.samples("small")
+    frame = lab.experiments.samples("small")
     once = frame.drop_duplicates("call_id")
     rate, naive = (f"{(f['status'] == 'scored').mean():.1%}" for f in (once, frame))
     assert len(frame) == 72 and len(once) == 48 and rate != naive, "the case tells them apart"
@@ -199,7 +200,7 @@ def test_items_that_share_a_title_stay_apart(lab: Lab, write_study: Write, tmp_p
 
 def test_a_report_on_one_tag_covers_that_experiment_alone(plain: Ran) -> None:
     with Lab.open(plain.url) as lab:
-        report = lab.report("small/fascism/here/sim:strict")
+        report = lab.reports.build("small/fascism/here/sim:strict")
     assert report.facts["experiments"] == "1" and report.facts["judges"] == "sim:strict"
     assert report.facts["samples"].startswith("6 ")
 
@@ -321,7 +322,7 @@ def test_a_study_without_a_single_score_still_reports(
     (tmp_path / "vague.jsonl").write_text('{"text": "The committee met on Tuesday."}')
     pool = {"here": {"files": "vague.jsonl", "window": {"country": "Valdoria"}}}
     report = run(lab, write_study(evidence=pool, judges=judges))
-    assert set(lab.samples("small")["status"]) == {status}
+    assert set(lab.experiments.samples("small")["status"]) == {status}
     assert report.facts["scored"] == "0.0%" and report.facts["probes"] == "0"
     page = Page(report.html())
     assert page.column("Statuses", status) == ["100.0%", "100.0%"]
@@ -331,14 +332,14 @@ def test_a_study_without_a_single_score_still_reports(
 
 
 def test_a_study_without_samples_is_refused(lab: Lab, write_study: Write) -> None:
-    lab.run(write_study(), workflows=["rubric"])
+    lab.runs.run(write_study(), workflows=["rubric"])
     with pytest.raises(DesignError, match="small has no samples yet; run it first"):
-        lab.report("small")
+        lab.reports.build("small")
 
 
 def test_an_unknown_study_is_refused(lab: Lab) -> None:
     with pytest.raises(NotFoundError, match="nowhere"):
-        lab.report("nowhere")
+        lab.reports.build("nowhere")
 
 
 # --- rubrics -------------------------------------------------------------------------------------
@@ -502,7 +503,7 @@ def test_what_a_swap_changes_is_shown_beside_the_judges_own_rubric(
 ) -> None:
     report = run(lab, write_study(swap="all", samples=4))
     [shown] = [t.frame for t in report.tables if t.title == "Expected stage by whose rubric"]
-    frame = lab.samples("small")
+    frame = lab.experiments.samples("small")
     for row in shown.to_dict("records"):
         mine = frame[frame[JUDGE] == row[JUDGE]]
         part = mine[mine["is_swap"] == (row["rubric used"] == "another's")]
@@ -570,7 +571,7 @@ class Editor(Scripted):
 def test_the_views_that_judges_read_are_in_the_report_once_whatever_experiments_share_them(
     lab: Lab, write_study: Write
 ) -> None:
-    lab.engine = Engine(lab.store, Editor(lambda request: ""))
+    replace_engine(lab, Engine(lab.store, Editor(lambda request: "")))
     study = write_study(vary={"verdict.method": ["single", "subset"]}, tolerance=1.0)
     page = Page(run(lab, study).html())
     [row] = page.tables["Views"][1:]
@@ -643,7 +644,7 @@ def test_pairs_are_scored_by_the_published_rule(lab: Lab, pairs: Write) -> None:
     Of seven decisions on pairs with a truth, four name the response shown first (twice that of
     the second pair), two the second and one is a tie: (4 - 2) / 7.
     """
-    lab.engine = Engine(lab.store, Scripted(decide))
+    replace_engine(lab, Engine(lab.store, Scripted(decide)))
     report = run(lab, pairs())
     [head, row] = Page(report.html()).tables[TABLE]
     assert dict(zip(head, row, strict=True)) == {
@@ -667,7 +668,7 @@ def test_pairs_are_scored_by_the_published_rule(lab: Lab, pairs: Write) -> None:
 def test_what_needs_both_orders_is_a_dash_where_there_is_one(
     lab: Lab, pairs: Write, order: str, accuracy: str, nulls: str
 ) -> None:
-    lab.engine = Engine(lab.store, Scripted(decide))
+    replace_engine(lab, Engine(lab.store, Scripted(decide)))
     page = Page(run(lab, pairs(design={"presentation.pair_order": order})).html())
     assert page.column(TABLE, "accuracy") == [accuracy]
     assert page.column(TABLE, "nulls") == [nulls]
@@ -676,7 +677,7 @@ def test_what_needs_both_orders_is_a_dash_where_there_is_one(
 
 
 def test_orders_that_vary_have_a_row_each(lab: Lab, pairs: Write) -> None:
-    lab.engine = Engine(lab.store, Scripted(decide))
+    replace_engine(lab, Engine(lab.store, Scripted(decide)))
     page = Page(run(lab, pairs(vary={"presentation.pair_order": ["both", "given"]})).html())
     rows = zip(page.column(TABLE, "variant"), page.column(TABLE, "accuracy"), strict=True)
     assert dict(rows) == {
@@ -686,14 +687,14 @@ def test_orders_that_vary_have_a_row_each(lab: Lab, pairs: Write) -> None:
 
 
 def test_replicates_of_a_pair_are_one_item(lab: Lab, pairs: Write) -> None:
-    lab.engine = Engine(lab.store, Scripted(decide))
+    replace_engine(lab, Engine(lab.store, Scripted(decide)))
     page = Page(run(lab, pairs(samples=3)).html())
     assert page.column(TABLE, "n") == ["4"] and page.column(TABLE, "nulls") == ["3"]
     assert page.column(TABLE, "accuracy") == ["0.75"]
 
 
 def test_a_page_of_pairs_shows_no_scale_and_no_second_accuracy(lab: Lab, pairs: Write) -> None:
-    lab.engine = Engine(lab.store, Scripted(decide))
+    replace_engine(lab, Engine(lab.store, Scripted(decide)))
     report = run(lab, pairs())
     page = Page(report.html())
     assert not {"Expected stage", "Known answers", "Views", "Swap sensitivity"} & (
@@ -710,11 +711,11 @@ def test_a_page_of_pairs_shows_no_scale_and_no_second_accuracy(lab: Lab, pairs: 
 def test_a_page_of_pairs_and_views_fits_a_phone_and_a_desk(
     lab: Lab, pairs: Write, tmp_path: Path, width: int
 ) -> None:
-    lab.engine = Engine(lab.store, Scripted(decide))
+    replace_engine(lab, Engine(lab.store, Scripted(decide)))
     path = pairs(vary={"presentation.pair_order": ["both", "given", "swapped"]}, samples=2)
-    lab.run(path)
+    lab.runs.run(path)
     views = [checked("openrouter:a-provider/an-editor-of-a-long-name", numbers="7")]
-    report = build_report("small", lab.samples("small"), NO_USAGE, views=views)
+    report = build_report("small", lab.experiments.samples("small"), NO_USAGE, views=views)
     assert {TABLE, "Views"} <= {table.title for table in report.tables}
     seen = measured(report.html(), width, tmp_path)
     assert seen["window"] == width and seen["page"] <= width
@@ -750,7 +751,7 @@ def test_pairs_and_texts_in_one_study_are_scored_each_in_its_own_table(
         [label] = re.findall(r'Stage (\S+): "upheld"', text)
         return f"VERDICT: {label}"
 
-    lab.engine = Engine(lab.store, Scripted(both))
+    replace_engine(lab, Engine(lab.store, Scripted(both)))
     page = Page(run(lab, pairs(tasks=tasks, evidence=evidence)).html())
     assert page.column(TABLE, "task") == ["winner (benchmark, cases)"]
     assert page.column("Known answers", "task") == ["tone (benchmark, texts)"]

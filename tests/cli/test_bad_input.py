@@ -39,7 +39,7 @@ def worked_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "evidence.jsonl").write_text('{"title": "T", "text": "An editor was detained."}')
     (folder / "study.yaml").write_text(yaml.safe_dump(STUDY, sort_keys=False))
     with Lab.open(f"sqlite:///{folder / '.judge-gym' / 'lab.db'}") as lab:
-        assert lab.run(folder / "study.yaml").status == "complete"
+        assert lab.runs.run(folder / "study.yaml").status == "complete"
     return folder
 
 

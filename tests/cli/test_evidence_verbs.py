@@ -450,8 +450,8 @@ def worked_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Lab.open(f"sqlite:///{folder / '.judge-gym' / 'lab.db'}") as lab:
         window = lab.create_window("2026-01-01", "2026-01-31", "Valdoria")
         assert lab.load_evidence(window, "news.jsonl", folder=folder) == 3
-        lab.freeze_pool("january", window_id=window)
-        lab.import_labels(folder / "first.csv")
+        lab.evidence.freeze_pool("january", window_id=window)
+        lab.labels.import_file(folder / "first.csv")
     return folder
 
 

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 import web as served
 from conftest import Scripted
+from engines import replace_engine
 from judge_gym.engine import Engine
 from judge_gym.engine.calls import ask
 from judge_gym.errors import BudgetError, RateLimitError, RejectedError, UnavailableError
@@ -53,8 +54,8 @@ class Faulty(Scripted):
 
 
 def run(lab: Lab, study: Path, models: Faulty) -> tuple[str, list[tuple[bool, str | None]]]:
-    lab.engine = Engine(lab.store, models)
-    status = lab.run(study).status
+    replace_engine(lab, Engine(lab.store, models))
+    status = lab.runs.run(study).status
     query = sa.select(t.attempts.c.completed, t.attempts.c.error).order_by(t.attempts.c.id)
     with lab.store.database.read() as connection:
         return status, [(row.completed, row.error) for row in connection.execute(query)]
@@ -105,14 +106,14 @@ def test_a_provider_that_asks_for_an_hour_pauses_its_share_and_others_go_on(
     lab: Lab, write_study: WriteStudy
 ) -> None:
     models = Faulty(*[RateLimitError("quota", wait=3600.0)] * 99, only="sim:strict")
-    lab.engine = Engine(lab.store, models)
-    result = lab.run(write_study(samples=1))
+    replace_engine(lab, Engine(lab.store, models))
+    result = lab.runs.run(write_study(samples=1))
     statuses = {run.tag.split("/")[-1]: run.status for run in result.runs}
     assert statuses["sim:balanced"] == "complete"
     assert statuses["sim:strict"] not in ("complete", "failed")
     assert any("sim:strict" in note and "3600 s" in note for note in result.warnings)
-    lab.engine = Engine(lab.store, Faulty())
-    assert lab.run(write_study(samples=1)).status == "complete", "the same command goes on"
+    replace_engine(lab, Engine(lab.store, Faulty()))
+    assert lab.runs.run(write_study(samples=1)).status == "complete", "the same command goes on"
 
 
 # --- over HTTP: what servers say of waiting and of cost ------------------------------------------
@@ -166,8 +167,8 @@ def test_no_call_begins_before_the_reset_that_an_answer_tells(
 ) -> None:
     left = {f"x_ratelimit_remaining_{kind}": "0", f"x_ratelimit_reset_{kind}": "200ms"}
     web.on(CHAT, lambda asked: judged(asked, **left))
-    lab.engine = Engine(lab.store, Wired(web), limits=ALONE)
-    assert lab.run(write_study(**FEW)).status == "complete"
+    replace_engine(lab, Engine(lab.store, Wired(web), limits=ALONE))
+    assert lab.runs.run(write_study(**FEW)).status == "complete"
     assert len(web.asked) >= 6
     assert min(gaps(web)) >= 0.2
 
@@ -176,16 +177,16 @@ def test_an_endpoint_without_such_headers_is_asked_as_before(
     lab: Lab, write_study: WriteStudy, web: Web
 ) -> None:
     web.on(CHAT, judged)
-    lab.engine = Engine(lab.store, Wired(web), limits=ALONE)
-    assert lab.run(write_study(**FEW)).status == "complete"
+    replace_engine(lab, Engine(lab.store, Wired(web), limits=ALONE))
+    assert lab.runs.run(write_study(**FEW)).status == "complete"
     assert min(gaps(web)) < 0.2
 
 
 def test_a_reset_far_away_pauses_the_endpoint(lab: Lab, write_study: WriteStudy, web: Web) -> None:
     left = {"x_ratelimit_remaining_requests": "0", "x_ratelimit_reset_requests": "6m0s"}
     web.on(CHAT, lambda asked: judged(asked, **left))
-    lab.engine = Engine(lab.store, Wired(web), limits=ALONE)
-    result = lab.run(write_study(**FEW))
+    replace_engine(lab, Engine(lab.store, Wired(web), limits=ALONE))
+    result = lab.runs.run(write_study(**FEW))
     assert len(web.asked) == 1
     assert result.status not in ("complete", "failed")
     assert any("360 s" in note for note in result.warnings)
@@ -197,8 +198,8 @@ def test_an_overloaded_endpoint_rests_as_a_whole_and_the_attempt_is_on_record(
 ) -> None:
     overloaded = served.Answer("{}", status, served.JSON, {"retry-after-ms": "600"})
     web.on(CHAT, overloaded, judged)
-    lab.engine = Engine(lab.store, Wired(web), limits=Limits(concurrency=4))
-    assert lab.run(write_study(**FEW)).status == "complete"
+    replace_engine(lab, Engine(lab.store, Wired(web), limits=Limits(concurrency=4)))
+    assert lab.runs.run(write_study(**FEW)).status == "complete"
     first = web.asked[0].at
     assert not [asked for asked in web.asked if first + 0.3 < asked.at < first + 0.6]
     with lab.store.database.read() as connection:
@@ -211,11 +212,11 @@ def test_an_overloaded_endpoint_that_asks_for_an_hour_is_paused(
     lab: Lab, write_study: WriteStudy, web: Web
 ) -> None:
     web.on(CHAT, served.Answer("{}", 503, served.JSON, {"Retry-After": "3600"}))
-    lab.engine = Engine(lab.store, Wired(web), limits=ALONE)
-    result = lab.run(write_study(**FEW))
+    replace_engine(lab, Engine(lab.store, Wired(web), limits=ALONE))
+    result = lab.runs.run(write_study(**FEW))
     assert any("3600 s" in note for note in result.warnings)
     assert len(web.asked) == 1, "no call begins"
-    assert sum(row["attempts"] for row in lab.usage("small")) == 1
+    assert sum(row["attempts"] for row in lab.reports.usage("small")) == 1
 
 
 EMPTY = {
@@ -232,8 +233,8 @@ def test_a_reply_without_an_answer_is_counted_with_what_it_cost(
     lab: Lab, write_study: WriteStudy, web: Web
 ) -> None:
     web.on(CHAT, served.Answer(json.dumps(EMPTY), type=served.JSON), judged)
-    lab.engine = Engine(lab.store, Wired(web), limits=ALONE)
-    assert lab.run(write_study(**FEW)).status == "complete"
+    replace_engine(lab, Engine(lab.store, Wired(web), limits=ALONE))
+    assert lab.runs.run(write_study(**FEW)).status == "complete"
     columns = t.attempts.c
     with lab.store.database.read() as connection:
         rows = connection.execute(sa.select(t.attempts).where(~columns.completed)).all()
@@ -247,12 +248,12 @@ def test_a_budget_counts_replies_without_an_answer(
     lab: Lab, write_study: WriteStudy, web: Web
 ) -> None:
     web.on(CHAT, served.Answer(json.dumps(EMPTY), type=served.JSON))
-    lab.engine = Engine(lab.store, Wired(web), limits=ALONE)
-    stopped = lab.run(write_study(**FEW, budget={"tokens": 6000}))
+    replace_engine(lab, Engine(lab.store, Wired(web), limits=ALONE))
+    stopped = lab.runs.run(write_study(**FEW, budget={"tokens": 6000}))
     assert isinstance(stopped.stopped, BudgetError)
     asked = len(web.asked)
     assert 1 <= asked <= 4, "each took 1,500 tokens, and brought nothing"
-    rows = lab.usage("small")
+    rows = lab.reports.usage("small")
     assert sum(row["input_tokens"] + row["output_tokens"] for row in rows) == 1500 * asked
 
 
@@ -278,8 +279,8 @@ def test_the_ceiling_over_hosted_providers_holds_unless_limits_are_given(
     lab: Lab, write_study: WriteStudy, stated: Limits | None
 ) -> None:
     models = Hosted()
-    lab.engine = Engine(lab.store, models, limits=stated)
-    lab.run(write_study(samples=1, judges=["sim:balanced"], probe=False))
+    replace_engine(lab, Engine(lab.store, models, limits=stated))
+    lab.runs.run(write_study(samples=1, judges=["sim:balanced"], probe=False))
     per_second = (stated or models.hosted_limits).rpm or 0
     lasted = models.began[-1] - models.began[0]
     allowed = lasted * per_second / 60 + per_second / 60 + 1
@@ -300,8 +301,8 @@ def test_an_endpoint_that_fails_again_and_again_is_given_a_rest(
             return await super().complete(request)
 
     models = Down(*[UnavailableError("HTTP 503")] * 99, only="sim:strict")
-    lab.engine = Engine(lab.store, models)
-    result = lab.run(write_study(samples=5))
+    replace_engine(lab, Engine(lab.store, models))
+    result = lab.runs.run(write_study(samples=5))
     asked = sum(count for key, count in models.tried.items() if count > 1)
     assert any("failed 20 times in a row" in note for note in result.warnings)
     assert {run.status for run in result.runs if "balanced" in run.tag} == {"complete"}

@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from conftest import Scripted
+from engines import replace_engine
 from judge_gym.cli import main
 from judge_gym.engine import Engine
 from judge_gym.engine.calls import ask
@@ -61,12 +62,12 @@ class Costly(Scripted):
 
 
 def use(lab: Lab, models: Costly) -> Costly:
-    lab.engine = Engine(lab.store, models)
+    replace_engine(lab, Engine(lab.store, models))
     return models
 
 
 def spent(lab: Lab, study: str = "small") -> dict[str, float]:
-    usage = lab.usage(study)
+    usage = lab.reports.usage(study)
     return {
         "calls": sum(row["attempts"] for row in usage),
         "tokens": sum((r["input_tokens"] or 0) + (r["output_tokens"] or 0) for r in usage),
@@ -83,7 +84,7 @@ def test_no_more_calls_than_the_budget_whatever_is_in_flight(
     lab: Lab, write_study: WriteStudy, limit: int
 ) -> None:
     models = use(lab, Costly())
-    stopped = lab.run(write_study(**MANY, budget={"calls": limit}))
+    stopped = lab.runs.run(write_study(**MANY, budget={"calls": limit}))
     assert isinstance(stopped.stopped, BudgetError)
     assert f"{limit} calls" in stopped.stopped.message
     assert spent(lab)["calls"] == paid(stopped) == limit
@@ -95,21 +96,21 @@ def test_a_spent_budget_pays_nothing_more_and_a_larger_one_pays_the_rest(
     lab: Lab, write_study: WriteStudy
 ) -> None:
     use(lab, Costly())
-    lab.run(write_study(**MANY, budget={"calls": 100}))
-    again = lab.run(write_study(**MANY, budget={"calls": 100}))
+    lab.runs.run(write_study(**MANY, budget={"calls": 100}))
+    again = lab.runs.run(write_study(**MANY, budget={"calls": 100}))
     assert (paid(again), type(again.stopped)) == (0, BudgetError)
     assert again.status not in ("complete", "complete-with-failures")
-    rest = lab.run(write_study(**MANY, budget={"calls": ALL}))
+    rest = lab.runs.run(write_study(**MANY, budget={"calls": ALL}))
     assert (paid(rest), rest.stopped, rest.status) == (ALL - 100, None, "complete")
-    assert len(lab.samples("small")) == 120
-    assert paid(lab.run(write_study(**MANY, budget={"calls": ALL}))) == 0
+    assert len(lab.experiments.samples("small")) == 120
+    assert paid(lab.runs.run(write_study(**MANY, budget={"calls": ALL}))) == 0
 
 
 def test_attempts_that_bring_nothing_count_too(lab: Lab, write_study: WriteStudy) -> None:
     path = write_study(**MANY, budget={"calls": 4})
     use(lab, Costly(down=True))
     for turn in range(3):  # a provider that is down is not hammered beyond the budget
-        result = lab.run(path)
+        result = lab.runs.run(path)
         assert spent(lab)["calls"] == 4
         assert (paid(result) == 0) == (turn > 0)
 
@@ -120,13 +121,13 @@ def test_tokens_and_money_stay_within_the_budget_in_the_worst_case(
 ) -> None:
     """A call may take more than a twentieth of these budgets, so 64 at once would break them."""
     use(lab, Costly())
-    stopped = lab.run(write_study(**MANY, budget={name: limit}))
+    stopped = lab.runs.run(write_study(**MANY, budget={name: limit}))
     assert isinstance(stopped.stopped, BudgetError)
     assert name in stopped.stopped.message
     assert 0.8 * limit < spent(lab)[name] <= limit
     assert sum(run.usd for run in stopped.runs) == pytest.approx(spent(lab)["usd"])
     before = spent(lab)["calls"]
-    more = lab.run(write_study(**MANY, budget={name: limit * 100}))
+    more = lab.runs.run(write_study(**MANY, budget={name: limit * 100}))
     assert more.status == "complete"
     assert spent(lab)["calls"] == ALL
     assert paid(more) == ALL - before
@@ -136,7 +137,7 @@ def test_a_call_that_alone_breaks_the_budget_is_never_made(
     lab: Lab, write_study: WriteStudy
 ) -> None:
     models = use(lab, Costly())
-    stopped = lab.run(write_study(**MANY, budget={"tokens": 500}))
+    stopped = lab.runs.run(write_study(**MANY, budget={"tokens": 500}))
     assert isinstance(stopped.stopped, BudgetError)
     assert models.most_flying == 0
 
@@ -147,7 +148,7 @@ def test_minutes_end_a_run_and_the_next_has_its_own(lab: Lab, write_study: Write
     path = write_study(**MANY, budget={"minutes": 0.1 / 60})
     for _ in range(2):
         before = spent(lab)["calls"]
-        result = lab.run(path)
+        result = lab.runs.run(path)
         assert isinstance(result.stopped, BudgetError)
         assert "minutes" in result.stopped.message
         assert before < spent(lab)["calls"] == before + paid(result) < ALL
@@ -158,17 +159,17 @@ def test_money_cannot_be_promised_where_a_price_is_unknown(
 ) -> None:
     models = use(lab, Costly(model="no-such-model-at-all"))
     with pytest.raises(DesignError, match=r"price of sim:\w+") as refusal:
-        lab.run(write_study(budget={"usd": 20}))
+        lab.runs.run(write_study(budget={"usd": 20}))
     assert "budget.usd" in refusal.value.message
     assert models.most_flying == 0
-    assert lab.run(write_study(budget={"calls": 500})).status == "complete"
+    assert lab.runs.run(write_study(budget={"calls": 500})).status == "complete"
 
 
 def test_a_budget_is_its_studys_own(lab: Lab, write_study: WriteStudy) -> None:
     use(lab, Costly())
-    lab.run(write_study(study="first", seed=1))
+    lab.runs.run(write_study(study="first", seed=1))
     limit = int(spent(lab, "first")["calls"])
-    second = lab.run(write_study("two.yaml", study="second", seed=2, budget={"calls": limit}))
+    second = lab.runs.run(write_study("two.yaml", study="second", seed=2, budget={"calls": limit}))
     assert second.stopped is None
     assert spent(lab, "second")["calls"] <= limit
 
@@ -200,14 +201,14 @@ def test_a_runs_own_budget_pauses_that_run_alone_and_says_what_is_left(
 ) -> None:
     """Each judge has 1 rubric, 1 critique, 60 scores and 60 probes; the views are shared."""
     use(lab, Costly())
-    stopped = lab.run(write_study(**MANY, budget={"run": {"calls": 123}}))
+    stopped = lab.runs.run(write_study(**MANY, budget={"run": {"calls": 123}}))
     assert isinstance(stopped.stopped, BudgetError)
     assert "1 of 2 runs" in stopped.stopped.message and "123 calls" in stopped.stopped.message
     assert sorted(run.calls for run in stopped.runs) == [122, 123]  # one pays for a view or more
     assert sorted(run.status for run in stopped.runs) == ["complete", "over-budget"]
     assert stopped.left is not None and stopped.left.to_pay == ALL - 245
     assert stopped.left.usd is not None and stopped.left.usd > 0
-    rest = lab.run(write_study(**MANY))
+    rest = lab.runs.run(write_study(**MANY))
     assert (paid(rest), rest.status) == (ALL - 245, "complete")
 
 
@@ -218,7 +219,7 @@ def test_a_question_that_another_run_may_not_pay_for_is_paid_by_the_run_that_may
     use(lab, Costly())
     both = {"judges": ["sim:balanced?abstain=0"], "vary": {"verdict.method": ["single", "subset"]}}
     spare = {"run": {"calls": 13}}
-    result = lab.run(write_study(**both, samples=2, budget=spare))
+    result = lab.runs.run(write_study(**both, samples=2, budget=spare))
     for run in result.runs:
         assert run.calls <= 13
         assert run.status == "complete" or run.calls == 13, "it stopped for another's budget"
@@ -227,10 +228,10 @@ def test_a_question_that_another_run_may_not_pay_for_is_paid_by_the_run_that_may
 def test_what_was_spent_by_a_run_counts_when_it_goes_on(lab: Lab, write_study: WriteStudy) -> None:
     use(lab, Costly())
     one = {**MANY, "judges": ["sim:balanced?abstain=0"]}
-    lab.run(write_study(**one, budget={"calls": 50}))
-    more = lab.run(write_study(**one), budget={"run.calls": 70})
+    lab.runs.run(write_study(**one, budget={"calls": 50}))
+    more = lab.runs.run(write_study(**one), budget={"run.calls": 70})
     assert paid(more) == 20
-    assert paid(lab.run(write_study(**one), budget={"run.calls": 70})) == 0
+    assert paid(lab.runs.run(write_study(**one), budget={"run.calls": 70})) == 0
 
 
 def test_a_budget_from_the_command_stands_over_the_studys(
@@ -238,14 +239,14 @@ def test_a_budget_from_the_command_stands_over_the_studys(
 ) -> None:
     use(lab, Costly())
     path = write_study(**MANY, budget={"calls": 10})
-    assert paid(lab.run(path, budget={"calls": 30})) == 30
+    assert paid(lab.runs.run(path, budget={"calls": 30})) == 30
     for bad, said in (
         ({"cals": 3}, "unknown limit 'cals'"),
         ({"calls": 0}, r"budget\.calls.*not 0"),
         ({"run.usd": "much"}, r"budget\.run\.usd.*not 'much'"),
     ):
         with pytest.raises(DesignError, match=said):
-            lab.run(path, budget=bad)
+            lab.runs.run(path, budget=bad)
 
 
 def test_a_failed_attempt_that_was_billed_is_paid_for(lab: Lab, write_study: WriteStudy) -> None:
@@ -256,12 +257,12 @@ def test_a_failed_attempt_that_was_billed_is_paid_for(lab: Lab, write_study: Wri
             raise RejectedError("half an answer", bill=Bill(1000, 10, 0, 0.01))
 
     use(lab, Billed())
-    result = lab.run(write_study(samples=1))
+    result = lab.runs.run(write_study(samples=1))
     assert paid(result) == spent(lab)["calls"] > 0
     assert spent(lab)["usd"] == pytest.approx(0.01 * paid(result))
     assert spent(lab)["tokens"] == 1010 * paid(result)
     use(lab, Billed())
-    once = lab.run(write_study("b.yaml", study="b", seed=5), budget={"usd": 0.1})
+    once = lab.runs.run(write_study("b.yaml", study="b", seed=5), budget={"usd": 0.1})
     assert isinstance(once.stopped, BudgetError)
     assert spent(lab, "b")["usd"] <= 0.1
 
@@ -281,17 +282,17 @@ def test_a_provider_that_asks_to_wait_takes_nothing_from_the_budget(
             return await super().complete(request)
 
     use(lab, Busy())
-    done = lab.run(write_study(**MANY, budget={"calls": ALL}))
+    done = lab.runs.run(write_study(**MANY, budget={"calls": ALL}))
     assert (done.stopped, done.status, paid(done)) == (None, "complete", ALL)
 
 
 def test_what_is_reused_costs_nothing_and_shows_as_saved(lab: Lab, write_study: WriteStudy) -> None:
     use(lab, Costly())
-    lab.run(write_study(**MANY))
-    again = lab.run(write_study(**MANY), new_run=True)
+    lab.runs.run(write_study(**MANY))
+    again = lab.runs.run(write_study(**MANY), new_run=True)
     assert (paid(again), sum(run.usd for run in again.runs)) == (0, 0)
     # Views and rubrics are there as records; the others are asked of the ledger.
-    once = {row["stage"]: row["usd"] for row in lab.usage("small", by=["stage"])}
+    once = {row["stage"]: row["usd"] for row in lab.reports.usage("small", by=["stage"])}
     saved = sum(run.saved for run in again.runs)
     assert saved == pytest.approx(once["critic"] + once["scorer"] + once["prober"])
     assert again.to_json()["runs"][0]["saved"] == again.runs[0].saved
@@ -313,7 +314,7 @@ def test_a_call_that_its_adapter_lets_hang_ends_in_due_time(
     monkeypatch.setattr(ask, "GRACE", 0.01)
     monkeypatch.setattr(ask, "BACKOFF", 0.001)
     use(lab, Hanging())
-    lab.run(write_study(samples=1, judges=["sim:balanced"]))
+    lab.runs.run(write_study(samples=1, judges=["sim:balanced"]))
     with lab.store.database.read() as connection:
         errors = connection.scalars(sa.select(t.attempts.c.error)).all()
     assert errors and all("took over 0.01 s" in error for error in errors)

@@ -70,8 +70,8 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(study: Path) -> tuple[str, list[tuple[Any, ...]]]:
     """How the study ended, and its verdicts."""
     with Lab.open(f"sqlite:///{study.parent / 'lab.db'}") as lab:
-        status = lab.run(study).status
-        frame = lab.samples("wired")
+        status = lab.runs.run(study).status
+        frame = lab.experiments.samples("wired")
     columns = ["judge.model", "evidence_title", "replicate", "status", "stages", "probe"]
     return status, sorted(map(tuple, frame[columns].fillna("").astype(str).to_numpy().tolist()))
 
@@ -135,7 +135,7 @@ def test_a_password_in_the_base_url_of_a_provider_is_found_nowhere_after_a_run(
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_BASE_URL", url.replace("http://", "http://user:hunter2@"))
         with Lab.open(f"sqlite:///{study.parent / 'lab.db'}") as lab:
-            lab.run(study)
+            lab.runs.run(study)
         assert stats(url)["outcomes"]["503"] > 0 and stats(url)["outcomes"]["400"] > 0
     said = capfd.readouterr()
     written = b"".join(path.read_bytes() for path in study.parent.iterdir() if path.is_file())

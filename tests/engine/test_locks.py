@@ -127,7 +127,7 @@ def test_a_run_that_nobody_is_at_says_what_it_waits_for(
 
     url = postgres.fresh_url() if on == "postgres" else f"sqlite:///{tmp_path / 'lab.db'}"
     with Lab.open(url) as lab:
-        lab.start(write_study())
+        lab.runs.start(write_study())
         [waits] = said()
         assert "nobody is at work on it" in waits
         with turn(lab.store.database, 1):
@@ -136,9 +136,9 @@ def test_a_run_that_nobody_is_at_says_what_it_waits_for(
             with turn(lab.store.database, 7):
                 [waits] = said()
                 assert "a worker of protocol 1" in waits and "protocol 7" in waits
-        lab.pause("small")
+        lab.runs.pause("small")
         assert said() == {"paused by hand"}
-        assert lab.resume("small").status == "complete"
+        assert lab.runs.run("small").status == "complete"
         assert said() == {""}
 
 
@@ -153,6 +153,6 @@ def test_a_database_that_stays_away_ends_the_command_and_the_same_command_goes_o
             outage.setattr(record, "time", SimpleNamespace(sleep=lambda seconds: None))
             outage.setattr(lab.store.ledger, "record", away)
             with pytest.raises(DatabaseGone, match="it is away"):
-                lab.run(write_study())
+                lab.runs.run(write_study())
         assert {row["status"] for row in lab.list_experiments(study="small")} == {"pending"}
-        assert lab.run("small").status == "complete"
+        assert lab.runs.run("small").status == "complete"

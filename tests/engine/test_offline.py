@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from engines import replace_engine
 from judge_gym.engine import Engine, OfflineError
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.lab import Lab
@@ -70,12 +71,12 @@ def elsewhere(tmp_path: Path) -> Iterator[Lab]:
 
 
 def tidy(lab: Lab, target: str = "small") -> pd.DataFrame:
-    frame = lab.samples(target)
+    frame = lab.experiments.samples(target)
     return frame.drop(columns=OWN_IDS).sort_values(KEYS, ignore_index=True)
 
 
 def tables(lab: Lab) -> dict[str, pd.DataFrame]:
-    made = lab.report("small").tables
+    made = lab.reports.build("small").tables
     return {table.title: table.frame.drop(columns="rubric", errors="ignore") for table in made}
 
 
@@ -90,10 +91,10 @@ def test_a_finished_study_is_the_same_elsewhere(
     lab: Lab, elsewhere: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:
     study = write_study(**BUSY)
-    first = lab.run(study)
-    lab.export_ledger(tmp_path / "small.jsonl.gz", "small")
-    elsewhere.import_ledger(tmp_path / "small.jsonl.gz")
-    again = elsewhere.run(study, offline=True)
+    first = lab.runs.run(study)
+    lab.admin.export_ledger(tmp_path / "small.jsonl.gz", "small")
+    elsewhere.admin.import_ledger(tmp_path / "small.jsonl.gz")
+    again = elsewhere.runs.run(study, offline=True)
     assert (paid(again), sum(run.usd for run in again.runs)) == (0, 0)
     assert again.status == first.status == "complete-with-failures"
     assert [run.counts for run in again.runs] == [run.counts for run in first.runs]
@@ -102,35 +103,35 @@ def test_a_finished_study_is_the_same_elsewhere(
     there = tables(elsewhere)
     for title, table in tables(lab).items():
         pd.testing.assert_frame_equal(there[title], table)
-    assert all(row["imported"] for row in elsewhere.usage())
-    assert "imported" in elsewhere.report("small").facts["calls paid"]
-    assert "imported" not in lab.report("small").facts["calls paid"]
+    assert all(row["imported"] for row in elsewhere.reports.usage())
+    assert "imported" in elsewhere.reports.build("small").facts["calls paid"]
+    assert "imported" not in lab.reports.build("small").facts["calls paid"]
     assert len(rows(elsewhere.store, attempts)) == len(rows(lab.store, attempts))
-    assert elsewhere.reparse("small").changes == {}
+    assert elsewhere.runs.reparse("small").changes == {}
 
 
 def test_what_another_study_paid_for_goes_along(
     lab: Lab, elsewhere: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:
-    lab.run(write_study("other.yaml", study="other"))
+    lab.runs.run(write_study("other.yaml", study="other"))
     study = write_study(vary={"verdict.abstain": [True, False]})
-    lab.run(study)
-    lab.run(write_study("third.yaml", study="third", seed=99))
-    made = lab.export_ledger(tmp_path / "small.jsonl.gz", "small")
+    lab.runs.run(study)
+    lab.runs.run(write_study("third.yaml", study="third", seed=99))
+    made = lab.admin.export_ledger(tmp_path / "small.jsonl.gz", "small")
     assert 0 < made.calls < len(rows(lab.store, calls))
-    elsewhere.import_ledger(tmp_path / "small.jsonl.gz")
-    elsewhere.run(study, offline=True)
+    elsewhere.admin.import_ledger(tmp_path / "small.jsonl.gz")
+    elsewhere.runs.run(study, offline=True)
     pd.testing.assert_frame_equal(tidy(elsewhere), tidy(lab))
 
 
 def test_one_experiment_alone_can_be_exported(
     lab: Lab, elsewhere: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:
-    lab.run(write_study())
+    lab.runs.run(write_study())
     tag = "small/fascism/here/sim:strict"
-    lab.export_ledger(tmp_path / "one.jsonl.gz", tag)
-    elsewhere.import_ledger(tmp_path / "one.jsonl.gz")
-    result = elsewhere.run(write_study(judges=["sim:strict"]), offline=True)
+    lab.admin.export_ledger(tmp_path / "one.jsonl.gz", tag)
+    elsewhere.admin.import_ledger(tmp_path / "one.jsonl.gz")
+    result = elsewhere.runs.run(write_study(judges=["sim:strict"]), offline=True)
     assert result.status == "complete"
     pd.testing.assert_frame_equal(tidy(elsewhere), tidy(lab, tag))
 
@@ -139,13 +140,13 @@ def test_the_asks_before_a_rubric_go_along_whoever_paid(
     lab: Lab, elsewhere: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:
     """A rubric that took two asks rests on both."""
-    lab.engine = Engine(lab.store, Hasty())
-    lab.run(write_study("other.yaml", study="other"))
-    lab.run(write_study())
+    replace_engine(lab, Engine(lab.store, Hasty()))
+    lab.runs.run(write_study("other.yaml", study="other"))
+    lab.runs.run(write_study())
     assert {row["asks"] for row in rows(lab.store, rubrics)} == {2}
-    lab.export_ledger(tmp_path / "small.jsonl.gz", "small")
-    elsewhere.import_ledger(tmp_path / "small.jsonl.gz")
-    elsewhere.run(write_study(), offline=True)
+    lab.admin.export_ledger(tmp_path / "small.jsonl.gz", "small")
+    elsewhere.admin.import_ledger(tmp_path / "small.jsonl.gz")
+    elsewhere.runs.run(write_study(), offline=True)
     pd.testing.assert_frame_equal(tidy(elsewhere), tidy(lab))
 
 
@@ -154,12 +155,12 @@ def test_a_study_of_models_that_cannot_be_called_is_replayed(
 ) -> None:
     study = write_study("poor.yaml", judges=["openai:gpt-4.1"], budget={"usd": 1e-9, "calls": 1})
     with pytest.raises(DesignError, match="cannot be called"):
-        lab.run(study)
-    lab.engine = Engine(lab.store, Hosted())
-    lab.run(write_study(judges=["openai:gpt-4.1"]))
-    lab.export_ledger(tmp_path / "small.jsonl.gz", "small")
-    elsewhere.import_ledger(tmp_path / "small.jsonl.gz")
-    assert elsewhere.run(study, offline=True).status == "complete"  # whatever the budget
+        lab.runs.run(study)
+    replace_engine(lab, Engine(lab.store, Hosted()))
+    lab.runs.run(write_study(judges=["openai:gpt-4.1"]))
+    lab.admin.export_ledger(tmp_path / "small.jsonl.gz", "small")
+    elsewhere.admin.import_ledger(tmp_path / "small.jsonl.gz")
+    assert elsewhere.runs.run(study, offline=True).status == "complete"  # whatever the budget
     pd.testing.assert_frame_equal(tidy(elsewhere), tidy(lab))
 
 
@@ -170,7 +171,7 @@ def test_an_empty_ledger_says_what_is_missing_and_nothing_is_written(
     elsewhere: Lab, write_study: WriteStudy
 ) -> None:
     with pytest.raises(OfflineError) as fault:
-        elsewhere.run(write_study(), offline=True)
+        elsewhere.runs.run(write_study(), offline=True)
     message = fault.value.message
     assert "5 requests are not in the ledger" in message
     assert "3 neutralizer of sim:editor" in message
@@ -184,49 +185,49 @@ def test_an_empty_ledger_says_what_is_missing_and_nothing_is_written(
 def test_what_is_there_is_written_and_the_run_goes_on_later(
     lab: Lab, elsewhere: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:
-    lab.run(write_study(samples=2))
-    lab.export_ledger(tmp_path / "two.jsonl.gz")
-    elsewhere.import_ledger(tmp_path / "two.jsonl.gz")
+    lab.runs.run(write_study(samples=2))
+    lab.admin.export_ledger(tmp_path / "two.jsonl.gz")
+    elsewhere.admin.import_ledger(tmp_path / "two.jsonl.gz")
     more = write_study(samples=3)
     with pytest.raises(OfflineError, match=r"6 requests .* 3 scorer of sim:balanced, 3 scorer of"):
-        elsewhere.run(more, offline=True)
-    found = elsewhere.samples("small")
+        elsewhere.runs.run(more, offline=True)
+    found = elsewhere.experiments.samples("small")
     assert len(found) == 12
     assert "provider_error" not in set(found["status"])
     assert {row["status"] for row in elsewhere.list_experiments()} == {"scoring"}
-    lab.run(more)
-    lab.export_ledger(tmp_path / "three.jsonl.gz")
-    elsewhere.import_ledger(tmp_path / "three.jsonl.gz")
-    assert elsewhere.run(more, offline=True).status == "complete"
+    lab.runs.run(more)
+    lab.admin.export_ledger(tmp_path / "three.jsonl.gz")
+    elsewhere.admin.import_ledger(tmp_path / "three.jsonl.gz")
+    assert elsewhere.runs.run(more, offline=True).status == "complete"
     pd.testing.assert_frame_equal(tidy(elsewhere), tidy(lab))
 
 
 def test_after_a_gap_a_run_with_models_pays_for_the_gap_alone(
     lab: Lab, write_study: WriteStudy
 ) -> None:
-    lab.run(write_study(samples=2))
+    lab.runs.run(write_study(samples=2))
     more = write_study(samples=3)
     with pytest.raises(OfflineError):
-        lab.run(more, offline=True)
-    result = lab.run(more)
+        lab.runs.run(more, offline=True)
+    result = lab.runs.run(more)
     assert result.status == "complete"
-    scored = lab.samples("small")
+    scored = lab.experiments.samples("small")
     third = scored[(scored["replicate"] == 2)]
     assert paid(result) == len(third) + int((third["status"] == "scored").sum())
 
 
 def test_a_critique_that_is_missing_holds_up_no_verdict(lab: Lab, write_study: WriteStudy) -> None:
-    lab.run(write_study())
+    lab.runs.run(write_study())
     other = write_study(
         design={"evidence.editor": "sim:editor", "rubric.critic": "sim:critic?bias=0.1"}
     )
     with pytest.raises(OfflineError, match=r"2 requests .* 2 critic of sim:critic"):
-        lab.run(other, offline=True)
-    assert len(lab.samples("small")) == 12
+        lab.runs.run(other, offline=True)
+    assert len(lab.experiments.samples("small")) == 12
 
 
 def test_no_search_is_made_offline(elsewhere: Lab, write_study: WriteStudy) -> None:
     window = {"country": "Norway", "start": "2026-01-01", "end": "2026-01-31"}
     study = write_study(evidence={"here": {"gdelt": "court", "window": window}})
     with pytest.raises(ConflictError, match="nothing has been collected yet"):
-        elsewhere.run(study, offline=True)
+        elsewhere.runs.run(study, offline=True)

@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from conftest import Scripted
+from engines import replace_engine
 from judge_gym import store
 from judge_gym.engine import Engine
 from judge_gym.errors import ConflictError, DesignError, ProviderError, StoreError
@@ -70,7 +71,7 @@ class Disturbed(Scripted):
 
 def disturb(lab: Lab, answer: Callable[[Request], Answer] = lambda request: None) -> Disturbed:
     models = Disturbed(answer)
-    lab.engine = Engine(lab.store, models)
+    replace_engine(lab, Engine(lab.store, models))
     return models
 
 
@@ -87,7 +88,7 @@ def count(lab: Lab, table: str) -> int:
 def paid(lab: Lab) -> Counter[str]:
     """Attempts so far, by stage."""
     total: Counter[str] = Counter()
-    for row in lab.usage():
+    for row in lab.reports.usage():
         total[row["stage"]] += row["attempts"]
     return total
 
@@ -108,8 +109,8 @@ def scored(frame: pd.DataFrame) -> int:
 
 
 def test_a_study_leaves_the_rows_that_it_says(lab: Lab, study: WriteStudy) -> None:
-    result = lab.run(study())
-    frame = lab.samples("small")
+    result = lab.runs.run(study())
+    frame = lab.experiments.samples("small")
     assert (result.status, len(result.runs), len(frame)) == ("complete", JUDGES, CELLS)
     expected = {
         "evidence": ITEMS,
@@ -136,9 +137,9 @@ def test_a_study_leaves_the_rows_that_it_says(lab: Lab, study: WriteStudy) -> No
 
 def test_the_same_study_again_pays_nothing_and_changes_no_row(lab: Lab, study: WriteStudy) -> None:
     path = study(swap="all", judges=["sim:sloppy", "sim:cautious"])
-    first = lab.run(path)
+    first = lab.runs.run(path)
     before = contents(lab)
-    second = lab.run(path)
+    second = lab.runs.run(path)
     assert sum(run.calls for run in second.runs) == 0
     assert [run.run for run in second.runs] == [run.run for run in first.runs]
     assert second.status == first.status
@@ -149,7 +150,7 @@ def test_the_ledger_holds_what_was_asked_word_for_word_and_each_long_text_once(
     lab: Lab, study: WriteStudy
 ) -> None:
     models = disturb(lab)
-    lab.run(study(vary={"verdict.method": ["single", "subset"]}))
+    lab.runs.run(study(vary={"verdict.method": ["single", "subset"]}))
     known = lab.store.ledger.find(request.key() for request in models.asked)
     for request in models.asked:
         asked, tried = lab.store.ledger.transcript(known[request.key()].call_id)
@@ -180,27 +181,29 @@ def test_experiments_that_differ_in_one_knob_pay_once_for_what_they_share(
     lab: Lab, study: WriteStudy, knob: str, levels: list[str], shared: set[str]
 ) -> None:
     models = disturb(lab)
-    lab.run(study(vary={knob: levels}))
+    lab.runs.run(study(vary={knob: levels}))
     assert models.most_flying > 1, "they were to ask at the same time"
     keys = [request.key() for request in models.asked]
     assert len(keys) == len(set(keys))
     once = {"neutralizer": ITEMS, "rubricer": JUDGES, "critic": JUDGES, "scorer": CELLS}
     stages = {stage: n for stage, n in paid(lab).items() if stage != "prober"}
     assert stages == {stage: n if stage in shared else 2 * n for stage, n in once.items()}
-    frame = lab.samples("small")
+    frame = lab.experiments.samples("small")
     assert len(frame) == 2 * CELLS
     calls_of = frame.groupby(knob)["call_id"].apply(set)
     assert (calls_of.iloc[0] == calls_of.iloc[1]) == ("scorer" in shared)
 
 
 def test_two_studies_share_what_they_ask_alike(lab: Lab, study: WriteStudy) -> None:
-    lab.run(study())
+    lab.runs.run(study())
     before = paid(lab)
-    lab.run(study("other.yaml", study="other", design={
+    lab.runs.run(study("other.yaml", study="other", design={
         "evidence.editor": "sim:editor", "rubric.critic": "sim:critic", "probe.context": "same",
     }))  # fmt: skip
-    assert paid(lab) - before == {"prober": scored(lab.samples("other"))}
-    assert set(lab.samples("other")["call_id"]) == set(lab.samples("small")["call_id"])
+    assert paid(lab) - before == {"prober": scored(lab.experiments.samples("other"))}
+    assert set(lab.experiments.samples("other")["call_id"]) == set(
+        lab.experiments.samples("small")["call_id"]
+    )
 
 
 SEEN = ["judge.model", "rubric", "evidence", "replicate", "display"]
@@ -236,10 +239,10 @@ def test_a_changed_knob_pays_only_for_what_it_changes(
 ) -> None:
     """A question is new where its knob is in the prompt, or where what it shows is new."""
     path = study()
-    lab.run(path)
-    base, before = lab.samples("small"), paid(lab)
-    lab.run(path, overrides={knob: level})
-    frame = lab.samples("small")
+    lab.runs.run(path)
+    base, before = lab.experiments.samples("small"), paid(lab)
+    lab.runs.run(path, overrides={knob: level})
+    frame = lab.experiments.samples("small")
     changed = frame[~frame["tag"].isin(base["tag"])]
     assert len(changed) == CELLS
 
@@ -264,22 +267,22 @@ def test_a_changed_knob_pays_only_for_what_it_changes(
 
 
 def test_another_view_pays_for_scores_and_probes_alone(lab: Lab, study: WriteStudy) -> None:
-    lab.run(study())
+    lab.runs.run(study())
     before = paid(lab)
     raw = {"evidence.view": "raw", "rubric.critic": "sim:critic"}
-    lab.run(study("raw.yaml", study="raw", design=raw))
-    assert paid(lab) - before == {"scorer": CELLS, "prober": scored(lab.samples("raw"))}
-    pairs = lab.samples("small").merge(
-        lab.samples("raw"), on=["judge.model", "evidence", "replicate"]
+    lab.runs.run(study("raw.yaml", study="raw", design=raw))
+    assert paid(lab) - before == {"scorer": CELLS, "prober": scored(lab.experiments.samples("raw"))}
+    pairs = lab.experiments.samples("small").merge(
+        lab.experiments.samples("raw"), on=["judge.model", "evidence", "replicate"]
     )
     assert (pairs["display_x"] == pairs["display_y"]).all()
 
 
 def test_displays_are_the_same_for_every_variant(lab: Lab, study: WriteStudy) -> None:
-    lab.run(
+    lab.runs.run(
         study(vary={"verdict.method": ["single", "subset"], "probe.context": ["fresh", "same"]})
     )
-    frame = lab.samples("small")
+    frame = lab.experiments.samples("small")
     assert (frame.groupby(["evidence", "replicate"])["display"].nunique() == 1).all()
     assert frame["display"].nunique() > 1
 
@@ -291,10 +294,10 @@ def test_raising_samples_goes_on_with_what_is_missing_and_lowering_deletes_nothi
     lab: Lab, study: WriteStudy
 ) -> None:
     path = study()
-    first = lab.run(path)
-    old, before = lab.samples("small"), paid(lab)
-    second = lab.run(path, samples=3)
-    frame = lab.samples("small")
+    first = lab.runs.run(path)
+    old, before = lab.experiments.samples("small"), paid(lab)
+    second = lab.runs.run(path, samples=3)
+    frame = lab.experiments.samples("small")
     assert [run.run for run in second.runs] == [run.run for run in first.runs]
     assert len(frame) == ITEMS * JUDGES * 3
     assert paid(lab) - before == {
@@ -302,21 +305,21 @@ def test_raising_samples_goes_on_with_what_is_missing_and_lowering_deletes_nothi
     }  # fmt: skip
     pd.testing.assert_frame_equal(frame[frame["replicate"] < 2].reset_index(drop=True), old)
     for fewer in (1, None):
-        lowered = lab.run(path, samples=fewer)
+        lowered = lab.runs.run(path, samples=fewer)
         assert (lowered.status, sum(run.calls for run in lowered.runs)) == ("complete", 0)
-        pd.testing.assert_frame_equal(lab.samples("small"), frame)
+        pd.testing.assert_frame_equal(lab.experiments.samples("small"), frame)
 
 
 def test_probes_and_swaps_can_be_asked_for_later(lab: Lab, study: WriteStudy) -> None:
-    lab.run(study(probe=False))
+    lab.runs.run(study(probe=False))
     assert paid(lab)["prober"] == 0
     before = paid(lab)
-    lab.run(study(probe=True))
-    assert paid(lab) - before == {"prober": scored(lab.samples("small"))}
-    before, probed = paid(lab), scored(lab.samples("small"))
-    lab.run(study(probe=True, swap="all"))
+    lab.runs.run(study(probe=True))
+    assert paid(lab) - before == {"prober": scored(lab.experiments.samples("small"))}
+    before, probed = paid(lab), scored(lab.experiments.samples("small"))
+    lab.runs.run(study(probe=True, swap="all"))
     assert paid(lab) - before == {
-        "scorer": CELLS, "prober": scored(lab.samples("small")) - probed,
+        "scorer": CELLS, "prober": scored(lab.experiments.samples("small")) - probed,
     }  # fmt: skip
 
 
@@ -324,10 +327,10 @@ def test_a_new_series_draws_scores_and_probes_afresh_and_nothing_else(
     lab: Lab, study: WriteStudy
 ) -> None:
     path = study()
-    first = lab.run(path)
-    base, before = lab.samples("small"), paid(lab)
-    second = lab.run(path, series="again")
-    frame = lab.samples("small")
+    first = lab.runs.run(path)
+    base, before = lab.experiments.samples("small"), paid(lab)
+    second = lab.runs.run(path, series="again")
+    frame = lab.experiments.samples("small")
     again = frame[frame["series"] == "again"]
     assert {run.run for run in second.runs}.isdisjoint(run.run for run in first.runs)
     assert paid(lab) - before == {"scorer": CELLS, "prober": scored(again)}
@@ -337,18 +340,18 @@ def test_a_new_series_draws_scores_and_probes_afresh_and_nothing_else(
     assert len(pairs) == CELLS
     assert (pairs["display"] == pairs["display_again"]).all()
     assert (pairs["rubric"] == pairs["rubric_again"]).all()
-    assert sum(run.calls for run in lab.run(path, series="again").runs) == 0
+    assert sum(run.calls for run in lab.runs.run(path, series="again").runs) == 0
 
 
 def test_a_new_run_supersedes_the_old_and_pays_nothing(lab: Lab, study: WriteStudy) -> None:
     path = study()
-    first = lab.run(path)
-    base, before = lab.samples("small"), paid(lab)
-    second = lab.run(path, new_run=True)
+    first = lab.runs.run(path)
+    base, before = lab.experiments.samples("small"), paid(lab)
+    second = lab.runs.run(path, new_run=True)
     assert {run.run for run in second.runs}.isdisjoint(run.run for run in first.runs)
     assert paid(lab) == before
     assert second.status == "complete"
-    frame = lab.samples("small")
+    frame = lab.experiments.samples("small")
     assert set(frame["run"]) == {run.run for run in second.runs}
     kept = [*SEEN, "status", "stages", "probe", "call_id"]
     pd.testing.assert_frame_equal(
@@ -369,10 +372,10 @@ def test_a_swap_scores_every_rivals_rubric_as_often_and_under_the_same_displays(
         {"type": "ecc", "concept": concept, "evidence": "here"}
         for concept in ("fascism", "populism")
     ]
-    lab.run(study(judges=judges, tasks=tasks, swap="all", design={
+    lab.runs.run(study(judges=judges, tasks=tasks, swap="all", design={
         "evidence.editor": "sim:editor", "rubric.critic": "sim:critic", "rubric.scale": 5,
     }))  # fmt: skip
-    frame = lab.samples("small")
+    frame = lab.experiments.samples("small")
     assert paid(lab)["rubricer"] == len(judges) * len(tasks)
     own, swap = frame[~frame["is_swap"]], frame[frame["is_swap"]]
     assert (own["rubric_author"] == own["judge.model"]).all()
@@ -401,8 +404,8 @@ def all_rubrics(lab: Lab) -> list[Any]:
 
 
 def test_a_third_partys_rubric_serves_all_judges(lab: Lab, study: WriteStudy) -> None:
-    lab.run(study(swap=[["*", "sim:cautious"], ["sim:strict", "sim:balanced"]]))
-    swap = lab.samples("small").query("is_swap")
+    lab.runs.run(study(swap=[["*", "sim:cautious"], ["sim:strict", "sim:balanced"]]))
+    swap = lab.experiments.samples("small").query("is_swap")
     sizes = swap.groupby(["judge.model", "rubric_author"]).size()
     assert dict(sizes) == {
         ("sim:balanced", "sim:cautious"): ITEMS * SAMPLES,
@@ -417,10 +420,10 @@ def test_every_scored_sample_is_probed_and_no_other(
     lab: Lab, study: WriteStudy, context: str
 ) -> None:
     judges = ["sim:cautious?abstain=0.7", "sim:sloppy?garble=0.4"]
-    lab.run(study(judges=judges, samples=4, swap="all", vary=None, design={
+    lab.runs.run(study(judges=judges, samples=4, swap="all", vary=None, design={
         "evidence.editor": "sim:editor", "rubric.critic": "sim:critic", "probe.context": context,
     }))  # fmt: skip
-    frame = lab.samples("small")
+    frame = lab.experiments.samples("small")
     assert {"scored", "abstained", "parse_failed"} <= set(frame["status"])
     assert set(frame[frame["status"] == "scored"]["is_swap"]) == {True, False}
     assert (frame["probe_status"].notna() == (frame["status"] == "scored")).all()
@@ -430,8 +433,8 @@ def test_every_scored_sample_is_probed_and_no_other(
 
 
 def test_several_draws_of_a_rubric_are_scored_each(lab: Lab, study: WriteStudy) -> None:
-    lab.run(study(), overrides={"rubric.draws": 3})
-    frame = lab.samples("small")
+    lab.runs.run(study(), overrides={"rubric.draws": 3})
+    frame = lab.experiments.samples("small")
     assert paid(lab)["rubricer"] == paid(lab)["critic"] == 3 * JUDGES
     assert set(frame.groupby(["judge.model", "rubric_draw"]).size()) == {ITEMS * SAMPLES}
     assert frame["rubric"].nunique() == 3 * JUDGES
@@ -443,8 +446,8 @@ def test_a_given_rubric_on_raw_texts_needs_neither_editor_nor_author_nor_critic(
     stages = [{"label": f"S{n}", "criteria": [f"c{n}"]} for n in range(3)]
     (tmp_path / "rubric.json").write_text(json.dumps({"kind": "ordinal", "stages": stages}))
     task = {"type": "benchmark", "concept": "severity", "evidence": "here", "rubric": "rubric.json"}
-    result = lab.run(study(tasks=[task], design=None))  # editor and critic default to openai
-    frame = lab.samples("small")
+    result = lab.runs.run(study(tasks=[task], design=None))  # editor and critic default to openai
+    frame = lab.experiments.samples("small")
     assert result.status == "complete"
     assert paid(lab) == {"scorer": CELLS, "prober": scored(frame)}
     assert frame["observability"].isna().all()
@@ -475,10 +478,10 @@ def test_calls_without_an_answer_become_samples_that_say_so_and_asking_again_men
     """Of 3 views, 1 rubric, 6 scores and at most 5 probes one is lost: 7 % or a little more."""
     path = study(judges=["sim:balanced"], tolerance=tolerance)
     disturb(lab, failing_scores({1}))
-    result = lab.run(path)
+    result = lab.runs.run(path)
     assert result.status == status
     assert result.runs[0].counts["provider_error"] == 1
-    frame = lab.samples("small")
+    frame = lab.experiments.samples("small")
     [lost] = frame[frame["status"] == "provider_error"].to_dict("records")
     assert lost["stages"] == ""
     assert pd.isna(lost["probe_status"])
@@ -487,9 +490,9 @@ def test_calls_without_an_answer_become_samples_that_say_so_and_asking_again_men
 
     before = paid(lab)
     disturb(lab)
-    mended = lab.run(path)
+    mended = lab.runs.run(path)
     assert mended.status == "complete"
-    frame = lab.samples("small")
+    frame = lab.experiments.samples("small")
     assert "provider_error" not in set(frame["status"])
     assert len(frame) == ITEMS * SAMPLES
     new = frame[frame["call_id"] == lost["call_id"]]
@@ -513,22 +516,22 @@ def test_a_stage_whose_provider_is_down_is_mended_by_asking_again(
 ) -> None:
     reference = study(judges=["sim:balanced"])
     disturb(lab, lambda r: ProviderError("down") if kind(r) == asks else None)
-    lab.run(reference)
-    [down] = [row for row in lab.usage() if row["stage"] == stage]
+    lab.runs.run(reference)
+    [down] = [row for row in lab.reports.usage() if row["stage"] == stage]
     assert down["attempts"] > down["calls"] == 0
     disturb(lab)
-    mended = lab.run(reference)
+    mended = lab.runs.run(reference)
     assert mended.status == "complete"
-    frame = lab.samples("small")
+    frame = lab.experiments.samples("small")
     assert len(frame) == ITEMS * SAMPLES
     assert frame["observability"].notna().all()
     assert (frame["probe"].notna() == (frame["status"] == "scored")).all()
-    done = Counter({row["stage"]: row["calls"] for row in lab.usage()})
+    done = Counter({row["stage"]: row["calls"] for row in lab.reports.usage()})
     assert done == {
         "neutralizer": ITEMS, "rubricer": 1, "critic": 1,
         "scorer": ITEMS * SAMPLES, "prober": scored(frame),
     }  # fmt: skip
-    assert sum(run.calls for run in lab.run(reference).runs) == 0
+    assert sum(run.calls for run in lab.runs.run(reference).runs) == 0
 
 
 STAGES = ("STAGE {n}: Label {n}\n- one sign {n}\n- another sign {n}\n- a third sign {n}\n").format
@@ -551,12 +554,12 @@ def test_a_rubric_with_the_wrong_stages_is_re_asked_twice_and_then_the_run_has_f
     path = study(judges=["sim:balanced"])
     disturb(lab, lambda r: rubric_text(3) if kind(r) == "write_rubric" else None)
     for turn in range(2):
-        result = lab.run(path)
+        result = lab.runs.run(path)
         assert (result.status, result.runs[0].status) == ("failed", "failed")
         assert asks_of(lab) == [0, 1, 2]
         assert result.runs[0].calls == (0 if turn else ITEMS + 3)
     assert any("parse_failed" in warning for warning in result.warnings)
-    assert lab.samples("small").empty
+    assert lab.experiments.samples("small").empty
     [row] = all_rubrics(lab)
     assert (row["status"], row["asks"], row["stages"]) == ("parse_failed", 3, [])
     assert count(lab, "samples") == count(lab, "critiques") == 0
@@ -573,13 +576,13 @@ def test_a_rubric_that_comes_right_is_used_and_its_re_asks_are_counted(
         return rubric_text(5) if late else None
 
     disturb(lab, answer)
-    result = lab.run(path)
+    result = lab.runs.run(path)
     assert result.status == "complete"
     assert asks_of(lab) == list(range(wrong + 1))
     [row] = all_rubrics(lab)
     assert (row["status"], row["asks"], len(row["stages"])) == ("scored", wrong + 1, 4)
     assert lab.store.queries.asks("small") == {"asked": wrong + 1, "again": wrong}
-    assert any(f"{wrong} of {wrong + 1}" in w for w in lab.report("small").warnings)
+    assert any(f"{wrong} of {wrong + 1}" in w for w in lab.reports.build("small").warnings)
 
 
 def test_a_refused_rubric_is_an_answer_and_is_not_asked_for_again(
@@ -589,11 +592,11 @@ def test_a_refused_rubric_is_an_answer_and_is_not_asked_for_again(
     no = Completion("I won't.", "refusal", "sim:strict", 5, 5, 0.0)
     disturb(lab, lambda r: no if kind(r) == "write_rubric" and r.model == "sim:strict" else None)
     for _ in range(2):
-        result = lab.run(path)
+        result = lab.runs.run(path)
         assert [run.status for run in result.runs] == ["complete", "failed"]
         assert asks_of(lab) == [0, 0]
     assert result.status == "failed"
-    assert set(lab.samples("small")["judge.model"]) == {"sim:balanced"}
+    assert set(lab.experiments.samples("small")["judge.model"]) == {"sim:balanced"}
 
 
 def refused_view(request: Request) -> Answer:
@@ -607,11 +610,11 @@ def test_an_item_whose_view_is_refused_is_left_out_and_counted(lab: Lab, study: 
     path = study(tolerance=0.5)
     disturb(lab, refused_view)
     for turn in range(2):
-        result = lab.run(path)
+        result = lab.runs.run(path)
         assert result.status == "complete-with-failures"
         assert (sum(run.calls for run in result.runs) == 0) == (turn > 0)
     assert any("'T0'" in warning and "refused" in warning for warning in result.warnings)
-    frame = lab.samples("small")
+    frame = lab.experiments.samples("small")
     assert set(frame["evidence_title"]) == {"T1", "T2"}
     assert len(frame) == (ITEMS - 1) * JUDGES * SAMPLES
     [progress] = lab.store.progress.of_tag(frame["tag"].iloc[0])
@@ -630,7 +633,7 @@ def test_stage_by_stage_what_was_refused_stands_in_the_way_of_nothing_else(
     path = study(tolerance=0.5)
     disturb(lab, answer)
     for workflow in ("evidence", "rubric", "score", "probe"):
-        stepped = lab.run(path, workflows=[workflow])
+        stepped = lab.runs.run(path, workflows=[workflow])
     with Lab.open(f"sqlite:///{tmp_path / 'other.db'}") as other:
         disturb(other, answer)
         at_once = other.run(path)
@@ -652,7 +655,7 @@ def test_a_poor_rubric_earns_a_warning_and_an_unread_critic_no_score(
     lab: Lab, study: WriteStudy, said: str, scores: tuple[float | None, ...], warned: list[str]
 ) -> None:
     disturb(lab, lambda r: said if kind(r) == "criticize" else None)
-    result = lab.run(study(judges=["sim:balanced"]))
+    result = lab.runs.run(study(judges=["sim:balanced"]))
     assert result.status == "complete"
     [row] = lab.list_experiment_rubrics(result.runs[0].tag)
     assert (row["observability"], row["discriminability"]) == scores
@@ -680,10 +683,10 @@ def test_a_stage_whose_material_is_missing_is_refused_and_says_how_to_make_it(
 ) -> None:
     path = study(judges=["sim:balanced"], swap=[["*", "sim:strict"]])
     for workflow in made:
-        lab.run(path, workflows=[workflow])
+        lab.runs.run(path, workflows=[workflow])
     before = paid(lab)
     with pytest.raises(ConflictError, match=rf"judge-gym {command} '?small/fascism/here/sim:bal"):
-        lab.run(path, workflows=[asked])
+        lab.runs.run(path, workflows=[asked])
     assert paid(lab) == before
 
 
@@ -692,7 +695,7 @@ def test_stages_one_by_one_come_to_the_same_as_a_run(
 ) -> None:
     path = study(swap="all")
     for workflow in ("evidence", "rubric", "score", "swap", "probe"):
-        stepped = lab.run(path, workflows=[workflow])
+        stepped = lab.runs.run(path, workflows=[workflow])
     assert stepped.status == "complete"
     with Lab.open(f"sqlite:///{tmp_path / 'other.db'}") as other:
         other.run(path)
@@ -700,7 +703,7 @@ def test_stages_one_by_one_come_to_the_same_as_a_run(
         keys = ["tag", "evidence_title", "rubric_author", "replicate"]
         kept = [*keys, "status", "stages", "display", "probe"]
         pd.testing.assert_frame_equal(
-            lab.samples("small")[kept].sort_values(keys, ignore_index=True),
+            lab.experiments.samples("small")[kept].sort_values(keys, ignore_index=True),
             other.samples("small")[kept].sort_values(keys, ignore_index=True),
         )
 
@@ -720,7 +723,7 @@ def test_a_model_that_cannot_be_called_is_refused_before_any_call(
     lab: Lab, study: WriteStudy, changes: dict[str, Any]
 ) -> None:
     with pytest.raises(DesignError, match=re.escape("openai:gpt-4.1")) as refusal:
-        lab.run(study(**changes))
+        lab.runs.run(study(**changes))
     assert "sim:balanced" in refusal.value.choices
     assert count(lab, "attempts") == count(lab, "calls") == 0
 
@@ -740,5 +743,5 @@ def test_what_cannot_be_recorded_is_not_bought_any_longer(
 
     monkeypatch.setattr(lab.store.ledger, "record", full)
     with pytest.raises(StoreError, match="disk full"):
-        lab.run(study(samples=50))
+        lab.runs.run(study(samples=50))
     assert len(models.asked) <= 10 + 2 * 64, "no more than was in flight"

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from genai_prices import Usage, calc_price
 
 from conftest import Scripted
+from engines import replace_engine
 from judge_gym.engine import Engine
 from judge_gym.errors import ProviderError
 from judge_gym.lab import Lab
@@ -64,18 +65,18 @@ def kind(request: Request) -> str:
 
 
 def use(lab: Lab, models: Authors | None = None) -> None:
-    lab.engine = Engine(lab.store, models or Authors())
+    replace_engine(lab, Engine(lab.store, models or Authors()))
 
 
 def planned(lab: Lab, path: Path | str, **options: Any) -> Counter[str]:
     """Calls to pay, by stage."""
-    plan, _ = lab.plan(path, **options)
+    plan, _ = lab.runs.plan(path, **options)
     return Counter({name: stage.to_pay for name, stage in plan.stages.items()})
 
 
 def paid(lab: Lab) -> Counter[str]:
     total: Counter[str] = Counter()
-    for row in lab.usage():
+    for row in lab.reports.usage():
         total[row["stage"]] += row["attempts"]
     return total
 
@@ -136,9 +137,9 @@ def test_a_plan_is_what_the_run_pays_and_afterwards_nothing_is_left(
     use(lab)
     path = study(**changes)
     before = planned(lab, path)
-    assert lab.run(path).status == "complete"
+    assert lab.runs.run(path).status == "complete"
     assert_foreseen(before, paid(lab))
-    plan, _ = lab.plan(path)
+    plan, _ = lab.runs.plan(path)
     assert plan.total().to_pay == 0
     assert Counter({name: stage.in_ledger for name, stage in plan.stages.items()}) == +paid(lab)
     assert plan.total().input_tokens == plan.total().output_tokens == 0
@@ -147,7 +148,7 @@ def test_a_plan_is_what_the_run_pays_and_afterwards_nothing_is_left(
 
 def test_a_plan_names_every_experiment_and_adds_up(lab: Lab, study: WriteStudy) -> None:
     path = study(vary={"verdict.method": ["single", "subset"]})
-    plan, prepared = lab.plan(path)
+    plan, prepared = lab.runs.plan(path)
     assert list(plan.experiments) == [made.tag for made in prepared.sweep.experiments]
     assert len(plan.experiments) == 2 * JUDGES
     assert sum(counts["to_pay"] for counts in plan.experiments.values()) == plan.total().to_pay
@@ -165,10 +166,10 @@ def test_a_plan_writes_nothing(lab: Lab, study: WriteStudy) -> None:
     path = study(swap="all", vary={"verdict.method": ["single", "subset"]})
     for _ in range(2):
         before = contents(lab)
-        lab.plan(path)
-        lab.plan(path, series="again", overrides={"rubric.scale": 5})
+        lab.runs.plan(path)
+        lab.runs.plan(path, series="again", overrides={"rubric.scale": 5})
         assert contents(lab) == before
-        lab.run(path)
+        lab.runs.run(path)
     assert sum(map(len, before.values())) > 0
 
 
@@ -190,16 +191,16 @@ def test_a_plan_of_a_partly_run_study_is_the_rest(
     lab: Lab, study: WriteStudy, part: dict[str, Any]
 ) -> None:
     path = study()
-    lab.run(path, **part)
+    lab.runs.run(path, **part)
     plan, done = planned(lab, path), paid(lab)
-    lab.run(path)
+    lab.runs.run(path)
     assert_foreseen(plan, paid(lab) - done)
 
 
 def test_a_plan_of_more_samples_or_another_series_is_the_difference(
     lab: Lab, study: WriteStudy
 ) -> None:
-    lab.run(study())
+    lab.runs.run(study())
     more = planned(lab, study(samples=5))
     assert +more == {"scorer": 3 * ITEMS * JUDGES, "prober": 3 * ITEMS * JUDGES}
     afresh = planned(lab, study(), series="again")
@@ -207,17 +208,17 @@ def test_a_plan_of_more_samples_or_another_series_is_the_difference(
 
 
 def test_a_plan_after_a_reached_budget_is_the_rest(lab: Lab, study: WriteStudy) -> None:
-    lab.run(study(budget={"calls": 13}))
+    lab.runs.run(study(budget={"calls": 13}))
     assert paid(lab).total() == 13
     path = study()
     plan, done = planned(lab, path), paid(lab)
-    lab.run(path)
+    lab.runs.run(path)
     assert_foreseen(plan, paid(lab) - done)
 
 
 def test_a_study_in_the_store_is_planned_as_its_file_is(lab: Lab, study: WriteStudy) -> None:
     path = study(swap="all", samples=3)
-    lab.run(path, workflows=["evidence"])
+    lab.runs.run(path, workflows=["evidence"])
     assert planned(lab, "small") == planned(lab, path)
 
 
@@ -250,8 +251,8 @@ def test_what_a_run_has_settled_is_not_planned_again(
 ) -> None:
     path = study()
     use(lab, Authors(answer))
-    lab.run(path)
-    assert sum(run.calls for run in lab.run(path).runs) == 0
+    lab.runs.run(path)
+    assert sum(run.calls for run in lab.runs.run(path).runs) == 0
     assert +planned(lab, path) == {}
 
 
@@ -263,7 +264,7 @@ def test_a_call_without_an_answer_is_planned_again(lab: Lab, study: WriteStudy) 
         return ProviderError("down") if lost else None
 
     use(lab, Authors(down))
-    lab.run(path)
+    lab.runs.run(path)
     assert +planned(lab, path) == {"scorer": ITEMS, "prober": ITEMS}
 
 
@@ -323,7 +324,7 @@ def test_a_plan_of_pairs_is_what_the_run_pays_in_every_order(
     before = planned(lab, path)
     assert before["scorer"] == scores
     assert before["prober"] == (0 if changes.get("probe") is False else scores)
-    assert lab.run(path).status == "complete"
+    assert lab.runs.run(path).status == "complete"
     assert_foreseen(before, paid(lab))
     assert set(+paid(lab)) <= {"scorer", "prober"}, "nobody edits or writes a rubric"
     assert +planned(lab, path) == {}
@@ -332,11 +333,11 @@ def test_a_plan_of_pairs_is_what_the_run_pays_in_every_order(
 def test_another_order_of_pairs_that_were_judged_in_both_costs_nothing(
     lab: Lab, pairs: WriteStudy
 ) -> None:
-    lab.run(pairs())
+    lab.runs.run(pairs())
     for order in ("given", "swapped"):
         other = pairs(design={"presentation.pair_order": order})
         assert +planned(lab, other) == {}
-        assert sum(run.calls for run in lab.run(other).runs) == 0
+        assert sum(run.calls for run in lab.runs.run(other).runs) == 0
 
 
 # --- folded points, prices -----------------------------------------------------------------------
@@ -353,7 +354,7 @@ def test_folded_points_and_skipped_swaps_are_listed(lab: Lab, study: WriteStudy)
             "rubric.author": ["own", "sim:cautious"],
         },
     )
-    plan, prepared = lab.plan(path)
+    plan, prepared = lab.runs.plan(path)
     assert len(plan.experiments) == 6  # of 8 points; raw with either editor is one
     assert len(prepared.sweep.folded) == 2
     for tag, other in prepared.sweep.folded.items():
@@ -371,7 +372,7 @@ def test_folded_points_and_skipped_swaps_are_listed(lab: Lab, study: WriteStudy)
 def test_a_plan_prices_models_that_it_cannot_call_and_says_where_a_price_is_unknown(
     lab: Lab, study: WriteStudy, judge: str, costs: bool
 ) -> None:
-    plan, _ = lab.plan(study(judges=[judge]))
+    plan, _ = lab.runs.plan(study(judges=[judge]))
     for stage in ("rubricer", "scorer", "prober"):
         usd = plan.stages[stage].usd
         assert (usd is not None and usd > 0) if costs else usd is None

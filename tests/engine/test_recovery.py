@@ -49,12 +49,12 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reference(big: Path) -> tuple[pd.DataFrame, int]:
     """What an undisturbed run leaves: its samples, and how many calls it took."""
     with Lab.open(f"sqlite:///{big.parent / 'reference.db'}") as lab:
-        assert lab.run(big).status == "complete"
+        assert lab.runs.run(big).status == "complete"
         return tidy(lab), attempts(big.parent / "reference.db")
 
 
 def tidy(lab: Lab) -> pd.DataFrame:
-    frame: pd.DataFrame = lab.samples("big")[KEPT]
+    frame: pd.DataFrame = lab.experiments.samples("big")[KEPT]
     return frame.sort_values(KEYS, ignore_index=True)
 
 
@@ -247,12 +247,12 @@ def test_one_who_follows_goes_on_when_the_other_is_killed(
 def test_a_model_that_cannot_be_called_leaves_no_mark_on_the_run(
     lab: Lab, write_study: WriteStudy
 ) -> None:
-    lab.run(write_study())
+    lab.runs.run(write_study())
     before = progress(lab)
     with pytest.raises(DesignError, match=r"openai:gpt-4\.1"):
-        lab.run("small", workflows=["swap"], rivals=["openai:gpt-4.1"])
+        lab.runs.run("small", workflows=["swap"], rivals=["openai:gpt-4.1"])
     assert progress(lab) == before
-    assert lab.run("small").status == "complete"
+    assert lab.runs.run("small").status == "complete"
 
 
 def progress(lab: Lab) -> list[Any]:

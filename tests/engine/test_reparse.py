@@ -29,7 +29,7 @@ COLUMNS = ["tag", "sample", "status", "stages", "probe", "probe_status", "call_i
 @pytest.fixture
 def done(lab: Lab, write_study: WriteStudy) -> Lab:
     """A lab with a finished study of every kind of answer."""
-    lab.run(write_study(**BUSY))
+    lab.runs.run(write_study(**BUSY))
     return lab
 
 
@@ -39,7 +39,7 @@ def edit(lab: Lab, table: sa.Table, where: Any, **values: Any) -> int:
 
 
 def tidy(lab: Lab) -> pd.DataFrame:
-    return lab.samples("small")[COLUMNS]
+    return lab.experiments.samples("small")[COLUMNS]
 
 
 def everything(lab: Lab) -> list[Any]:
@@ -128,13 +128,13 @@ def test_probes_and_critics_are_read_again(done: Lab) -> None:
 
 def test_what_the_provider_decided_stays(lab: Lab, write_study: WriteStudy) -> None:
     judge = "sim:balanced?refuse=0.3&truncate=0.3&fail=0.3"
-    lab.run(write_study(judges=[judge], samples=8, tolerance=1.0))
+    lab.runs.run(write_study(judges=[judge], samples=8, tolerance=1.0))
     before = everything(lab)
     assert {row["status"] for row in before[0]} >= {"refused", "truncated", "provider_error"}
-    assert lab.reparse("small", write=True).changes == {}
+    assert lab.runs.reparse("small", write=True).changes == {}
     assert everything(lab) == before
     refused = edit(lab, samples, samples.c.status == "refused", status="scored", stages="1")
-    found = lab.reparse("small", write=True)
+    found = lab.runs.reparse("small", write=True)
     assert found.changes == {("sample", "scored", "refused"): refused}
     assert everything(lab) == before
 
@@ -183,7 +183,7 @@ def test_reading_again_changes_nothing(
     judge = "sim:balanced?" + "&".join(f"{name}={value}" for name, value in temper.items())
     design = {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic", **knobs}
     with Lab.open(f"sqlite:///{folder / 'lab.db'}") as lab:
-        lab.run(write_study(judges=[judge], design=design, seed=seed, tolerance=1.0))
+        lab.runs.run(write_study(judges=[judge], design=design, seed=seed, tolerance=1.0))
         before = everything(lab)
-        assert lab.reparse("small", write=True).changes == {}
+        assert lab.runs.reparse("small", write=True).changes == {}
         assert everything(lab) == before

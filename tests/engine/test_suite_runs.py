@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from commands import Bench, Process, ended, served, wait
-from judge_gym.outcomes import Outcome
+from judge_gym.records.outcomes import Outcome
 from judge_gym.store.suite_tables import suite_results
 from suite_folders import known_by, write_suite
 

@@ -35,7 +35,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def contents(lab: Lab) -> list[Any]:
     tags = [row["tag"] for row in lab.store.queries.tags()]
-    return [tags, lab.list_windows(), lab.list_pools(), lab.store.events.last_id()]
+    return [
+        tags,
+        lab.evidence.list_windows(),
+        lab.evidence.list_pools(),
+        lab.store.events.last_id(),
+    ]
 
 
 def plain(lab: Served, token: str | None = None, **headers: str) -> httpx.Response:

@@ -156,7 +156,7 @@ def test_pages_of_data_follow_each_other_to_the_end(lab: Served, agent: Agent, o
         cursor = page["next"]
         if cursor is None:
             break
-    wanted = [row["sample"] for row in lab.lab.samples().to_dict("records")]
+    wanted = [row["sample"] for row in lab.lab.experiments.samples().to_dict("records")]
     assert seen == sorted(wanted, reverse=order == "desc")
 
 
@@ -170,7 +170,7 @@ def test_a_question_is_answered_and_a_write_refused_by_the_database(
     lab: Served, agent: Agent
 ) -> None:
     found = agent.call("query", sql="SELECT status, count(*) AS n FROM samples GROUP BY status")
-    counted = lab.lab.samples()["status"].value_counts().to_dict()
+    counted = lab.lab.experiments.samples()["status"].value_counts().to_dict()
     assert {row[0]: row[1] for row in found["rows"]} == counted
     before = lab.lab.store.queries.tags()
     for sql in ("DELETE FROM samples", "SELECT hash FROM tokens", "SELECT 1; SELECT 2"):
@@ -354,7 +354,7 @@ def test_a_fault_of_ours_tells_nothing_of_itself(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("the secret of the house")
 
-    monkeypatch.setattr(lab.lab, "environment", fail)
+    monkeypatch.setattr(lab.lab.admin, "environment", fail)
     result = agent.result("environment")
     assert result.is_error and "secret" not in str(result)
     assert result.structured_content["error"]["kind"] == "internal"
@@ -371,7 +371,7 @@ def test_studies_and_reports_are_resources(lab: Served, agent: Agent) -> None:
         "design: {evidence.editor: sim:editor, rubric.critic: sim:critic}\n"
     )
     agent.call("start", study=text)
-    lab.lab.run("small-one")
+    lab.lab.runs.run("small-one")
     listed = {str(one.uri): one for one in agent.do("list_resources").resources}
     assert set(listed) == {
         "judge-gym://studies/small-one",

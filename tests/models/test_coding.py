@@ -15,7 +15,7 @@ from judge_gym.models.registry import Registry
 from judge_gym.models.simulated import CODERS, SimulatedModel, character
 from judge_gym.models.simulated.coding import FAULTS, Skill, spoiled
 from judge_gym.records import Draw, Message, Request
-from judge_gym.searches import split_searches
+from judge_gym.records.searches import split_searches
 from suite_folders import known_by, write_suite
 
 TASK = "Write value.py, which says: VALUE = {}"

@@ -14,7 +14,7 @@ from judge_gym.errors import DesignError, RejectedError, UnavailableError
 from judge_gym.lab import Lab
 from judge_gym.models import Registry
 from judge_gym.records import Completion, Draw, Message, Request
-from judge_gym.searches import Search, split_searches
+from judge_gym.records.searches import Search, split_searches
 from suite_folders import write_suite
 from web import JSON, Answer, Asked, Web
 
@@ -377,7 +377,7 @@ def test_a_suite_under_web_search_asks_once_and_shows_what_was_searched(
     suite = write_suite(tmp_path / "tiny", 2)
     web.on("/v1/responses", solving("python value", "value types"))
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as lab:
-        run = partial(lab.run_suite, suite, "openai:gpt-4.1", experiment="web_search")
+        run = partial(lab.suites.run, suite, "openai:gpt-4.1", experiment="web_search")
         made = run()
         assert (made.score.passed, len(web.asked)) == (2, 2)
         assert made.score.usd == pytest.approx(2 * (5000 * 2 / 1e6 + 100 * 8 / 1e6 + 2 * 0.01))
@@ -385,7 +385,7 @@ def test_a_suite_under_web_search_asks_once_and_shows_what_was_searched(
         assert run(series="again", evals=["/001-"]).score.passed == 1
         assert len(web.asked) == 3, "what was asked is not asked again, a new series is"
         [first, *_] = made.results
-        steps = lab.eval_debug(first.id)["steps"]
+        steps = lab.suites.show_eval(first.id)["steps"]
         assert [step["name"] for step in steps][:2] == ["search", "filesystem"]
         assert steps[0]["reason"] == "2 searches"
         assert steps[0]["output"].split("\n") == ["? python value", "? value types"]
@@ -396,7 +396,7 @@ def test_a_budget_in_money_is_refused_where_searches_have_no_price(
 ) -> None:
     suite = write_suite(tmp_path / "tiny", 1)
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as lab:
-        run = partial(lab.run_suite, suite, "openrouter:openai/gpt-4.1", budget={"usd": 1.0})
+        run = partial(lab.suites.run, suite, "openrouter:openai/gpt-4.1", budget={"usd": 1.0})
         with pytest.raises(DesignError, match="the price of a search by openrouter"):
             run(experiment="web_search")
     assert web.asked == []

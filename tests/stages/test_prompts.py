@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from engines import replace_engine
 from judge_gym.axes import Design
 from judge_gym.engine import Engine
 from judge_gym.lab import Lab
@@ -293,8 +294,8 @@ def overhear(tmp_path: Path, write_study: Callable[..., Path]) -> Callable[..., 
         evidence.write_text("\n".join(json.dumps({**row, **marks}) for row in rows))
         models = Overheard()
         with Lab.open(f"sqlite:///{tmp_path / content_hash(str(changes))[:8]}.db") as lab:
-            lab.engine = Engine(lab.store, models)
-            result = lab.run(path)
+            replace_engine(lab, Engine(lab.store, models))
+            result = lab.runs.run(path)
         assert result.status == "complete", result.warnings
         assert models.heard
         return {request.key(): request for request in models.heard}

@@ -27,9 +27,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         config: dict[str, Any] = {"rubric.draws": 2, "verdict.method": "subset"}
         create(opened, window, TAG, **config)
         create(opened, window, "other", "sim:strict")
-        opened.run(TAG, samples=6, rivals=["sim:strict"])
-        opened.run(TAG, samples=2, series="again")
-        opened.run("other", samples=1)
+        opened.runs.run(TAG, samples=6, rivals=["sim:strict"])
+        opened.runs.run(TAG, samples=2, series="again")
+        opened.runs.run("other", samples=1)
         rows = opened.list_experiment_samples(TAG)
         ids = [row["sample"] for row in rows][::7]
         torn = [row for row in rows if row["evidence"] == rows[-1]["evidence"]]
@@ -141,8 +141,8 @@ def test_a_search_that_takes_long_goes_on_where_it_stopped(
 def test_torn_cells_are_those_that_analysis_calls_conflicting(tmp_path: Path) -> None:
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as opened:
         create(opened, fill(opened, tmp_path), TAG, "sim:cautious")
-        opened.run(TAG, samples=12)
-        found = conflicting_cells(tidy(opened.samples(TAG)))
+        opened.runs.run(TAG, samples=12)
+        found = conflicting_cells(tidy(opened.experiments.samples(TAG)))
         rows = opened.store.queries.browse(TAG, Which(torn=True), limit=1000).rows
     assert {row["evidence"] for row in rows} == set(found["evidence"])
     assert rows

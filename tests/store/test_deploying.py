@@ -166,7 +166,7 @@ def test_opening_writes_out_the_knobs_of_stored_designs(tmp_path: Path, on_file:
         connection.execute(tables.pools.insert().values(id=1, **pool))
         stored = tables.experiments.insert().values(pool_id=1, design=chosen, **row)
         connection.execute(stored)
-    opened.prepare()
+    opened.experiments.prepare()
     assert opened.revision() == HEAD
     with opened.read() as connection:
         [design] = connection.scalars(sa.select(tables.experiments.c.design))
@@ -209,11 +209,11 @@ def test_production_refuses_a_session_that_does_not_say_so(
     with Lab.open(production) as lab:
         with pytest.raises(ConflictError, match=r"is production.*nothing was written.*prod"):
             lab.create_window("2026-01-01", "2026-01-31", "Valdoria")
-        assert lab.list_windows() == [], "reading is free"
+        assert lab.evidence.list_windows() == [], "reading is free"
     monkeypatch.setenv("JUDGE_GYM_PROFILE", "prod")
     with Lab.open(production) as lab:
         lab.create_window("2026-01-01", "2026-01-31", "Valdoria")
-        assert len(lab.list_windows()) == 1
+        assert len(lab.evidence.list_windows()) == 1
 
 
 def test_only_a_production_session_takes_the_mark_away(

@@ -21,7 +21,7 @@ def lab(store: Store, tmp_path: Path) -> Lab:
     create(lab, window, "shaky", FAILING, **{"rubric.author": "sim:strict"})
     create(lab, window, "fine")
     for tag in ("shaky", "fine"):
-        lab.run(tag, samples=3)
+        lab.runs.run(tag, samples=3)
     return lab
 
 
@@ -30,7 +30,7 @@ def pages(lab: Lab, target: str | None, limit: int) -> list[dict[str, Any]]:
     seen: list[dict[str, Any]] = []
     below: Mark | None = None
     while True:
-        rows, below = lab.logs(target, below=below, limit=limit)
+        rows, below = lab.runs.logs(target, below=below, limit=limit)
         assert len(rows) <= limit
         seen += rows
         if below is None:
@@ -54,23 +54,23 @@ def test_every_failed_attempt_is_there_once_with_its_reason(lab: Lab) -> None:
     assert {row["tag"] for row in pages(lab, "fine", 3)} == {"fine"}
     assert len(pages(lab, None, 7)) == len(whole) + len(pages(lab, "fine", 9))
     with pytest.raises(NotFoundError):
-        lab.logs("nothing")
+        lab.runs.logs("nothing")
 
 
 def test_the_status_tells_what_stands_and_what_failed(lab: Lab) -> None:
-    found = lab.status()
+    found = lab.runs.status()
     assert {run["tag"]: run["status"] for run in found["runs"]} == {
         "shaky": "failed",
         "fine": "complete",
     }
     assert (found["experiments"], found["going_on"]) == (2, False)
-    assert [run["tag"] for run in lab.status(limit=1)["runs"]] == ["fine"], "the newest"
-    lab.start("shaky", series="again")
-    going = lab.status(limit=1)
+    assert [run["tag"] for run in lab.runs.status(limit=1)["runs"]] == ["fine"], "the newest"
+    lab.runs.start("shaky", series="again")
+    going = lab.runs.status(limit=1)
     assert going["going_on"] and {run["tag"] for run in going["runs"]} == {"shaky"}, "comes first"
-    assert lab.status("fine")["going_on"] is False
-    lab.cancel("shaky")
-    assert lab.status()["going_on"] is False
-    assert lab.list_studies() == []
+    assert lab.runs.status("fine")["going_on"] is False
+    lab.runs.cancel("shaky")
+    assert lab.runs.status()["going_on"] is False
+    assert lab.experiments.list_studies() == []
     with pytest.raises(NotFoundError, match="unknown study file 'shaky'"):
-        lab.show_study("shaky")
+        lab.experiments.show_study("shaky")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from judge_gym.engine.suite_reports import reports
 from judge_gym.errors import NotFoundError
-from judge_gym.outcomes import (
+from judge_gym.records.outcomes import (
     INCONCLUSIVE,
     EvalResult,
     EvalSource,

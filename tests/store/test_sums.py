@@ -11,7 +11,7 @@ from stores import recorded
 
 def summed(lab: Lab) -> dict[tuple[str, str], tuple[int, float]]:
     """The same by another way."""
-    rows = lab.usage(by=["study", "tag"])
+    rows = lab.reports.usage(by=["study", "tag"])
     return {(row["study"], row["tag"]): (row["attempts"], row["usd"] or 0.0) for row in rows}
 
 
@@ -30,12 +30,12 @@ def test_sums_follow_what_is_added_and_what_is_cleaned_up(tmp_path: Path) -> Non
         create(lab, window, "one")
         create(lab, window, "two", "sim:strict")
         assert told(lab) == {}
-        lab.run("one", samples=2)
+        lab.runs.run("one", samples=2)
         first = told(lab)
         assert first == summed(lab) and set(first) == {("", "one")}
-        lab.run("two", samples=2)
+        lab.runs.run("two", samples=2)
         assert told(lab) == summed(lab) != first
-        lab.cleanup("two", ledger=True)
+        lab.experiments.cleanup("two", ledger=True)
         assert told(lab) == summed(lab)
         assert told(lab) == told(lab)
 

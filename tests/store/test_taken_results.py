@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from judge_gym.errors import ConflictError
-from judge_gym.outcomes import EvalResult, EvalSource, Failed, Inconclusive, Passed
+from judge_gym.records.outcomes import EvalResult, EvalSource, Failed, Inconclusive, Passed
 from judge_gym.store import Store, SuiteRun
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)

@@ -53,17 +53,17 @@ def test_a_study_of_searched_evidence_is_run_elsewhere_without_a_search(
     id = collect(lab, *FOUND)
     lab.store.evidence.drop(id, [lab.store.evidence.window_items(id)[2].id])
     study = searched(write_study)
-    assert lab.run(study).status == "complete"
-    made = lab.export_ledger(tmp_path / "small.jsonl.gz", "small")
+    assert lab.runs.run(study).status == "complete"
+    made = lab.admin.export_ledger(tmp_path / "small.jsonl.gz", "small")
     assert made.evidence == 2, "what was dropped stays behind"
-    elsewhere.import_ledger(tmp_path / "small.jsonl.gz")
-    result = elsewhere.run(study, offline=True)
+    elsewhere.admin.import_ledger(tmp_path / "small.jsonl.gz")
+    result = elsewhere.runs.run(study, offline=True)
     assert (result.status, sum(run.calls for run in result.runs)) == ("complete", 0)
     there = elsewhere.store.evidence.window_id(SEARCH)
     assert there is not None
     mine, theirs = lab.store.evidence, elsewhere.store.evidence
     assert bare(theirs.window_items(there)) == bare(mine.window_items(id))
-    elsewhere.import_ledger(tmp_path / "small.jsonl.gz")
+    elsewhere.admin.import_ledger(tmp_path / "small.jsonl.gz")
     assert len(theirs.window_items(there)) == 2, "a second import is nothing"
 
 
@@ -71,11 +71,11 @@ def test_a_search_that_was_made_there_keeps_what_it_found(
     lab: Lab, elsewhere: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:
     collect(lab, *FOUND)
-    lab.run(searched(write_study, samples=1))
-    lab.export_ledger(tmp_path / "all.jsonl.gz")
+    lab.runs.run(searched(write_study, samples=1))
+    lab.admin.export_ledger(tmp_path / "all.jsonl.gz")
     own = Evidence("Own", "What the search found here.")
     there = collect(elsewhere, own)
-    elsewhere.import_ledger(tmp_path / "all.jsonl.gz")
+    elsewhere.admin.import_ledger(tmp_path / "all.jsonl.gz")
     assert [item.title for item in elsewhere.store.evidence.window_items(there)] == ["Own"]
 
 
@@ -86,30 +86,30 @@ def test_a_frozen_pool_travels_and_a_name_that_is_taken_stays(
     records = lab.store.evidence
     records.name_pool("winter", records.save_pool(Pool(FOUND, SEARCH)))
     study = write_study(evidence={"here": {"pool": "winter"}}, samples=1)
-    assert lab.run(study).status == "complete"
-    assert lab.export_ledger(tmp_path / "small.jsonl.gz", "small").evidence == 3
+    assert lab.runs.run(study).status == "complete"
+    assert lab.admin.export_ledger(tmp_path / "small.jsonl.gz", "small").evidence == 3
     if taken:
         theirs = elsewhere.store.evidence
         theirs.name_pool("winter", theirs.save_pool(Pool(FOUND[:1])))
-    elsewhere.import_ledger(tmp_path / "small.jsonl.gz")
+    elsewhere.admin.import_ledger(tmp_path / "small.jsonl.gz")
     pool = elsewhere.store.evidence.find_named_pool("winter")
     assert len(pool.items) == (1 if taken else 3)
     if not taken:
         assert pool.hash == records.find_named_pool("winter").hash
         assert pool.window == SEARCH
-        assert elsewhere.run(study, offline=True).status == "complete"
+        assert elsewhere.runs.run(study, offline=True).status == "complete"
 
 
 def test_evidence_without_its_text_is_refused_and_nothing_is_imported(
     lab: Lab, elsewhere: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:
     collect(lab, *FOUND)
-    lab.run(searched(write_study, samples=1))
+    lab.runs.run(searched(write_study, samples=1))
     file = tmp_path / "all.jsonl.gz"
-    lab.export_ledger(file)
+    lab.admin.export_ledger(file)
     lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
     lines[-1]["text"] = "0" * 64
     file.write_bytes(gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
     with pytest.raises(DesignError, match=f"line {len(lines)}: no line before it holds the text"):
-        elsewhere.import_ledger(file)
+        elsewhere.admin.import_ledger(file)
     assert elsewhere.store.evidence.list_windows() == []

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from judge_gym.errors import DesignError
-from judge_gym.outcomes import EvalResult, Failed, Inconclusive, Passed
+from judge_gym.records.outcomes import EvalResult, Failed, Inconclusive, Passed
 from judge_gym.suites import Condition, ablate, ablations
 
 GUIDELINES = {"Types": "a", "Style": "b", "Errors": "c"}

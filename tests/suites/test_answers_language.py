@@ -2,7 +2,7 @@
 
 import pytest
 
-from judge_gym.outcomes import Passed
+from judge_gym.records.outcomes import Passed
 from judge_gym.suites import bench, check_answers, load_suite
 from judge_gym.suites.sandbox import lanes
 

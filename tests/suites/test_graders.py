@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from judge_gym.outcomes import EvalResult, Failed
+from judge_gym.records.outcomes import EvalResult, Failed
 from judge_gym.suites import CodeTask, bench, load_suite, run_eval
 from judge_gym.suites.sandbox import lanes
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from judge_gym.outcomes import EvalResult, Failed, Inconclusive
+from judge_gym.records.outcomes import EvalResult, Failed, Inconclusive
 from judge_gym.suites import Bench, CodeTask, Suite, bench, load_suite, run_eval, run_reply
 from judge_gym.suites.sandbox import lanes
 from suites_kit import none_left

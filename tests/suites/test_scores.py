@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from judge_gym.outcomes import EvalResult, Failed, Inconclusive, Outcome, Passed
+from judge_gym.records.outcomes import EvalResult, Failed, Inconclusive, Outcome, Passed
 from judge_gym.suites import Leaderboard, RunScore, run_score
 
 KINDS: dict[str, Outcome] = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge_gym.outcomes import EvalResult, Failed, Inconclusive, Passed, StepResult
+from judge_gym.records.outcomes import EvalResult, Failed, Inconclusive, Passed, StepResult
 from judge_gym.suites import Bench, CodeTask, Limits, Step, Suite, bench, load_suite, run_eval
 from judge_gym.suites.installing import install, place
 from judge_gym.suites.sandbox import lanes

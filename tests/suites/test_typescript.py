@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from judge_gym.outcomes import Failed, Passed
+from judge_gym.records.outcomes import Failed, Passed
 from judge_gym.suites import bench, load_suite, run_eval
 from judge_gym.suites.sandbox import lanes
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from judge_gym.outcomes import (
+from judge_gym.records.outcomes import (
     EvalResult,
     Failed,
     Inconclusive,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge_gym.errors import DesignError
-from judge_gym.outcomes import EvalResult, StepResult
+from judge_gym.records.outcomes import EvalResult, StepResult
 from judge_gym.triage import (
     CLASSES,
     PriorReport,

@@ -5,7 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge_gym.errors import DesignError
-from judge_gym.outcomes import INCONCLUSIVE, EvalResult, Failed, Inconclusive, Outcome, Passed
+from judge_gym.records.outcomes import (
+    INCONCLUSIVE,
+    EvalResult,
+    Failed,
+    Inconclusive,
+    Outcome,
+    Passed,
+)
 from judge_gym.triage import Facts, make_case, result_name, split_results
 from made_runs import RESULTS, SLUG, failed, inconclusive, passed, source
 

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import Scripted
+from engines import replace_engine
 from judge_gym.engine import Engine
 from judge_gym.errors import DesignError
 from judge_gym.lab import Lab
-from judge_gym.preparing import Prepared
+from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.records import NominalRubric, Request
 from judge_gym.stages import Scorer, ScoreTarget
 from judge_gym.store import Targets
@@ -162,10 +163,10 @@ def test_the_prompt_asks_for_quotes_and_fences_the_candidate() -> None:
 # --- through the pipeline ------------------------------------------------------------------------
 
 
-def prepared(judging: FailureStudy) -> Prepared:
+def prepared(judging: FailureStudy) -> PreparedStudy:
     wanted = Targets(judging.study.samples, (), judging.study.probe, judging.study.tolerance)
     targets = {experiment.tag: wanted for experiment in judging.sweep.experiments}
-    return Prepared(
+    return PreparedStudy(
         judging.study.study, judging.sweep, targets, judging.study.budget, judging.text, ()
     )
 
@@ -183,7 +184,7 @@ def stored_opinions(lab: Lab, judging: FailureStudy) -> list[JudgeVerdict]:
 def test_simulated_judges_classify_failures_through_the_normal_pipeline(lab: Lab) -> None:
     all_cases = cases()
     judging = study_of(RUN.id, all_cases, JUDGES, samples=2)
-    result = lab.run(prepared(judging))
+    result = lab.runs.run(prepared(judging))
     assert result.status == "complete"
     found = stored_opinions(lab, judging)
     assert len(found) == len(all_cases) * len(JUDGES) * 2
@@ -206,10 +207,10 @@ def test_the_class_that_a_judge_names_is_the_class_of_the_finding(lab: Lab) -> N
         )
 
     scripted = Scripted(answer)
-    lab.engine = Engine(lab.store, scripted)
+    replace_engine(lab, Engine(lab.store, scripted))
     one = cases()[0]
     judging = study_of(RUN.id, [one], ["sim:scripted"], samples=5)
-    assert lab.run(prepared(judging)).status == "complete"
+    assert lab.runs.run(prepared(judging)).status == "complete"
     found = make_finding(one, stored_opinions(lab, judging))
     assert (found.classification, found.counts.share) == ("AMBIGUOUS_TASK", 1.0)
     assert (found.quotes, found.missing_quotes) == (5, 0)

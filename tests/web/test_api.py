@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,19 +63,19 @@ def key(row: dict[str, Any]) -> Any:
 
 def test_the_tables_are_those_of_the_lab(lab: Served) -> None:
     verbs = lab.lab
-    window = verbs.list_windows()[0]["window"]
-    asked: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
-        ("/api/windows", {}, verbs.list_windows()),
-        (f"/api/windows/{window}/evidence", {}, verbs.list_evidence(window)),
-        ("/api/pools", {}, verbs.list_pools()),
+    window = verbs.evidence.list_windows()[0]["window"]
+    asked: list[tuple[str, dict[str, Any], Sequence[dict[str, Any]]]] = [
+        ("/api/windows", {}, verbs.evidence.list_windows()),
+        (f"/api/windows/{window}/evidence", {}, verbs.evidence.list(window)),
+        ("/api/pools", {}, verbs.evidence.list_pools()),
         ("/api/experiments", {}, verbs.list_experiments()),
         ("/api/experiments", {"task_type": "ecc"}, verbs.list_experiments_by_task_type("ecc")),
         ("/api/experiments", {"task_type": "control"}, []),
         ("/api/experiments", {"study": "nothing"}, []),
         ("/api/rubrics", {"target": "pilot"}, verbs.list_experiment_rubrics("pilot")),
-        ("/api/usage", {}, verbs.usage()),
-        ("/api/usage", {"by": ["stage", "model"]}, verbs.usage(by=["stage", "model"])),
-        ("/api/usage", {"target": "pilot"}, verbs.usage("pilot")),
+        ("/api/usage", {}, verbs.reports.usage()),
+        ("/api/usage", {"by": ["stage", "model"]}, verbs.reports.usage(by=["stage", "model"])),
+        ("/api/usage", {"target": "pilot"}, verbs.reports.usage("pilot")),
     ]
     for path, query, rows in asked:
         assert lab.get(path, **query) == {"items": plain(rows), "next": None}, path
@@ -85,7 +85,7 @@ def test_the_documents_are_those_of_the_lab(lab: Served) -> None:
     verbs = lab.lab
     summary = lab.get("/api/experiments/pilot/strict")
     assert summary == plain(verbs.get_experiment_summary("pilot/strict"))
-    assert lab.get("/api/evidence/1") == plain(verbs.show_evidence(1))
+    assert lab.get("/api/evidence/1") == plain(verbs.evidence.show(1))
     sample = verbs.list_experiment_samples("pilot")[0]
     call = lab.get(f"/api/calls/{sample['call_id']}")
     asked, attempts = verbs.store.ledger.transcript(sample["call_id"])
@@ -93,7 +93,7 @@ def test_the_documents_are_those_of_the_lab(lab: Served) -> None:
     assert [one["body"] for one in call["attempts"]] == [one["body"] for one in attempts]
     report = lab.get("/api/report", target="pilot")
     assert [one["title"] for one in report["tables"]] == [
-        one.title for one in verbs.report("pilot").tables
+        one.title for one in verbs.reports.build("pilot").tables
     ]
     page = lab.ask("GET", "/api/report", params={"target": "pilot", "format": "html"})
     assert page.headers["content-disposition"].startswith("attachment")
@@ -128,7 +128,7 @@ def test_a_page_of_a_study_is_refused_with_its_tags(
 ) -> None:
     with served(tmp_path_factory.mktemp("study"), run=False) as own:
         path = study_file(own.folder)
-        tags = own.lab.start(path)
+        tags = own.lab.runs.start(path)
         for resource in ("samples", "probes", "rubrics"):
             said = own.ask("GET", f"/api/{resource}", params={"target": "small"})
             error = said.json()["error"]
@@ -157,7 +157,7 @@ def test_pages_of_experiments_and_evidence_are_complete_and_in_order(lab: Served
     tags = [row["tag"] for page in pages(lab, "/api/experiments", 1) for row in page]
     assert tags == [row["tag"] for row in lab.lab.list_experiments()]
     items = [row for page in pages(lab, "/api/windows/1/evidence", 2) for row in page]
-    assert items == plain(lab.lab.list_evidence(1))
+    assert items == plain(lab.lab.evidence.list(1))
 
 
 def test_a_page_may_be_of_one_status_or_one_item(lab: Served) -> None:
@@ -175,7 +175,7 @@ def test_what_comes_while_one_turns_pages_moves_nothing(tmp_path: Path) -> None:
         before = {row["sample"] for row in lab.lab.list_experiment_samples("pilot")}
         page = lab.get("/api/samples", target="pilot", limit=4)
         seen = [row["sample"] for row in page["items"]]
-        lab.lab.run("pilot", samples=7)
+        lab.lab.runs.run("pilot", samples=7)
         rest = pages(lab, "/api/samples", 4, target="pilot", cursor=page["next"])
         seen += [row["sample"] for one in rest for row in one]
         assert len(seen) == len(set(seen))
@@ -217,7 +217,7 @@ def test_a_csv_is_that_of_the_lab(lab: Served) -> None:
 
 
 def test_a_parquet_file_is_that_of_the_lab(lab: Served, tmp_path: Path) -> None:
-    lab.lab.export([], tmp_path / "all.parquet", format="parquet")
+    lab.lab.experiments.export([], tmp_path / "all.parquet", format="parquet")
     said = lab.ask("GET", "/api/samples", params={"format": "parquet"})
     found = pd.read_parquet(io.BytesIO(said.content))
     wanted = pd.read_parquet(tmp_path / "all.parquet")
@@ -265,7 +265,7 @@ def test_evidence_is_sent_and_frozen_and_dropped(lab: Served) -> None:
         {"title": "Two", "text": "The court sat as planned.", "date": "2026-03-04"},
     ]
     assert lab.post(f"/api/windows/{window}/evidence", items=sent) == {"held": 2}
-    rows = lab.lab.list_evidence(window)
+    rows = lab.lab.evidence.list(window)
     assert [row["title"] for row in rows] == ["One", "Two"]
     frozen = lab.post("/api/pools", name="march / all", window_id=window)
     assert frozen["items"] == 2
@@ -306,7 +306,7 @@ def test_labels_are_sent_all_or_none(lab: Served) -> None:
     said = lab.ask("POST", "/api/labels", json={"labels": [good, bad]})
     assert said.status_code == 404
     assert "nothing like it" in said.text and "/tmp" not in said.text
-    assert lab.lab.list_labels() == []
+    assert lab.lab.labels.list() == []
     lab.post("/api/labels", labels=[good])
     assert [row["rater"] for row in lab.get("/api/labels")["items"]] == ["ada, the first"]
 

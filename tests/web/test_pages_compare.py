@@ -18,9 +18,9 @@ QUERY = "/compare?tag=pilot&tag=pilot/subset&tag=pilot/strict&tag=later"
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One judge under two methods, another judge under one of them, and one that never ran."""
     with served(tmp_path_factory.mktemp("compare")) as opened:
-        window = opened.lab.list_windows()[0]["window"]
+        window = opened.lab.evidence.list_windows()[0]["window"]
         create(opened.lab, window, "pilot/subset", **{"verdict.method": "subset"})
-        opened.lab.run("pilot/subset")
+        opened.lab.runs.run("pilot/subset")
         yield opened
 
 
@@ -39,7 +39,7 @@ def test_without_two_experiments_one_is_told_to_choose(lab: Served, page: Page) 
 
 def test_effects_are_those_of_the_analysis(lab: Served, page: Page) -> None:
     go(page, lab, "/compare?tag=pilot&tag=pilot/subset")
-    table = contrasts(tidy(lab.lab.samples("pilot", "pilot/subset")))
+    table = contrasts(tidy(lab.lab.experiments.samples("pilot", "pilot/subset")))
     [expected] = table[table["endpoint"] == "stage"].to_dict("records")
     row = page.get_by_role("region", name="Effects").locator("tr.chosen td")
     assert row.nth(0).inner_text() == "verdict.method"
@@ -70,7 +70,7 @@ def test_the_items_furthest_apart_lead_to_the_evidence_and_its_verdicts(
     lab: Served, page: Page
 ) -> None:
     go(page, lab, "/compare?tag=pilot&tag=pilot/subset")
-    frame = lab.lab.samples("pilot", "pilot/subset").query("status == 'scored'")
+    frame = lab.lab.experiments.samples("pilot", "pilot/subset").query("status == 'scored'")
 
     def place(stages: str) -> float:
         named = [int(stage) for stage in stages.split()]

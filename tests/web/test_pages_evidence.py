@@ -49,7 +49,7 @@ def test_texts_are_added_to_a_new_window_frozen_and_compared(
     page.wait_for_url("**/pools/february/all")
     expect(page.locator("#items tbody tr")).to_have_count(3)
 
-    page = visit.open(f"/windows/{lab.lab.list_windows()[-1]['window']}")
+    page = visit.open(f"/windows/{lab.lab.evidence.list_windows()[-1]['window']}")
     page.click("button:has-text('Drop') >> nth=0")
     expect(page.locator("#items tbody tr").first).to_contain_text("dropped")
     page.fill("[name=name]", "february")
@@ -65,10 +65,10 @@ def test_texts_are_added_to_a_new_window_frozen_and_compared(
 
 
 def test_a_text_is_read_beside_its_view(visit: Visit, lab: Served) -> None:
-    [item] = [row for row in lab.lab.list_evidence(1) if row["title"] == "harsh"]
+    [item] = [row for row in lab.lab.evidence.list(1) if row["title"] == "harsh"]
     page = visit.open(f"/evidence/{item['id']}")
     expect(page.locator("section").nth(0).locator(".text")).to_have_text(TEXTS["harsh"])
-    [view] = lab.lab.show_evidence(item["id"])["views"]
+    [view] = lab.lab.evidence.show(item["id"])["views"]
     expect(page.locator("section").nth(1).locator(".text")).to_have_text(view["text"])
     expect(page.locator("section").nth(1)).to_contain_text("sim:editor")
     expect(page.locator("a", has_text="pilot/strict")).to_have_attribute(

@@ -32,8 +32,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         raw = {"evidence.view": "raw"}
         create(opened.lab, window, "judged", "sim:cautious", **raw)
         create(opened.lab, window, "judged/strict", "sim:strict", **raw)
-        opened.lab.run("judged", samples=6, rivals=["sim:strict"])
-        opened.lab.run("judged/strict", samples=4)
+        opened.lab.runs.run("judged", samples=6, rivals=["sim:strict"])
+        opened.lab.runs.run("judged/strict", samples=4)
         yield opened
 
 
@@ -87,7 +87,11 @@ def test_the_table_shows_the_samples_that_the_address_asks_for(
     lab: Served, page: Page, wanted: str
 ) -> None:
     rows = lab.lab.list_experiment_samples("judged")
-    torn = set(conflicting_cells(tidy(lab.lab.samples("judged")).query("not is_swap"))["evidence"])
+    torn = set(
+        conflicting_cells(tidy(lab.lab.experiments.samples("judged")).query("not is_swap"))[
+            "evidence"
+        ]
+    )
     asked = f"evidence={rows[0]['evidence']}" if wanted == "item" else wanted
 
     def meant(row: dict[str, Any]) -> bool:
@@ -173,8 +177,8 @@ def test_what_is_too_much_for_a_page_is_said(
     monkeypatch.setattr(analysis_cache, "MAX_SAMPLES", 3)
     answer = lab.ask("GET", "/parts/experiment", params={"tag": "pilot"})
     assert answer.status_code == 200 and "There are no samples yet" in answer.text
-    lab.lab.run("pilot/strict", samples=1)
-    lab.lab.run("pilot/strict", samples=2)
+    lab.lab.runs.run("pilot/strict", samples=1)
+    lab.lab.runs.run("pilot/strict", samples=2)
     answer = lab.ask("GET", "/parts/experiment", params={"tag": "pilot/strict"})
     assert answer.status_code == 422
     assert "6 samples are too many" in answer.json()["error"]["message"]

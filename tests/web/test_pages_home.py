@@ -21,7 +21,7 @@ pytestmark = pytest.mark.needs("chromium")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A lab with more experiments than a page holds, one of them with failures."""
     with served(tmp_path_factory.mktemp("home"), work=True) as opened:
-        window = opened.lab.list_windows()[0]["window"]
+        window = opened.lab.evidence.list_windows()[0]["window"]
         for number in range(PAGE):
             judge = ("sim:alarmist", "sim:cautious")[number % 2]
             create(

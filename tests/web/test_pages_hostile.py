@@ -78,16 +78,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             }
             for number, title in enumerate(titles)
         ]
-        assert len(lab.list_evidence(1)) == 3
+        assert len(lab.evidence.list(1)) == 3
         opened.post(f"/api/windows/{window}/evidence", items=items[:3])
         opened.post("/api/windows/1/evidence", items=items[3:])
-        lab.freeze_pool(SHORT, window_id=window)
+        lab.evidence.freeze_pool(SHORT, window_id=window)
         config = {**OURS, "prompt.slots.scorer.persona": SHORT}
         lab.create_experiment(TAG, window, "sim:balanced", "ecc", SHORT, config)
         with lab.store.database.begin() as connection:
             connection.execute(t.tags.update().where(t.tags.c.tag == TAG).values(study="hostile"))
         lab.store.runs.save_study("hostile", f"study: hostile\n# {HOSTILE}\n", {})
-        lab.run(TAG, samples=2)
+        lab.runs.run(TAG, samples=2)
         run = lab.get_experiment_summary(TAG)["runs"][-1]["run_id"]
         lab.store.events.record([run], "paused", HOSTILE)
         with lab.store.database.begin() as connection:  # what models wrote

@@ -24,8 +24,8 @@ ROLES = {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"}
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A lab with a frozen pool, whose server carries runs out."""
     with served(tmp_path_factory.mktemp("planned"), run=False, work=True) as opened:
-        window = opened.lab.list_windows()[0]["window"]
-        opened.lab.freeze_pool("january", window_id=window)
+        window = opened.lab.evidence.list_windows()[0]["window"]
+        opened.lab.evidence.freeze_pool("january", window_id=window)
         yield opened
 
 
@@ -177,7 +177,7 @@ def test_a_study_is_started_from_the_form_and_watched_to_its_end(visit: Visit, l
     for row in rows.all():
         expect(row.locator(".pill")).to_have_text("complete")
         expect(row.locator(".stages")).to_contain_text("score 15/15")
-    samples = lab.lab.samples("watched")
+    samples = lab.lab.experiments.samples("watched")
     assert len(samples) == 30
     scored = int((samples["status"] == "scored").sum())
     done = page.locator("#done").text_content()
@@ -186,7 +186,7 @@ def test_a_study_is_started_from_the_form_and_watched_to_its_end(visit: Visit, l
         == 2 * (3 + 1 + 15) + scored
         == int(str(page.locator("#wanted").text_content()))
     )
-    calls = sum(row["calls"] for row in lab.lab.usage("watched"))
+    calls = sum(row["calls"] for row in lab.lab.reports.usage("watched"))
     expect(page.locator("#calls")).to_have_text(str(calls))
     log = page.locator("#log tbody tr")
     expect(log.first).to_contain_text("ended")

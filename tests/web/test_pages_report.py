@@ -36,8 +36,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                 "design": OURS,
             }
             (folder / f"{name}.yaml").write_text(yaml.safe_dump(study))
-        opened.lab.run(str(folder / "told.yaml"))
-        opened.lab.start(str(folder / "silent.yaml"))
+        opened.lab.runs.run(str(folder / "told.yaml"))
+        opened.lab.runs.start(str(folder / "silent.yaml"))
         yield opened
 
 
@@ -71,7 +71,7 @@ def test_a_report_is_waited_for_shown_kept_and_downloaded(
     made = page.locator("main [role=status]").text_content()
     page.reload()
     assert page.locator("main [role=status]").text_content() == made, "it was kept"
-    lab.lab.start("told", samples=3)  # which adds an event, and so the data are others
+    lab.lab.runs.start("told", samples=3)  # which adds an event, and so the data are others
     page.reload()
     expect(page.locator("main [role=status]")).to_contain_text("The data have changed since")
     visit.close()

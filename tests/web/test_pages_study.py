@@ -27,8 +27,8 @@ FAILING = "sim:strict?fail=0.5"
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A lab that nobody works on until a test has somebody do it."""
     with served(tmp_path_factory.mktemp("steered"), run=False) as opened:
-        window = opened.lab.list_windows()[0]["window"]
-        opened.lab.freeze_pool("january", window_id=window)
+        window = opened.lab.evidence.list_windows()[0]["window"]
+        opened.lab.evidence.freeze_pool("january", window_id=window)
         yield opened
 
 
@@ -110,7 +110,7 @@ def test_budget_and_limits_are_changed_while_it_goes_on(visit: Visit, lab: Serve
     page.fill("[name='limits.rpm']", "120")
     page.click("#retune button")
     expect(page.locator("#log tbody tr").first).to_contain_text("retuned")
-    budget = lab.lab.find_study("thrifty")["budget"]
+    budget = lab.lab.experiments.show_study("thrifty")["budget"]
     assert {name: budget.get(name) for name in ("usd", "calls", "minutes")} == {
         "usd": 5,
         "calls": None,

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from browsed import PHONE, browsing, sideways
 from judge_gym.client import Client
-from judge_gym.outcomes import EvalSource, Failed, StepResult
+from judge_gym.records.outcomes import EvalSource, Failed, StepResult
 from judge_gym.store import SuiteRun
 from judge_gym.triage import RunInfo, make_finding, report_path, split_results, write_report
 from judge_gym.web.failure_reports import failure_analyses
@@ -47,8 +47,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             post(client, model="openrouter:maker/model", experiment="no_guidelines")
             hostile(client)
             post_run(client, series="begun")
-        analysed(opened.lab.suite_run(run).run, folder, "2026-03-02", "OVERLY_STRICT")
-        analysed(opened.lab.suite_run(run).run, folder, "2026-03-03", "MODEL_FAULT")
+        analysed(opened.lab.suites.show_run(run).run, folder, "2026-03-02", "OVERLY_STRICT")
+        analysed(opened.lab.suites.show_run(run).run, folder, "2026-03-03", "MODEL_FAULT")
         yield opened
 
 

@@ -32,13 +32,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def test_sums_are_those_of_the_ledger(browser: Browser, lab: Served) -> None:
     visit = Visit(browser, lab)
     page = visit.open("/usage")
-    costs = {row["study"]: f"${row['usd']:,.2f}" for row in lab.lab.usage(by=["study"])}
+    costs = {row["study"]: f"${row['usd']:,.2f}" for row in lab.lab.reports.usage(by=["study"])}
     for name, cost in costs.items():
         row = page.locator("tr", has=page.locator(f"a[href='/usage?study={name}']"))
         expect(row).to_contain_text(cost)
     expect(page.locator("figure svg")).to_contain_text("US $")
     expect(page.locator("figure svg")).to_contain_text("2026-01-02")
-    total = sum(row["usd"] for row in lab.lab.usage(by=["study"]))
+    total = sum(row["usd"] for row in lab.lab.reports.usage(by=["study"]))
     expect(page.locator(".figures b").first).to_have_text(f"${total:,.2f}")
     page.set_viewport_size(PHONE)
     assert visit.fits()
@@ -49,7 +49,7 @@ def test_sums_are_those_of_the_ledger(browser: Browser, lab: Served) -> None:
 def test_kept_sums_grow_with_the_ledger_and_shrink_with_it(lab: Served, by: list[str]) -> None:
     def compared() -> None:
         known = [name for name in by if name != "imported"]
-        for row in lab.lab.usage(by=known):
+        for row in lab.lab.reports.usage(by=known):
             mine = [
                 one
                 for one in lab.lab.store.sums.rows()

@@ -38,9 +38,9 @@ def contents(lab: Lab) -> list[Any]:
     tags = [row["tag"] for row in lab.store.queries.tags()]
     return [
         tags,
-        lab.list_windows(),
-        lab.list_pools(),
-        lab.list_labels(),
+        lab.evidence.list_windows(),
+        lab.evidence.list_pools(),
+        lab.labels.list(),
         lab.store.events.last_id(),
     ]
 
@@ -278,7 +278,7 @@ def test_a_fault_of_ours_tells_nothing_of_itself(
     def fail() -> None:
         raise RuntimeError("the secret of the house")
 
-    monkeypatch.setattr(lab.lab, "list_windows", fail)
+    monkeypatch.setattr(lab.lab.evidence, "list_windows", fail)
     said = lab.ask("GET", "/api/windows")
     assert said.status_code == 500
     assert said.json()["error"] == {

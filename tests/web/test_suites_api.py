@@ -13,8 +13,8 @@ import pytest
 
 from judge_gym.client import Client
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, ScopeError, TokenError
-from judge_gym.outcomes import Passed, search_step
-from judge_gym.searches import Search
+from judge_gym.records.outcomes import Passed, search_step
+from judge_gym.records.searches import Search
 from judge_gym.suites import CONDITIONS
 from made_runs import RESULTS, SLUG, SOURCES, inconclusive, passed
 from posted import BEGUN, MODEL, PATHS, SUITE, VERSION, made_at, post, post_run, post_tasks, rows_in
@@ -83,7 +83,7 @@ def test_what_a_model_searched_is_posted_and_shown(lab: Served, client: Client) 
     first, *rest = client.eval_debug(number)["steps"]
     assert (first["name"], first["status"], first["reason"]) == ("search", "passed", "2 searches")
     assert len(rest) == len(SLUG.steps)
-    assert lab.lab.suite_run(run).run.condition["web_search"] is True
+    assert lab.lab.suites.show_run(run).run.condition["web_search"] is True
     page = lab.ask("GET", f"/experiment/web_search/run/{run}/{SLUG.path}").text
     assert "python slug" in page and "https://docs.example/slug" in page
     refused = lab.ask("POST", "/api/suites/runs", json={"condition": {"web_search": "perhaps"}})
@@ -92,15 +92,15 @@ def test_what_a_model_searched_is_posted_and_shown(lab: Served, client: Client) 
 
 def test_the_client_says_what_the_lab_says(lab: Served, client: Client) -> None:
     run = post(client)
-    board = lab.lab.board()
+    board = lab.lab.suites.leaderboard_rows()
     assert client.leaderboard() == plain(board)
     assert [(row["model"], row["runs"], row["passed"], row["failed"]) for row in board] == [
         (MODEL, 1, 5, 4)
     ]
     assert client.leaderboard(suite="another") == []
-    assert client.failed_evals(run) == plain(lab.lab.failed_evals(run))
+    assert client.failed_evals(run) == plain(lab.lab.suites.list_failed(run))
     eval = client.failed_evals(run)[0]["eval"]
-    assert client.eval_debug(eval) == plain(lab.lab.eval_debug(eval))
+    assert client.eval_debug(eval) == plain(lab.lab.suites.show_eval(eval))
     assert [one["run"] for one in client.suite_runs(suite=SUITE, model=MODEL)] == [run]
     assert client.suite_runs(model="sim:nobody") == []
     assert client.suite_tasks(SUITE, VERSION) == PATHS

@@ -63,7 +63,7 @@ def message(lab: Lab) -> str:
 
 
 def test_queued_runs_are_executed_and_the_status_says_that_a_worker_is_starting(lab: Lab) -> None:
-    lab.start("pilot", samples=1)
+    lab.runs.start("pilot", samples=1)
     assert "nobody is at work" in message(lab)
     supervisor = WorkerSupervisor(lab)
     supervisor.request_worker()
@@ -77,12 +77,12 @@ def test_queued_runs_are_executed_and_the_status_says_that_a_worker_is_starting(
     until(finished)
     supervisor.stop()
     assert seen <= {"a worker is starting", ""} and "a worker is starting" in seen
-    lab.start("pilot", samples=2)
+    lab.runs.start("pilot", samples=2)
     assert "nobody is at work" in message(lab), "the supervisor has ended"
 
 
 def test_a_worker_ends_with_its_server(lab: Lab) -> None:
-    lab.start("pilot", samples=2000)
+    lab.runs.start("pilot", samples=2000)
     supervisor = WorkerSupervisor(lab)
     supervisor.start()  # finds what was queued before
     until(lambda: bool(lab.list_experiment_samples("pilot")))

@@ -1,9 +1,9 @@
 """The tidy frame that every analysis reads: a row per sample, a column per knob.
 
-It comes from a lab (`Lab.samples`), from an exported file, or from verdicts that someone already
-has: six columns are needed, the others have a plain meaning where they are missing. Wherever it
-comes from, a column has one type. Texts are `str`; knobs other than the judge are `category`, since
-nobody computes with their words and a million of them take a megabyte.
+It comes from a lab (`lab.experiments.samples`), from an exported file, or from verdicts that
+someone already has: six columns are needed, the others have a plain meaning where they are missing.
+Wherever it comes from, a column has one type. Texts are `str`; knobs other than the judge are
+`category`, since nobody computes with their words and a million of them take a megabyte.
 """
 
 import re

@@ -12,8 +12,8 @@ from judge_gym.cli.suite import Unisolated
 from judge_gym.errors import DesignError, NotFoundError
 
 if TYPE_CHECKING:
-    from judge_gym.analyzing import Analysis
-    from judge_gym.outcomes import EvalResult
+    from judge_gym.lab.failures import Analysis
+    from judge_gym.records.outcomes import EvalResult
 
 
 @app.command()
@@ -59,7 +59,7 @@ def analyze(
     assert run is not None
     watcher = display.Watcher()
     with read_lab() as lab, watcher.shown(json):
-        made = lab.analyze(
+        made = lab.failures.analyze(
             run,
             judges=judge,
             samples=samples,

@@ -17,8 +17,8 @@ from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
     from judge_gym.engine import Result, StagePlan
-    from judge_gym.gathering import Gathered
     from judge_gym.lab import Lab
+    from judge_gym.lab.collection import CollectionResult
 
 
 class StageGroup(TyperGroup):
@@ -158,12 +158,12 @@ def collect_missing(lab: "Lab", study: Path, allow_private: bool, *, quiet: bool
     from judge_gym.cli import INTERRUPTED, display
 
     with display.counting("articles", quiet=quiet) as watch:
-        made = lab.collect_missing(study, allow_private=allow_private, watch=watch)
+        made = lab.evidence.collect_missing(study, allow_private=allow_private, watch=watch)
     for name, one in made.items():
         if not quiet:
             typer.echo(f"{name}: {gathered_words(one)}", err=True)
             notes(*some(one.found.notes))
-        one.refuse_fault()
+        one.raise_error()
         if one.found.interrupted:
             typer.echo(f"interrupted; go on with: {same_command()}", err=True)
             raise typer.Exit(INTERRUPTED)
@@ -175,7 +175,7 @@ def some(notes: Sequence[str], most: int = 10) -> list[str]:
     return [*notes[:most], *([f"and {more} more"] if more > 0 else [])]
 
 
-def gathered_words(made: "Gathered") -> str:
+def gathered_words(made: "CollectionResult") -> str:
     """What a search brought, in one line."""
     found = len(made.found.items) + sum(made.found.dropped.values())
     left_out = ", ".join(f"{count} {reason}" for reason, count in made.found.dropped.items())

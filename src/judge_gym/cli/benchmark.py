@@ -115,17 +115,17 @@ def _run(
     quiet: bool,
 ) -> "tuple[Result, dict[str, Sequence[JudgedPair]]]":
     with open_lab() as lab:
-        prepared = lab.prepare_benchmark(path, judges, overrides=given("--set", set))
+        prepared = lab.experiments.prepare_benchmark(path, judges, overrides=given("--set", set))
         here = {item.metadata.get("id") for item in prepared.sweep.experiments[0].task.pool.items}
         for name, pairs in recorded.items():
             if here.isdisjoint(pair.item for pair in pairs):
                 raise DesignError(f"{path} and {name} share no pair; nothing was asked")
-        result = carry_out(lambda watch: lab.run(prepared, watch=watch), quiet=quiet)
+        result = carry_out(lambda watch: lab.runs.run(prepared, watch=watch), quiet=quiet)
         if not quiet:
             show_result(result, False)
         if result.stopped is not None:
             end(result, same_command(), quiet=quiet)
-        found: dict[str, Sequence[JudgedPair]] = dict(lab.judged_pairs(prepared))
+        found: dict[str, Sequence[JudgedPair]] = dict(lab.reports.judged_pairs(prepared))
         if not found:
             raise ConflictError(f"no verdict came of {path}; see judge-gym status")
         return result, found
@@ -251,7 +251,7 @@ def check(
 
     _refuse_no_folder(folder)
     with open_lab() as lab:
-        prepared = lab.prepare_benchmark(folder, ["sim:balanced"])
+        prepared = lab.experiments.prepare_benchmark(folder, ["sim:balanced"])
     [experiment] = prepared.sweep.experiments
     task = experiment.task
     assert task.rubric is not None
@@ -298,12 +298,12 @@ def run(
     if not judge:
         raise DesignError("name a judge with --judge MODEL")
     with open_lab() as lab:
-        prepared = lab.prepare_benchmark(folder, judge, overrides=given("--set", set))
+        prepared = lab.experiments.prepare_benchmark(folder, judge, overrides=given("--set", set))
         paired = prepared.sweep.experiments[0].task.pool.paired
-        result = carry_out(lambda watch: lab.run(prepared, watch=watch), quiet=json)
-        known = lab.known_answers(prepared)
+        result = carry_out(lambda watch: lab.runs.run(prepared, watch=watch), quiet=json)
+        known = lab.reports.known_answers(prepared)
         scores: Any = known.astype(object).where(known.notna(), None).to_dict("records")
-        pairs = lab.judged_pairs(prepared) if paired else {}
+        pairs = lab.reports.judged_pairs(prepared) if paired else {}
     if json:
         told = {name: score_pairs(found).to_json() for name, found in pairs.items()}
         display.print_json({**result.to_json(), "scores": scores, "pairs": told})

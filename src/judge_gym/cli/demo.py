@@ -10,9 +10,9 @@ import typer
 from judge_gym.cli.app import AsJson, app, carry_out, end, open_lab, print_report
 
 if TYPE_CHECKING:
-    from judge_gym.analyzing import Analysis
     from judge_gym.engine.suite_reports import SuiteReport
     from judge_gym.lab import Lab
+    from judge_gym.lab.failures import Analysis
 
 
 @app.command()
@@ -29,10 +29,12 @@ def demo(
 
     out.mkdir(parents=True, exist_ok=True)
     with open_lab(f"sqlite:///{out / 'lab.db'}") as lab, as_file(files("judge_gym.demo")) as folder:
-        result = carry_out(lambda watch: lab.run(folder / "study.yaml", watch=watch), quiet=json)
-        lab.export(["demo"], out / "samples.csv")
-        lab.export(["demo"], out / "samples.parquet", format="parquet")
-        report = lab.report("demo")
+        result = carry_out(
+            lambda watch: lab.runs.run(folder / "study.yaml", watch=watch), quiet=json
+        )
+        lab.experiments.export(["demo"], out / "samples.csv")
+        lab.experiments.export(["demo"], out / "samples.parquet", format="parquet")
+        report = lab.reports.build("demo")
         (out / "report.html").write_text(report.html(), encoding="utf-8")
         coded, analysis = code_demo(lab, out / "reports", quiet=json)
         if json:
@@ -41,7 +43,7 @@ def demo(
                 for name in ("lab.db", "samples.csv", "samples.parquet", "report.html")
             }
             made = {**result.to_json(), "simulated": True, "files": files_written}
-            said = {"suite": coded.to_json(), "board": lab.board()}
+            said = {"suite": coded.to_json(), "board": lab.suites.leaderboard_rows()}
             display.print_json({**made, **said, "analysis": analysis.to_json()})
         else:
             print_report(report)
@@ -50,7 +52,7 @@ def demo(
                 f"Isolation: {', '.join(coded.isolation)}. A suite of your own is a folder.",
             )
             show_reports([coded])
-            show_board(lab.board())
+            show_board(lab.suites.leaderboard_rows())
             show_analysis(analysis)
             display.out.print(
                 f"\non judges:   {out / 'report.html'}"
@@ -66,10 +68,10 @@ def code_demo(lab: "Lab", reports: Path, *, quiet: bool) -> "tuple[SuiteReport, 
     watcher = display.Watcher()
     with watcher.shown(quiet):
         # What it sends is our own answers, spoilt: without a sandbox, limits alone will do.
-        coded = lab.run_suite(
+        coded = lab.suites.run(
             "python", "sim:coder-weak", allow_unisolated=True, watch=watcher.watch
         )
-        made = lab.analyze(
+        made = lab.failures.analyze(
             coded.run.id,
             judges=("sim:alarmist", "sim:hasty?noise=0.6"),  # one reads closely, one does not
             reports=reports,

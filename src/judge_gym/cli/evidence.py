@@ -23,7 +23,7 @@ from judge_gym.cli.workflows import evidence_app
 from judge_gym.errors import DesignError
 
 if TYPE_CHECKING:
-    from judge_gym.gathering import Gathered
+    from judge_gym.lab.collection import CollectionResult
     from judge_gym.studies import PoolSpec
 
 pool_app = typer.Typer(help="Frozen, ordered sets of evidence.", no_args_is_help=True)
@@ -84,12 +84,14 @@ def add(
         raise DesignError("--again is for a study file; other searches always look for what is new")
     with open_lab() as lab, display.counting("articles", quiet=json) as watch:
         if study is not None:
-            made = lab.collect_study(study, again=again, allow_private=allow_private, watch=watch)
+            made = lab.evidence.collect_study(
+                study, again=again, allow_private=allow_private, watch=watch
+            )
         else:
             spec = _spec(paths or [], feed or [], gdelt, firecrawl, query, limit)
             spec = _in_window(spec, country, start, end, window)
             options: dict[str, Any] = {"allow_private": allow_private, "watch": watch}
-            made = {"": lab.collect(spec, window_id=window, **options)}
+            made = {"": lab.evidence.collect(spec, window_id=window, **options)}
     if json:
         rows = [{"evidence": name, **_summary(one)} for name, one in made.items()]
         display.print_json(rows if study is not None else rows[0])
@@ -149,7 +151,7 @@ def _in_window(
     return spec.model_copy(update={"window": given})
 
 
-def _summary(made: "Gathered") -> dict[str, Any]:
+def _summary(made: "CollectionResult") -> dict[str, Any]:
     return {
         "window": made.window_id,
         "source": made.source,
@@ -162,12 +164,12 @@ def _summary(made: "Gathered") -> dict[str, Any]:
     }
 
 
-def _tell(name: str, made: "Gathered") -> None:
+def _tell(name: str, made: "CollectionResult") -> None:
     typer.echo((f"{name}: " if name else "") + gathered_words(made))
     notes(*some(made.found.notes))
 
 
-def _end(made: "Mapping[str, Gathered]", *, quiet: bool) -> None:
+def _end(made: "Mapping[str, CollectionResult]", *, quiet: bool) -> None:
     from judge_gym.cli import FAILED, INTERRUPTED
 
     for one in made.values():
@@ -191,7 +193,7 @@ def list_evidence(
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        rows = lab.list_windows() if window is None else lab.list_evidence(window)
+        rows = lab.evidence.list_windows() if window is None else lab.evidence.list(window)
     if json:
         display.print_json(rows)
     elif not rows:
@@ -211,7 +213,7 @@ def show(
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        item = lab.show_evidence(id)
+        item = lab.evidence.show(id)
     if json:
         display.print_json(item)
         return
@@ -258,7 +260,7 @@ def drop(
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        count = lab.drop_evidence(ids, window_id=window, undo=undo)
+        count = lab.evidence.drop(ids, window_id=window, undo=undo)
     what = "put back" if undo else "dropped"
     display.print_json({what.replace(" ", "_"): count}) if json else typer.echo(f"{what} {count}")
 
@@ -277,7 +279,9 @@ def freeze(
     from judge_gym.cli import display
 
     with open_lab() as lab:
-        pool = lab.freeze_pool(name, window_id=window, files=files or (), experiment_tag=experiment)
+        pool = lab.evidence.freeze_pool(
+            name, window_id=window, files=files or (), experiment_tag=experiment
+        )
     if json:
         display.print_json({"name": name, "items": len(pool.items), "hash": pool.hash})
     else:
@@ -290,7 +294,7 @@ def list_pools(json: AsJson = False) -> None:
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        rows = lab.list_pools()
+        rows = lab.evidence.list_pools()
     if json:
         display.print_json(rows)
     elif not rows:
@@ -305,7 +309,7 @@ def show_pool(name: str, json: AsJson = False) -> None:
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        rows = lab.list_pool(name)
+        rows = lab.evidence.list_pool_items(name)
     display.print_json(rows) if json else display.table("", rows, compact=True)
 
 
@@ -315,7 +319,7 @@ def diff(before: str, after: str, json: AsJson = False) -> None:
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        found = lab.diff_pools(before, after)
+        found = lab.evidence.diff_pools(before, after)
     if json:
         display.print_json(found)
         return
@@ -348,7 +352,7 @@ def import_labels(
     from judge_gym.cli import display
 
     with open_lab() as lab:
-        counts = lab.import_labels(file, target=study, concept=concept, replace=replace)
+        counts = lab.labels.import_file(file, target=study, concept=concept, replace=replace)
     if json:
         display.print_json(counts)
     else:
@@ -361,7 +365,7 @@ def list_labels(json: AsJson = False) -> None:
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        rows = lab.list_labels()
+        rows = lab.labels.list()
     if json:
         display.print_json(rows)
     elif not rows:

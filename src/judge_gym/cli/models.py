@@ -88,7 +88,7 @@ def check_models(
     if suite is not None:
         with open_lab() as lab:
             for id in asked:
-                lab.check_writer(suite, id, experiment=experiment, first=evals)
+                lab.suites.check_model(suite, id, experiment=experiment, first=evals)
 
     async def ask() -> list[dict[str, Any]]:
         return [asdict(await check(registry, id)) for id in asked]
@@ -97,11 +97,11 @@ def check_models(
     solved = []
     if suite is not None:
         works = [id for id, one in zip(asked, checks, strict=True) if one["works"]]
-        from judge_gym.suiting import CHECK
+        from judge_gym.lab.suites import CHECK
 
         with open_lab() as lab:
             solved = [
-                lab.run_suite(
+                lab.suites.run(
                     suite,
                     id,
                     experiment=experiment,

@@ -92,13 +92,13 @@ def _here(lab: "Lab", suite: str, models: list[str], now: datetime) -> list[dict
             "due from": one.due_from,
             "every days": one.interval.total_seconds() / 86400,
         }
-        for one in lab.schedule(suite, models=models, now=now)
+        for one in lab.suites.schedule(suite, models=models, now=now)
     ]
 
 
 def _there(lab: "Lab", remote: str, suite: str, models: list[str]) -> list[dict[str, Any]]:
     """What is due by the runs of a remote lab, which is told of the models of our own files."""
-    name = lab.find_suite(suite).name
+    name = lab.suites.find(suite).name
     with remote_lab(remote) as client:
         rows = client.schedule(name, models=[lab.models.resolve(one) for one in models])
         known = {row["model"] for row in rows}
@@ -122,16 +122,16 @@ def _by_own_dates(
     lab: "Lab", rows: list[dict[str, Any]], runs: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The rows of a remote lab; a model whose first day is known here is due by that."""
-    from judge_gym.suiting import CHECK
+    from judge_gym.lab.suites import CHECK
 
     own: dict[str, list[tuple[datetime, float | None]]] = {
-        row["model"]: [] for row in rows if lab.first_seen(row["model"])
+        row["model"]: [] for row in rows if lab.suites.first_seen(row["model"])
     }
     for run in runs:
         if run["model"] in own and run["series"] != CHECK:
             usd = run["cost"] if run["whole"] else None
             own[run["model"]].append((datetime.fromisoformat(run["created"]), usd))
-    known = {one.model: one for one in lab.due_by(own, datetime.now(UTC))}
+    known = {one.model: one for one in lab.suites.due_by(own, datetime.now(UTC))}
     made = []
     for row in rows:
         if one := known.get(row["model"]):

@@ -8,9 +8,9 @@ import typer
 from judge_gym.cli.app import notes, same_command
 
 if TYPE_CHECKING:
+    from judge_gym.client.posting import Posted
     from judge_gym.engine.suite_reports import SuiteReport
-    from judge_gym.outcomes import EvalResult
-    from judge_gym.posting import Posted
+    from judge_gym.records.outcomes import EvalResult
     from judge_gym.suites import Effect
 
 FIRST_LINES = 40

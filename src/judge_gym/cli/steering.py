@@ -1,7 +1,7 @@
 """Verbs that steer runs: start, pause, resume, cancel, retry, retune; how far they are; workers."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,7 +71,7 @@ def start(
     from judge_gym.cli import display
 
     with open_lab() as lab:
-        tags = lab.start(
+        tags = lab.runs.start(
             target,
             overrides=given("--set", set),
             budget=given("--budget", budget),
@@ -84,16 +84,15 @@ def start(
     typer.echo(f"started {len(tags)} experiments; follow them with: judge-gym status --watch")
     if log is not None:
         typer.echo(f"a worker carries them out and writes to {log}", err=True)
-    elif lab.store.database.file is None:
+    elif lab.admin.on_server:
         typer.echo("workers carry them out: judge-gym worker, on any number of machines", err=True)
 
 
 def _begin_worker(lab: "Lab") -> Path | None:
     """A worker of its own for a lab on a file, unless somebody is at work on it; its log."""
-    from judge_gym.steering import begin_worker, worker_log
-
-    log = worker_log(lab)
-    return log if log is not None and begin_worker(lab, limit_options()) is not None else None
+    log = lab.runs.worker_log()
+    started = log is not None and lab.runs.start_worker(limit_options()) is not None
+    return log if started else None
 
 
 @app.command()
@@ -112,7 +111,7 @@ def _steered(what: str, verb: str, target: str, json: bool) -> None:
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        tags = getattr(lab, verb)(target)
+        tags = getattr(lab.runs, verb)(target)
     if json:
         display.print_json({what: tags})
     elif tags:
@@ -131,7 +130,7 @@ def resume(
     """Go on with a study that was paused, interrupted or over its budget, and follow it."""
     with read_lab() as lab:
         result = carry_out(
-            lambda watch: lab.resume(
+            lambda watch: lab.runs.run(
                 target,
                 budget=given("--budget", budget),
                 pause_after=stage(pause_after),
@@ -147,7 +146,9 @@ def resume(
 def retry(target: Target, json: AsJson = False) -> None:
     """Ask again for what no attempt brought an answer to, and for nothing else."""
     with read_lab() as lab:
-        result = carry_out(lambda watch: lab.retry(target, watch=watch), quiet=json)
+        result = carry_out(
+            lambda watch: lab.runs.run(target, only_failed=True, watch=watch), quiet=json
+        )
     show_result(result, json)
     end(result, same_command(), quiet=json)
 
@@ -161,7 +162,7 @@ def retune(target: Target, budget: Budget = NoSet, json: AsJson = False) -> None
     if not budget and not limits:
         raise DesignError("nothing to change; give --budget NAME=LIMIT, or --rpm N before 'retune'")
     with read_lab() as lab:
-        now = lab.retune(target, budget=given("--budget", budget), limits=limits)
+        now = lab.runs.retune(target, budget=given("--budget", budget), limits=limits)
     caps = now.model_dump(exclude_none=True)
     if json:
         display.print_json({"budget": caps, "limits": limits})
@@ -182,11 +183,11 @@ def worker(
 
     watcher = display.Watcher()
     with open_lab() as lab:
-        strangers = lab.engine.strangers()
+        strangers = lab.runs.other_versions()
         if strangers:
             notes(f"left to a worker of another version: {', '.join(strangers)}")
         with watcher.shown(False):
-            done = lab.engine.work(
+            done = lab.runs.work(
                 until_idle=until_idle,
                 begun=lambda name: typer.echo(f"{name} is ready", err=True),
                 watch=watcher.watch_all,
@@ -230,7 +231,7 @@ def status(
         return
     if not rows:
         typer.echo(
-            f"no experiments yet in {lab.store.database.shown}; 'judge-gym init' writes a study, "
+            f"no experiments yet in {lab.admin.database}; 'judge-gym init' writes a study, "
             "'judge-gym run STUDY' runs it"
         )
     display.table("", [line for row in rows for line in _lines(row)])
@@ -245,13 +246,13 @@ def status(
 ENDED = ("complete", "complete-with-failures", "paused", "over-budget", "failed", "cancelled")
 
 
-def _rows(lab: "Lab", target: str | None, type: str | None) -> list[dict[str, Any]]:
+def _rows(lab: "Lab", target: str | None, type: str | None) -> Sequence[dict[str, Any]]:
     if target is None:
-        return lab.list_experiments(task_type=type)
-    name = lab.study_name(target)
-    rows = lab.list_experiments(study=name, task_type=type)
-    if not rows and not lab.list_experiments(study=name):
-        rows = [lab.get_experiment_summary(name)]
+        return lab.experiments.list(task_type=type)
+    name = lab.experiments.study_name(target)
+    rows = lab.experiments.list(study=name, task_type=type)
+    if not rows and not lab.experiments.list(study=name):
+        rows = [lab.experiments.show(name)]
     return rows
 
 

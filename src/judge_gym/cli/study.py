@@ -98,10 +98,10 @@ def plan(
         from judge_gym.cli.power import print_power
 
         with read_lab() as lab:
-            print_power(lab.power(target, power), power, as_json=json)
+            print_power(lab.reports.power(target, power), power, as_json=json)
         return
     with open_lab() as lab:
-        plan, prepared = lab.plan(
+        plan, prepared = lab.runs.plan(
             target, overrides=given("--set", set), series=series, samples=samples
         )
     stages: dict[str, Any] = {name: stage for name, stage in plan.stages.items()}
@@ -208,7 +208,7 @@ def run(
         if Path(target).suffix in (".yaml", ".yml") and not offline:
             collect_missing(lab, Path(target), allow_private, quiet=json)
         result = carry_out(
-            lambda watch: lab.run(
+            lambda watch: lab.runs.run(
                 target,
                 overrides=given("--set", set),
                 series=series,
@@ -245,15 +245,15 @@ def report(
     json: AsJson = False,
 ) -> None:
     """Report on a study or a file: text here, with --out a page, or a folder of all it rests on."""
-    from judge_gym.archive import report_file, save_report
     from judge_gym.cli import display
+    from judge_gym.lab.reports import report_file, save_report
 
     gates = given("--gate", gate or ())
     if file is not None and target is None:
         made = report_file(file, gates=gates)
     elif target is not None and file is None:
         with read_lab() as lab:
-            made = lab.report(target, gates=gates)
+            made = lab.reports.build(target, gates=gates)
     else:
         raise DesignError("name a study or a tag, or give samples with --from FILE; not both")
     if out is not None:
@@ -303,9 +303,9 @@ def export(
         raise DesignError(unknown("format", format, FORMATS), choices=FORMATS)
     with read_lab() as lab:
         if out is None:
-            lab.samples(*(tags or [])).to_csv(sys.stdout, index=False)
+            lab.experiments.samples(*(tags or [])).to_csv(sys.stdout, index=False)
             return
-        rows = lab.export(tags or [], out, format=format)
+        rows = lab.experiments.export(tags or [], out, format=format)
     typer.echo(f"wrote {rows:,} rows to {out}", err=True)
 
 
@@ -321,7 +321,7 @@ def usage(
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        rows = lab.usage(target, by=[name.strip() for name in by.split(",")])
+        rows = lab.reports.usage(target, by=[name.strip() for name in by.split(",")])
     if target is not None and not rows:
         raise NotFoundError(f"nothing was paid under {target!r}; 'judge-gym usage' lists all")
     display.print_json(rows) if json else display.table("", rows)
@@ -340,7 +340,7 @@ def cleanup(
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        counts = lab.cleanup(tag, ledger=ledger, force=force)
+        counts = lab.experiments.cleanup(tag, ledger=ledger, force=force)
     if json:
         display.print_json(counts)
         return

@@ -21,9 +21,9 @@ from judge_gym.errors import TokenError
 
 if TYPE_CHECKING:
     from judge_gym.client import Client
+    from judge_gym.client.posting import Posted
     from judge_gym.engine.suite_reports import SuiteReport
     from judge_gym.lab import Lab
-    from judge_gym.posting import Posted
     from judge_gym.store import SuiteRun
 
 PATIENCE = 30.0
@@ -81,7 +81,7 @@ def list_suites(json: AsJson = False) -> None:
                 "experiments": ", ".join(suite.conditions),
                 "summary": suite.summary,
             }
-            for suite in lab.list_suites()
+            for suite in lab.suites.list()
         ]
     display.print_json(rows) if json else display.table("", rows)
 
@@ -99,7 +99,7 @@ def show(
 
     with read_lab() if target.isdecimal() else open_lab() as lab:
         if target.isdecimal():
-            report = lab.suite_run(int(target))
+            report = lab.suites.show_run(int(target))
             rows = [eval_row(row) for row in report.results]
             if json:
                 display.print_json({**report.to_json(), "evals": rows})
@@ -108,7 +108,7 @@ def show(
             columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason", "seconds")
             display.table("", [{name: row[name] for name in columns} for row in rows])
             return
-        suite = lab.find_suite(target)
+        suite = lab.suites.find(target)
     rows = [
         {
             "eval": task.path,
@@ -145,7 +145,7 @@ def check(
     from judge_gym.cli import FAILED, display
 
     with open_lab() as lab:
-        results = lab.check_suite(suite, evals=evals, jobs=jobs, allow_unisolated=allow_unisolated)
+        results = lab.suites.check(suite, evals=evals, jobs=jobs, allow_unisolated=allow_unisolated)
     rows = [
         {
             "eval": result.path,
@@ -228,17 +228,17 @@ def run_and_post(
 ) -> "tuple[SuiteReport, Posted | None]":
     """Run a suite here; with a remote lab, post results there as they come."""
     if remote is None:
-        return lab.run_suite(suite, model, **given), None
-    from judge_gym.posting import Poster
+        return lab.suites.run(suite, model, **given), None
+    from judge_gym.client.posting import Poster
 
-    with remote_lab(remote) as client, Poster(lab.store, client) as poster:
+    with remote_lab(remote) as client, Poster(lab.suites, client) as poster:
 
         def begun(run: "SuiteRun") -> None:
             poster.follow(run)
             if poster.fault:
                 notes(f"{poster.fault}; results are kept here meanwhile")
 
-        return lab.run_suite(suite, model, begun=begun, **given), poster.finish()
+        return lab.suites.run(suite, model, begun=begun, **given), poster.finish()
 
 
 def posted_json(report: "SuiteReport", posted: "Posted | None") -> dict[str, Any]:
@@ -267,7 +267,7 @@ def ablate(
 
     watcher = display.Watcher()
     with open_lab() as lab, watcher.shown(json):
-        reports, effects = lab.ablate_suite(
+        reports, effects = lab.suites.ablate(
             suite,
             model,
             experiment=experiment,
@@ -310,7 +310,7 @@ def runs(
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        found = lab.suite_runs(suite=suite, model=model)
+        found = lab.suites.list_runs(suite=suite, model=model)
     if json:
         display.print_json([report.to_json() for report in found])
     else:
@@ -326,7 +326,7 @@ def board(
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        rows = lab.board(suite=suite)
+        rows = lab.suites.leaderboard_rows(suite=suite)
     if json:
         display.print_json(rows)
         return
@@ -342,7 +342,7 @@ def failed(
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        rows = lab.failed_evals(run)
+        rows = lab.suites.list_failed(run)
     if json:
         display.print_json(rows)
         return
@@ -371,8 +371,8 @@ def debug(
 
     with read_lab() as lab:
         number = eval.isdecimal()
-        at = int(eval) if number else lab.find_eval(eval, run=run, replicate=replicate)
-        found = lab.eval_debug(at)
+        at = int(eval) if number else lab.suites.find_eval(eval, run=run, replicate=replicate)
+        found = lab.suites.show_eval(at)
     if json:
         display.print_json(found)
         return

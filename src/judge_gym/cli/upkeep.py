@@ -89,7 +89,7 @@ def export_calls(
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        made = lab.export_ledger(file, target)
+        made = lab.admin.export_ledger(file, target)
     if json:
         display.print_json({"file": str(file), **made._asdict()})
         return
@@ -108,7 +108,7 @@ def import_calls(
     from judge_gym.cli import display
 
     with open_lab() as lab:
-        made = lab.import_ledger(file)
+        made = lab.admin.import_ledger(file)
     if json:
         display.print_json({"file": str(file), **made._asdict()})
         return
@@ -132,7 +132,7 @@ def reparse(
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        found = lab.reparse(target, write=write)
+        found = lab.runs.reparse(target, write=write)
     said = found.to_json()
     if json:
         display.print_json(said)

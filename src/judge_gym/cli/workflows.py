@@ -65,7 +65,7 @@ def list_rubrics(tag: str, json: AsJson = False) -> None:
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        rows = lab.list_experiment_rubrics(tag)
+        rows = lab.experiments.list_rubrics(tag)
     if json:
         display.print_json(rows)
         return
@@ -139,7 +139,7 @@ def make_swaps(
         _workflow("swap", target, set, json, rivals=rival or (), series=series)
         return
     with read_lab() as lab:
-        rows: Any = lab.suggest_swaps(target).to_dict("records")
+        rows: Any = lab.reports.suggest_swaps(target).to_dict("records")
     display.print_json(rows) if json else display.table(
         "raw divergence in bits, farthest first", rows
     )
@@ -156,13 +156,13 @@ def make_probes(
 @probe_app.command("list")
 def list_probes(tag: str, json: AsJson = False) -> None:
     """List an experiment's probes."""
-    _list("list_experiment_probes", tag, json, ())
+    _list("list_probes", tag, json, ())
 
 
 def _workflow(workflow: Any, target: str, set: Sequence[str], json: bool, **options: Any) -> None:
     with open_lab() as lab:
         result = carry_out(
-            lambda watch: lab.run(
+            lambda watch: lab.runs.run(
                 target, overrides=given("--set", set), workflows=[workflow], watch=watch, **options
             ),
             quiet=json,
@@ -176,7 +176,7 @@ def _list(verb: str, tag: str, json: bool, columns: Sequence[str]) -> None:
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        rows = getattr(lab, verb)(tag)
+        rows = getattr(lab.experiments, verb)(tag)
     if json:
         display.print_json(rows)
     else:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from judge_gym.client.connection import Connection
-from judge_gym.outcomes import EvalResult
+from judge_gym.records.outcomes import EvalResult
 
 
 class Suites(Connection):

@@ -8,6 +8,7 @@ at it.
 import gc
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import replace
 
 from judge_gym.axes import Design
 from judge_gym.engine.calls.ask import Models, Stopped
@@ -78,6 +79,7 @@ class Engine:
         *,
         budget: BudgetSpec,
         watch: Callable[[Sequence[RunProgress]], None] = lambda tallies: None,
+        concurrency: int | None = None,
     ) -> Execution:
         """Have runs carried out, here or where somebody is at it; returns when they have ended.
 
@@ -86,11 +88,16 @@ class Engine:
             options: how.
             budget: the limits of the study that they belong to.
             watch: called once with the tallies, before the work; they change under its eyes.
+            concurrency: calls in flight at most, within the engine's own limit.
         """
         if not options.offline:
             self._refuse_unpriced(runs, options.workflows, budget)
         orders = [WorkOrder.of_run(run, options) for run in runs]
-        following = RunFollower(self._store, self._models, self._limits, orders)
+        limits = self._limits
+        if concurrency is not None:
+            least = min(limits.concurrency or concurrency, concurrency)
+            limits = replace(limits, concurrency=least)
+        following = RunFollower(self._store, self._models, limits, orders)
         watch([following.tallies[run.id] for run in runs])
         if following.orders:
             from judge_gym.engine.runs.queue import RunQueue  # heavy, and only work needs it

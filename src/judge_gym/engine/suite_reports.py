@@ -7,7 +7,7 @@ from typing import Any
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.suite_runs import SuiteExecution
 from judge_gym.errors import JudgeGymError
-from judge_gym.outcomes import Failed, Inconclusive
+from judge_gym.records.outcomes import Failed, Inconclusive
 from judge_gym.store import Store, SuiteResult, SuiteRun
 from judge_gym.suites import RunScore, run_score
 

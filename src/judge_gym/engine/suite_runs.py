@@ -18,9 +18,9 @@ from judge_gym.engine.runs.follower import first_interrupt, in_own_loop
 from judge_gym.engine.runs.locks import lab_lock
 from judge_gym.errors import BudgetError, JudgeGymError, RateLimitError
 from judge_gym.models.cards import Limits
-from judge_gym.outcomes import EvalResult, Inconclusive, search_step
 from judge_gym.records import Request
-from judge_gym.searches import split_searches
+from judge_gym.records.outcomes import EvalResult, Inconclusive, search_step
+from judge_gym.records.searches import split_searches
 from judge_gym.store import Answer, Payer, Store, SuiteRun
 from judge_gym.studies import BudgetSpec
 from judge_gym.suites import Bench, CodeTask, Condition, Interrupted, Suite, requests, run_reply

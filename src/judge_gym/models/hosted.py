@@ -17,7 +17,7 @@ from judge_gym.models.scrubbing import Scrubber
 from judge_gym.models.sdks import OPENERS, Connection, hearing
 from judge_gym.models.searching import SETTINGS, joined, paid_for, searches_of
 from judge_gym.records import Completion, Draw, Finish, Message, Request, digest
-from judge_gym.searches import with_searches
+from judge_gym.records.searches import with_searches
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse

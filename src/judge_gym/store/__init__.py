@@ -1,5 +1,6 @@
 """The only room that speaks SQL: the ledger of calls, the records, and the questions about them."""
 
+from judge_gym.records import SuiteResult, SuiteRun
 from judge_gym.store.browsing import Browsing, Stretch, Which
 from judge_gym.store.database import Database, open_database
 from judge_gym.store.events import Event, Events, Kind
@@ -17,7 +18,7 @@ from judge_gym.store.queries import USAGE_BY
 from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
 from judge_gym.store.sql import Questions, Rows
-from judge_gym.store.suites import SuiteResult, SuiteRun, Suites
+from judge_gym.store.suites import Suites
 from judge_gym.store.sums import Sums
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
 

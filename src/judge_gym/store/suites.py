@@ -3,14 +3,15 @@
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from judge_gym.errors import ConflictError, NotFoundError
-from judge_gym.outcomes import (
+from judge_gym.records import digest, proper
+from judge_gym.records.outcomes import (
     EvalResult,
     EvalSource,
     Failed,
@@ -18,8 +19,9 @@ from judge_gym.outcomes import (
     Outcome,
     Passed,
     StepResult,
+    SuiteResult,
+    SuiteRun,
 )
-from judge_gym.records import digest, proper
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import Ledger, bodies_of, latest_attempt
 from judge_gym.store.suite_tables import (
@@ -30,46 +32,6 @@ from judge_gym.store.suite_tables import (
     suite_steps,
 )
 from judge_gym.store.tables import attempts, calls
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteRun:
-    """A model before a suite, under a condition, in a series of draws."""
-
-    id: int
-    key: str
-    """A hash of what follows, without the targets: the same in every lab."""
-    suite: str
-    version: str
-    """Of the benchmark."""
-    model: str
-    experiment: str
-    """The name of the condition."""
-    condition: Mapping[str, Any]
-    series: str
-    replicates: int
-    evals: tuple[str, ...]
-    """Paths of those that it is asked for."""
-    created: datetime
-
-    @property
-    def wanted(self) -> int:
-        """How many results it has when it is complete."""
-        return len(self.evals) * self.replicates
-
-    @property
-    def payer(self) -> int:
-        """The number under which the ledger knows it: minus its own, which no other run has."""
-        return -self.id
-
-
-class SuiteResult(NamedTuple):
-    """A result with its row."""
-
-    id: int
-    run_id: int
-    at: datetime
-    result: EvalResult
 
 
 class Generation(NamedTuple):

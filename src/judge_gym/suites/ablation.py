@@ -14,7 +14,7 @@ import scipy
 
 from judge_gym.analysis.stats.intervals import Estimate
 from judge_gym.errors import DesignError, unknown
-from judge_gym.outcomes import EvalResult
+from judge_gym.records.outcomes import EvalResult
 
 ALPHA = 0.05
 

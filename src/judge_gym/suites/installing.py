@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from judge_gym.outcomes import StepResult
 from judge_gym.records import digest
+from judge_gym.records.outcomes import StepResult
 from judge_gym.suites.loading import Suite
 
 INSTALLED = Path(".judge-gym/installed")

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from judge_gym.errors import DesignError, NotFoundError, unknown
-from judge_gym.outcomes import EvalSource
 from judge_gym.records import content_hash, digest
+from judge_gym.records.outcomes import EvalSource
 from judge_gym.suites import wording
 from judge_gym.suites.ablation import CONDITIONS, Condition
 from judge_gym.suites.sandbox import Limits

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from judge_gym.analysis.stats.intervals import Estimate, share, undefined
-from judge_gym.outcomes import EvalResult, Inconclusive
+from judge_gym.records.outcomes import EvalResult, Inconclusive
 from judge_gym.suites.ablation import counts
 
 LAST = 10

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from judge_gym.errors import DesignError
-from judge_gym.outcomes import (
+from judge_gym.records.outcomes import (
     FILESYSTEM,
     EvalResult,
     Failed,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from judge_gym.outcomes import EvalResult, EvalSource, Failed, Inconclusive, Outcome, Passed
+from judge_gym.records.outcomes import EvalResult, EvalSource, Failed, Inconclusive, Outcome, Passed
 from judge_gym.triage.report_reader import PriorReport
 from judge_gym.triage.results import failed_steps
 from judge_gym.triage.signatures import error_text, signatures

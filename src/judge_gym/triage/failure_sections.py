@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from judge_gym.outcomes import EvalResult, StepResult
+from judge_gym.records.outcomes import EvalResult, StepResult
 from judge_gym.triage.classes import UNDECIDED
 from judge_gym.triage.findings import Explanation, Finding, Quote, VerdictCounts
 from judge_gym.triage.markdown import code, fence, prose

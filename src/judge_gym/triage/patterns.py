@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from judge_gym.outcomes import EvalResult
+from judge_gym.records.outcomes import EvalResult
 from judge_gym.triage.findings import Finding
 from judge_gym.triage.markdown import code
 from judge_gym.triage.results import failed_steps

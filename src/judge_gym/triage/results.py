@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from judge_gym.errors import DesignError
-from judge_gym.outcomes import (
+from judge_gym.records.outcomes import (
     FILESYSTEM,
     EvalResult,
     Failed,

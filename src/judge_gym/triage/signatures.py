@@ -3,7 +3,7 @@
 import re
 from typing import Literal, NamedTuple
 
-from judge_gym.outcomes import FILESYSTEM, EvalResult, StepResult
+from judge_gym.records.outcomes import FILESYSTEM, EvalResult, StepResult
 from judge_gym.triage.results import failed_steps
 
 SignatureKind = Literal["rule", "exception", "test"]

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from judge_gym.errors import DesignError
-from judge_gym.outcomes import EvalResult, EvalSource
 from judge_gym.records import Evidence, NominalRubric, Pool, RubricStage, digest
+from judge_gym.records.outcomes import EvalResult, EvalSource
 from judge_gym.studies import Study, Sweep, experiments, read_study
 from judge_gym.triage.classes import AMBIGUOUS_TASK, KNOWN_GAP, MODEL_FAULT, OVERLY_STRICT
 from judge_gym.triage.facts import Facts

@@ -130,7 +130,7 @@ def tidy_samples(lab: Lab, tags: Sequence[str]) -> "pd.DataFrame | None":
             f"{count:,} samples are too many for a page, which analyses at most {MAX_SAMPLES:,}; "
             "judge-gym report takes any number"
         )
-    return tidy(lab.samples(*tags), source=tags[0]) if count else None
+    return tidy(lab.experiments.samples(*tags), source=tags[0]) if count else None
 
 
 def analysis_cache(request: Request) -> AnalysisCache:

@@ -59,9 +59,9 @@ class Watch:
     def look(self, target: str | None) -> Sequence[Mapping[str, Any]]:
         """Experiments of a study, the one of a tag, or all, with how far their runs are."""
         if target is None:
-            return self._lab.list_experiments()
-        rows = self._lab.list_experiments(study=target)
-        return rows or [self._lab.get_experiment_summary(target)]
+            return self._lab.experiments.list()
+        rows = self._lab.experiments.list(study=target)
+        return rows or [self._lab.experiments.show(target)]
 
     async def follow(self, target: str | None, after: int) -> AsyncIterator[ServerSentEvent]:
         """Events of a target's runs after one, and how its experiments stand whenever it changes.

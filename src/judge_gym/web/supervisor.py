@@ -9,7 +9,6 @@ import threading
 
 from judge_gym.errors import DatabaseGone
 from judge_gym.lab import Lab
-from judge_gym.steering import begin_worker
 
 RETRY_SECONDS = 2.0
 """Pause before the next attempt while another worker is running, or after a worker failed."""
@@ -38,7 +37,7 @@ class WorkerSupervisor:
 
     def start(self) -> None:
         """Starts supervising; runs that were queued earlier continue."""
-        self._lab.store.progress.worker_coming = self._worker_expected
+        self._lab.runs.expect_worker(self._worker_expected)
         self._thread.start()
 
     def request_worker(self) -> None:
@@ -85,13 +84,13 @@ class WorkerSupervisor:
     def _has_queued_runs(self) -> bool:
         """Returns whether runs are queued; True if the database cannot be asked."""
         try:
-            return not self._lab.engine.idle()
+            return not self._lab.runs.is_idle()
         except DatabaseGone:
             return True
 
     def _start_worker(self) -> "subprocess.Popen[bytes] | None":
         try:
-            return begin_worker(self._lab, self._options)
+            return self._lab.runs.start_worker(self._options)
         except DatabaseGone:
             return None
 

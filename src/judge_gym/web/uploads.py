@@ -18,7 +18,7 @@ import yaml
 
 from judge_gym.errors import DesignError, JudgeGymError, NotFoundError
 from judge_gym.lab import Lab
-from judge_gym.preparing import STUDY_SUFFIXES, Prepared, prepare_study
+from judge_gym.lab.prepare import STUDY_SUFFIXES, PreparedStudy, prepare_study
 from judge_gym.studies import Study, read_study
 from judge_gym.studies.file import SampleSweep
 
@@ -46,7 +46,7 @@ def named(target: str) -> str:
 
 def prepared(
     lab: Lab, text: str, folder: Path, overrides: Mapping[str, Any] | None = None
-) -> Prepared:
+) -> PreparedStudy:
     """A study given as its text; the files that it names lie below the folder."""
     if len(text) > LONGEST_STUDY:
         raise DesignError(f"a study has at most {LONGEST_STUDY:,} characters")

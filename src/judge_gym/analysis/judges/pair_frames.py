@@ -13,7 +13,7 @@ OBSERVATION = ("run", "series", "rubric", "is_swap", "replicate")
 
 
 def pairs_of(frame: pd.DataFrame) -> tuple[JudgedPair, ...]:
-    """The judged pairs in tidy samples (`Lab.samples`), one per evidence and replicate.
+    """The judged pairs in tidy samples (`Lab.experiments.samples`), one per evidence and replicate.
 
     A verdict that names several options decides nothing. Items without truth are left out; a
     column `category` is kept. Observations made of the very same calls are one.

@@ -55,7 +55,7 @@ def build_report(
 
     Args:
         title: its heading.
-        samples: a row per sample and a column per knob, as `Lab.samples` gives them.
+        samples: a row per sample and a column per knob, as `Lab.experiments.samples` gives them.
         usage: what was paid, by experiment, stage and model; None where nobody knows.
         views: the views that judges read, with editor, status and checks.
         people: raters' stages, with columns tag, evidence, rater, stage.

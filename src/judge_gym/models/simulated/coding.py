@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Message, content_hash
-from judge_gym.searches import Search, with_searches
+from judge_gym.records.searches import Search, with_searches
 
 FAULTS = ("syntax", "logic", "lint", "missing", "prose", "empty")
 _TASK = re.compile(r"(?:\A|\n\n)TASK\n(?P<task>.*)\Z", re.S)

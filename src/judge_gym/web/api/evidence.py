@@ -172,14 +172,16 @@ def list_windows(
     lab: OpenLab, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
 ) -> Response:
     """Windows with what they hold and how they were filled."""
-    rows = lab.list_windows()
+    rows = lab.evidence.list_windows()
     return table(rows, format, "windows", key="window", cursor=cursor, limit=limit)
 
 
 @router.post("/windows", status_code=201, responses=shows({"window_id": 1}, status=201))
 def create_window(lab: OpenLab, body: NewWindow) -> Response:
     """Make a window, or find the one that is there."""
-    made = lab.create_window(body.start_date.isoformat(), body.end_date.isoformat(), body.country)
+    made = lab.evidence.create_window(
+        body.start_date.isoformat(), body.end_date.isoformat(), body.country
+    )
     return Json({"window_id": made}, 201)
 
 
@@ -192,7 +194,7 @@ def list_evidence(
     limit: Limit = 100,
 ) -> Response:
     """The items of a window."""
-    rows = lab.list_evidence(window_id)
+    rows = lab.evidence.list(window_id)
     return table(rows, format, "evidence", key="id", cursor=cursor, limit=limit)
 
 
@@ -202,7 +204,7 @@ def list_evidence(
 def load_evidence(lab: OpenLab, window_id: Id, body: Items) -> Response:
     """Put texts into a window; how many it then holds. What it holds already is not added."""
     held = uploads.from_items(
-        _given(body.items), lambda path: lab.load_evidence(window_id, str(path))
+        _given(body.items), lambda path: lab.evidence.load_files(window_id, str(path))
     )
     return Json({"held": held}, 201)
 
@@ -216,14 +218,14 @@ def load_benchmark_evidence(lab: OpenLab, window_id: Id, body: BenchmarkItems) -
         name = "pairs.jsonl"
         held = uploads.from_files(
             {name: body.judgebench},
-            lambda folder: lab.load_benchmark_evidence(window_id, folder / name),
+            lambda folder: lab.evidence.load_benchmark(window_id, folder / name),
         )
     else:
         held = uploads.from_benchmark(
             body.concept,
             _given(body.items),
             body.rubric,
-            lambda folder: lab.load_benchmark_evidence(window_id, folder),
+            lambda folder: lab.evidence.load_benchmark(window_id, folder),
         )
     return Json({"held": held}, 201)
 
@@ -238,8 +240,8 @@ def collect(lab: OpenLab, body: Search) -> Response:
     """Search for texts of a window and keep what is new, also what was found before a fault."""
     where = body.model_dump(include={"feeds", "gdelt", "firecrawl", "query", "limit"})
     window = WindowSpec(country=body.country, start=body.start_date, end=body.end_date)
-    made = lab.collect(PoolSpec(**where, window=window))
-    made.refuse_fault()
+    made = lab.evidence.collect(PoolSpec(**where, window=window))
+    made.raise_error()
     told = {"window_id": made.window_id, "added": made.added, "held": made.held}
     return Json({**told, "left_out": dict(made.found.dropped), "notes": list(made.found.notes)})
 
@@ -247,14 +249,14 @@ def collect(lab: OpenLab, body: Search) -> Response:
 @router.post("/windows/{window_id}/dropped", responses=shows({"changed": 1}))
 def drop_evidence(lab: OpenLab, window_id: Id, body: Dropped) -> Response:
     """Take items out of a window, or put them back; frozen pools keep them."""
-    changed = lab.drop_evidence(body.ids, window_id=window_id, undo=body.undo)
+    changed = lab.evidence.drop(body.ids, window_id=window_id, undo=body.undo)
     return Json({"changed": changed})
 
 
 @router.get("/evidence/{id}", responses=shows({**ITEM, "text": "The regulator ...", "views": []}))
 def show_evidence(lab: OpenLab, id: Id) -> Response:
     """An item with its text and all its views."""
-    return Json(lab.show_evidence(id))
+    return Json(lab.evidence.show(id))
 
 
 @router.get("/pools", responses=shows_rows(POOL))
@@ -262,7 +264,7 @@ def list_pools(
     lab: OpenLab, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
 ) -> Response:
     """The frozen pools."""
-    rows = lab.list_pools()
+    rows = lab.evidence.list_pools()
     return table(rows, format, "pools", key="name", cursor=cursor, limit=limit)
 
 
@@ -271,7 +273,7 @@ def list_pools(
 )
 def freeze_pool(lab: OpenLab, body: NewPool) -> Response:
     """Freeze what a window holds now or an experiment judges, under a name that stays."""
-    frozen = lab.freeze_pool(
+    frozen = lab.evidence.freeze_pool(
         body.name, window_id=body.window_id, experiment_tag=body.experiment_tag
     )
     return Json(_pool(body.name, frozen), 201)
@@ -283,7 +285,7 @@ def freeze_pool(lab: OpenLab, body: NewPool) -> Response:
 )
 def diff_pools(lab: OpenLab, before: Name, after: Name) -> Response:
     """What one frozen pool has and the other has not."""
-    return Json(lab.diff_pools(before, after))
+    return Json(lab.evidence.diff_pools(before, after))
 
 
 @router.get("/pools/items", responses=shows_rows(ITEM))
@@ -291,7 +293,9 @@ def list_pool(
     lab: OpenLab, name: Name, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
 ) -> Response:
     """The items of a frozen pool, in its order."""
-    return table(lab.list_pool(name), format, "pool", key="id", cursor=cursor, limit=limit)
+    return table(
+        lab.evidence.list_pool_items(name), format, "pool", key="id", cursor=cursor, limit=limit
+    )
 
 
 @router.get(
@@ -301,7 +305,7 @@ def list_labels(
     lab: OpenLab, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
 ) -> Response:
     """People's stages, in the order in which they were given."""
-    rows = [{"label": number, **row} for number, row in enumerate(lab.list_labels(), 1)]
+    rows = [{"label": number, **row} for number, row in enumerate(lab.labels.list(), 1)]
     return table(rows, format, "labels", key="label", cursor=cursor, limit=limit)
 
 
@@ -311,7 +315,7 @@ def import_labels(lab: OpenLab, body: Labels) -> Response:
     target = uploads.named(body.target) if body.target else None
     counts = uploads.from_rows(
         [label.model_dump() for label in body.labels],
-        lambda path: lab.import_labels(
+        lambda path: lab.labels.import_file(
             path, target=target, concept=body.concept, replace=body.replace
         ),
     )

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
-from judge_gym.errors import DesignError, NotFoundError
+from judge_gym.errors import DesignError
 from judge_gym.lab import Lab
 from judge_gym.records import TaskType
 from judge_gym.store import USAGE_BY
@@ -108,16 +108,16 @@ def list_experiments(
 ) -> Response:
     """Experiments with the status of their newest run."""
     if format != "json":
-        rows = lab.list_experiments(study=study, task_type=task_type)
+        rows = lab.experiments.list(study=study, task_type=task_type)
         return tables.of_rows(rows, format, "experiments")
-    found = lab.page_experiments(study=study, task_type=task_type, after=cursor, limit=limit)
+    found = lab.experiments.page(study=study, task_type=task_type, after=cursor, limit=limit)
     return page(found.rows, found.next)
 
 
 @router.post("/experiments", status_code=201, responses=shows({"digest": "9b1c..."}, status=201))
 def create_experiment(lab: OpenLab, body: NewExperiment) -> Response:
     """Make an experiment on the evidence that its window holds now."""
-    return Json({"digest": lab.create_experiment(**body.model_dump())}, 201)
+    return Json({"digest": lab.experiments.create(**body.model_dump())}, 201)
 
 
 @router.get(
@@ -125,13 +125,13 @@ def create_experiment(lab: OpenLab, body: NewExperiment) -> Response:
 )
 def get_experiment_summary(lab: OpenLab, tag: Name) -> Response:
     """What an experiment is, how far its runs are, and why targets failed."""
-    return Json(lab.get_experiment_summary(tag))
+    return Json(lab.experiments.show(tag))
 
 
 @router.delete("/experiments/{tag:path}", responses=shows({"runs": 1, "samples": 60}))
 def cleanup(lab: OpenLab, tag: Name, ledger: bool = False, force: bool = False) -> Response:
     """Forget an experiment's runs; with `ledger` also the answers that only it rests on."""
-    return Json(lab.cleanup(tag, ledger=ledger, force=force))
+    return Json(lab.experiments.cleanup(tag, ledger=ledger, force=force))
 
 
 @router.get("/studies", responses=shows_rows({"study": PILOT, "experiments": 4, "file": True}))
@@ -139,7 +139,7 @@ def list_studies(
     lab: OpenLab, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
 ) -> Response:
     """Studies with their number of experiments, and whether their file is kept."""
-    rows = lab.list_studies()
+    rows = lab.experiments.list_studies()
     return table(rows, format, "studies", key="study", cursor=cursor, limit=limit)
 
 
@@ -148,7 +148,7 @@ def list_studies(
 )
 def show_study(lab: OpenLab, name: Name) -> Response:
     """A study file as it was last run, and the budget as it is now."""
-    return Json(lab.show_study(name))
+    return Json(lab.experiments.show_study(name))
 
 
 @router.get("/rubrics", responses=shows_rows({"id": 2, "author": "sim:balanced", "scale": 4}))
@@ -157,7 +157,7 @@ def list_experiment_rubrics(
 ) -> Response:
     """Rubrics of an experiment with the critic's scores."""
     _refuse_study(lab, target)
-    rows = lab.list_experiment_rubrics(target)
+    rows = lab.experiments.list_rubrics(target)
     return table(rows, format, "rubrics", key="id", cursor=cursor, limit=limit)
 
 
@@ -167,7 +167,7 @@ def load_benchmark_rubric(lab: OpenLab, body: GivenRubric) -> Response:
     name = "rubric.json"
     digest = uploads.from_files(
         {name: json.dumps(body.rubric)},
-        lambda folder: lab.load_benchmark_rubric(body.experiment_tag, folder / name),
+        lambda folder: lab.experiments.load_rubric(body.experiment_tag, folder / name),
     )
     return Json({"digest": digest}, 201)
 
@@ -189,11 +189,13 @@ def list_experiment_samples(
     if format != "json":
         if status is not None or evidence is not None:
             raise DesignError("status and evidence choose rows of a page; a file holds all of them")
-        return tables.sent(lab.sample_parts(*map(uploads.named, target or [])), format, "samples")
+        return tables.sent(
+            lab.experiments.sample_parts(*map(uploads.named, target or [])), format, "samples"
+        )
     if target is None or len(target) != 1:
         raise DesignError("a page is of one experiment: target=TAG; a file may hold several")
     _refuse_study(lab, target[0])
-    found = lab.page_samples(
+    found = lab.experiments.page_samples(
         target[0], status=status, evidence=evidence, after=number(cursor), limit=limit
     )
     return page(found.rows, found.next)
@@ -205,17 +207,17 @@ def list_experiment_probes(
 ) -> Response:
     """Probabilities of expert agreement; a page may hold less than its limit."""
     _refuse_study(lab, target)
-    lab.get_experiment_summary(target)
+    lab.experiments.show(target)
     if format != "json":
-        return tables.sent(_probes(lab.sample_parts(target)), format, "probes")
-    found = lab.page_samples(target, after=number(cursor), limit=limit)
+        return tables.sent(_probes(lab.experiments.sample_parts(target)), format, "probes")
+    found = lab.experiments.page_samples(target, after=number(cursor), limit=limit)
     rows = [{name: row[name] for name in PROBE} for row in found.rows if row["probe_status"]]
     return page(rows, found.next)
 
 
 def _refuse_study(lab: Lab, target: str) -> None:
     """Say of a study's name that a page is of one experiment; it is no tag that is missing."""
-    few = lab.store.queries.tags_page(study=target, limit=FEW)
+    few = lab.experiments.page_tags(study=target, limit=FEW)
     if few.rows:
         tags = [row["tag"] for row in few.rows]
         raise DesignError(
@@ -238,11 +240,9 @@ def _probes(parts: "Iterator[pd.DataFrame]") -> "Iterator[pd.DataFrame]":
 )
 def show_call(lab: OpenLab, id: Annotated[int, Path(ge=1, le=LARGEST)]) -> Response:
     """What was asked in a call, and every attempt at an answer."""
-    messages, attempts = lab.store.ledger.transcript(id)
-    if not messages:
-        raise NotFoundError(f"there is no call {id}")
+    messages, attempts = lab.admin.transcript(id)
     asked = [{"role": message.role, "content": message.content} for message in messages]
-    return Json({"call": id, "messages": asked, "attempts": [dict(row) for row in attempts]})
+    return Json({"call": id, "messages": asked, "attempts": attempts})
 
 
 @router.get("/usage", responses=shows_rows({"study": PILOT, "calls": 60, "usd": 0.12}))
@@ -255,7 +255,7 @@ def usage(
     format: Wanted = "json",
 ) -> Response:
     """What was paid, in sums; imported calls apart."""
-    rows = lab.usage(
+    rows = lab.reports.usage(
         uploads.named(target) if target else None, by=list(dict.fromkeys(by or USAGE_BY))
     )
     return page(rows) if format == "json" else tables.of_rows(rows, format, "usage")
@@ -271,7 +271,7 @@ def report(
     lab: OpenLab, target: Target, format: Literal["json", "html", "markdown"] = "json"
 ) -> Response:
     """The report on a study or an experiment: its tables, its text, or the page to download."""
-    made = lab.report(uploads.named(target))
+    made = lab.reports.build(uploads.named(target))
     if format == "html":
         attached = {"Content-Disposition": 'attachment; filename="report.html"'}
         return Response(made.html(), media_type="text/html", headers=attached)

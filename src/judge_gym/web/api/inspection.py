@@ -36,7 +36,7 @@ def status(
     limit: Annotated[int, Query(ge=1, le=1000, description="Experiments at most.")] = 20,
 ) -> Response:
     """How far runs are: those of a study or an experiment, or the newest."""
-    return Json(lab.status(uploads.named(target) if target else None, limit=limit))
+    return Json(lab.runs.status(uploads.named(target) if target else None, limit=limit))
 
 
 @router.get("/logs", responses=shows_rows(EVENT))
@@ -46,14 +46,14 @@ def logs(
     """What happened to runs, and which attempts at calls failed and why; newest first."""
     below = Mark(*_numbers(cursor, 2)) if cursor is not None else None
     named = uploads.named(target) if target else None
-    rows, more = lab.logs(named, below=below, limit=limit)
+    rows, more = lab.runs.logs(named, below=below, limit=limit)
     return page(rows, json.dumps(more) if more else None)
 
 
 @router.get("/tables", responses=shows_rows({"table": "samples", "rows": 60, "columns": []}))
 def tables(lab: OpenLab) -> Response:
     """The lab's tables with their columns and keys, and how many rows each has."""
-    return page(lab.tables())
+    return page(lab.admin.tables())
 
 
 @router.get("/data", responses=shows_rows({"id": 1, "status": "scored", "stages": "2 3"}))
@@ -66,9 +66,7 @@ def data(
 ) -> Response:
     """Rows of a table as they are stored, in the order of its key."""
     after = _key(cursor) if cursor is not None else None
-    rows, more = lab.store.questions.page(
-        table, after=after, limit=limit, descending=order == "desc"
-    )
+    rows, more = lab.admin.page_table(table, after=after, limit=limit, descending=order == "desc")
     return page(rows, json.dumps(more) if more else None)
 
 
@@ -85,14 +83,14 @@ def query(
     limit: Limit = 100,
 ) -> Response:
     """The answer to one SELECT of your own, in 5 seconds at most; nothing can be changed by it."""
-    found = lab.query(sql, limit=limit)
+    found = lab.admin.query(sql, limit=limit)
     return Json({"columns": found.columns, "rows": found.rows, "more": found.more})
 
 
 @router.get("/environment", responses=shows_rows({"name": "OPENAI_API_KEY", "set": False}))
 def environment(lab: OpenLab) -> Response:
     """Which variables the lab looks at, and whether each is set; never what they hold."""
-    return page(lab.environment())
+    return page(lab.admin.environment())
 
 
 def _key(cursor: str) -> list[int | str]:

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from judge_gym.axes import Design
-from judge_gym.errors import DesignError, unknown
 from judge_gym.models import ModelCard
 from judge_gym.web.api.answers import Name, OpenLab, shows
 from judge_gym.web.middleware import Json
@@ -62,15 +61,8 @@ def models(
     provider: Annotated[Name | None, Query(description="All its models with a price.")] = None,
 ) -> Response:
     """Providers with what they need, and the models that are named; or those of a provider."""
-    providers, registry = lab.models.providers(), lab.models
-    if provider is None:
-        ids = list(registry.entries.named)
-    else:
-        known = list(registry.entries.providers)
-        if provider not in known:
-            raise DesignError(unknown("provider", provider, known), choices=known)
-        ids = registry.priced(provider)
-    return Json({"providers": providers, "models": [_card(registry.card(id)) for id in ids]})
+    cards = [_card(card) for card in lab.admin.model_cards(provider)]
+    return Json({"providers": lab.admin.providers(), "models": cards})
 
 
 @router.get(
@@ -78,7 +70,7 @@ def models(
 )
 def model(lab: OpenLab, id: Name) -> Response:
     """What is known of a model."""
-    return Json(_card(lab.models.card(lab.models.resolve(id))))
+    return Json(_card(lab.admin.model_card(id)))
 
 
 def _card(card: ModelCard) -> dict[str, Any]:

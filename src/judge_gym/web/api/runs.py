@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from judge_gym.engine import Plan, StagePlan, Workflow
 from judge_gym.lab import Lab
-from judge_gym.preparing import Prepared
+from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.web import uploads
 from judge_gym.web.api.answers import (
     LARGEST,
@@ -55,7 +55,7 @@ class Asked(Body):
             raise ValueError("overrides change a study's text; a target has its design")
         return self
 
-    def of(self, request: Request, lab: Lab) -> str | Prepared:
+    def of(self, request: Request, lab: Lab) -> str | PreparedStudy:
         """What `Lab` takes for it."""
         if self.study is None:
             return uploads.named(str(self.target))
@@ -125,7 +125,7 @@ class Retuned(Steered):
 @router.post("/plan", responses=shows(PLAN))
 def plan(request: Request, lab: OpenLab, body: Planned) -> Response:
     """What a study would ask at most, cost and take, and what the ledger answers already."""
-    made, prepared = lab.plan(body.of(request, lab), series=body.series, samples=body.samples)
+    made, prepared = lab.runs.plan(body.of(request, lab), series=body.series, samples=body.samples)
     return Json(_planned(made, prepared))
 
 
@@ -154,27 +154,27 @@ def retry(request: Request, lab: OpenLab, body: Steered) -> Response:
 @router.post("/runs/pause", responses=shows({"paused": [PILOT_TAG]}))
 def pause(lab: OpenLab, body: Steered) -> Response:
     """Begin no further call of unfinished runs; those in flight are awaited and recorded."""
-    return Json({"paused": lab.pause(uploads.named(body.target))})
+    return Json({"paused": lab.runs.pause(uploads.named(body.target))})
 
 
 @router.post("/runs/cancel", responses=shows({"cancelled": [PILOT_TAG]}))
 def cancel(lab: OpenLab, body: Steered) -> Response:
     """Begin no further call of unfinished runs, for good; what was paid for stays."""
-    return Json({"cancelled": lab.cancel(uploads.named(body.target))})
+    return Json({"cancelled": lab.runs.cancel(uploads.named(body.target))})
 
 
 @router.post("/runs/retune", responses=shows({"budget": {"usd": 30}, "limits": {"rpm": 100}}))
 def retune(lab: OpenLab, body: Retuned) -> Response:
     """Change the budget or the limits while runs go on."""
     limits = body.limits.model_dump(exclude_none=True)
-    now = lab.retune(uploads.named(body.target), budget=body.budget, limits=limits)
+    now = lab.runs.retune(uploads.named(body.target), budget=body.budget, limits=limits)
     return Json({"budget": now.model_dump(exclude_none=True), "limits": limits})
 
 
 @router.post("/reparse", responses=shows({"written": False, "read": {}, "changes": []}))
 def reparse(lab: OpenLab, body: Reread) -> Response:
     """Read stored answers with today's parsers, and tell what changes; nothing is asked anew."""
-    return Json(lab.reparse(uploads.named(body.target), write=body.write).to_json())
+    return Json(lab.runs.reparse(uploads.named(body.target), write=body.write).to_json())
 
 
 def _watched(
@@ -187,8 +187,8 @@ def _watched(
     """Refuse before the stream begins: afterwards an error has no status."""
     watch: Watch = request.app.state.watch
     watch.refuse_crowd()
-    if target is not None and not lab.store.queries.tags(study=uploads.named(target)):
-        lab.store.queries.tags(tags=[target])
+    if target is not None:
+        lab.experiments.find(uploads.named(target))
     return target
 
 
@@ -211,14 +211,14 @@ async def events(
         yield event
 
 
-def _ordered(request: Request, lab: Lab, target: str | Prepared, **given: Any) -> Response:
-    tags = lab.start(target, **given)
+def _ordered(request: Request, lab: Lab, target: str | PreparedStudy, **given: Any) -> Response:
+    tags = lab.runs.start(target, **given)
     if request.app.state.supervisor is not None:
         request.app.state.supervisor.request_worker()
     return Json({"started": tags}, 202)
 
 
-def _planned(plan: Plan, prepared: Prepared) -> dict[str, Any]:
+def _planned(plan: Plan, prepared: PreparedStudy) -> dict[str, Any]:
     stages: dict[str, StagePlan] = dict(plan.stages.items())
     stages["all"] = plan.total()
     return {

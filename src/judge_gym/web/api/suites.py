@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
 from starlette.responses import Response
 
 from judge_gym.engine.suite_reports import SuiteReport, eval_row
-from judge_gym.outcomes import (
+from judge_gym.records.outcomes import (
     EvalResult,
     EvalSource,
     Failed,
@@ -215,20 +215,20 @@ class Eval(Body):
 def keep_tasks(lab: OpenLab, body: Tasks) -> Response:
     """Keep the files of evals; what is there stays. All evals of the version come first."""
     sources = [EvalSource(**source.model_dump()) for source in body.evals]
-    return Json({"evals": lab.keep_tasks(body.suite, body.version, sources)}, 201)
+    return Json({"evals": lab.suites.save_tasks(body.suite, body.version, sources)}, 201)
 
 
 @router.post("/suites/runs", status_code=201, responses=shows({"run": 1}, status=201))
 def keep_run(lab: OpenLab, body: Run) -> Response:
     """Begin a run that another lab makes, or find it and raise its targets."""
-    made = lab.keep_run(**{**dict(body), "condition": body.condition.model_dump()})
+    made = lab.suites.save_run(**{**dict(body), "condition": body.condition.model_dump()})
     return Json({"run": made.id}, 201)
 
 
 @router.post("/suites/runs/{run}/evals", status_code=201, responses=shows({"eval": 7}, status=201))
 def keep_eval(lab: OpenLab, run: Number, body: Eval) -> Response:
     """Keep a result of a run; a second one of the same eval only where the first told nothing."""
-    return Json({"eval": lab.keep_eval(run, body.result(), body.at)}, 201)
+    return Json({"eval": lab.suites.save_eval(run, body.result(), body.at)}, 201)
 
 
 # --- what is there -------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def keep_eval(lab: OpenLab, run: Number, body: Eval) -> Response:
 @router.get("/suites/tasks", responses=shows({"evals": [EVAL["path"]]}))
 def suite_tasks(lab: OpenLab, suite: Name, version: Name) -> Response:
     """The evals of a version of a suite whose files are here, by their paths."""
-    return Json({"evals": lab.suite_tasks(suite, version)})
+    return Json({"evals": lab.suites.list_tasks(suite, version)})
 
 
 @router.get("/suites/runs", responses=shows_rows(RUN))
@@ -250,14 +250,14 @@ def suite_runs(
     limit: Limit = 100,
 ) -> Response:
     """Runs with their scores, oldest first."""
-    rows = [told(report) for report in lab.suite_runs(suite=suite, model=model)]
+    rows = [told(report) for report in lab.suites.list_runs(suite=suite, model=model)]
     return table(rows, format, "suite-runs", key="run", cursor=cursor, limit=limit)
 
 
 @router.get("/suites/runs/{run}", responses=shows({**RUN, "evals": [EVAL]}))
 def suite_run(lab: OpenLab, run: Number) -> Response:
     """A run with all its evals."""
-    report = lab.suite_run(run)
+    report = lab.suites.show_run(run)
     return Json({**told(report), "evals": [eval_row(row) for row in report.results]})
 
 
@@ -266,20 +266,20 @@ def failed_evals(
     lab: OpenLab, run: Number, format: Wanted = "json", cursor: Cursor = None, limit: Limit = 100
 ) -> Response:
     """The evals of a run that did not pass, with the step and the reason."""
-    rows = lab.failed_evals(run)
+    rows = lab.suites.list_failed(run)
     return table(rows, format, "failed", key="eval", cursor=cursor, limit=limit)
 
 
 @router.get("/suites/evals/{eval}", responses=shows({**EVAL, "steps": [], "files": {}}))
 def eval_debug(lab: OpenLab, eval: Number) -> Response:
     """All that there is about one eval: task, steps, output files, answer, grader, gaps."""
-    return Json(lab.eval_debug(eval))
+    return Json(lab.suites.show_eval(eval))
 
 
 @router.get("/suites/leaderboard", responses=shows_rows({**RUN, "runs": 3, "sd": 0.02}))
 def leaderboard(lab: OpenLab, suite: OfSuite = None, format: Wanted = "json") -> Response:
     """The last complete runs of each model, experiment and version; the best first."""
-    rows = lab.board(suite=suite)
+    rows = lab.suites.leaderboard_rows(suite=suite)
     return page(rows) if format == "json" else tables.of_rows(rows, format, "leaderboard")
 
 
@@ -301,7 +301,7 @@ def schedule(
                 **{k: v for k, v in asdict(one).items() if k != "interval"},
                 "days": one.interval.total_seconds() / 86400,
             }
-            for one in lab.due(suite, models=list(dict.fromkeys(model or ())))
+            for one in lab.suites.due(suite, models=list(dict.fromkeys(model or ())))
         ]
     )
 

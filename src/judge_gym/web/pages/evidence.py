@@ -48,8 +48,8 @@ def evidence(
     after: Cursor = "",
 ) -> Response:
     """Shows windows, newest first, and frozen pools by name."""
-    windows = [row for row in reversed(lab.list_windows()) if row["window"] < before]
-    pools = [row for row in lab.list_pools() if row["name"] > (after or "")]
+    windows = [row for row in reversed(lab.evidence.list_windows()) if row["window"] < before]
+    pools = [row for row in lab.evidence.list_pools() if row["name"] > (after or "")]
     return render(
         request,
         "evidence.html.j2",
@@ -63,7 +63,7 @@ def evidence(
 @router.get("/windows/{id}")
 def window(request: Request, lab: OpenLab, id: Id, after: Place = 0) -> Response:
     """Shows the items of a window."""
-    page = lab.page_evidence(window_id=id, after=after, limit=ROWS)
+    page = lab.evidence.page(window_id=id, after=after, limit=ROWS)
     found = lab.store.evidence.find_window(id)
     return render(
         request,
@@ -90,8 +90,8 @@ def pool(
     against: Annotated[Name | None, Query(description="Another pool, to compare with.")] = None,
 ) -> Response:
     """Shows the items of a frozen pool, and optionally how it differs from another."""
-    page = lab.page_evidence(pool=name, after=after, limit=ROWS)
-    known = {row["name"]: row for row in lab.list_pools()}
+    page = lab.evidence.page(pool=name, after=after, limit=ROWS)
+    known = {row["name"]: row for row in lab.evidence.list_pools()}
     return render(
         request,
         "evidence_items.html.j2",
@@ -116,7 +116,7 @@ def experiment_pool(
     after: Place = 0,
 ) -> Response:
     """Shows the items that an experiment judges, whether the pool has a name or not."""
-    page = lab.page_evidence(experiment_tag=experiment, after=after, limit=ROWS)
+    page = lab.evidence.page(experiment_tag=experiment, after=after, limit=ROWS)
     return render(
         request,
         "evidence_items.html.j2",
@@ -141,7 +141,7 @@ def item(
         id: the item.
         compare: mark what the checks flag, or every word that differs.
     """
-    shown = lab.show_evidence(id)
+    shown = lab.evidence.show(id)
     cut = max(map(len, (shown["text"], *shown["responses"]))) > LONGEST
     shown |= {
         "text": shown["text"][:LONGEST],
@@ -153,7 +153,7 @@ def item(
         "evidence_item.html.j2",
         item=shown,
         views=views,
-        holders=lab.evidence_holders(id),
+        holders=lab.evidence.uses(id),
         compare=compare,
         cut=cut,
         # A link with another scheme, such as javascript:, could run code.
@@ -162,7 +162,7 @@ def item(
 
 
 def _difference(lab: Lab, before: str, after: str) -> dict[str, Any]:
-    found = lab.diff_pools(before, after)
+    found = lab.evidence.diff_pools(before, after)
     counts = {name: len(found[name]) for name in ("added", "removed", "truths_changed")}
     return {**found, **{name: found[name][:ROWS] for name in counts}, "counts": counts}
 

@@ -43,7 +43,7 @@ def experiment(
 ) -> Response:
     """Shows an experiment with one page of its samples."""
     [row] = lab.store.queries.tags(tags=[tag])
-    rubrics = lab.list_experiment_rubrics(tag)
+    rubrics = lab.experiments.list_rubrics(tag)
     samples = lab.store.queries.browse(
         tag, filters.selection(), after=None if before else after, before=before, limit=PAGE
     )
@@ -51,7 +51,7 @@ def experiment(
         request,
         "experiment.html.j2",
         row=row,
-        summary=lab.get_experiment_summary(tag),
+        summary=lab.experiments.show(tag),
         knobs=knobs(row["design"]),
         neighbours=neighbours(lab, row),
         against=against,

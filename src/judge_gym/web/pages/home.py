@@ -37,7 +37,7 @@ def home(
 ) -> Response:
     """Shows studies and experiments."""
     chosen = {"study": study or None, "task_type": task_type, "judge": judge}
-    found = lab.page_experiments(**chosen, after=after, before=before, limit=PAGE, reasons=False)
+    found = lab.experiments.page(**chosen, after=after, before=before, limit=PAGE, reasons=False)
     asked = {name: value for name, value in chosen.items() if value is not None}
 
     def place(**where: str | None) -> str | None:

@@ -32,7 +32,7 @@ TYPES = {
 @router.get("/report/{study}")
 def report(request: Request, lab: OpenLab, study: Name) -> Response:
     """Shows the report, or a page that waits for it."""
-    lab.find_study(study)
+    lab.experiments.show_study(study)
     reports: ReportBuilder = request.app.state.reports
     page = render(request, "report.html.j2", study=study, state=reports.request(study))
     page.headers.update(FRAMING)
@@ -48,7 +48,7 @@ def report_file(
     download: bool = False,
 ) -> Response:
     """Returns a file of the last report that was built."""
-    lab.find_study(study)
+    lab.experiments.show_study(study)
     reports: ReportBuilder = request.app.state.reports
     built = reports.request(study).report
     if built is None or built.error:

@@ -43,7 +43,7 @@ def study(
         after: the last tag of the previous page of experiments.
         before: the oldest event of the previous page of the log.
     """
-    found = lab.find_study(name)
+    found = lab.experiments.show_study(name)
     page = lab.store.queries.tags_page(study=name, after=after, limit=ROWS)
     rows = list(_described(lab, [row["tag"] for row in page.rows]))
     whole = after is None and page.next is None and all("runs" in row for row in rows)
@@ -80,7 +80,7 @@ def _described(lab: Lab, tags: Sequence[str]) -> Iterator[dict[str, Any]]:
     end = time.monotonic() + PATIENCE
     for row in lab.store.queries.tags(tags=tags):
         if time.monotonic() < end:
-            yield lab.get_experiment_summary(row["tag"])
+            yield lab.experiments.show(row["tag"])
         else:
             yield {**row, "judge": row["design"]["judge.model"], "status": "…"}
 

@@ -28,11 +28,11 @@ KINDS = {"experiment": "condition", "model": "model"}
 @router.get("/suites")
 def suites(request: Request, lab: OpenLab, before: Before = None) -> Response:
     """Shows the leaderboard, conditions, models, and the runs, newest first."""
-    reports = lab.suite_runs()
+    reports = lab.suites.list_runs()
     return render(
         request,
         "suites.html.j2",
-        boards=_boards(lab.board()),
+        boards=_boards(lab.suites.leaderboard_rows()),
         conditions=_counts(reports, "experiment"),
         models=_counts(reports, "model"),
         **_page(reports, before),
@@ -64,7 +64,7 @@ def one_eval(
                 name=name,
                 home=_home(of, name),
                 run=run,
-                eval={**lab.eval_debug(row.id), "condition": report.run.experiment},
+                eval={**lab.suites.show_eval(row.id), "condition": report.run.experiment},
                 analysis=known.get(result_name(result)),
                 replicates=range(report.run.replicates),
             )
@@ -102,7 +102,7 @@ def one_run(request: Request, lab: OpenLab, name: str, run: Number) -> Response:
 def group(request: Request, lab: OpenLab, name: str, before: Before = None) -> Response:
     """Shows the runs of a condition or of a model, with their part of the leaderboard."""
     of = _of(request)
-    reports = [report for report in lab.suite_runs() if getattr(report.run, of) == name]
+    reports = [report for report in lab.suites.list_runs() if getattr(report.run, of) == name]
     if not reports:
         raise NotFoundError(f"there is no suite run of the {KINDS[of]} {name!r}")
     return render(
@@ -111,7 +111,7 @@ def group(request: Request, lab: OpenLab, name: str, before: Before = None) -> R
         of=of,
         kind=KINDS[of],
         name=name,
-        boards=_boards([row for row in lab.board() if row[of] == name]),
+        boards=_boards([row for row in lab.suites.leaderboard_rows() if row[of] == name]),
         **_page(reports, before, of),
     )
 
@@ -123,7 +123,7 @@ def _of(request: Request) -> str:
 
 def _find(request: Request, lab: Lab, name: str, run: int) -> tuple[str, SuiteReport]:
     of = _of(request)
-    report = lab.suite_run(run)
+    report = lab.suites.show_run(run)
     if getattr(report.run, of) != name:
         raise NotFoundError(f"run {run} does not belong to the {KINDS[of]} {name!r}")
     return of, report

@@ -22,7 +22,7 @@ Study = Annotated[Name | None, Query(description="Only what this study paid.")]
 def usage(request: Request, lab: OpenLab, study: Study = None) -> Response:
     """Shows the page; the totals, which may take a while, are loaded after it."""
     if study is not None:
-        lab.find_study(study)
+        lab.experiments.show_study(study)
     return render(request, "usage.html.j2", study=study)
 
 

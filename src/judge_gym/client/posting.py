@@ -5,9 +5,10 @@ remote lab what it has, and posts the rest. It takes each result once, by the ti
 """
 
 import threading
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from judge_gym.client import Client
 from judge_gym.errors import (
@@ -16,7 +17,7 @@ from judge_gym.errors import (
     JudgeGymError,
     TooLargeError,
 )
-from judge_gym.store import Store, SuiteResult, SuiteRun
+from judge_gym.records import EvalSource, SuiteResult, SuiteRun
 
 LOOK = 1.0
 """Seconds between two looks at what has come meanwhile."""
@@ -51,16 +52,32 @@ class Posted:
         return not self.left
 
 
+class LocalRuns(Protocol):
+    """Where the runs are that are posted: `lab.suites`."""
+
+    def list_tasks(self, suite: str, version: str) -> Sequence[str]:
+        """Returns the paths of a version's evals."""
+
+    def find_task(self, run: SuiteRun, path: str) -> EvalSource:
+        """Returns the files behind an eval."""
+
+    def results(self, run: int) -> Sequence[SuiteResult]:
+        """Returns the results of a run, without files."""
+
+    def find_result(self, eval: int) -> SuiteResult:
+        """Returns a result with its files."""
+
+
 class Poster:
     """Posts one run, from `follow` to `finish`.
 
     Args:
-        store: where the run is.
+        runs: where the run is: `lab.suites`.
         client: the remote lab.
     """
 
-    def __init__(self, store: Store, client: Client) -> None:
-        self._store = store
+    def __init__(self, runs: LocalRuns, client: Client) -> None:
+        self._runs = runs
         self._client = client
         self._run: SuiteRun | None = None
         self._remote: int | None = None
@@ -136,15 +153,15 @@ class Poster:
 
     def _begin(self) -> int:
         """The run's number there; the files of all evals of its version come first."""
-        run, client, suites = self._run, self._client, self._store.suites
+        run, client = self._run, self._client
         assert run is not None
         known = set(client.suite_tasks(run.suite, run.version))
         batch: list[dict[str, Any]] = []
         size = 0
-        for path in suites.paths(run.suite, run.version):
+        for path in self._runs.list_tasks(run.suite, run.version):
             if path in known:
                 continue
-            source = asdict(suites.source(run, *path.split("/", 1)))
+            source = asdict(self._runs.find_task(run, path))
             length = sum(map(len, _texts(source)))
             if batch and size + length > BATCH:
                 client.keep_tasks(run.suite, run.version, batch)
@@ -173,15 +190,15 @@ class Poster:
 
     def _send(self, run: int, row: SuiteResult) -> None:
         try:
-            self._client.keep_eval(run, self._store.suites.find_result(row.id).result, row.at)
+            self._client.keep_eval(run, self._runs.find_result(row.id).result, row.at)
         except ALONE as fault:
             self._refused[_target(row)] = fault.message
         else:
             self._there[_target(row)] = row.at
 
-    def _rows(self) -> list[SuiteResult]:
+    def _rows(self) -> Sequence[SuiteResult]:
         assert self._run is not None
-        return self._store.suites.results(self._run.id).get(self._run.id, [])
+        return self._runs.results(self._run.id)
 
 
 def _target(row: SuiteResult) -> Target:

@@ -1,20 +1,23 @@
-"""The verbs over suites: list, check, run, compare, and look into what failed."""
+"""The noun `lab.suites`: check and run suites of coding tasks, and keep their scores."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from judge_gym.engine.suite_reports import SuiteReport, eval_row, reports
 from judge_gym.engine.suite_runs import JOBS, SuiteRunner, study_of
-from judge_gym.errors import DesignError, NotFoundError, unknown
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
+from judge_gym.lab.runs import WatchProgress
+from judge_gym.models import Registry
 from judge_gym.models.cards import Limits
 from judge_gym.models.simulated import CODERS, Skill, character
 from judge_gym.models.simulated.coding import solution
-from judge_gym.outcomes import EvalResult, Passed
-from judge_gym.steering import Steering, WatchTallies
-from judge_gym.store import Store, SuiteRun
+from judge_gym.records import EvalResult, EvalSource, Passed, SuiteResult, SuiteRun
+from judge_gym.store import Store
 from judge_gym.studies import BudgetSpec
 from judge_gym.suites import (
     SHIPPED,
@@ -35,26 +38,35 @@ from judge_gym.suites import (
 from judge_gym.suites import due as when_due
 
 SERIES = "0"
+_NUMBER = re.compile(r"\d{1,7}")
+_RUN_PAGE = re.compile(r"/run/([^/]+)")
 CHECK = "check"
 """The series of the draws by which a model is tried out."""
 UNBOUND: Mapping[str, Any] = {}
 
 
-class Suiting(Steering):
-    """A lab that puts coding tasks before models, too."""
+class Suites:
+    """Puts coding tasks before models, and compares the runs of this lab and of others.
 
-    def __init__(self, store: Store, *, limits: Limits | None = None) -> None:
-        super().__init__(store, limits=limits)
-        self._suite_runner = SuiteRunner(store, self.models, limits)
+    Args:
+        store: the lab's database.
+        models: the model registry.
+        limits: limits instead of those that the registry states.
+    """
+
+    def __init__(self, store: Store, models: Registry, limits: Limits | None = None) -> None:
+        self._store = store
+        self._models = models
+        self._runner = SuiteRunner(store, models, limits)
 
     # --- suites ----------------------------------------------------------------------------------
 
-    def list_suites(self, folder: Path = Path()) -> list[Suite]:
+    def list(self, folder: Path = Path()) -> Sequence[Suite]:
         """The suite that comes with judge-gym, and those in a folder."""
         own = sorted(file.parent for file in folder.glob("*/suite.toml"))
         return [load_suite(path) for path in (SHIPPED, *own)]
 
-    def find_suite(self, suite: str | Path) -> Suite:
+    def find(self, suite: str | Path) -> Suite:
         """A suite by the folder that it is in, or `python` for the one that ships."""
         try:
             return load_suite(suite)
@@ -65,7 +77,7 @@ class Suiting(Steering):
                 f"{fault.message}; choose {' or '.join(choices)}", choices=choices
             ) from fault
 
-    def check_suite(
+    def check(
         self,
         suite: str | Path,
         *,
@@ -74,13 +86,13 @@ class Suiting(Steering):
         allow_unisolated: bool = False,
     ) -> tuple[EvalResult, ...]:
         """Run every reference answer through the steps; each must pass. Nothing is stored."""
-        loaded = self.find_suite(suite)
+        loaded = self.find(suite)
         on = bench(allow_unisolated=allow_unisolated)
         return check_answers(loaded, on, loaded.select(evals), at_once=jobs)
 
     # --- runs ------------------------------------------------------------------------------------
 
-    def run_suite(
+    def run(
         self,
         suite: str | Path,
         model: str,
@@ -93,7 +105,7 @@ class Suiting(Steering):
         jobs: int = JOBS,
         budget: Mapping[str, Any] = UNBOUND,
         allow_unisolated: bool = False,
-        watch: WatchTallies = lambda tallies: None,
+        watch: WatchProgress = lambda progress: None,
         begun: Callable[[SuiteRun], None] = lambda run: None,
     ) -> SuiteReport:
         """Have a model write code for a suite's tasks, and judge it; goes on where it ended.
@@ -112,7 +124,7 @@ class Suiting(Steering):
             watch: called with the tallies before the work begins.
             begun: called with the run before that; what it raises ends the command.
         """
-        loaded = self.find_suite(suite)
+        loaded = self.find(suite)
         return self._run_condition(
             loaded,
             model,
@@ -127,7 +139,7 @@ class Suiting(Steering):
             begun=begun,
         )
 
-    def check_writer(
+    def check_model(
         self,
         suite: str | Path,
         model: str,
@@ -143,15 +155,15 @@ class Suiting(Steering):
             experiment: the condition; one with a search needs a model that can.
             first: only so many of the suite's evals.
         """
-        loaded = self.find_suite(suite)
+        loaded = self.find(suite)
         condition = _condition(loaded, experiment)
         return self._writer(loaded, model, condition, loaded.evals[:first])
 
     def _writer(
         self, suite: Suite, model: str, condition: Condition, tasks: Sequence[CodeTask]
     ) -> str:
-        id = self.models.resolve(model)
-        self.models.open(id, web_search=condition.web_search)
+        id = self._models.resolve(model)
+        self._models.open(id, web_search=condition.web_search)
         if not id.startswith("sim:"):
             return id
         own = character(id.removeprefix("sim:"))
@@ -183,20 +195,20 @@ class Suiting(Steering):
         jobs: int,
         budget: Mapping[str, Any],
         allow_unisolated: bool,
-        watch: WatchTallies,
+        watch: WatchProgress,
         begun: Callable[[SuiteRun], None] = lambda run: None,
     ) -> SuiteReport:
         id = self._writer(suite, model, condition, [suite.find(path) for path in evals])
         on = bench(allow_unisolated=allow_unisolated)
         if budget:
             study = study_of(suite.name)
-            before = BudgetSpec.model_validate(self.store.runs.find_budget(study))
+            before = BudgetSpec.model_validate(self._store.runs.find_budget(study))
             after = before.changed(budget).model_dump(exclude_none=True)
-            self.store.runs.save_budget(study, after)
-        self.store.suites.save_tasks(
+            self._store.runs.save_budget(study, after)
+        self._store.suites.save_tasks(
             suite.name, suite.version, [task.source for task in suite.evals]
         )
-        run = self.store.suites.save_run(
+        run = self._store.suites.save_run(
             suite.name,
             suite.version,
             id,
@@ -207,11 +219,11 @@ class Suiting(Steering):
             evals=evals,
         )
         begun(run)
-        done = self._suite_runner.execute(run, suite, condition, on, jobs=jobs, watch=watch)
-        [report] = reports(self.store, [run], done)
+        done = self._runner.execute(run, suite, condition, on, jobs=jobs, watch=watch)
+        [report] = reports(self._store, [run], done)
         return report
 
-    def ablate_suite(
+    def ablate(
         self,
         suite: str | Path,
         model: str,
@@ -224,14 +236,14 @@ class Suiting(Steering):
         jobs: int = JOBS,
         budget: Mapping[str, Any] = UNBOUND,
         allow_unisolated: bool = False,
-        watch: WatchTallies = lambda tallies: None,
+        watch: WatchProgress = lambda progress: None,
     ) -> tuple[tuple[SuiteReport, ...], tuple[Effect, ...]]:
         """Take the guidelines away section by section: the runs, the base first, and the effects.
 
         Runs are shown as far as they are compared: on these evals and replicates. There are no
         effects where a run was stopped; the same command goes on with it.
         """
-        loaded = self.find_suite(suite)
+        loaded = self.find(suite)
         if not loaded.guidelines:
             raise DesignError(f"the suite {loaded.name!r} has no guidelines to take away")
         base = _condition(loaded, experiment)
@@ -260,27 +272,63 @@ class Suiting(Steering):
 
     # --- what came of them -----------------------------------------------------------------------
 
-    def suite_runs(
+    def list_runs(
         self, *, suite: str | None = None, model: str | None = None
     ) -> tuple[SuiteReport, ...]:
         """All runs, or those of a suite or a model, oldest first."""
-        return reports(self.store, self.store.suites.list_runs(suite=suite, model=model))
+        return reports(self._store, self._store.suites.list_runs(suite=suite, model=model))
 
-    def suite_run(self, run: int) -> SuiteReport:
+    def show_run(self, run: int) -> SuiteReport:
         """A run by its number."""
-        [report] = reports(self.store, [self.store.suites.find_run(run)])
+        [report] = reports(self._store, [self._store.suites.find_run(run)])
         return report
+
+    def find_run(self, run: int | str) -> SuiteRun:
+        """A run by its number, the beginning of its key, or the address of its page."""
+        text = str(run).strip()
+        if "/" in text:
+            named = _RUN_PAGE.search(urlsplit(text).path)
+            if named is None:
+                raise NotFoundError(f"{text!r} is no page of a run; its path has /run/NUMBER")
+            text = named[1]
+        if _NUMBER.fullmatch(text):
+            return self._store.suites.find_run(int(text))
+        known = self._store.suites.list_runs()
+        found = [one for one in known if text and one.key.startswith(text.lower())]
+        if len(found) == 1:
+            return found[0]
+        choices = [str(one.id) for one in found or known]
+        if found:
+            raise ConflictError(
+                f"{text!r} begins the keys of {len(found)} runs; choose {' or '.join(choices)}",
+                choices=choices,
+            )
+        raise NotFoundError(
+            f"there is no suite run {text!r}; see judge-gym suite runs", choices=choices
+        )
+
+    def results(self, run: int) -> Sequence[SuiteResult]:
+        """Returns the results of a run as rows, without the files that the model wrote."""
+        return self._store.suites.results(run).get(run, [])
+
+    def find_result(self, eval: int) -> SuiteResult:
+        """Returns a result with its files."""
+        return self._store.suites.find_result(eval)
+
+    def find_task(self, run: SuiteRun, path: str) -> EvalSource:
+        """Returns the files behind an eval of a run, by its `category/name`."""
+        return self._store.suites.source(run, *path.split("/", 1))
 
     def leaderboard(self, *, suite: str | None = None) -> tuple[LeaderboardRow, ...]:
         """The last complete runs of each model, experiment and version, from their rows."""
-        found = self.suite_runs(suite=suite)
+        found = self.list_runs(suite=suite)
         return Leaderboard(one.score for one in found if one.run.series != CHECK).rows()
 
-    def failed_evals(self, run: int) -> list[dict[str, Any]]:
+    def list_failed(self, run: int) -> Sequence[dict[str, Any]]:
         """The evals of a run that did not pass, with the step and the reason."""
         return [
             eval_row(row)
-            for row in self.suite_run(run).results
+            for row in self.show_run(run).results
             if not isinstance(row.result.outcome, Passed)
         ]
 
@@ -292,7 +340,7 @@ class Suiting(Steering):
             run: only this one.
             replicate: which.
         """
-        found = self.suite_runs() if run is None else (self.suite_run(run),)
+        found = self.list_runs() if run is None else (self.show_run(run),)
         for report in reversed(found):
             for row in report.results:
                 if (row.result.path, row.result.replicate) == (path, replicate):
@@ -303,15 +351,15 @@ class Suiting(Steering):
             raise NotFoundError(f"there is no replicate {replicate} of {path!r} in {where}")
         raise NotFoundError(unknown("eval", path, choices, where), choices=choices)
 
-    def eval_debug(self, eval: int) -> dict[str, Any]:
+    def show_eval(self, eval: int) -> dict[str, Any]:
         """All that there is about one eval of a run.
 
         That is the task, steps, output files, answer, grader and gaps. What a model searched is
         the output of the step `search`.
         """
-        row = self.store.suites.find_result(eval)
-        run = self.store.suites.find_run(row.run_id)
-        source = self.store.suites.source(run, row.result.category, row.result.name)
+        row = self._store.suites.find_result(eval)
+        run = self._store.suites.find_run(row.run_id)
+        source = self._store.suites.source(run, row.result.category, row.result.name)
         return {
             **eval_row(row),
             "finish": self._finish(row.result.call_id),
@@ -329,7 +377,7 @@ class Suiting(Steering):
 
     def _finish(self, call: int | None) -> str | None:
         """How the provider says that an answer ended; None where the call is not in this lab."""
-        history = self.store.ledger.transcript(call)[1] if call is not None else ()
+        history = self._store.ledger.transcript(call)[1] if call is not None else ()
         return history[-1]["finish"] if history else None
 
     # --- schedule --------------------------------------------------------------------------------
@@ -348,8 +396,8 @@ class Suiting(Steering):
             models: only these.
             now: the time; by default it is now.
         """
-        ids = [self.models.resolve(model) for model in models]
-        return self.due(self.find_suite(suite).name, models=ids, now=now)
+        ids = [self._models.resolve(model) for model in models]
+        return self.due(self.find(suite).name, models=ids, now=now)
 
     def due(
         self, suite: str, *, models: Sequence[str] = (), now: datetime | None = None
@@ -357,11 +405,11 @@ class Suiting(Steering):
         """The same for what only its name is known of: a suite, and ids of models."""
         at = now or datetime.now(UTC)
         runs: dict[str, list[tuple[datetime, float | None]]] = {}
-        for report in self.suite_runs(suite=suite):
+        for report in self.list_runs(suite=suite):
             if report.run.series != CHECK:
                 usd = report.score.usd if report.whole else None
                 runs.setdefault(report.run.model, []).append((report.run.created, usd))
-        known = models or dict.fromkeys([*self.models.scheduled(), *runs])
+        known = models or dict.fromkeys([*self._models.scheduled(), *runs])
         return self.due_by({model: runs.get(model, ()) for model in dict.fromkeys(known)}, at)
 
     def due_by(
@@ -386,9 +434,98 @@ class Suiting(Steering):
     def first_seen(self, model: str) -> date | None:
         """The day; None where it is not known, or the model is one of another lab."""
         try:
-            return self.models.card(model).first_seen
+            return self._models.card(model).first_seen
         except DesignError:
             return None
+
+    # --- scores of other labs ---------------------------------------------------------------------
+
+    def list_tasks(self, suite: str, version: str) -> Sequence[str]:
+        """The evals of a version of a suite whose files are here, by their paths."""
+        return self._store.suites.paths(suite, version)
+
+    def save_tasks(self, suite: str, version: str, evals: Sequence[EvalSource]) -> Sequence[str]:
+        """Keep the files of evals; what is here stays. All that is here then, by their paths."""
+        self._store.suites.save_tasks(suite, version, evals)
+        return self.list_tasks(suite, version)
+
+    def save_run(
+        self,
+        suite: str,
+        version: str,
+        model: str,
+        experiment: str,
+        condition: Mapping[str, Any],
+        series: str,
+        *,
+        replicates: int,
+        evals: Sequence[str],
+        created: datetime | None = None,
+    ) -> SuiteRun:
+        """Find the run of another lab and raise its targets, or begin it.
+
+        Args:
+            suite: its name.
+            version: of the benchmark; all its evals are kept before its first run.
+            model: an id, which need not be known here.
+            experiment: the condition's name.
+            condition: what it changes.
+            series: of the draws.
+            replicates: answers to each task.
+            evals: paths.
+            created: when it was begun there.
+        """
+        known = set(self.list_tasks(suite, version))
+        if strange := sorted({*evals} - known):
+            raise NotFoundError(
+                f"there is no eval {strange[0]!r} in version {version!r} of the suite {suite!r} "
+                "here; its files come first"
+            )
+        return self._store.suites.save_run(
+            suite,
+            version,
+            model,
+            experiment,
+            condition,
+            series,
+            replicates=replicates,
+            evals=evals,
+            created=created,
+        )
+
+    def save_eval(self, run: int, result: EvalResult, at: datetime) -> int:
+        """Keep a result that another lab made at a time; its number. Once is as good as twice."""
+        found = self._store.suites.find_run(run)
+        if result.path not in found.evals or not 0 <= result.replicate < found.replicates:
+            raise DesignError(
+                f"run {run} asks for no replicate {result.replicate} of {result.path!r}"
+            )
+        return self._store.suites.take_result(found, result, at)
+
+    def leaderboard_rows(self, *, suite: str | None = None) -> Sequence[dict[str, Any]]:
+        """The leaderboard as rows: a model, an experiment and a version of a suite each."""
+        names = {report.run.version: report.run.suite for report in self.list_runs(suite=suite)}
+        return [
+            {
+                "suite": names[row.version],
+                "version": row.version,
+                "experiment": row.experiment,
+                "model": row.model,
+                "score": _number(row.score.value),
+                "low": _number(row.score.low),
+                "high": _number(row.score.high),
+                "sd": _number(row.sd),
+                "runs": row.runs,
+                "evals": row.evals,
+                "passed": row.passed,
+                "failed": row.failed,
+                "inconclusive": row.inconclusive,
+                "unscored": row.unscored,
+                "usd": row.usd,
+                "seconds": row.seconds,
+            }
+            for row in self.leaderboard(suite=suite)
+        ]
 
 
 def _condition(suite: Suite, experiment: str) -> Condition:
@@ -397,3 +534,8 @@ def _condition(suite: Suite, experiment: str) -> Condition:
         choices = list(suite.conditions)
         raise DesignError(unknown("experiment", experiment, choices), choices=choices)
     return suite.conditions[experiment]
+
+
+def _number(value: float) -> float | None:
+    """A number, or nothing where it is undefined: NaN is no JSON."""
+    return None if value != value else value

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
 
-from judge_gym.searches import Search
+from judge_gym.records.searches import Search
 
 InconclusiveReason = Literal["infrastructure", "rate_limit", "judge_error"]
 INCONCLUSIVE: tuple[InconclusiveReason, ...] = ("infrastructure", "rate_limit", "judge_error")
@@ -114,3 +115,43 @@ class EvalSource:
     answer: Mapping[str, str]
     grader: Mapping[str, str]
     gaps: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRun:
+    """A model before a suite, under a condition, in a series of draws."""
+
+    id: int
+    key: str
+    """A hash of what follows, without the targets: the same in every lab."""
+    suite: str
+    version: str
+    """Of the benchmark."""
+    model: str
+    experiment: str
+    """The name of the condition."""
+    condition: Mapping[str, Any]
+    series: str
+    replicates: int
+    evals: tuple[str, ...]
+    """Paths of those that it is asked for."""
+    created: datetime
+
+    @property
+    def wanted(self) -> int:
+        """How many results it has when it is complete."""
+        return len(self.evals) * self.replicates
+
+    @property
+    def payer(self) -> int:
+        """The number under which the ledger knows it: minus its own, which no other run has."""
+        return -self.id
+
+
+class SuiteResult(NamedTuple):
+    """A result with its row."""
+
+    id: int
+    run_id: int
+    at: datetime
+    result: EvalResult

@@ -7,7 +7,7 @@ from typing import Any
 
 from judge_gym.axes import Design, expand
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
-from judge_gym.gathering import collected, discreet, window_of
+from judge_gym.lab.collection import collected_window, redacted, window_of
 from judge_gym.models import Registry
 from judge_gym.records import Benchmark, Evidence, Pool, Window
 from judge_gym.sources import judgebench, load_benchmark, load_files, load_rubric, vdem_truth
@@ -35,7 +35,7 @@ USUAL = Targets(samples=5, rivals=(), probe=True, tolerance=0.05)
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedStudy:
     """A target of a verb, ready to be planned or carried out."""
 
     study: str
@@ -49,7 +49,7 @@ class Prepared:
 
 def prepare_file(
     path: Path, models: Registry, store: Store, overrides: Mapping[str, Any]
-) -> Prepared:
+) -> PreparedStudy:
     """A study file with its evidence and rubrics; they get their rows when it is run."""
     study = read_file(path, models, overrides)
     text = path.read_text(encoding="utf-8")
@@ -63,13 +63,13 @@ def prepare_study(
     models: Registry,
     store: Store,
     overrides: Mapping[str, Any],
-) -> Prepared:
+) -> PreparedStudy:
     """A study with its evidence and rubrics; paths begin at the folder."""
     warnings: list[str] = []
     for address in (url for spec in study.evidence.values() for url in spec.addresses):
-        if address not in text and discreet(address) != address:
+        if address not in text and redacted(address) != address:
             text = "# not kept: an address in it may hold a secret\n"
-        text = text.replace(address, discreet(address))  # it is kept, and secrets are not
+        text = text.replace(address, redacted(address))  # it is kept, and secrets are not
     benchmarks = {
         name: _benchmark(spec, folder, models)
         for name, spec in study.evidence.items()
@@ -102,7 +102,7 @@ def prepare_study(
 
 def prepare_sweep(
     study: Study, text: str, sweep: Sweep, models: Registry, warnings: Iterable[str] = ()
-) -> Prepared:
+) -> PreparedStudy:
     """A study whose experiments are made, with its targets and notes on its judges."""
     targets = {
         made.tag: Targets(study.samples, study.rivals(made.design), study.probe, study.tolerance)
@@ -110,7 +110,7 @@ def prepare_sweep(
     }
     designs = [made.design for made in sweep.experiments]
     notes = (*warnings, *_simulated(study.judges, models), *_hosted(designs, models))
-    return Prepared(study.study, sweep, targets, study.budget, text, notes)
+    return PreparedStudy(study.study, sweep, targets, study.budget, text, notes)
 
 
 def read_file(path: Path, models: Registry, overrides: Mapping[str, Any] | None = None) -> Study:
@@ -122,7 +122,7 @@ def read_file(path: Path, models: Registry, overrides: Mapping[str, Any] | None 
     return read_study(text, str(path), resolve=models.resolve, overrides=overrides or {})
 
 
-def prepare_tags(target: str, store: Store, models: Registry) -> Prepared:
+def prepare_tags(target: str, store: Store, models: Registry) -> PreparedStudy:
     """Experiments that are in the store, by study or by tag; each once, whatever its names."""
     rows = store.queries.tags(study=target) or store.queries.tags(tags=[target])
     named: dict[str, Experiment] = {}
@@ -137,11 +137,15 @@ def prepare_tags(target: str, store: Store, models: Registry) -> Prepared:
     notes = (*_simulated(judges, models), *_hosted(designs, models))
     study = str(rows[0]["study"])
     budget = BudgetSpec.model_validate(store.runs.find_budget(study))
-    return Prepared(study, Sweep(tuple(named.values())), targets, budget, None, notes)
+    return PreparedStudy(study, Sweep(tuple(named.values())), targets, budget, None, notes)
 
 
 def wanted_of(
-    prepared: Prepared, models: Registry, *, samples: int | None = None, rivals: Sequence[str] = ()
+    prepared: PreparedStudy,
+    models: Registry,
+    *,
+    samples: int | None = None,
+    rivals: Sequence[str] = (),
 ) -> tuple[dict[str, Targets], list[str]]:
     """The targets of every experiment, with what a command adds, and notes on what it cannot."""
     named = [models.resolve(rival) for rival in rivals]
@@ -193,7 +197,7 @@ def _pool(name: str, study: Study, folder: Path, store: Store, warnings: list[st
         return _numbered(Pool(found.items, window))
     assert window is not None, "checked with the study"
     searched = spec.origin in SEARCHES
-    id = collected(store, window) if searched else store.evidence.window_id(window)
+    id = collected_window(store, window) if searched else store.evidence.window_id(window)
     items = store.evidence.window_items(id) if id else ()
     if not items:
         what = "was found" if id else "has been collected yet"

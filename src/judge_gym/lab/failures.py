@@ -4,28 +4,24 @@ Failures are read from rows, facts are gathered first, judges are asked by an or
 nothing but a report is written.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from judge_gym import triage
-from judge_gym.engine import FINISHED, WORKFLOWS, Result, RunProgress
+from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Result, RunProgress
 from judge_gym.engine.calls.budget import refuse_unpriced
-from judge_gym.errors import ConflictError, DesignError, JudgeGymError, NotFoundError
-from judge_gym.models.cards import Limits
-from judge_gym.outcomes import EvalResult, Inconclusive, Outcome
-from judge_gym.preparing import Prepared, prepare_sweep
-from judge_gym.records import Display, Sample
-from judge_gym.scorekeeping import Scorekeeping
-from judge_gym.steering import Steering, WatchTallies
-from judge_gym.store import Store, SuiteRun
+from judge_gym.errors import DesignError, JudgeGymError, NotFoundError
+from judge_gym.lab.prepare import PreparedStudy, prepare_sweep
+from judge_gym.lab.runs import Runs, WatchProgress
+from judge_gym.lab.suites import CHECK, Suites
+from judge_gym.models import Registry
+from judge_gym.records import Display, EvalResult, Inconclusive, Outcome, Sample, SuiteRun
+from judge_gym.store import Store
 from judge_gym.suites import bench, check_answers
-from judge_gym.suiting import CHECK
 
 REPORTS = Path("reports")
 AT_ONCE = 4
@@ -33,8 +29,6 @@ AT_ONCE = 4
 SIMULATED_JUDGES = ("sim:alarmist", "sim:strict")
 """They judge a simulated model where nobody is named; of opposite bias, so that they differ."""
 SHOWN_KEY = 16
-_NUMBER = re.compile(r"\d{1,7}")
-_RUN_PAGE = re.compile(r"/run/([^/]+)")
 _ACTIONS = "\n## Actions taken"
 
 
@@ -98,37 +92,25 @@ def _row(name: str, one: triage.Finding) -> dict[str, Any]:
     }
 
 
-class Analyzing(Scorekeeping):
-    """A lab that says why the evals of a run failed, too."""
+class Failures:
+    """Explains why the evals of a suite run failed.
 
-    def __init__(self, store: Store, *, limits: Limits | None = None) -> None:
-        super().__init__(store, limits=limits)
-        given = limits or Limits()
-        self._few = replace(given, concurrency=min(given.concurrency or AT_ONCE, AT_ONCE))
+    Args:
+        store: the lab's database.
+        models: the model registry.
+        engine: refuses judges that cannot be called.
+        runs: runs the study that judges the failures.
+        suites: finds the run and its suite.
+    """
 
-    def find_suite_run(self, run: int | str) -> SuiteRun:
-        """A run by its number, the beginning of its key, or the address of its page."""
-        text = str(run).strip()
-        if "/" in text:
-            named = _RUN_PAGE.search(urlsplit(text).path)
-            if named is None:
-                raise NotFoundError(f"{text!r} is no page of a run; its path has /run/NUMBER")
-            text = named[1]
-        if _NUMBER.fullmatch(text):
-            return self.store.suites.find_run(int(text))
-        known = self.store.suites.list_runs()
-        found = [one for one in known if text and one.key.startswith(text.lower())]
-        if len(found) == 1:
-            return found[0]
-        choices = [str(one.id) for one in found or known]
-        if found:
-            raise ConflictError(
-                f"{text!r} begins the keys of {len(found)} runs; choose {' or '.join(choices)}",
-                choices=choices,
-            )
-        raise NotFoundError(
-            f"there is no suite run {text!r}; see judge-gym suite runs", choices=choices
-        )
+    def __init__(
+        self, store: Store, models: Registry, engine: Engine, runs: Runs, suites: Suites
+    ) -> None:
+        self._store = store
+        self._models = models
+        self._engine = engine
+        self._runs = runs
+        self._suites = suites
 
     def analyze(
         self,
@@ -143,7 +125,8 @@ class Analyzing(Scorekeeping):
         allow_self: bool = False,
         allow_unisolated: bool = False,
         date: str | None = None,
-        watch: WatchTallies = lambda tallies: None,
+        concurrency: int = AT_ONCE,
+        watch: WatchProgress = lambda progress: None,
     ) -> Analysis:
         """Classify the failures of a run and write a report; what was judged is not paid again.
 
@@ -158,10 +141,11 @@ class Analyzing(Scorekeeping):
             allow_self: a model may judge its own failures.
             allow_unisolated: try reference answers even where no sandbox works.
             date: of the report; by default today.
+            concurrency: calls to judges in flight at most.
             watch: called with the tallies before work begins.
         """
-        found = self.find_suite_run(run)
-        rows = self.store.suites.results(found.id).get(found.id, [])
+        found = self._suites.find_run(run)
+        rows = self._store.suites.results(found.id).get(found.id, [])
         gated = triage.split_results(row.result for row in rows)
         notes = self._unfinished(found, len(rows))
         if not gated.failed:
@@ -169,7 +153,7 @@ class Analyzing(Scorekeeping):
         asked = self._judges(found, judges, allow_self, notes)
         whole = {triage.result_name(row.result): row.id for row in rows}
         failed = [
-            self.store.suites.find_result(whole[triage.result_name(one)]).result
+            self._store.suites.find_result(whole[triage.result_name(one)]).result
             for one in gated.failed
         ]
         head = triage.RunInfo(
@@ -184,22 +168,24 @@ class Analyzing(Scorekeeping):
         path = reports / Path(triage.report_path(head, today)).relative_to(REPORTS)
         prior = self._earlier(found, path.parent, notes)
 
-        def prepared(cases: Sequence[triage.Case]) -> Prepared:
+        def prepared(cases: Sequence[triage.Case]) -> PreparedStudy:
             judging = triage.failure_study(
                 head.short,
                 cases,
                 asked,
                 samples=samples,
                 overrides=overrides,
-                resolve=self.models.resolve,
+                resolve=self._models.resolve,
             )
-            return prepare_sweep(judging.study, judging.text, judging.sweep, self.models)
+            return prepare_sweep(judging.study, judging.text, judging.sweep, self._models)
 
         # Reference answers take minutes: what would be refused after them is refused before.
         self._refuse(prepared(self._cases(found, failed, {}, prior)), budget, reports)
         answers = self._references(found, failed, suite, allow_unisolated, watch, notes)
         cases = self._cases(found, failed, answers, prior)
-        result = self._judging().run(prepared(cases), budget=budget, watch=watch)
+        result = self._runs.run(
+            prepared(cases), budget=budget, watch=watch, concurrency=concurrency
+        )
         if result.stopped is not None or result.status not in FINISHED:
             return Analysis(found, gated, (), result, None, tuple(notes))
         opinions = self._opinions(result)
@@ -221,16 +207,16 @@ class Analyzing(Scorekeeping):
             raise DesignError(
                 f"name one or more judges of {run.model}: --judge MODEL; two show where they differ"
             )
-        found = list(dict.fromkeys(map(self.models.resolve, named or SIMULATED_JUDGES)))
+        found = list(dict.fromkeys(map(self._models.resolve, named or SIMULATED_JUDGES)))
         if run.model in found and not allow_self:
             raise DesignError(
                 f"{run.model} would judge its own failures; name another judge, or --allow-self"
             )
         try:
-            family = self.models.card(run.model).family
+            family = self._models.card(run.model).family
         except JudgeGymError:  # its entry is gone; its run is not
             return found
-        kin = [judge for judge in found if self.models.card(judge).family == family]
+        kin = [judge for judge in found if self._models.card(judge).family == family]
         notes += [f"the judge {judge} is of the family of {run.model}" for judge in kin]
         return found
 
@@ -238,7 +224,7 @@ class Analyzing(Scorekeeping):
         self, run: SuiteRun, folder: Path, notes: list[str]
     ) -> tuple[triage.PriorReport, ...]:
         """The earlier reports on a model; none on this run, nor on a later one."""
-        own = self.store.suites.list_runs(suite=run.suite, model=run.model)
+        own = self._store.suites.list_runs(suite=run.suite, model=run.model)
         passed_over = [one.key for one in own if one.id >= run.id]
         found = []
         for file in sorted(folder.glob("*.md")):
@@ -257,16 +243,16 @@ class Analyzing(Scorekeeping):
         failed: Sequence[EvalResult],
         suite: str | Path | None,
         allow_unisolated: bool,
-        watch: WatchTallies,
+        watch: WatchProgress,
         notes: list[str],
     ) -> dict[str, EvalResult]:
         """What becomes of the reference answers, by eval, as far as that can be found out."""
         paths = {one.path for one in failed}
         try:
             loaded = (
-                self.find_suite(suite)
+                self._suites.find(suite)
                 if suite is not None
-                else next((one for one in self.list_suites() if one.version == run.version), None)
+                else next((one for one in self._suites.list() if one.version == run.version), None)
             )
             if loaded is None or loaded.version != run.version:
                 raise NotFoundError(
@@ -302,7 +288,7 @@ class Analyzing(Scorekeeping):
         others = self._others(run)
         made = []
         for result in failed:
-            source = self.store.suites.source(run, result.category, result.name)
+            source = self._store.suites.source(run, result.category, result.name)
             facts = triage.find_facts(
                 result,
                 source,
@@ -321,12 +307,12 @@ class Analyzing(Scorekeeping):
         """
         like = [
             one
-            for one in self.store.suites.list_runs(suite=run.suite)
+            for one in self._store.suites.list_runs(suite=run.suite)
             if (one.version, one.experiment) == (run.version, run.experiment)
             and one.model != run.model
             and one.series != CHECK
         ]
-        rows = self.store.suites.results(*(one.id for one in like)) if like else {}
+        rows = self._store.suites.results(*(one.id for one in like)) if like else {}
         found: dict[str, defaultdict[str, list[Outcome]]] = {}
         for one in like:
             own: defaultdict[str, list[Outcome]] = defaultdict(list)
@@ -338,35 +324,31 @@ class Analyzing(Scorekeeping):
 
     # --- judges ----------------------------------------------------------------------------------
 
-    def _refuse(self, made: Prepared, budget: Mapping[str, Any] | None, reports: Path) -> None:
+    def _refuse(self, made: PreparedStudy, budget: Mapping[str, Any] | None, reports: Path) -> None:
         """Complain about what could not be judged, paid for or written."""
         limits = made.budget.changed(budget or {})
         designs = [one.design for one in made.sweep.experiments]
         for design in designs:
-            self.engine.refuse_uncallable(design, (), WORKFLOWS)
-        refuse_unpriced(limits, [self.models.card(design.judge.model) for design in designs])
+            self._engine.refuse_uncallable(design, (), WORKFLOWS)
+        refuse_unpriced(limits, [self._models.card(design.judge.model) for design in designs])
         if reports.exists() and not reports.is_dir():
             raise DesignError(f"reports go into a folder, and {reports} is a file; choose another")
-
-    def _judging(self) -> Steering:
-        """The lab, with few calls in flight."""
-        return Steering(self.store, limits=self._few)
 
     def _opinions(self, result: Result) -> dict[str, list[triage.JudgeVerdict]]:
         """Every verdict by the evidence that it is on, those without an answer too."""
         numbers = {run.run for run in result.runs}
         found: defaultdict[str, list[triage.JudgeVerdict]] = defaultdict(list)
-        for run in self.store.readings.active_runs([run.tag for run in result.runs]):
+        for run in self._store.readings.active_runs([run.tag for run in result.runs]):
             if run.id not in numbers:
                 continue
             judge = run.experiment.design.judge.model
-            for page in self.store.readings.samples(run):
+            for page in self._store.readings.samples(run):
                 for sample, said in page:
                     opinion = triage.JudgeVerdict(judge, sample, said.text)
                     found[sample.evidence.hash].append(opinion)
             items = {item.id: item for item in run.experiment.task.pool.items}
-            for id, rubric in self.store.runs.rubrics(run).items():
-                keys = self.store.runs.sample_keys(run, id, False, 0, run.samples)
+            for id, rubric in self._store.runs.rubrics(run).items():
+                keys = self._store.runs.sample_keys(run, id, False, 0, run.samples)
                 for (item, replicate, _), status in keys.items():
                     if status == "provider_error":
                         lost = Sample(

@@ -1,4 +1,4 @@
-"""Filling windows: a source searches, what is new is kept, and what was left out is on record."""
+"""Collects evidence into windows and records what was added and what was left out."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,18 +11,18 @@ from judge_gym.studies import SEARCHES, PoolSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
-    """What a search did to a window."""
+class CollectionResult:
+    """What a search added to a window."""
 
     window_id: int
     source: str
     found: Collected
     added: int
     held: int
-    """How many items the window then holds."""
+    """Items in the window afterwards."""
 
-    def refuse_fault(self) -> None:
-        """Raise why the search ended early; what came before is kept."""
+    def raise_error(self) -> None:
+        """Raises the error that ended the search early; items found before it are kept."""
         if not self.found.fault:
             return
         id = self.window_id
@@ -34,29 +34,29 @@ class Gathered:
 
 
 def window_of(spec: PoolSpec) -> Window | None:
-    """The window of a pool; one that a search fills knows the search, so that none mix."""
+    """Returns the window of a pool; a searched window includes its search, so that none mix."""
     if spec.window is None:
         return None
     search = ""
     if spec.origin in SEARCHES:
-        search = " ".join([str(spec.origin), *map(discreet, spec.addresses)])
+        search = " ".join([str(spec.origin), *map(redacted, spec.addresses)])
         search += f": {spec.wanted}" if spec.wanted else ""
     return Window(spec.window.country, spec.window.start, spec.window.end, search)
 
 
-def discreet(url: str) -> str:
-    """An address without what may be secret, and still told from others.
+def redacted(url: str) -> str:
+    """Returns an address without secrets that still differs from other addresses.
 
-    >>> discreet("https://user:key@host/feed?token=abc")
+    >>> redacted("https://user:key@host/feed?token=abc")
     'https://host/feed?~3c3c640d'
-    >>> discreet("https://host/feed")
+    >>> redacted("https://host/feed")
     'https://host/feed'
     """
     bare = bare_endpoint(url)
     return bare if bare == url else f"{bare}?~{content_hash(url)[:8]}"
 
 
-def gather(
+def collect(
     store: Store,
     spec: PoolSpec,
     folder: Path,
@@ -64,19 +64,19 @@ def gather(
     window_id: int | None = None,
     allow_private: bool,
     watch: Watch,
-) -> Gathered:
-    """Search for what a pool's specification says, and keep what is new.
+) -> CollectionResult:
+    """Searches as a pool's specification says and keeps what is new.
 
     Args:
         store: where the window is.
         spec: origin, query, limit and, unless `window_id` is given, the window.
         folder: where the paths of files begin.
-        window_id: a window that is there already.
+        window_id: an existing window.
         allow_private: fetch from addresses of the user's own network, too.
-        watch: told about progress.
+        watch: called with the progress.
     """
     if window_id is not None and spec.origin in SEARCHES:
-        raise DesignError("a search has a window of its own; --window is for files")
+        raise DesignError("a search has its own window; --window is for files")
     window = window_of(spec) if window_id is None else store.evidence.find_window(window_id)
     assert window is not None, "checked with the specification"
     id = store.evidence.window_id(window) if window_id is None else window_id
@@ -90,7 +90,9 @@ def gather(
     source = _source(spec, folder, known, allow_private, watch, keep)
     searched = spec.origin in SEARCHES
     limit = spec.limit if searched else 0  # of files, everything
-    if searched and collected(store, window) is None:  # what an unfinished search found counts
+    if (
+        searched and collected_window(store, window) is None
+    ):  # what an unfinished search found counts
         limit -= len(known)
     full = searched and limit <= 0
     found = Collected(()) if full else source.search(window, spec.wanted, limit)
@@ -99,11 +101,11 @@ def gather(
     fault = found.fault or ("interrupted" if found.interrupted else "")
     name = str(spec.origin)
     store.evidence.record_collection(id, name, added, found.dropped, fault)
-    return Gathered(id, name, found, added, len(store.evidence.window_items(id)))
+    return CollectionResult(id, name, found, added, len(store.evidence.window_items(id)))
 
 
-def collected(store: Store, window: Window) -> int | None:
-    """The window of a search that came to its end, or None where it has still to be made."""
+def collected_window(store: Store, window: Window) -> int | None:
+    """Returns the window of a finished search, or None if the search has not finished."""
     id = store.evidence.window_id(window)
     origin = window.search.partition(" ")[0].rstrip(":")
     made = store.evidence.collections(id) if id else []

@@ -1,0 +1,165 @@
+"""Lab: a laboratory on one database, composed of the nouns that implement every verb.
+
+`lab.runs.start(...)`, `lab.evidence.freeze_pool(...)`: each noun is a class of its own in this
+room. The flat names of `Lab` are those of the blueprint, and call a noun.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from judge_gym.engine import Engine, Result
+from judge_gym.lab.admin import Admin
+from judge_gym.lab.evidence import EvidenceLibrary
+from judge_gym.lab.experiments import Experiments
+from judge_gym.lab.failures import Failures
+from judge_gym.lab.labels import Labels
+from judge_gym.lab.reports import Reports
+from judge_gym.lab.runs import Runs
+from judge_gym.lab.suites import Suites
+from judge_gym.models import Registry
+from judge_gym.models.cards import Limits
+from judge_gym.records import TaskType
+from judge_gym.store import Store
+
+__all__ = ["Lab"]
+
+
+class Lab:
+    """A laboratory.
+
+    Args:
+        store: its database.
+        limits: limits on calls, instead of those that the registry states.
+        engine: carries runs out; by default one on the store and the registry.
+    """
+
+    def __init__(
+        self, store: Store, *, limits: Limits | None = None, engine: Engine | None = None
+    ) -> None:
+        self.store = store
+        self.models = Registry()
+        self.engine = engine or Engine(store, self.models, limits=limits)
+        self.evidence = EvidenceLibrary(store, self.models, self.engine)
+        self.experiments = Experiments(store, self.models, self.engine)
+        self.runs = Runs(store, self.models, self.engine, self.evidence, self.experiments)
+        self.labels = Labels(store, self.experiments)
+        self.reports = Reports(store, self.experiments, self.labels)
+        self.suites = Suites(store, self.models, limits)
+        self.failures = Failures(store, self.models, self.engine, self.runs, self.suites)
+        self.admin = Admin(store, self.models, self.engine, self.experiments)
+
+    @classmethod
+    def open(
+        cls, url: str | None = None, *, limits: Limits | None = None, create: bool = True
+    ) -> "Lab":
+        """Opens the lab of a database URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder.
+
+        Args:
+            url: the database.
+            limits: limits on calls, instead of those that the registry states.
+            create: create the database if there is none; otherwise that is an error.
+        """
+        return cls(Store.open(url, create=create), limits=limits)
+
+    def close(self) -> None:
+        """Closes the database."""
+        self.store.close()
+
+    def __enter__(self) -> "Lab":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- the blueprint's main --------------------------------------------------------------------
+
+    def create_window(self, start_date: str, end_date: str, country: str) -> int:
+        """Calls `evidence.create_window`."""
+        return self.evidence.create_window(start_date, end_date, country)
+
+    def load_evidence(
+        self, window_id: int, files: str | Sequence[str], *, folder: Path = Path()
+    ) -> int:
+        """Calls `evidence.load_files`."""
+        return self.evidence.load_files(window_id, files, folder=folder)
+
+    def load_benchmark_evidence(self, window_id: int, dataset_path: str | Path) -> int:
+        """Calls `evidence.load_benchmark`."""
+        return self.evidence.load_benchmark(window_id, dataset_path)
+
+    def create_experiment(
+        self,
+        experiment_tag: str,
+        window_id: int,
+        model_id: str,
+        task_type: TaskType,
+        concept: str,
+        config: Mapping[str, Any],
+        ground_truth: Mapping[str, Any] | None = None,
+        *,
+        seed: int = 0,
+    ) -> str:
+        """Calls `experiments.create`."""
+        point = (experiment_tag, window_id, model_id, task_type, concept, config, ground_truth)
+        return self.experiments.create(*point, seed=seed)
+
+    def load_benchmark_rubric(self, experiment_tag: str, rubric_path: str | Path) -> str:
+        """Calls `experiments.load_rubric`."""
+        return self.experiments.load_rubric(experiment_tag, rubric_path)
+
+    def start_evidence_pipeline(self, experiment_tag: str) -> Result:
+        """Runs W1: makes the views that an experiment's judge reads."""
+        return self.runs.run(experiment_tag, workflows=["evidence"])
+
+    def start_rubric_generation(self, experiment_tag: str) -> Result:
+        """Runs W2: has the rubric written and criticised."""
+        return self.runs.run(experiment_tag, workflows=["rubric"])
+
+    def start_scoring_trial(self, experiment_tag: str, samples: int | None = None) -> Result:
+        """Runs W3: scores."""
+        return self.runs.run(experiment_tag, workflows=["score"], samples=samples)
+
+    def start_swap_trial(self, experiment_tag: str, swap_rubric_from: str) -> Result:
+        """Runs W4: scores under a rival's rubric, with as many samples and the same displays."""
+        return self.runs.run(experiment_tag, workflows=["swap"], rivals=[swap_rubric_from])
+
+    def start_probing_trial(self, experiment_tag: str) -> Result:
+        """Runs W5: probes every scored sample."""
+        return self.runs.run(experiment_tag, workflows=["probe"])
+
+    # --- the blueprint's data --------------------------------------------------------------------
+
+    def get_experiment_summary(self, experiment_tag: str) -> dict[str, Any]:
+        """Calls `experiments.show`."""
+        return self.experiments.show(experiment_tag)
+
+    def list_experiments(
+        self, *, study: str | None = None, task_type: str | None = None
+    ) -> Sequence[dict[str, Any]]:
+        """Calls `experiments.list`."""
+        return self.experiments.list(study=study, task_type=task_type)
+
+    def list_experiments_by_task_type(self, task_type: TaskType) -> Sequence[dict[str, Any]]:
+        """Calls `experiments.list` for one type of task."""
+        return self.experiments.list(task_type=task_type)
+
+    def list_experiment_rubrics(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
+        """Calls `experiments.list_rubrics`."""
+        return self.experiments.list_rubrics(experiment_tag)
+
+    def list_experiment_samples(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
+        """Calls `experiments.list_samples`."""
+        return self.experiments.list_samples(experiment_tag)
+
+    def list_experiment_probes(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
+        """Calls `experiments.list_probes`."""
+        return self.experiments.list_probes(experiment_tag)
+
+    def export_experiment_csv(self, experiment_tag: str) -> str:
+        """Calls `experiments.export_csv` for one experiment."""
+        return self.experiments.export_csv([experiment_tag])
+
+    def export_design_space_csv(self, experiment_tags: Sequence[str]) -> str:
+        """Calls `experiments.export_csv`."""
+        return self.experiments.export_csv(experiment_tags)

@@ -1,0 +1,321 @@
+"""The noun `lab.evidence`: windows, items and frozen pools."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from judge_gym.axes import Design
+from judge_gym.engine import WORKFLOWS, Engine
+from judge_gym.errors import ConflictError, DesignError
+from judge_gym.lab.collection import CollectionResult, collect, collected_window, window_of
+from judge_gym.lab.prepare import STUDY_SUFFIXES, read_file
+from judge_gym.models import Registry
+from judge_gym.records import Evidence, Pool, Window
+from judge_gym.sources import Watch, judgebench, load_benchmark, load_files
+from judge_gym.store import Page, Store
+from judge_gym.studies import SEARCHES, PoolSpec, check_pool
+
+
+class EvidenceLibrary:
+    """Collects, shows and freezes evidence.
+
+    Args:
+        store: the lab's database.
+        models: the model registry, which resolves model names in study files.
+        engine: refuses models that cannot be called, and locks the lab during a search.
+    """
+
+    def __init__(self, store: Store, models: Registry, engine: Engine) -> None:
+        self._store = store
+        self._models = models
+        self._engine = engine
+
+    # --- windows ---------------------------------------------------------------------------------
+
+    def create_window(self, start_date: str, end_date: str, country: str) -> int:
+        """Creates a window for evidence, or finds the same one, and returns its number."""
+        try:
+            start, end = date.fromisoformat(start_date), date.fromisoformat(end_date)
+        except ValueError as error:
+            raise DesignError(f"a date is YYYY-MM-DD: {error}") from error
+        if start > end:
+            raise DesignError(f"a window ends after it starts, not {start} to {end}")
+        if not country.strip():
+            raise DesignError("a window has a country")
+        return self._store.evidence.save_window(Window(country, start, end))
+
+    def find_window(self, window_id: int) -> tuple[Window, Sequence[Mapping[str, Any]]]:
+        """Returns a window and the collections that filled it, oldest first."""
+        window = self._store.evidence.find_window(window_id)
+        return window, self._store.evidence.collections(window_id)
+
+    def list_windows(self) -> Sequence[dict[str, Any]]:
+        """Returns every window with its number of items and how it was filled."""
+        rows = self._store.evidence.list_windows()
+        for row in rows:
+            row["collections"] = [
+                {name: entry[name] for name in ("at", "source", "added", "dropped", "fault")}
+                for entry in self._store.evidence.collections(row["window"])
+            ]
+        # A search that failed at once is on record, but its empty window is not worth showing.
+        failed = [
+            row["window"]
+            for row in rows
+            if row["collections"]
+            and not row["items"] + row["dropped"]
+            and all(entry["fault"] for entry in row["collections"])
+        ]
+        return [row for row in rows if row["window"] not in failed]
+
+    def collect(
+        self,
+        spec: PoolSpec,
+        *,
+        folder: Path = Path(),
+        window_id: int | None = None,
+        allow_private: bool = False,
+        watch: Watch = lambda done, wanted: None,
+    ) -> CollectionResult:
+        """Searches for evidence and keeps what is new, even if the search ends early.
+
+        Args:
+            spec: where to search, for what, and in which window.
+            folder: the folder that relative file paths start from.
+            window_id: add to this window.
+            allow_private: also fetch from addresses of the user's own network.
+            watch: called with the number of articles done and their total.
+        """
+        if window_id is None:
+            check_pool(spec, ())
+        return collect(
+            self._store,
+            spec,
+            folder,
+            window_id=window_id,
+            allow_private=allow_private,
+            watch=watch,
+        )
+
+    def collect_study(
+        self,
+        path: Path,
+        *,
+        again: bool = False,
+        allow_private: bool = False,
+        watch: Watch = lambda done, wanted: None,
+    ) -> dict[str, CollectionResult]:
+        """Runs the searches of a study file; finished ones only if `again` is given."""
+        study = read_file(path, self._models)
+        results = {}
+        for name, spec in study.evidence.items():
+            window = window_of(spec)
+            if window is None or spec.origin not in SEARCHES:
+                continue
+            if again or collected_window(self._store, window) is None:
+                results[name] = self.collect(
+                    spec, folder=path.parent, allow_private=allow_private, watch=watch
+                )
+                if results[name].found.fault or results[name].found.interrupted:
+                    break
+        return results
+
+    def collect_missing(
+        self,
+        target: str | Path,
+        *,
+        allow_private: bool = False,
+        watch: Watch = lambda done, wanted: None,
+    ) -> dict[str, CollectionResult]:
+        """Runs the searches of a study file that have not finished yet.
+
+        Models that cannot be called are refused before any search is paid for.
+        """
+        path = Path(target)
+        if path.suffix not in STUDY_SUFFIXES or not self._uncollected(path):
+            return {}
+        study = read_file(path, self._models)
+        for judge in study.judges:
+            design = Design.of({**study.design, "judge.model": judge})
+            self._engine.refuse_uncallable(design, study.rivals(design), WORKFLOWS)
+        with self._engine.lock():  # two searches at once would find different evidence
+            return self.collect_study(path, allow_private=allow_private, watch=watch)
+
+    def _uncollected(self, path: Path) -> Sequence[str]:
+        """Returns the evidence of a study file whose search has not finished."""
+        study = read_file(path, self._models)
+        windows = {
+            name: window_of(spec)
+            for name, spec in study.evidence.items()
+            if spec.origin in SEARCHES
+        }
+        return [
+            name
+            for name, window in windows.items()
+            if window and not collected_window(self._store, window)
+        ]
+
+    # --- items -----------------------------------------------------------------------------------
+
+    def load_files(
+        self, window_id: int, files: str | Sequence[str], *, folder: Path = Path()
+    ) -> int:
+        """Loads files into a window and returns how many items it then holds."""
+        patterns = files if isinstance(files, str) else [*files]
+        return self.collect(PoolSpec(files=patterns), folder=folder, window_id=window_id).held
+
+    def load_benchmark(self, window_id: int, dataset_path: str | Path) -> int:
+        """Loads a benchmark's items with their known answers; returns the window's item count.
+
+        A folder is a benchmark in judge-gym's format, a file JudgeBench's pairs as published.
+        """
+        self._store.evidence.find_window(window_id)
+        path = Path(dataset_path)
+        benchmark = load_benchmark(path) if path.is_dir() else judgebench(path)
+        added = self._store.evidence.add_to_window(window_id, benchmark.items)
+        self._store.evidence.record_collection(window_id, benchmark.name, added, {}, "")
+        return len(self._store.evidence.window_items(window_id))
+
+    def list(self, window_id: int) -> Sequence[dict[str, Any]]:
+        """Returns the items of a window."""
+        self._store.evidence.find_window(window_id)
+        kept = {item.id for item in self._store.evidence.window_items(window_id)}
+        return [
+            {**_described(item), "dropped": item.id not in kept}
+            for item in self._store.evidence.window_items(window_id, dropped=True)
+        ]
+
+    def page(
+        self,
+        *,
+        window_id: int | None = None,
+        pool: str | None = None,
+        experiment_tag: str | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> Page:
+        """Returns a page of the items of a window, of a frozen pool or of an experiment.
+
+        Args:
+            window_id: the window.
+            pool: the name of the frozen pool.
+            experiment_tag: the experiment.
+            after: the position of the last item of the previous page.
+            limit: the size of the page.
+        """
+        evidence = self._store.evidence
+        if sum(given is not None for given in (window_id, pool, experiment_tag)) != 1:
+            raise DesignError("items are those of one window, of one pool or of one experiment")
+        if experiment_tag is not None:
+            [row] = self._store.queries.tags(tags=[experiment_tag])
+            found = evidence.some_of_pool(row["pool_id"], after, limit + 1)
+        elif window_id is not None:
+            evidence.find_window(window_id)
+            found = evidence.some_of_window(window_id, after, limit + 1)
+        else:
+            found = evidence.some_of_pool(evidence.named_pool(str(pool)), after, limit + 1)
+        rows = [
+            {**_described(item), "pair": bool(item.responses), "dropped": dropped}
+            for _, item, dropped in found[:limit]
+        ]
+        return Page(rows, str(found[limit - 1][0]) if len(found) > limit else None)
+
+    def show(self, id: int) -> dict[str, Any]:
+        """Returns an item with its text and all its views."""
+        item = self._store.evidence.find_evidence(id)
+        return {
+            **_described(item),
+            "hash": item.hash,
+            "metadata": dict(item.metadata),
+            "text": item.text,
+            "responses": [*item.responses],
+            "views": self._store.evidence.find_views(id),
+        }
+
+    def uses(self, id: int, limit: int = 50) -> dict[str, Any]:
+        """Returns the windows, frozen pools and experiments that hold an item, `limit` of each."""
+        return self._store.evidence.holders(id, limit)
+
+    def drop(
+        self, ids: Collection[int], *, window_id: int | None = None, undo: bool = False
+    ) -> int:
+        """Removes items from their window, or restores them; frozen pools keep them."""
+        if window_id is None:
+            windows = self._store.evidence.windows_of(ids)
+            if len(windows) != 1:
+                where = f"windows {', '.join(map(str, windows))}" if windows else "no window"
+                raise DesignError(f"that evidence is in {where}; name one with --window ID")
+            [window_id] = windows
+        return self._store.evidence.drop(window_id, ids, undo=undo)
+
+    # --- pools -----------------------------------------------------------------------------------
+
+    def freeze_pool(
+        self,
+        name: str,
+        *,
+        window_id: int | None = None,
+        files: Sequence[str] = (),
+        experiment_tag: str | None = None,
+        folder: Path = Path(),
+    ) -> Pool:
+        """Freezes the items of a window, of files or of an experiment under a permanent name."""
+        if not name.strip():
+            raise DesignError("a pool needs a name")
+        if [window_id is None, not files, experiment_tag is None].count(False) != 1:
+            raise DesignError("a pool is frozen from one window, from files or from an experiment")
+        if experiment_tag is not None:
+            [row] = self._store.queries.tags(tags=[experiment_tag])
+            pool = self._store.evidence.find_pool(row["pool_id"])
+        elif window_id is not None:
+            window = self._store.evidence.find_window(window_id)
+            pool = Pool(self._store.evidence.window_items(window_id), window)
+        else:
+            pool = Pool(load_files([*files], folder).items)
+        if not pool.items:
+            raise ConflictError(f"the window {window_id} holds nothing to freeze")
+        if any(row["name"] == name for row in self.list_pools()):
+            frozen = self._store.evidence.find_named_pool(name)
+            if _contents(frozen) != _contents(pool):
+                raise ConflictError(
+                    f"the pool {name!r} is frozen with other evidence; choose another name"
+                )
+        saved = self._store.evidence.save_pool(pool)
+        self._store.evidence.name_pool(name, saved)  # raises if another process took the name
+        return saved
+
+    def list_pools(self) -> Sequence[dict[str, Any]]:
+        """Returns the frozen pools."""
+        return self._store.evidence.list_pools()
+
+    def list_pool_items(self, name: str) -> Sequence[dict[str, Any]]:
+        """Returns the items of a frozen pool, in its order."""
+        return [_described(item) for item in self._store.evidence.find_named_pool(name).items]
+
+    def diff_pools(self, before: str, after: str) -> dict[str, Any]:
+        """Returns what was added, removed, reordered and relabelled between two frozen pools."""
+        old, new = (self._store.evidence.find_named_pool(name) for name in (before, after))
+        olds, news = ({item.hash: item for item in pool.items} for pool in (old, new))
+        shared = [hash for hash in olds if hash in news]
+        return {
+            "same": old.hash == new.hash,
+            "shared": len(shared),
+            "added": [_described(news[hash]) for hash in news if hash not in olds],
+            "removed": [_described(olds[hash]) for hash in olds if hash not in news],
+            "reordered": shared != [hash for hash in news if hash in olds],
+            "truths_changed": [
+                {**_described(news[hash]), "was": olds[hash].truth}
+                for hash in shared
+                if olds[hash].truth != news[hash].truth
+            ],
+        }
+
+
+def _contents(pool: Pool) -> tuple[Any, ...]:
+    return pool.hash, pool.window, [item.truth for item in pool.items]
+
+
+def _described(item: Evidence) -> dict[str, Any]:
+    fields = ("id", "title", "url", "date", "source")
+    described = {name: getattr(item, name) for name in fields}
+    return described | {"words": len(item.text.split()), "truth": item.truth}

@@ -1,0 +1,418 @@
+"""The noun `lab.experiments`: studies, experiments and what was judged in them."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import yaml
+
+from judge_gym.axes import Design
+from judge_gym.engine import FINISHED, Engine
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
+from judge_gym.lab.prepare import (
+    STUDY_SUFFIXES,
+    PreparedStudy,
+    prepare_file,
+    prepare_study,
+    prepare_tags,
+    read_file,
+)
+from judge_gym.models import Registry
+from judge_gym.records import Pool, TaskType
+from judge_gym.samples import file_format, stored_samples, write_samples
+from judge_gym.sources import load_benchmark, load_rubric
+from judge_gym.store import Page, Progress, Store, Stretch, Which
+from judge_gym.studies import (
+    Experiment,
+    Task,
+    read_knobs,
+    read_study,
+    read_truth,
+    refuse_roles,
+    settle,
+    with_rubric,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Experiments:
+    """Creates, lists and exports experiments.
+
+    Args:
+        store: the lab's database.
+        models: the model registry.
+        engine: whose lock is held while an experiment is deleted.
+    """
+
+    def __init__(self, store: Store, models: Registry, engine: Engine) -> None:
+        self._store = store
+        self._models = models
+        self._engine = engine
+
+    # --- creating --------------------------------------------------------------------------------
+
+    def create(
+        self,
+        experiment_tag: str,
+        window_id: int,
+        model_id: str,
+        task_type: TaskType,
+        concept: str,
+        config: Mapping[str, Any],
+        ground_truth: Mapping[str, Any] | None = None,
+        *,
+        seed: int = 0,
+    ) -> str:
+        """Creates one point of the design space on the window's current evidence; its digest."""
+        window = self._store.evidence.find_window(window_id)
+        pool = Pool(self._store.evidence.window_items(window_id), window)
+        if not pool.items:
+            raise ConflictError(
+                f"the window {window_id} holds no evidence for {concept!r}; load it first"
+            )
+        knobs = read_knobs(config, resolve=self._models.resolve)
+        if task_type not in get_args(TaskType):
+            raise DesignError(unknown("task type", task_type, get_args(TaskType)))
+        truth = read_truth(ground_truth) if ground_truth else None
+        task = Task(task_type, concept, f"window-{window_id}", pool, truth=truth)
+        if task_type != "benchmark":
+            with_rubric(task, None)  # pairs need one
+        chosen = {**knobs, "judge.model": self._models.resolve(model_id)}
+        if task_type == "benchmark":  # its rubric is loaded next
+            chosen["rubric.author"] = "provided"
+        design, _ = settle(task, chosen)
+        if task_type != "benchmark":
+            refuse_roles([design.judge.model], task, design)
+        if any(row["tag"] == experiment_tag for row in self._store.queries.tags()):
+            raise ConflictError(f"there is an experiment {experiment_tag!r} already")
+        return self.save("", Experiment(experiment_tag, task, design, seed)).digest
+
+    def load_rubric(self, experiment_tag: str, rubric_path: str | Path) -> str:
+        """Gives a benchmark its rubric, and its known answers their stages; its new digest.
+
+        A given rubric is not criticised: its quality is null.
+        """
+        experiment, study = self._store.runs.find_experiment(experiment_tag)
+        if experiment.task.type != "benchmark":
+            raise DesignError(f"{experiment_tag} is no benchmark: its judge writes the rubric")
+        path = Path(rubric_path)
+        rubric = load_rubric(path, experiment.task.concept, experiment.task.country)
+        task = with_rubric(experiment.task, rubric)
+        if (path.parent / "benchmark.toml").exists():  # it says how to ask
+            task = replace(task, defaults=load_benchmark(path.parent).design)
+        # The view was settled when the experiment was created: here the default means a choice.
+        chosen = {"evidence.view": experiment.design.evidence.view, **experiment.design.chosen()}
+        design, _ = settle(task, chosen)
+        refuse_roles([design.judge.model], task, design)
+        saved = self.save(study, replace(experiment, task=task, design=design))
+        if experiment.task.rubric is None and saved.digest != experiment.digest:
+            # The experiment without a rubric was never run; its name now means this one.
+            old = f"{experiment_tag}@{experiment.digest[:8]}"
+            self._store.runs.delete_experiment(old, ledger=False)
+        return saved.digest
+
+    def save(self, study: str, experiment: Experiment) -> Experiment:
+        """Stores an experiment with its pool and rubric."""
+        task = experiment.task
+        pool = task.pool if task.pool.id else self._store.evidence.save_pool(task.pool)
+        rubric = self._store.materials.save_given_rubric(task.rubric) if task.rubric else None
+        saved = replace(experiment, task=replace(task, pool=pool, rubric=rubric))
+        self._store.runs.save_experiment(saved, study)
+        return saved
+
+    def save_all(self, prepared: PreparedStudy) -> Iterator[Experiment]:
+        """Stores the experiments of a study; a pool that several share is written once."""
+        pools: dict[int, Pool] = {}
+        for experiment in prepared.sweep.experiments:
+            pool = experiment.task.pool
+            if id(pool) not in pools:
+                pools[id(pool)] = self._store.evidence.save_pool(pool)
+            task = replace(experiment.task, pool=pools[id(pool)])
+            yield self.save(prepared.study, replace(experiment, task=task))
+
+    def cleanup(
+        self, experiment_tag: str, *, ledger: bool = False, force: bool = False
+    ) -> dict[str, int]:
+        """Deletes an experiment's runs; the ledger keeps every answer unless `ledger` is given."""
+        delete = self._store.runs.delete_experiment
+        progress = self._store.progress.of_tag(experiment_tag)
+        unfinished = [run for run in progress if run.status not in FINISHED]
+        try:
+            with self._engine.lock():
+                return delete(experiment_tag, ledger=ledger)
+        except ConflictError:
+            if unfinished and not force:
+                raise ConflictError(
+                    f"{experiment_tag} may be running now ({unfinished[0].status}); stop it, or "
+                    "use --force"
+                ) from None
+        return delete(experiment_tag, ledger=ledger)
+
+    # --- study files -----------------------------------------------------------------------------
+
+    def prepare(
+        self, target: str | Path, *, overrides: Mapping[str, Any] | None = None
+    ) -> PreparedStudy:
+        """Reads a study file, a study's name or a tag with all that it needs; writes nothing."""
+        path = Path(target)
+        if path.suffix in STUDY_SUFFIXES:
+            return prepare_file(path, self._models, self._store, overrides or {})
+        if overrides:
+            raise DesignError("--set changes a study file's base design; a tag has its design")
+        return prepare_tags(str(target), self._store, self._models)
+
+    def prepare_text(
+        self, text: str, folder: Path = Path(), *, overrides: Mapping[str, Any] | None = None
+    ) -> PreparedStudy:
+        """Reads a study from the text of its file; the files that it names are in the folder."""
+        given = overrides or {}
+        study = read_study(text, "study", resolve=self._models.resolve, overrides=given)
+        return prepare_study(study, text, folder, self._models, self._store, given)
+
+    def prepare_benchmark(
+        self, path: Path, judges: Sequence[str], *, overrides: Mapping[str, Any] | None = None
+    ) -> PreparedStudy:
+        """Prepares a study of judges on a benchmark: a folder, or JudgeBench's published pairs."""
+        kind = "benchmark" if path.is_dir() else "judgebench"
+        name = re.sub(r"[^\w.-]+", "-", path.resolve().stem)
+        study: dict[str, Any] = {
+            "study": f"{kind}-{name}",
+            "samples": 1,
+            "evidence": {name: {kind: str(path.resolve())}},
+            "tasks": [{"type": "benchmark", "evidence": name}],
+            "judges": [*judges],
+            "probe": False,
+        }
+        text = yaml.safe_dump(study, sort_keys=False)
+        given = overrides or {}
+        checked = read_study(text, "", resolve=self._models.resolve, overrides=given)
+        return prepare_study(checked, text, Path(), self._models, self._store, given)
+
+    def study_name(self, target: str) -> str:
+        """Returns the name in a study file, or the target itself."""
+        path = Path(target)
+        if path.suffix not in STUDY_SUFFIXES:
+            return target
+        return read_file(path, self._models).study
+
+    def list_studies(self) -> Sequence[dict[str, Any]]:
+        """Returns studies with their number of experiments, and whether their file is stored."""
+        return self._store.logs.studies()
+
+    def show_study(self, name: str) -> dict[str, Any]:
+        """Returns a study's file as it was last run, empty if it had none, and its budget."""
+        if not self._store.queries.tags_page(limit=1, study=name).rows:
+            known = [row["study"] for row in self.list_studies() if row["study"]]
+            raise NotFoundError(unknown("study", name, known), choices=known)
+        text = self._store.logs.study_file(name) or ""
+        return {"study": name, "text": text, "budget": dict(self._store.runs.find_budget(name))}
+
+    # --- finding ---------------------------------------------------------------------------------
+
+    def find(self, *targets: str) -> Sequence[dict[str, Any]]:
+        """Returns the stored rows of experiments by tag, study or study file; else of all."""
+        if not targets:
+            return self._store.queries.tags()
+        rows: dict[str, dict[str, Any]] = {}
+        for target in targets:
+            name = self.study_name(target)
+            found = self._store.queries.tags(study=name)
+            if name != target:
+                current = {made.tag for made in self.prepare(target).sweep.experiments}
+                found = [row for row in found if row["tag"] in current]
+            found = found or self._store.queries.tags(tags=[name])
+            rows |= {row["tag"]: row for row in found}
+        return [*rows.values()]
+
+    def find_tags(self, experiment_tags: Sequence[str]) -> Sequence[dict[str, Any]]:
+        """Returns the stored rows of experiments, in the order of their tags."""
+        rows = self._store.queries.tags(tags=experiment_tags) if experiment_tags else []
+        return sorted(rows, key=lambda row: experiment_tags.index(row["tag"]))
+
+    def find_study(self, study: str) -> Sequence[dict[str, Any]]:
+        """Returns the stored rows of a study's experiments; none if there is no such study."""
+        return self._store.queries.tags(study=study)
+
+    def count_by_study(self) -> dict[str, int]:
+        """Returns how many experiments each study has; "" stands for those of no study."""
+        return self._store.queries.studies()
+
+    def judges(self) -> Sequence[str]:
+        """Returns every model that judges in an experiment, by name."""
+        return sorted(self._store.queries.judges())
+
+    def show(self, experiment_tag: str) -> dict[str, Any]:
+        """Returns an experiment's design, the progress of its runs and why targets failed."""
+        [row] = self._store.queries.tags(tags=[experiment_tag])
+        return self._summary(row)
+
+    def list(
+        self, *, study: str | None = None, task_type: str | None = None
+    ) -> Sequence[dict[str, Any]]:
+        """Returns experiments with the status of their newest run."""
+        rows = self._store.queries.tags(study=study, task_type=task_type)
+        return [self._summary(row) for row in rows]
+
+    def page(
+        self,
+        *,
+        study: str | None = None,
+        task_type: str | None = None,
+        judge: str | None = None,
+        after: str | None = None,
+        before: str | None = None,
+        limit: int = 100,
+        reasons: bool = True,
+    ) -> Page:
+        """Returns a page of experiments, after the last tag of a page or before its first.
+
+        Args:
+            study: only this study's.
+            task_type: only tasks of this type.
+            judge: only this judge's.
+            after: the last tag of the previous page.
+            before: the first tag of the next page.
+            limit: the size of the page.
+            reasons: say why targets failed, which takes a query per failed run.
+        """
+        tags = self.page_tags(
+            after=after, before=before, limit=limit, study=study, task_type=task_type, judge=judge
+        )
+        names = [row["tag"] for row in tags.rows]
+        rows = self._store.queries.tags(tags=names) if names else []
+        found = [self._summary(row, reasons=reasons) for row in rows]
+        return Page(found, tags.next, tags.previous)
+
+    def page_tags(
+        self,
+        *,
+        study: str | None = None,
+        task_type: str | None = None,
+        judge: str | None = None,
+        after: str | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> Page:
+        """Returns a page of tags alone."""
+        return self._store.queries.tags_page(
+            after=after, before=before, limit=limit, study=study, task_type=task_type, judge=judge
+        )
+
+    def _summary(self, row: Mapping[str, Any], *, reasons: bool = True) -> dict[str, Any]:
+        runs = [
+            {
+                **_progress(progress),
+                "failures": self._store.progress.failures(progress.run_id)
+                if reasons and any(progress.failed.values())
+                else [],
+            }
+            for progress in self._store.progress.of_tag(row["tag"])
+        ]
+        return {
+            **_described(row),
+            "status": runs[-1]["status"] if runs else "pending",
+            "runs": runs,
+        }
+
+    # --- rubrics, samples, probes ----------------------------------------------------------------
+
+    def list_rubrics(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
+        """Returns rubrics with the critic's scores."""
+        self._store.queries.tags(tags=[experiment_tag])
+        return self._store.queries.rubrics(experiment_tag)
+
+    def list_samples(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
+        """Returns samples with decoded stages."""
+        self._store.queries.tags(tags=[experiment_tag])
+        return [*self._store.queries.samples([experiment_tag])]
+
+    def page_samples(
+        self,
+        experiment_tag: str,
+        *,
+        status: str | None = None,
+        evidence: int | None = None,
+        after: int | None = None,
+        limit: int = 100,
+    ) -> Page:
+        """Returns a page of an experiment's samples, after the last sample of the previous one."""
+        self._store.queries.tags(tags=[experiment_tag])
+        return self._store.queries.samples_page(
+            experiment_tag, after=after, limit=limit, status=status, evidence=evidence
+        )
+
+    def browse_samples(
+        self,
+        experiment_tag: str,
+        selection: Which,
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        limit: int,
+    ) -> Stretch:
+        """Returns the samples of a selection after or before one of them."""
+        return self._store.queries.browse(
+            experiment_tag, selection, after=after, before=before, limit=limit
+        )
+
+    def show_sample(self, id: int, experiment_tag: str | None = None) -> dict[str, Any]:
+        """Returns a sample as a tidy row, under this tag or the first of its experiment."""
+        return self._store.queries.sample(id, experiment_tag)
+
+    def list_probes(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
+        """Returns probes with the probability of expert agreement; null if unreadable."""
+        kept = ("sample", "evidence", "replicate", "is_swap", "stages", "probe", "probe_status")
+        rows = self.list_samples(experiment_tag)
+        return [{name: row[name] for name in kept} for row in rows if row["probe_status"]]
+
+    def samples(self, *targets: str) -> "pd.DataFrame":
+        """Returns a tidy row per sample with a column per knob, of tags, studies or everything."""
+        return stored_samples(self._store, self.find(*targets))
+
+    def sample_parts(self, *targets: str) -> Iterator["pd.DataFrame"]:
+        """Returns the rows of `samples`, one experiment at a time; at least one part."""
+        rows = {row["digest"]: row for row in reversed(self.find(*targets))}
+        if not rows:
+            yield stored_samples(self._store, [])
+        for row in reversed(rows.values()):
+            yield stored_samples(self._store, [row])
+
+    def export_csv(self, experiment_tags: Sequence[str]) -> str:
+        """Returns the tidy rows of experiments as CSV."""
+        return str(self.samples(*experiment_tags).to_csv(index=False))
+
+    def export(self, targets: Sequence[str], out: Path, *, format: str | None = None) -> int:
+        """Writes tidy rows to a file and returns how many.
+
+        Args:
+            targets: tags or studies; everything if none.
+            out: the file, whose name gives the format.
+            format: `csv` or `parquet`, for a name without an ending.
+        """
+        chosen = file_format(out, format)
+        frame = self.samples(*targets)
+        if frame.empty:
+            raise ConflictError("there are no samples to export yet; run a study first")
+        write_samples(frame, out, chosen)
+        return len(frame)
+
+
+def _progress(progress: Progress) -> dict[str, Any]:
+    fields = ("run_id", "series", "status", "wanted", "done", "failed", "statuses")
+    event = progress.event
+    said = event.said if event is not None and progress.status not in FINISHED else ""
+    return {**{name: getattr(progress, name) for name in fields}, "said": said}
+
+
+def _described(row: Mapping[str, Any]) -> dict[str, Any]:
+    design = Design.of(row["design"])
+    kept = ("tag", "study", "task_type", "concept", "country", "dose", "truth", "digest")
+    return {
+        **{name: row[name] for name in kept},
+        "judge": design.judge.model,
+        "design": design.chosen(),
+    }

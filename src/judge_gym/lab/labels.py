@@ -1,0 +1,146 @@
+"""The noun `lab.labels`: the stages that people give to items."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from judge_gym.axes import Design
+from judge_gym.errors import DesignError, NotFoundError
+from judge_gym.lab.experiments import Experiments
+from judge_gym.records import Evidence
+from judge_gym.sources import read_labels
+from judge_gym.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Labels:
+    """Imports and lists people's labels.
+
+    Args:
+        store: the lab's database.
+        experiments: finds the experiments of a study.
+    """
+
+    def __init__(self, store: Store, experiments: Experiments) -> None:
+        self._store = store
+        self._experiments = experiments
+
+    def import_file(
+        self, path: Path, *, target: str | None = None, concept: str = "", replace: bool = False
+    ) -> dict[str, int]:
+        """Imports labels from a CSV with item, rater and stage; all of it or nothing.
+
+        Args:
+            path: the file.
+            target: a study or tag whose evidence is meant; else everything that the lab holds.
+            concept: what the raters judged; else whatever the items are judged for.
+            replace: accept a stage that differs from the rater's earlier one.
+        """
+        items, stages = self._labelled(target)
+        labels = read_labels(path)
+        names = _names(items)
+        ids = {label.item: _identified(label.item, names, path) for label in labels}
+        given: dict[tuple[int, str], str] = {}
+        rows = []
+        for label in labels:
+            key = (ids[label.item], label.rater)
+            if given.setdefault(key, label.stage) != label.stage:
+                raise DesignError(
+                    f"{path}: {label.rater} gives evidence {key[0]}, by two names, the stages "
+                    f"{given[key]!r} and {label.stage!r}"
+                )
+            if stages and label.stage not in stages:
+                raise DesignError(
+                    f"{path}: {label.rater} gives {label.item!r} the stage {label.stage!r}; "
+                    f"choose {', '.join(stages)}",
+                    choices=stages,
+                )
+            rows.append(
+                {
+                    "evidence_id": ids[label.item],
+                    "concept": concept,
+                    "rater": label.rater,
+                    "stage": label.stage,
+                }
+            )
+        return self._store.evidence.save_labels(rows, replace=replace)
+
+    def _labelled(self, target: str | None) -> tuple[tuple[Evidence, ...], Sequence[str]]:
+        """Returns the items that labels may be about, and the stages that they may name."""
+        if target is None:
+            return self._store.evidence.all_evidence(), []
+        name = self._experiments.study_name(target)
+        rows = self._store.queries.tags(study=name) or self._store.queries.tags(tags=[name])
+        experiments = [self._store.runs.find_experiment(row["tag"])[0] for row in rows]
+        items = {item.id: item for experiment in experiments for item in experiment.task.pool.items}
+        stages: dict[str, None] = {}
+        for experiment in experiments:
+            rubric = experiment.task.rubric
+            scale = rubric.scale if rubric else experiment.design.rubric.scale
+            stages |= dict.fromkeys(str(number) for number in range(1, scale + 1))
+            stages |= dict.fromkeys(stage.label for stage in rubric.stages) if rubric else {}
+        return tuple(items.values()), [*stages]
+
+    def list(self) -> Sequence[dict[str, Any]]:
+        """Returns all labels."""
+        return self._store.evidence.labels()
+
+    def frame(self, target: str) -> "pd.DataFrame":
+        """Returns raters' stages of the items that experiments judge: tag, evidence, rater, stage.
+
+        Args:
+            target: a study file, a study's name or an experiment's tag.
+        """
+        return self.frame_of(self._experiments.find(target))
+
+    def frame_of(self, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
+        """Returns the same for experiments that were found already."""
+        import pandas as pd
+
+        labels = self._store.evidence.labels()
+        found = []
+        for row in rows if labels else []:
+            task = self._store.runs.find_experiment(row["tag"])[0].task
+            items = {item.id for item in task.pool.items}
+            stages = task.rubric.stages if task.rubric else ()
+            scale = len(stages) or Design.of(row["design"]).rubric.scale
+            numbers = {str(number): number for number in range(1, scale + 1)}
+            numbers |= {stage.label: number for number, stage in enumerate(stages, 1)}
+            found += [
+                {"tag": row["tag"], "evidence": label["evidence"], "rater": label["rater"]}
+                | {"stage": numbers[label["stage"]]}
+                for label in labels
+                if label["evidence"] in items
+                and label["concept"] in ("", task.concept)
+                and label["stage"] in numbers
+            ]
+        return pd.DataFrame(found, columns=["tag", "evidence", "rater", "stage"])
+
+
+def _names(items: Sequence[Evidence]) -> dict[str, set[int]]:
+    """Returns what an item may be called: its number, address, hash, published id or title."""
+    names: dict[str, set[int]] = {}
+    for item in items:
+        published = str(item.metadata.get("id", ""))
+        for name in {str(item.id), item.url, item.hash, published, item.title} - {""}:
+            names.setdefault(name, set()).add(item.id)
+    return names
+
+
+def _identified(name: str, names: Mapping[str, set[int]], path: Path) -> int:
+    """Returns the one item that a label is about."""
+    found = names.get(name, set())
+    if len(found) > 1:
+        listed = ", ".join(map(str, sorted(found)))
+        raise DesignError(
+            f"{path}: {name!r} may be evidence {listed}; name it by number or by an address, hash "
+            "or id that is its own, or narrow it with --study"
+        )
+    if not found:
+        raise NotFoundError(
+            f"{path}: there is no evidence {name!r}, by number, address, published id or title; "
+            "nothing was imported"
+        )
+    return next(iter(found))

@@ -1,0 +1,192 @@
+"""The noun `lab.reports`: reports, known answers, power and spending."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from judge_gym.engine import FINISHED
+from judge_gym.errors import ConflictError, DesignError, unknown
+from judge_gym.lab.experiments import Experiments
+from judge_gym.lab.labels import Labels
+from judge_gym.lab.prepare import PreparedStudy
+from judge_gym.samples import read_samples, stored_samples
+from judge_gym.store import USAGE_BY, Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from judge_gym.analysis.judges.pairs import JudgedPair
+    from judge_gym.analysis.report import Report
+
+
+class Reports:
+    """Computes what studies and experiments show; changes nothing.
+
+    Args:
+        store: the lab's database.
+        experiments: finds experiments and their samples.
+        labels: people's labels of the same items.
+    """
+
+    def __init__(self, store: Store, experiments: Experiments, labels: Labels) -> None:
+        self._store = store
+        self._experiments = experiments
+        self._labels = labels
+
+    def build(self, target: str, *, gates: Mapping[str, float] | None = None) -> "Report":
+        """Builds the tables and figures on a study or an experiment.
+
+        Args:
+            target: the study or tag.
+            gates: where validity checks pass, if not at their defaults (`analysis.validity`).
+        """
+        import pandas as pd
+
+        from judge_gym.analysis.report import build_report
+        from judge_gym.analysis.validity import Thresholds
+
+        name, rows = self._experiments.study_name(target), self._experiments.find(target)
+        return build_report(
+            name,
+            stored_samples(self._store, rows),
+            pd.DataFrame(self.usage(name)),
+            views=self._store.queries.views([row["tag"] for row in rows]),
+            people=self._labels.frame_of(rows),
+            warnings=self._warnings(name, rows),
+            thresholds=Thresholds.of(gates or {}),
+        )
+
+    def _warnings(self, study: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+        """Returns what a reader must know beside the numbers: what is unfinished or re-asked."""
+        summaries = [self._experiments.show(row["tag"]) for row in rows]
+        unfinished = [summary for summary in summaries if summary["status"] not in FINISHED]
+        asks = self._store.queries.asks(study)
+        warnings = []
+        if unfinished:
+            warnings.append(
+                f"{len(unfinished)} of {len(summaries)} experiments are not complete: "
+                + ", ".join(sorted({summary["status"] for summary in unfinished}))
+            )
+        if asks["again"]:
+            warnings.append(f"{asks['again']} of {asks['asked']} rubric questions were re-asks")
+        return tuple(warnings)
+
+    def study_version(self, study: str) -> tuple[int, ...]:
+        """Returns numbers that change when something is added to what a study's report shows."""
+        return self._store.queries.study_mark(study)
+
+    def power(self, target: str, effect: float) -> "pd.DataFrame":
+        """Returns how many items and replicates an effect needs, with the samples as the pilot.
+
+        Args:
+            target: a study that has samples.
+            effect: a difference of expected stages, on the scale from 0 to 1.
+        """
+        from judge_gym.analysis.frames import tidy
+        from judge_gym.analysis.stats.power import components, needed
+
+        if not 0 < effect <= 1:
+            raise DesignError(f"an effect of {effect}; choose a difference above 0, up to 1")
+        frame = self._experiments.samples(target)
+        if frame.empty:
+            raise ConflictError(
+                f"{target} has no samples yet to plan by; run a small part of it first"
+            )
+        return needed(components(tidy(frame, source=target)), effect)
+
+    def suggest_swaps(self, target: str) -> "pd.DataFrame":
+        """Returns the pairs of judges that diverge most, where a swap of rubrics tells most."""
+        from judge_gym.analysis.frames import with_variant
+        from judge_gym.analysis.metrics.polarization import divergent_pairs, mean_divergence
+
+        frame = self._experiments.samples(target)
+        if frame.empty:
+            raise ConflictError(f"{target} has no samples yet; score it first")
+        own = with_variant(frame[~frame["is_swap"]].assign(task=frame["concept"] + frame["pool"]))
+        return mean_divergence(divergent_pairs(own, ["concept", "pool", "variant"]))
+
+    # --- spending --------------------------------------------------------------------------------
+
+    def usage(
+        self, target: str | None = None, *, by: Sequence[str] = USAGE_BY
+    ) -> Sequence[dict[str, Any]]:
+        """Returns what was paid, of a study, a tag, or everything.
+
+        Args:
+            target: the study or tag.
+            by: sums by any of study, tag, stage, model and day.
+        """
+        for name in by:
+            if name not in USAGE_BY:
+                raise DesignError(unknown("column", name, USAGE_BY, "usage"), choices=USAGE_BY)
+        if target is None:
+            return self._store.queries.usage(by=by)
+        name = self._experiments.study_name(target)
+        return self._store.queries.usage(by=by, study=name) or self._store.queries.usage(
+            by=by, tag=name
+        )
+
+    def spending(self, study: str | None = None) -> Sequence[dict[str, Any]]:
+        """Returns what a study paid, or everything, in sums by all columns; kept up cheaply."""
+        rows = self._store.sums.rows()
+        return [row for row in rows if study is None or row["study"] == study]
+
+    # --- known answers ---------------------------------------------------------------------------
+
+    def judged_pairs(
+        self, target: str | Path | PreparedStudy
+    ) -> dict[str, tuple["JudgedPair", ...]]:
+        """Returns what judges decided on a benchmark's pairs, by judge; items by published id."""
+        from judge_gym.analysis.judges.pair_frames import pairs_of
+
+        prepared = self._prepared(target)
+        tags = [made.tag for made in prepared.sweep.experiments]
+        frame = self._experiments.samples(*tags)
+        first = prepared.sweep.experiments[0]
+        given = {item.hash: item.metadata for item in first.task.pool.items}
+        stored = self._store.runs.find_experiment(first.tag)[0].task.pool.items
+        about = {item.id: given.get(item.hash, item.metadata) for item in stored}
+        frame = frame.assign(
+            category=[str(about[id].get("category", "")) for id in frame["evidence"]],
+            evidence=[str(about[id].get("id", id)) for id in frame["evidence"]],
+        )
+        return {
+            str(judge): pairs_of(part[part["series"] == part["series"].iloc[-1]])
+            for judge, part in frame.groupby("judge.model", sort=False)
+        }
+
+    def known_answers(self, target: str | Path | PreparedStudy) -> "pd.DataFrame":
+        """Returns the share of verdicts on the right stage, by judge, and how many have none."""
+        from judge_gym.analysis.endpoints import known_answers
+        from judge_gym.analysis.frames import JUDGE
+
+        tags = [made.tag for made in self._prepared(target).sweep.experiments]
+        return known_answers(self._experiments.samples(*tags), [JUDGE])
+
+    def _prepared(self, target: str | Path | PreparedStudy) -> PreparedStudy:
+        return target if isinstance(target, PreparedStudy) else self._experiments.prepare(target)
+
+
+def report_file(path: str | Path, *, gates: Mapping[str, float] | None = None) -> "Report":
+    """Builds the tables and figures on the samples of a file, without a database."""
+    from judge_gym.analysis.report import build_report
+    from judge_gym.analysis.validity import Thresholds
+
+    samples, thresholds = read_samples(path), Thresholds.of(gates or {})
+    return build_report(Path(path).name, samples, None, thresholds=thresholds)
+
+
+def save_report(report: "Report", out: Path) -> None:
+    """Writes a page (.html), its text (.md), or a folder with both, every table and figure."""
+    if out.suffix in (".html", ".htm"):
+        out.write_text(report.html(), encoding="utf-8")
+    elif out.suffix == ".md":
+        out.write_text(report.markdown(), encoding="utf-8")
+    elif out.suffix:
+        choices = (".html", ".md")
+        raise DesignError(unknown("kind of file", out.suffix, choices), choices=choices)
+    else:
+        for name, content in report.files():
+            file = out / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
