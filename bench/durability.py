@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from rig import laboratory
 
 import postgres
+from judge_gym.engine import RunOptions
 from judge_gym.engine.calls.ask import Asker
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
@@ -48,7 +49,7 @@ def durable(lab: Lab, prepared: PreparedStudy) -> None:
 
 def bare(lab: Lab, prepared: PreparedStudy) -> None:
     """The shards of the run in a plain loop, eight side by side."""
-    _, [run], _ = lab._ordered(prepared)
+    _, [run], _ = lab.runs._stored(prepared, RunOptions())
     asyncio.run(_shards(lab, run.id, run.experiment.tag))
 
 

@@ -277,7 +277,7 @@ def test_gdelt_is_asked_for_the_query_in_the_windows_dates(
 
 def test_a_search_has_a_window_of_its_own(store: Store, news: PoolSpec, tmp_path: Path) -> None:
     id = store.evidence.save_window(Window("Norway"))
-    with pytest.raises(DesignError, match="a window of its own"):
+    with pytest.raises(DesignError, match="a search has its own window"):
         fill(store, PoolSpec(feeds="https://x.example/feed"), tmp_path, window_id=id)
 
 

@@ -88,11 +88,11 @@ def test_what_a_remote_lab_that_is_away_misses_is_posted_by_the_same_command(
     assert "is kept here; post it by:" in said.err
     assert len(results(here)) == 4
     assert rows_in(remote.lab) == 0
-    paid = here.usage()
+    paid = here.reports.usage()
     with serve(remote.lab, port=int(free.rpartition(":")[2]), work=False, limits=EASY):
         assert succeed(call(*words, "--json")).json["posted"]["left"] == 0
     assert results(remote.lab) == results(here)
-    assert here.usage() == paid, "nothing was generated anew"
+    assert here.reports.usage() == paid, "nothing was generated anew"
 
 
 def test_a_token_that_may_not_write_is_refused_before_any_call(
@@ -104,7 +104,7 @@ def test_a_token_that_may_not_write_is_refused_before_any_call(
         refused = call(*words)
         assert refused.code != 0
         assert said in refused.err
-    assert (results(here), here.usage()) == ([], [])
+    assert (results(here), here.reports.usage()) == ([], [])
 
 
 def test_two_labs_that_make_the_same_run_do_not_mix(

@@ -125,7 +125,7 @@ def test_only_what_failed_is_asked_again(lab: Lab, write_study: WriteStudy) -> N
     assert {one["reason"] for one in row["runs"][0]["failures"]} == {"no such deployment"}
     healthy = Counting()
     replace_engine(lab, Engine(lab.store, healthy))
-    lab.runs.retry("small")
+    lab.runs.run("small", only_failed=True)
     failed = {key for key, count in failing.tried.items() if count}
     assert len(healthy.tried) > 0
     asked_before = [key for key in healthy.tried if key in failed]

@@ -2,22 +2,21 @@
 
 The map, in the order of the data:
 
+- `records`: what rooms pass on: evidence, rubrics, verdicts, outcomes of suites.
 - `axes`: what may vary; `Design` holds one value per knob.
 - `studies`: a study file becomes experiments.
 - `stages`: how each stage asks and reads (pure).
 - `analysis`: frames in; numbers, figures and a report out (pure).
+- `triage`: the failures of a suite run as a task for judges (pure).
 - `models`: the only room that calls an LLM; simulated judges live there.
-- `store`: the only room that speaks SQL; the ledger of calls.
+- `store`: the only room that uses SQL; the ledger of calls.
 - `sources`: where evidence and benchmarks come from.
-- `suites`: coding tasks for models: load, sandbox, steps, scores; `outcomes`: what they pass on;
-  `searches`: what a model looked up before it answered.
+- `suites`: coding tasks for models: load, sandbox, steps, scores.
 - `engine`: carries runs out over the ledger.
-- `gathering`: fills windows from sources; `preparing`: from a study file or a tag to experiments.
 - `samples`: frames out of stores and files, and into files.
-- `library`, `archive`, `steering`, `suiting`, `analyzing`, `lab`: the verbs that every face calls,
-  over evidence, over what was judged, over runs, over suites, over their failures, and to judge;
-  `Lab` has them all.
-- `cli`, `web`: faces, for a shell and over HTTP; `client`: a lab that somebody else serves.
+- `lab`: `Lab`, composed of nouns, whose methods every face calls.
+- `cli`, `web`, `mcp`: faces, for a shell, over HTTP and for agents.
+- `client`: a lab that somebody else serves.
 
 The public names load when they are used, so that importing the package stays light.
 """

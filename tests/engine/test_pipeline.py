@@ -636,7 +636,7 @@ def test_stage_by_stage_what_was_refused_stands_in_the_way_of_nothing_else(
         stepped = lab.runs.run(path, workflows=[workflow])
     with Lab.open(f"sqlite:///{tmp_path / 'other.db'}") as other:
         disturb(other, answer)
-        at_once = other.run(path)
+        at_once = other.runs.run(path)
         assert [run.counts for run in stepped.runs] == [run.counts for run in at_once.runs]
         assert [run.status for run in stepped.runs] == [run.status for run in at_once.runs]
 
@@ -698,13 +698,13 @@ def test_stages_one_by_one_come_to_the_same_as_a_run(
         stepped = lab.runs.run(path, workflows=[workflow])
     assert stepped.status == "complete"
     with Lab.open(f"sqlite:///{tmp_path / 'other.db'}") as other:
-        other.run(path)
+        other.runs.run(path)
         assert paid(lab) == paid(other)
         keys = ["tag", "evidence_title", "rubric_author", "replicate"]
         kept = [*keys, "status", "stages", "display", "probe"]
         pd.testing.assert_frame_equal(
             lab.experiments.samples("small")[kept].sort_values(keys, ignore_index=True),
-            other.samples("small")[kept].sort_values(keys, ignore_index=True),
+            other.experiments.samples("small")[kept].sort_values(keys, ignore_index=True),
         )
 
 

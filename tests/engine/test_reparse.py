@@ -49,7 +49,7 @@ def everything(lab: Lab) -> list[Any]:
 def test_an_untouched_study_reads_as_it_did(done: Lab) -> None:
     before = everything(done)
     for write in (False, True):
-        found = done.reparse("small", write=write)
+        found = done.runs.reparse("small", write=write)
         assert (found.changes, found.probes_dropped, found.examples) == ({}, 0, [])
         assert found.written is write
     assert everything(done) == before
@@ -67,7 +67,7 @@ def test_what_an_older_parser_could_not_read_is_restored(done: Lab) -> None:
     probed = sum(row["sample_id"] in lost for row in rows(done.store, probes))
     damaged = everything(done)
 
-    shown = done.reparse("small")
+    shown = done.runs.reparse("small")
     assert shown.changes == {("sample", "parse_failed", "scored"): 20}
     assert shown.probes_dropped == probed > 0
     assert len(shown.examples) == 3
@@ -78,10 +78,10 @@ def test_what_an_older_parser_could_not_read_is_restored(done: Lab) -> None:
     )  # fmt: skip
     assert everything(done) == damaged, "nothing is written unless asked"
 
-    written = done.reparse("small", write=True)
+    written = done.runs.reparse("small", write=True)
     assert written.changes == shown.changes
-    assert done.reparse("small", write=True).changes == {}
-    result = done.run("small", offline=True)  # the ledger knows the probes of these verdicts
+    assert done.runs.reparse("small", write=True).changes == {}
+    result = done.runs.run("small", offline=True)  # the ledger knows the probes of these verdicts
     assert sum(run.calls for run in result.runs) == 0
     pd.testing.assert_frame_equal(tidy(done), before)
 
@@ -90,15 +90,15 @@ def test_a_verdict_that_stands_no_more_takes_its_probe_along(done: Lab) -> None:
     """Verdicts that an older parser read into answers that hold none."""
     unread = samples.c.status == "parse_failed"
     wrong = edit(done, samples, unread, status="scored", stages="2")
-    done.run("small")  # which asks about them
+    done.runs.run("small")  # which asks about them
     asked = len(rows(done.store, probes))
-    found = done.reparse("small", write=True)
+    found = done.runs.reparse("small", write=True)
     assert found.changes == {("sample", "scored", "parse_failed"): wrong}
     assert 0 < found.probes_dropped <= wrong
     assert len(rows(done.store, probes)) == asked - found.probes_dropped
     read = tidy(done)
     assert read.loc[read["status"] != "scored", "probe_status"].isna().all()
-    assert done.run("small", offline=True).status == "complete-with-failures"
+    assert done.runs.run("small", offline=True).status == "complete-with-failures"
 
 
 def test_other_stages_are_a_change_of_their_own(done: Lab) -> None:
@@ -106,7 +106,7 @@ def test_other_stages_are_a_change_of_their_own(done: Lab) -> None:
     for row in scored:
         other = "1" if row["stages"] != "1" else "2"
         edit(done, samples, samples.c.id == row["id"], stages=other)
-    found = done.reparse("small", write=True)
+    found = done.runs.reparse("small", write=True)
     assert found.changes == {("sample", "scored", "scored"): 5}
     assert found.to_json()["stages_changed"] == 5
     kept = {row["id"]: row for row in rows(done.store, samples)}
@@ -117,7 +117,7 @@ def test_probes_and_critics_are_read_again(done: Lab) -> None:
     before = everything(done)
     edit(done, probes, probes.c.status == "scored", status="parse_failed", probability=None)
     edit(done, critiques, sa.true(), observability=0.123)
-    found = done.reparse("small", write=True)
+    found = done.runs.reparse("small", write=True)
     probed = sum(row["status"] == "scored" for row in before[1])
     scored = sum(row["status"] == "scored" for row in before[2])
     assert found.changes["probe", "parse_failed", "scored"] == probed > 0
@@ -140,12 +140,12 @@ def test_what_the_provider_decided_stays(lab: Lab, write_study: WriteStudy) -> N
 
 
 def test_only_the_active_runs_of_what_is_named_are_read(done: Lab, write_study: WriteStudy) -> None:
-    done.run(write_study("other.yaml", study="other", seed=11))
+    done.runs.run(write_study("other.yaml", study="other", seed=11))
     edit(done, samples, samples.c.status == "scored", status="parse_failed", stages="")
-    done.run("other", new_run=True)
-    assert done.reparse("other").changes == {}
+    done.runs.run("other", new_run=True)
+    assert done.runs.reparse("other").changes == {}
     tag = done.list_experiments(study="small")[0]["tag"]
-    assert 0 < done.reparse(tag).changes.total() < done.reparse("small").changes.total()
+    assert 0 < done.runs.reparse(tag).changes.total() < done.runs.reparse("small").changes.total()
 
 
 # --- any study -----------------------------------------------------------------------------------

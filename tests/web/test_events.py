@@ -3,10 +3,9 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx
@@ -171,13 +170,13 @@ class EndsBetweenLooks:
 
     def __init__(self) -> None:
         self.ended = False
-        self.store = SimpleNamespace(events=self)
+        self.experiments = self.runs = self
 
-    def list_experiments(self, *, study: str) -> list[dict[str, Any]]:
+    def list(self, *, study: str) -> Sequence[dict[str, Any]]:
         status = "complete" if self.ended else "rubric-done"
         return [{"tag": "pilot", "study": study, "status": status, "runs": [{"run_id": 1}]}]
 
-    def since(self, heard: int, runs: list[int]) -> list[Event]:
+    def events(self, heard: int, runs: Sequence[int]) -> Sequence[Event]:
         self.ended = True
         at = datetime.now(UTC)
         kinds: tuple[Kind, ...] = ("started", "ended")

@@ -25,7 +25,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 class Workers:
-    """Stands in for `begin_worker`: each process it starts does nothing and exits with `code`."""
+    """Stands in for `runs.start_worker`: each process does nothing and exits with `code`."""
 
     def __init__(self) -> None:
         self.started = 0
@@ -34,7 +34,7 @@ class Workers:
         self.other_at_work = False
         self.on_start: Callable[[], None] = lambda: None
 
-    def begin(self, lab: Lab, options: tuple[str, ...]) -> Process | None:
+    def begin(self, options: tuple[str, ...]) -> Process | None:
         if self.other_at_work:
             self.refused += 1
             return None
@@ -44,9 +44,9 @@ class Workers:
 
 
 @pytest.fixture
-def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
+def workers(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Workers:
     workers = Workers()
-    monkeypatch.setattr(module, "begin_worker", workers.begin)
+    monkeypatch.setattr(lab.runs, "start_worker", workers.begin)
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.01)
     return workers
 

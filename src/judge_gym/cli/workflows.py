@@ -100,7 +100,7 @@ def make_scores(
 def list_samples(tag: str, json: AsJson = False) -> None:
     """List an experiment's samples."""
     _list(
-        "list_experiment_samples",
+        "list_samples",
         tag,
         json,
         (

@@ -184,7 +184,7 @@ class Failures:
         answers = self._references(found, failed, suite, allow_unisolated, watch, notes)
         cases = self._cases(found, failed, answers, prior)
         result = self._runs.run(
-            prepared(cases), budget=budget, watch=watch, concurrency=concurrency
+            prepared(cases), budget=budget or {}, watch=watch, concurrency=concurrency
         )
         if result.stopped is not None or result.status not in FINISHED:
             return Analysis(found, gated, (), result, None, tuple(notes))

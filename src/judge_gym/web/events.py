@@ -107,7 +107,7 @@ class Watch:
                 self._sights.pop(target, None)
 
     def _since(self, heard: int, runs: Collection[int]) -> Sequence[Event]:
-        return self._lab.store.events.since(heard, runs)
+        return self._lab.runs.events(heard, runs)
 
     async def _seen(
         self, target: str | None, sight: _Sight, since: float = float("-inf")

@@ -69,10 +69,10 @@ From Python, with the names of `Lab`:
 from judge_gym.client import Client
 
 with Client("http://127.0.0.1:{PORT}", token) as lab:
-    lab.runs.start("contested-pilot")
+    lab.start("contested-pilot")
     for kind, said in lab.follow("contested-pilot"):
         print(kind, said)
-    frame = lab.experiments.samples("contested-pilot")
+    frame = lab.samples("contested-pilot")
 ```
 
 ## Resources
