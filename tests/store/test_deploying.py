@@ -166,7 +166,7 @@ def test_opening_writes_out_the_knobs_of_stored_designs(tmp_path: Path, on_file:
         connection.execute(tables.pools.insert().values(id=1, **pool))
         stored = tables.experiments.insert().values(pool_id=1, design=chosen, **row)
         connection.execute(stored)
-    opened.experiments.prepare()
+    opened.prepare()
     assert opened.revision() == HEAD
     with opened.read() as connection:
         [design] = connection.scalars(sa.select(tables.experiments.c.design))
