@@ -285,22 +285,33 @@ def copies(count: int) -> Iterator["queue.Queue[Copy]"]:
         yield free
 
 
-def check_unmutated(
+def broken_tests(
     free: "queue.Queue[Copy]", pool: ThreadPoolExecutor, mutants: Sequence[Mutant]
-) -> dict[str, Ran]:
+) -> set[str]:
     """Runs every test that a row names without any fault; returns those that do not pass."""
     tests = list(dict.fromkeys(test for mutant in mutants for test in mutant.tests))
 
     def run(test: str) -> Ran:
-        copy = free.get()
-        try:
+        with held(free) as copy:
             return copy.test([test])
-        finally:
-            free.put(copy)
 
-    return {
-        test: ran for test, ran in zip(tests, pool.map(run, tests), strict=True) if ran.code != 0
-    }
+    broken = set()
+    for test, ran in zip(tests, pool.map(run, tests), strict=True):
+        print(f"{'passes' if ran.code == 0 else 'BROKEN':10} {ran.seconds:5.1f} s  {test}")
+        if ran.code != 0:
+            broken.add(test)
+            print(ran.output[-2000:] if ran.code else f"no end within {TIMEOUT:.0f} s", flush=True)
+    return broken
+
+
+@contextmanager
+def held(free: "queue.Queue[Copy]") -> Iterator[Copy]:
+    """A copy that nobody else uses meanwhile."""
+    copy = free.get()
+    try:
+        yield copy
+    finally:
+        free.put(copy)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -311,26 +322,20 @@ def main(words: Sequence[str] | None = None) -> int:
     given = parser.parse_args(words)
     mutants = [one for one in load() if re.search(given.only, f"{one.name} {one.tests}")]
     started = time.monotonic()
-    counts = {"caught": 0, "NOT CAUGHT": 0, "broken row": 0}
+    counts: dict[Verdict, int] = {"caught": 0, "NOT CAUGHT": 0, "broken row": 0}
     with copies(given.jobs) as free, ThreadPoolExecutor(given.jobs) as pool:
-        failing = check_unmutated(free, pool, mutants)
-        for test, ran in failing.items():
-            print(f"{test} does not pass without any fault:\n{ran.output[-2000:]}")
-        if failing:
-            return 1
+        broken = broken_tests(free, pool, mutants)
 
         def run(mutant: Mutant) -> Judged:
-            copy = free.get()
-            try:
+            if found := broken.intersection(mutant.tests):
+                return Judged(mutant, "broken row", 0.0, f"without any fault: {sorted(found)[0]}")
+            with held(free) as copy:
                 return judge(copy, mutant)
-            finally:
-                free.put(copy)
 
         for judged in pool.map(run, mutants):
             counts[judged.verdict] += 1
-            print(f"{judged.verdict:10} {judged.seconds:5.1f} s  {judged.mutant.name}", flush=True)
-            if judged.detail:
-                print(f"{'':20}{judged.detail}", flush=True)
+            print(f"{judged.verdict:10} {judged.seconds:5.1f} s  {judged.mutant.name}")
+            print(f"{'':20}{judged.detail}", flush=True)
     minutes = (time.monotonic() - started) / 60
     print(f"{', '.join(f'{n} {what}' for what, n in counts.items())}; {minutes:.1f} minutes")
     return 0 if counts["caught"] == len(mutants) else 1

