@@ -57,7 +57,7 @@ $(VENV)/python:
 	touch $@
 
 $(VENV)/run: $(VENV)/python pyproject.toml constraints.txt
-	$(PIP) -e .
+	$(PIP) -e '.[suites]'
 	touch $@
 
 $(VENV)/test: $(VENV)/run

@@ -36,6 +36,10 @@ class DesignError(JudgeGymError):
         """Where in the study file the fault is; the reader of the file turns it into a line."""
 
 
+class MissingToolError(DesignError):
+    """A suite that needs a program which is not installed; the message names what to install."""
+
+
 class NotFoundError(JudgeGymError):
     """Something named that is not there."""
 

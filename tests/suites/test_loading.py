@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from judge_gym.errors import DesignError, JudgeGymError, NotFoundError
-from judge_gym.suites import SHIPPED, Limits, Suite, load_suite
+from judge_gym.errors import DesignError, JudgeGymError, MissingToolError, NotFoundError
+from judge_gym.suites import SHIPPED, Bench, Limits, Suite, check_answers, load_suite
 from judge_gym.suites.steps import STEPS
 
 TOML = """
@@ -189,9 +189,25 @@ def test_a_tools_version_is_part_of_it(make: Make, tmp_path: Path) -> None:
         # The command differs as well: what it says must be what is hashed.
         versions.add(suite.version)
     assert len(versions) == 2
-    missing = TOML + '[tools]\ntool = ["no-such-tool"]\n'
-    with pytest.raises(DesignError, match="no-such-tool"):
-        _ = load_suite(make(**{"suite.toml": missing})).version
+
+
+@pytest.mark.parametrize(
+    ("tool", "advice"),
+    [
+        ("tsc", "the suite needs tsc, but 'no-such-program -v' fails; install it first"),
+        (
+            "mypy",
+            r"the suite needs mypy, but it is not installed; run pip install 'judge-gym\[suites\]'",
+        ),
+    ],
+)
+def test_a_missing_tool_is_refused_with_what_to_install(make: Make, tool: str, advice: str) -> None:
+    text = TOML + f'[tools]\n{tool} = ["no-such-program", "-v"]\n'
+    suite = load_suite(make(**{"suite.toml": text}))
+    with pytest.raises(MissingToolError, match=advice):
+        _ = suite.version
+    with pytest.raises(MissingToolError, match=advice):
+        check_answers(suite, Bench("none", allow_unisolated=True))
 
 
 # --- the suite that comes with judge-gym ---------------------------------------------------------

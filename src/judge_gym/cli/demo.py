@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge_gym.cli.app import AsJson, app, carry_out, end, open_lab, print_report
+from judge_gym.cli.app import AsJson, app, carry_out, end, notes, open_lab, print_report
+from judge_gym.errors import MissingToolError
 
 if TYPE_CHECKING:
     from judge_gym.engine.suite_reports import SuiteReport
@@ -36,28 +37,42 @@ def demo(
         lab.experiments.export(["demo"], out / "samples.parquet", format="parquet")
         report = lab.reports.build("demo")
         (out / "report.html").write_text(report.html(), encoding="utf-8")
-        coded, analysis = code_demo(lab, out / "reports", quiet=json)
+        coded, analysis, left_out = None, None, None
+        try:
+            coded, analysis = code_demo(lab, out / "reports", quiet=json)
+        except MissingToolError as missing:
+            left_out = f"the coding tasks and their analysis are left out: {missing.message}"
         if json:
             files_written = {
                 name: str(out / name)
                 for name in ("lab.db", "samples.csv", "samples.parquet", "report.html")
             }
             made = {**result.to_json(), "simulated": True, "files": files_written}
-            said = {"suite": coded.to_json(), "board": lab.suites.leaderboard_rows()}
-            display.print_json({**made, **said, "analysis": analysis.to_json()})
+            display.print_json(
+                {
+                    **made,
+                    "suite": coded.to_json() if coded else None,
+                    "board": lab.suites.leaderboard_rows(),
+                    "analysis": analysis.to_json() if analysis else None,
+                    "left_out": left_out,
+                }
+            )
         else:
             print_report(report)
-            display.heading(
-                f"{coded.run.model} writes code",
-                f"Isolation: {', '.join(coded.isolation)}. A suite of your own is a folder.",
-            )
-            show_reports([coded])
-            show_board(lab.suites.leaderboard_rows())
-            show_analysis(analysis)
+            if coded and analysis:
+                display.heading(
+                    f"{coded.run.model} writes code",
+                    f"Isolation: {', '.join(coded.isolation)}. A suite of your own is a folder.",
+                )
+                show_reports([coded])
+                show_board(lab.suites.leaderboard_rows())
+                show_analysis(analysis)
             display.out.print(
                 f"\non judges:   {out / 'report.html'}"
                 f"\nsamples:     {out / 'samples.csv'}, samples.parquet"
             )
+        if left_out:
+            notes(left_out)
     end(result, f"judge-gym demo --out {shlex.quote(str(out))}", quiet=json)
 
 

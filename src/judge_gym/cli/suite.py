@@ -17,7 +17,7 @@ from judge_gym.cli.scores import (
     show_reports,
 )
 from judge_gym.cli.steering import Budget
-from judge_gym.errors import TokenError
+from judge_gym.errors import MissingToolError, TokenError
 
 if TYPE_CHECKING:
     from judge_gym.client import Client
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from judge_gym.engine.suite_reports import SuiteReport
     from judge_gym.lab import Lab
     from judge_gym.store import SuiteRun
+    from judge_gym.suites import Suite
 
 PATIENCE = 30.0
 """Seconds that a remote lab may take to answer."""
@@ -75,7 +76,7 @@ def list_suites(json: AsJson = False) -> None:
             {
                 "suite": suite.name,
                 "folder": str(suite.folder),
-                "version": suite.version,
+                "version": version_of(suite),
                 "categories": len({task.category for task in suite.evals}),
                 "evals": len(suite.evals),
                 "experiments": ", ".join(suite.conditions),
@@ -84,6 +85,15 @@ def list_suites(json: AsJson = False) -> None:
             for suite in lab.suites.list()
         ]
     display.print_json(rows) if json else display.table("", rows)
+
+
+def version_of(suite: "Suite") -> str | None:
+    """Returns a suite's version; None, with a note, where a tool that is part of it is missing."""
+    try:
+        return suite.version
+    except MissingToolError as missing:
+        notes(missing.message)
+        return None
 
 
 @suite_app.command("show")
@@ -120,12 +130,12 @@ def show(
         for task in suite.evals
     ]
     if json:
-        facts = {"suite": suite.name, "version": suite.version, "steps": list(suite.steps)}
+        facts = {"suite": suite.name, "version": version_of(suite), "steps": list(suite.steps)}
         sections = list(suite.guidelines)
         known = {"experiments": list(suite.conditions), "guidelines": sections}
         display.print_json({**facts, **known, "evals": rows})
         return
-    display.table(f"{suite.name}, version {suite.version}", rows)
+    display.table(f"{suite.name}, version {version_of(suite) or 'unknown'}", rows)
     notes(
         f"steps: {', '.join(suite.steps)}",
         f"experiments: {', '.join(suite.conditions)}",

@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from judge_gym.errors import DesignError, NotFoundError, unknown
+from judge_gym.errors import DesignError, MissingToolError, NotFoundError, unknown
 from judge_gym.records import content_hash, digest
 from judge_gym.records.outcomes import EvalSource
 from judge_gym.suites import wording
@@ -34,6 +34,9 @@ SHIPPED = Path(__file__).parent / "python"
 NAME = re.compile(r"\d{3}-[a-z0-9]+(-[a-z0-9]+)*")
 SECTION = re.compile(r"^## +(.+?)\s*$", flags=re.M)
 IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".DS_Store"}
+EXTRA = "judge-gym[suites]"
+EXTRA_TOOLS = frozenset({"pytest", "mypy", "ruff"})
+"""The tools that the extra `suites` installs."""
 _GRADING = ("calling.py", "grading.py")
 
 
@@ -106,9 +109,14 @@ class Suite:
                 "evals": {task.path: task.hash for task in self.evals},
                 "steps": {k: [v.command, v.seconds] for k, v in self.steps.items()},
                 "files": [dict(self.kit), dict(self.dependencies), own],
-                "tools": {name: tool_version(words) for name, words in self.tools.items()},
+                "tools": self.tool_versions,
             }
         )[:16]
+
+    @property
+    def tool_versions(self) -> dict[str, str]:
+        """The version of every tool that grades; refused where one is not installed."""
+        return {name: tool_version(name, words) for name, words in self.tools.items()}
 
     def find(self, path: str) -> CodeTask:
         """An eval by `category/name`, or by its name where only one has it."""
@@ -130,14 +138,16 @@ class Suite:
 
 
 @cache
-def tool_version(words: tuple[str, ...]) -> str:
-    """What a tool says of its version."""
+def tool_version(name: str, words: tuple[str, ...]) -> str:
+    """Returns what a tool prints as its version."""
     command = [sys.executable if word == "{python}" else word for word in words]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    except (OSError, subprocess.SubprocessError) as fault:
-        told = f"the tool of {' '.join(words)!r} does not say its version"
-        raise DesignError(f"{told}: {fault}") from fault
+    except (OSError, subprocess.SubprocessError) as error:
+        problem = f"{' '.join(words)!r} fails; install it first"
+        if name in EXTRA_TOOLS:
+            problem = f"it is not installed; run pip install '{EXTRA}'"
+        raise MissingToolError(f"the suite needs {name}, but {problem}") from error
     return done.stdout.strip() or done.stderr.strip()
 
 

@@ -142,7 +142,12 @@ def run_eval(suite: Suite, task: CodeTask, files: Mapping[str, str], on: Bench) 
 def check_answers(
     suite: Suite, on: Bench, tasks: Sequence[CodeTask] | None = None, *, at_once: int | None = None
 ) -> tuple[EvalResult, ...]:
-    """Every reference answer through the same steps; each must pass, with the tests expected."""
+    """Runs every reference answer through the steps; each must pass, with the tests expected.
+
+    Raises:
+        MissingToolError: a tool that grades is not installed, so that no answer could pass.
+    """
+    _ = suite.tool_versions
 
     def check(task: CodeTask) -> EvalResult:
         result = run_eval(suite, task, task.answer, on)
