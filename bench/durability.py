@@ -12,6 +12,7 @@ import resource
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -24,7 +25,8 @@ from judge_gym.engine import RunOptions
 from judge_gym.engine.calls.ask import Asker
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.pipeline import Pipeline
+from judge_gym.engine.runs.orders import WorkOrder
+from judge_gym.engine.runs.pipeline import Pipeline, shown_texts
 from judge_gym.lab import Lab
 from judge_gym.lab.prepare import PreparedStudy
 
@@ -54,15 +56,17 @@ def bare(lab: Lab, prepared: PreparedStudy) -> None:
 
 
 async def _shards(lab: Lab, run_id: int, tag: str) -> None:
-    run, tally = lab.store.runs.find_run(run_id, tag), RunProgress()
+    run = lab.store.runs.find_run(run_id, tag)
     asker = Asker(lab.store.ledger, lab.models, Meters(lab.store))
-    pipeline = Pipeline(lab.store, asker, run, ["score"])
-    await pipeline.rubrics("rubric", tally)
-    left = iter(pipeline.shards("score", tally))
+    order, progress = WorkOrder(run_id, tag, ("rubric", "score")), RunProgress()
+    texts = partial(shown_texts, lab.store, run)
+    pipeline = Pipeline(lab.store, asker, run, texts, order, progress)
+    await pipeline.perform("rubric", [])
+    left = iter(pipeline.shards("score"))
 
     async def work() -> None:
         for shard in left:
-            await pipeline.perform("score", shard, tally)
+            await pipeline.perform("score", shard)
 
     await asyncio.gather(*(work() for _ in range(8)))
 

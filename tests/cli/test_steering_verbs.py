@@ -103,7 +103,7 @@ def test_a_pause_after_a_stage_lets_people_look_before_they_pay_more(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
     said = bench.call("run", study, "--pause-after", "rubric", code=3)
-    assert "paused after rubric, as asked for" in said
+    assert "paused after rubric, as ordered" in said
     found = bench.rows()
     assert found["rubrics"] == reference.rows["rubrics"]
     assert found["samples"] == []

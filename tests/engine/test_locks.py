@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 import postgres
 from judge_gym.engine.calls import record
-from judge_gym.engine.runs import locks
-from judge_gym.engine.runs.locks import MISSED, LockTaken, turn
+from judge_gym.engine.runs import locks, queue
+from judge_gym.engine.runs.locks import MISSED, LockTaken, worker_lock
 from judge_gym.errors import DatabaseGone
 from judge_gym.lab import Lab
 from judge_gym.store import Database, SessionLock, Store
@@ -50,8 +50,8 @@ def cut(database: Database) -> None:
 
 
 def test_one_who_ends_is_dead_after_some_looks_and_one_who_works_never(database: Database) -> None:
-    with turn(database, 1) as mine, turn(database, 1) as other:
-        with turn(database, 1) as third:
+    with worker_lock(database, 1) as mine, worker_lock(database, 1) as other:
+        with worker_lock(database, 1) as third:
             both = {other.name, third.name}
             for _ in range(2 * MISSED):
                 assert mine.dead(both) == set()
@@ -63,33 +63,33 @@ def test_after_its_lock_was_lost_a_process_is_not_sure_until_its_work_was_found_
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "CALM", 1000.0)
-    with turn(database, 1) as mine:
-        assert mine.sure()
+    with worker_lock(database, 1) as mine:
+        assert mine.confirmed()
         cut(database)
-        wait(lambda: not mine.sure())
-        mine.settle(time.monotonic())  # too soon: another may be about to queue its work
-        assert not mine.sure()
-        mine.settle(time.monotonic() + locks.CALM)
-        wait(mine.sure)
+        wait(lambda: not mine.confirmed())
+        mine.confirm(time.monotonic())  # too soon: another may be about to queue its work
+        assert not mine.confirmed()
+        mine.confirm(time.monotonic() + locks.CALM)
+        wait(mine.confirmed)
 
 
 def test_a_process_that_cannot_look_at_its_lock_ceases_to_be_sure_before_it_is_taken_for_dead(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert locks.SURE < MISSED - 1  # looks are a second apart
-    monkeypatch.setattr(locks, "SURE", 0.3)
-    with turn(database, 1) as mine:
+    assert locks.VALID < MISSED - 1  # looks are a second apart
+    monkeypatch.setattr(locks, "VALID", 0.3)
+    with worker_lock(database, 1) as mine:
         monkeypatch.setattr(locks, "BEAT", 1000.0)
-        wait(lambda: not mine.sure())
+        wait(lambda: not mine.confirmed())
 
 
 def test_right_after_an_outage_nobody_is_dead(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "SETTLING", 1000.0)
-    with turn(database, 1) as mine:
+    with worker_lock(database, 1) as mine:
         cut(database)
-        wait(lambda: not mine.sure())
+        wait(lambda: not mine.confirmed())
         for _ in range(2 * MISSED):
             assert mine.dead({"gone"}) == set()
         monkeypatch.setattr(locks, "SETTLING", 0.0)
@@ -110,9 +110,9 @@ def test_the_server_watches_the_line_of_a_lock() -> None:
 
 def test_on_a_file_one_works_at_a_time(tmp_path: Path) -> None:
     store = Store.open(f"sqlite:///{tmp_path / 'lab.db'}")
-    with turn(store.database, 1) as mine:
-        assert mine.sure() and mine.dead({"other"}) == {"other"}
-        with pytest.raises(LockTaken), turn(store.database, 1):
+    with worker_lock(store.database, 1) as mine:
+        assert mine.confirmed() and mine.dead({"other"}) == {"other"}
+        with pytest.raises(LockTaken), worker_lock(store.database, 1):
             pass
     store.close()
 
@@ -130,12 +130,12 @@ def test_a_run_that_nobody_is_at_says_what_it_waits_for(
         lab.runs.start(write_study())
         [waits] = said()
         assert "nobody is at work on it" in waits
-        with turn(lab.store.database, 1):
+        with worker_lock(lab.store.database, int(queue.PROTOCOL)):
             assert said() == {""}
         if on == "postgres":
-            with turn(lab.store.database, 7):
+            with worker_lock(lab.store.database, 7):
                 [waits] = said()
-                assert "a worker of protocol 1" in waits and "protocol 7" in waits
+                assert f"a worker of protocol {queue.PROTOCOL}" in waits and "protocol 7" in waits
         lab.runs.pause("small")
         assert said() == {"paused by hand"}
         assert lab.runs.run("small").status == "complete"

@@ -36,7 +36,7 @@ class Payers:
             leases=Part(self.together, name),
             scope="x",
             paid=lambda: Spend(self.paid.calls, self.paid.tokens, self.paid.usd),
-            turn=asyncio.Lock(),
+            one_round=asyncio.Lock(),
         )
 
     def meter(self, name: str) -> Meter:

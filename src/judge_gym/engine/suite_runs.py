@@ -14,7 +14,7 @@ from judge_gym.engine.calls.ask import Asker, EndpointDown, Models, Stopped
 from judge_gym.engine.calls.budget import refuse_unpriced
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.follower import first_interrupt, in_own_loop
+from judge_gym.engine.runs.follower import first_interrupt, run_in_loop
 from judge_gym.engine.runs.locks import lab_lock
 from judge_gym.errors import BudgetError, JudgeGymError, RateLimitError
 from judge_gym.models.cards import Limits
@@ -100,7 +100,7 @@ class SuiteRunner:
                     leases=leases,
                 )
                 done = work.carry_out(asker, suite, missing, jobs)
-                stopped = in_own_loop(done, on.stop.set)
+                stopped = run_in_loop(done, on.stop.set)
             finally:
                 if leases is not None:
                     leases.leave()

@@ -1,4 +1,4 @@
-"""Asking models through the ledger: what is there is reused, the rest is paid for once."""
+"""Asks models through the ledger: an answer that is there is reused, any other is paid for once."""
 
 import asyncio
 import random
@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from judge_gym.engine.calls.budget import RunOverBudget, Spend, input_tokens
-from judge_gym.engine.calls.limit import Limiting, endpoint_of
+from judge_gym.engine.calls.limit import CallLimits, endpoint_of
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.calls.record import Recorder
@@ -33,61 +33,66 @@ BACKOFF = 0.5
 PATIENCE = 100
 """How often one call waits because its provider asks for it."""
 FAILURES_IN_A_ROW = 20
+"""Failed attempts in a row after which an endpoint counts as down."""
 BLINK = 0.1
-"""Seconds between looks of a call that waits until its process is sure of its work."""
+"""Seconds between the checks of a call that waits until its process has confirmed its lock."""
 GRACE = 5.0
-"""Seconds beyond its deadline in which an adapter may end a call itself, with its own words."""
+"""Seconds beyond its deadline in which an adapter may end a call with its own message."""
 
 
 class Stopped(JudgeGymError):
-    """The user asked to stop; what was in flight has been recorded."""
+    """The user asked to stop; calls in flight have been recorded."""
 
 
 class EndpointDown(JudgeGymError):
-    """An endpoint cannot be used for now: its share of the work is paused, others go on."""
+    """An endpoint cannot be used for now: its share of the work is paused, others continue."""
 
     status = 502
     retry = True
 
 
 class Models(Protocol):
-    """Where models come from; the registry is one."""
+    """Where models come from, such as the registry."""
 
     def open(self, id: str) -> Model:
-        """The model, ready to answer."""
+        """Returns a model that can be called."""
         ...
 
     def card(self, id: str) -> ModelCard:
-        """What is known of it."""
+        """Returns what is known about a model."""
         ...
 
     @property
     def hosted_limits(self) -> Limits:
-        """What all hosted providers together may be asked."""
+        """The limits of all hosted providers together."""
         ...
 
 
-class Answering(Protocol):
-    """Where answers come from."""
+class Answers(Protocol):
+    """Where answers come from: models, or the ledger alone."""
 
-    def stop(self, fault: Exception) -> None:
-        """Begin nothing further."""
+    def stop(self, error: Exception) -> None:
+        """Begins nothing further."""
         ...
 
     async def ask(
-        self, requests: Sequence[Request], payer: Payer, tally: RunProgress
+        self, requests: Sequence[Request], payer: Payer, progress: RunProgress
     ) -> Sequence[Answer | None]:
-        """The answers to requests, in their order; None where there is none and none is sought."""
+        """Returns the answers in the order of the requests; None where one is not available."""
         ...
 
 
 class Asker:
-    """The one door to models.
+    """The only way to models.
 
     Args:
-        limits: what is given here stands in the place of what the registry states.
+        ledger: where every attempt is recorded.
+        models: where models come from.
+        meters: of the budgets.
+        limits: where given, they replace those of the registry.
         leases: where other processes keep the same limits; None where this one is alone.
-        sure: whether no other process can be at the same work; while it is not, no call begins.
+        confirmed: whether no other process can have taken over the work of this one; while it is
+            not confirmed, no call begins.
     """
 
     def __init__(
@@ -98,73 +103,73 @@ class Asker:
         *,
         limits: Limits | None = None,
         leases: Leases | None = None,
-        sure: Callable[[], bool] = lambda: True,
+        confirmed: Callable[[], bool] = lambda: True,
     ) -> None:
         self._ledger = ledger
-        self._sure = sure
+        self._confirmed = confirmed
         self._recorder = Recorder(ledger)
         self._models = models
         self._meters = meters
-        self._limiting = Limiting(models, limits or Limits(), leases)
-        self._flying: dict[str, asyncio.Task[Answer]] = {}
+        self._limits = CallLimits(models, limits or Limits(), leases)
+        self._in_flight: dict[str, asyncio.Task[Answer]] = {}
         self._open: dict[str, Model] = {}
         self._failures: dict[str, int] = {}
-        """How often each endpoint has failed in a row."""
-        self.fault: Exception | None = None
+        """Failed attempts in a row, by endpoint."""
+        self.error: Exception | None = None
         """Why nothing further is asked at all."""
         self._held: dict[int, Exception] = {}
-        """Runs that nothing is asked for, and why."""
+        """Why nothing further is asked for a run."""
 
-    def stop(self, fault: Exception) -> None:
-        """Begin no further call; those in flight are awaited and recorded."""
-        self.fault = self.fault or fault
-        self._limiting.end()
+    def stop(self, error: Exception) -> None:
+        """Begins no further call; calls in flight are awaited and recorded."""
+        self.error = self.error or error
+        self._limits.end()
 
     @property
     def in_flight(self) -> int:
-        """Calls that are not yet on record, with those that wait to begin."""
-        return len(self._flying)
+        """The number of calls that are not recorded yet, with those that wait to begin."""
+        return len(self._in_flight)
 
-    def hold(self, run_id: int, fault: Exception) -> None:
-        """Begin no further call for a run."""
-        self._held[run_id] = fault
+    def hold(self, run_id: int, error: Exception) -> None:
+        """Begins no further call for a run."""
+        self._held[run_id] = error
 
     def release(self, run_id: int) -> None:
-        """A run may go on."""
+        """Allows further calls for a run."""
         self._held.pop(run_id, None)
 
-    def retune(self, given: Mapping[str, Any]) -> None:
-        """Other limits and budgets from now on; calls that wait take note of them."""
-        if limits := given.get("limits"):
-            self._limiting.change(limits)
-        over = [run for run, fault in self._held.items() if isinstance(fault, BudgetError)]
-        for run in over:
+    def retune(self, changes: Mapping[str, Any]) -> None:
+        """Applies changed limits and budgets, also to calls that wait."""
+        if limits := changes.get("limits"):
+            self._limits.change(limits)
+        for run in [run for run, error in self._held.items() if isinstance(error, BudgetError)]:
             self.release(run)
         self._meters.reload()
 
     async def ask(
-        self, requests: Sequence[Request], payer: Payer, tally: RunProgress
+        self, requests: Sequence[Request], payer: Payer, progress: RunProgress
     ) -> list[Answer]:
-        """The answers to requests, in their order."""
+        """Returns the answers in the order of the requests."""
         keys = [request.key(self._models.card(request.model).endpoint) for request in requests]
         known = self._ledger.find(keys)
-        waiting: dict[str, asyncio.Task[Answer]] = {}
+        awaited: dict[str, asyncio.Task[Answer]] = {}
         borrowed: dict[str, Request] = {}
         reused: list[str] = []
         for key, request in zip(keys, requests, strict=True):
-            if key in known or key in waiting:
+            if key in known or key in awaited:
                 reused.append(key)
-            elif key in self._flying:  # another run asks the same just now
-                waiting[key], borrowed[key] = self._flying[key], request
+            elif key in self._in_flight:  # another run is asking the same
+                awaited[key], borrowed[key] = self._in_flight[key], request
                 reused.append(key)
             else:
-                task = asyncio.create_task(self._pay(key, request, payer, tally))
-                waiting[key] = self._flying[key] = task
-        # Everything in flight is awaited even if one fails: an answer on its way is paid for.
-        answers = await asyncio.gather(*waiting.values(), return_exceptions=True)
+                task = asyncio.create_task(self._call(key, request, payer, progress))
+                awaited[key] = self._in_flight[key] = task
+        # All calls are awaited even if one fails: an answer on its way is paid for.
+        answers = await asyncio.gather(*awaited.values(), return_exceptions=True)
         unpaid: dict[str, Request] = {}
-        for key, answer in zip(waiting, answers, strict=True):
-            if key in borrowed and answer is not self.fault and _of_its_run(answer):
+        for key, answer in zip(awaited, answers, strict=True):
+            of_other_run = isinstance(answer, RunOverBudget | Stopped) and answer is not self.error
+            if key in borrowed and of_other_run:
                 unpaid[key] = borrowed[key]  # the other run may not pay for it; this one may
                 reused.remove(key)
             elif isinstance(answer, BaseException):
@@ -172,115 +177,111 @@ class Asker:
             else:
                 known[key] = answer
         if unpaid:
-            own = await self.ask(list(unpaid.values()), payer, tally)
+            own = await self.ask(list(unpaid.values()), payer, progress)
             known.update(zip(unpaid, own, strict=True))
-        once = [known[key].completion for key in reused]
-        tally.reuse(len(once), sum((said.usd or 0.0) if said else 0.0 for said in once))
+        costs = [known[key].completion for key in reused]
+        progress.reuse(len(costs), sum((cost.usd or 0.0) if cost else 0.0 for cost in costs))
         return [known[key] for key in keys]
 
-    async def _pay(self, key: str, request: Request, payer: Payer, tally: RunProgress) -> Answer:
+    async def _call(
+        self, key: str, request: Request, payer: Payer, progress: RunProgress
+    ) -> Answer:
+        """Asks until there is an answer, a further attempt cannot help, or patience ends."""
+        card, rng = self._models.card(request.model), random.Random(key)
+        endpoint = endpoint_of(card)
+        failed = waits = 0
         try:
-            return await self._call(key, request, payer, tally)
-        except BudgetError as fault:  # its other calls need not wait for their turn to hear it
-            self._held.setdefault(payer.run_id, fault)
+            while True:
+                try:
+                    answer, error = await self._attempt(key, request, card, payer, progress)
+                except RateLimitError as limited:  # waiting costs no attempt
+                    waits += 1
+                    wait = limited.wait if limited.wait is not None else _backoff(waits, rng)
+                    self._pause(card, limited, wait, waits)
+                    continue
+                if not isinstance(error, UnavailableError):
+                    self._failures[endpoint] = 0
+                    return answer
+                failed += 1
+                self._failures[endpoint] = self._failures.get(endpoint, 0) + 1
+                if error.wait is not None:
+                    self._pause(card, error, error.wait)
+                if failed >= ATTEMPTS:
+                    return answer
+                await asyncio.sleep(_backoff(failed, rng))
+        except BudgetError as error:  # the other calls of the run end before their turn
+            self._held.setdefault(payer.run_id, error)
             raise
-        except Exception as fault:  # whatever it is: it is raised again, and buys nothing more
-            # An endpoint that is down is met by each of the calls to it.
-            if fault is not self._held.get(payer.run_id) and not isinstance(fault, EndpointDown):
-                self.stop(fault)  # at once: what cannot be recorded must not be bought
+        except Exception as error:
+            # What holds one run, or one endpoint, does not stop the others. Anything else does, at
+            # once: what cannot be recorded must not be bought.
+            if error is not self._held.get(payer.run_id) and not isinstance(error, EndpointDown):
+                self.stop(error)
             raise
         finally:
-            self._flying.pop(key, None)
+            self._in_flight.pop(key, None)
 
-    async def _call(self, key: str, request: Request, payer: Payer, tally: RunProgress) -> Answer:
-        """Ask until there is an answer, asking again cannot help, or patience ends."""
-        card = self._models.card(request.model)
-        rng = random.Random(key)
-        tried = waits = 0
-        while True:
-            try:
-                answer, fault = await self._attempt(key, request, card, payer, tally)
-            except RateLimitError as asked:  # waiting costs no attempt
-                waits += 1
-                pause = asked.wait if asked.wait is not None else _backoff(waits, rng)
-                self._rest(card, asked, pause, waits)
-                continue
-            if not isinstance(fault, UnavailableError):
-                self._failures[endpoint_of(card)] = 0
-                return answer
-            tried += 1
-            self._failures[endpoint_of(card)] = self._failures.get(endpoint_of(card), 0) + 1
-            if fault.wait is not None:
-                self._rest(card, fault, fault.wait)
-            if tried >= ATTEMPTS:
-                return answer
-            await asyncio.sleep(_backoff(tried, rng))
-
-    def _rest(self, card: ModelCard, asked: ProviderError, pause: float, waits: int = 0) -> None:
-        """Let no call to this model begin for as long as its provider asks for."""
-        far = pause > LONGEST_WAIT  # of one model perhaps: others of its provider may go on
-        self._limiting.block(card, pause, alone=far)
-        if far or waits > PATIENCE:
+    def _pause(self, card: ModelCard, error: ProviderError, wait: float, waits: int = 0) -> None:
+        """Begins no call to this model for as long as its provider asks."""
+        long = wait > LONGEST_WAIT  # perhaps for one model: others of its provider may continue
+        self._limits.block(card, wait, alone=long)
+        if long or waits > PATIENCE:
             raise EndpointDown(
-                f"{card.id}: its provider asks to wait {pause:.0f} s; everything so far is kept, "
-                "the same command goes on"
-            ) from asked
+                f"{card.id}: its provider asks to wait {wait:.0f} s; everything so far is kept, "
+                "the same command continues"
+            ) from error
 
-    async def _cleared(self, card: ModelCard, run_id: int) -> None:
-        """Wait until this process is sure of its work; it may have waited for long before."""
-        while not self._sure():
-            self._refuse_to_begin(card, run_id)
-            await asyncio.sleep(BLINK)
-        self._refuse_to_begin(card, run_id)
-
-    def _refuse_to_begin(self, card: ModelCard, run_id: int) -> None:
-        """Raise what stands in the way of one more call."""
-        if fault := self.fault or self._held.get(run_id):
-            raise fault
+    def refuse_to_begin(self, card: ModelCard, run_id: int) -> None:
+        """Raises what prevents one more call."""
+        if error := self.error or self._held.get(run_id):
+            raise error
         if self._failures.get(endpoint_of(card), 0) >= FAILURES_IN_A_ROW:
             raise EndpointDown(
                 f"{endpoint_of(card)} failed {FAILURES_IN_A_ROW} times in a row: its share of the "
-                "work is paused, everything so far is kept, the same command goes on"
+                "work is paused, everything so far is kept, the same command continues"
             )
 
     async def _attempt(
-        self, key: str, request: Request, card: ModelCard, payer: Payer, tally: RunProgress
+        self, key: str, request: Request, card: ModelCard, payer: Payer, progress: RunProgress
     ) -> tuple[Answer, ProviderError | None]:
-        """One attempt, within budget and limits, and on record before anything else is done.
+        """Makes one attempt within budget and limits, and records it before anything else.
 
-        A call holds its slot until its row is committed.
+        It holds its slot until its row is committed.
         """
         tokens = input_tokens(request)
-        refuse = partial(self._refuse_to_begin, card, payer.run_id)
-        async with self._limiting.room(card, tokens, request.max_tokens, refuse) as room:
+        refuse = partial(self.refuse_to_begin, card, payer.run_id)
+        async with self._limits.reserve(card, tokens, request.max_tokens, refuse) as reservations:
             refuse()
             worst = Spend(
                 1, tokens + request.max_tokens, card.price(tokens, request.max_tokens) or 0.0
             )
             meter = self._meters.of(payer.study)
             await meter.reserve(worst, payer.run_id)
-            cost = Spend()
+            spent = Spend()
             try:
-                await self._cleared(card, payer.run_id)
-                cost = Spend.of(None)
+                refuse()
+                while not self._confirmed():
+                    await asyncio.sleep(BLINK)
+                    refuse()
+                spent = Spend.of(None)
                 started = time.monotonic()
                 completion: Completion | None = None
-                fault: Exception | None = None
-                took: Completion | Bill | None = None
+                error: Exception | None = None
+                cost: Completion | Bill | None = None
                 try:
-                    quota, known = room[0]
+                    quota, known = reservations[0]
                     with quotas.listening(partial(quota.told, known)):
-                        completion = took = await self._completion(request, card)
-                except Exception as raised:  # whatever an adapter raises, the attempt is on record
-                    fault, took = raised, getattr(raised, "bill", None)
+                        completion = cost = await self._complete(request, card)
+                except Exception as raised:  # whatever an adapter raises, the attempt is recorded
+                    error, cost = raised, getattr(raised, "bill", None)
                 finally:
-                    used = (took.input_tokens, took.output_tokens) if took else (0, 0)
-                    for throttle, reserved in room:
+                    used = (cost.input_tokens, cost.output_tokens) if cost else (0, 0)
+                    for throttle, reserved in reservations:
                         throttle.settle(reserved, *used)
-                cost = Spend.of(took)
-                if isinstance(fault, RateLimitError):
-                    cost = Spend()  # nothing was asked of the model
-                    raise fault
+                spent = Spend.of(cost)
+                if isinstance(error, RateLimitError):
+                    spent = Spend()  # nothing was asked of the model
+                    raise error
                 attempt = Attempt(
                     key=key,
                     request=request,
@@ -288,33 +289,28 @@ class Asker:
                     payer=payer,
                     seconds=time.monotonic() - started,
                     completion=completion,
-                    error=str(fault) if fault else None,
-                    bill=took if isinstance(took, Bill) else None,
+                    error=str(error) if error else None,
+                    bill=cost if isinstance(cost, Bill) else None,
                 )
                 answer = await self._recorder.record(attempt)
             finally:  # not before its row is there, which counts for all who share the budget
-                meter.settle(worst, cost, payer.run_id)
-            tally.pay(took)
-        if fault is not None and not isinstance(fault, ProviderError):
-            raise fault
-        return answer, fault
+                meter.settle(worst, spent, payer.run_id)
+            progress.pay(cost)
+        if error is not None and not isinstance(error, ProviderError):
+            raise error
+        return answer, error
 
-    async def _completion(self, request: Request, card: ModelCard) -> Completion:
-        """The model's answer, or a fault in due time, whatever its adapter does."""
+    async def _complete(self, request: Request, card: ModelCard) -> Completion:
+        """Returns the model's completion; raises at its deadline, whatever its adapter does."""
         if request.model not in self._open:
             self._open[request.model] = self._models.open(request.model)
         try:
             async with asyncio.timeout(card.deadline + GRACE):
                 return await self._open[request.model].complete(request)
-        except TimeoutError as fault:
-            raise UnavailableError(f"{card.id} took over {card.deadline:g} s") from fault
+        except TimeoutError as error:
+            raise UnavailableError(f"{card.id} took over {card.deadline:g} s") from error
 
 
-def _of_its_run(answer: object) -> bool:
-    """Whether a fault stands in the way of one run alone."""
-    return isinstance(answer, RunOverBudget | Stopped)
-
-
-def _backoff(tried: int, rng: random.Random) -> float:
-    """Seconds to wait after so many attempts, with jitter so that calls do not come in waves."""
-    return float(min(LONGEST_WAIT, BACKOFF * 2 ** (tried - 1)) * rng.uniform(0.5, 1.0))
+def _backoff(failed: int, rng: random.Random) -> float:
+    """Returns seconds to wait, with jitter so that calls do not come in waves."""
+    return float(min(LONGEST_WAIT, BACKOFF * 2 ** (failed - 1)) * rng.uniform(0.5, 1.0))

@@ -1,4 +1,4 @@
-"""Budgets: before a call its worst case is reserved, after it the actual cost is settled."""
+"""Keeps budgets: a call reserves its worst case before it begins, and then settles its cost."""
 
 import asyncio
 import time
@@ -12,36 +12,36 @@ from judge_gym.studies import BudgetSpec, Caps
 
 KINDS = ("calls", "tokens", "usd")
 BYTES_PER_TOKEN = 3
-"""For an estimate on the safe side: English has about four, other scripts fewer."""
+"""A cautious estimate: English has about four, other scripts fewer."""
 
 
 class RunOverBudget(BudgetError):
-    """One run has reached its own budget; others go on."""
+    """One run has reached its own budget; others continue."""
 
 
 def input_tokens(request: Request) -> int:
-    """An estimate of what a request holds."""
+    """Estimates the tokens of a request."""
     size = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
     return size // BYTES_PER_TOKEN + 1
 
 
 @dataclass(slots=True)
 class Spend:
-    """What was spent, or may be."""
+    """An amount that was spent, or may be."""
 
     calls: int = 0
     tokens: int = 0
     usd: float = 0.0
 
     @classmethod
-    def of(cls, took: Completion | Bill | None) -> "Spend":
-        """What one call took; None where nobody knows."""
-        if took is None:
+    def of(cls, cost: Completion | Bill | None) -> "Spend":
+        """Returns the amount of one call, whose cost is None where it is unknown."""
+        if cost is None:
             return cls(calls=1)
-        return cls(1, took.input_tokens + took.output_tokens, took.usd or 0.0)
+        return cls(1, cost.input_tokens + cost.output_tokens, cost.usd or 0.0)
 
     def add(self, other: "Spend", sign: int = 1) -> None:
-        """Add or take away."""
+        """Adds another amount, or subtracts it where the sign is -1."""
         self.calls += sign * other.calls
         self.tokens += sign * other.tokens
         self.usd += sign * other.usd
@@ -49,7 +49,7 @@ class Spend:
 
 @dataclass(slots=True)
 class Account:
-    """What may be spent by one payer, and what was."""
+    """The budget of one payer, and what was spent of it."""
 
     whose: str
     caps: Caps
@@ -58,36 +58,36 @@ class Account:
     reserved: Spend = field(default_factory=Spend)
     started: float = field(default_factory=time.monotonic)
     settled: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when there may be more room."""
+    """Set when more may fit."""
 
     def fits(self, worst: Spend) -> bool:
         """Whether one more call may begin now."""
         return self.exceeded(self.spent, self.reserved, worst) is None
 
     async def make_room(self, worst: Spend) -> None:
-        """Wait for a call in flight, which may leave room; refuse one more where none will."""
+        """Waits for a call in flight, after which more may fit; raises where there is none."""
         if not self.reserved.calls:
             raise self.refusal(self.spent, worst)
         self.settled.clear()
         await self.settled.wait()
 
     def reserve(self, worst: Spend) -> None:
-        """Set a call's worst case aside."""
+        """Reserves the worst case of a call."""
         self.reserved.add(worst)
 
-    def settle(self, worst: Spend, took: Spend) -> None:
-        """Replace a reservation by what the call really took."""
+    def settle(self, worst: Spend, cost: Spend) -> None:
+        """Replaces a reservation by the actual cost."""
         self.reserved.add(worst, -1)
-        self.spent.add(took)
+        self.spent.add(cost)
         self.settled.set()
 
     def change(self, caps: Caps) -> None:
-        """Other limits from now on."""
+        """Replaces the limits."""
         self.caps = caps
         self.settled.set()
 
     def exceeded(self, *parts: Spend) -> str | None:
-        """The limit that is broken by all of this together."""
+        """Returns the limit that these amounts exceed together, or None."""
         minutes = (time.monotonic() - self.started) / 60
         if self.caps.minutes is not None and minutes > self.caps.minutes:
             return f"{self.caps.minutes:g} minutes"
@@ -98,18 +98,18 @@ class Account:
         return None
 
     def refusal(self, *parts: Spend) -> BudgetError:
-        """The error for a call that never fits."""
+        """Returns the error for a call that never fits."""
         limit = self.exceeded(*parts)
         return self.error(f"{self.whose} of {limit} is reached; everything so far is kept")
 
 
 class Meter:
-    """Keeps a study and each of its runs within their budgets, whatever is in flight.
+    """Keeps a study and each of its runs within their budgets, calls in flight included.
 
     Args:
         budget: of the study, with that of each run.
         study: the account of the study.
-        open_run: opens the account of a run, with these limits.
+        open_run: opens the account of a run.
     """
 
     def __init__(
@@ -121,24 +121,24 @@ class Meter:
         self._runs: dict[int, Account] = {}
 
     def change(self, budget: BudgetSpec) -> None:
-        """Other limits from now on."""
+        """Replaces the budget."""
         self._budget = budget
         self._study.change(budget)
         for account in self._runs.values():
             account.change(budget.run)
 
     async def reserve(self, worst: Spend, run_id: int) -> None:
-        """Reserve a call's worst case; wait for calls in flight where it does not fit yet."""
+        """Reserves the worst case of a call; waits for others where it does not fit yet."""
         accounts = self._accounts(run_id)
         while full := next((account for account in accounts if not account.fits(worst)), None):
             await full.make_room(worst)
         for account in accounts:
             account.reserve(worst)
 
-    def settle(self, worst: Spend, took: Spend, run_id: int) -> None:
-        """Replace a reservation by what the call really took."""
+    def settle(self, worst: Spend, cost: Spend, run_id: int) -> None:
+        """Replaces a reservation by the actual cost."""
         for account in self._accounts(run_id):
-            account.settle(worst, took)
+            account.settle(worst, cost)
 
     def _accounts(self, run_id: int) -> tuple[Account, Account]:
         if run_id not in self._runs:
@@ -149,7 +149,7 @@ class Meter:
 def refuse_unpriced(
     budget: BudgetSpec, cards: Iterable[ModelCard], *, searches: bool = False
 ) -> None:
-    """Refuse a money budget that could not be kept, because a price is unknown."""
+    """Refuses a budget in US dollars where the price of a model is unknown."""
     unpriced = [card.id for card in cards if card.price(1000, 1000, searches=searches) is None]
     what = "the price of a search by" if searches else "the price of"
     for name, caps in (("budget.usd", budget), ("budget.run.usd", budget.run)):

@@ -1,4 +1,4 @@
-"""What calls keep to: places for those in flight, and limits from a model's to all providers'."""
+"""Keeps calls within limits: calls in flight, and rates from one model's to all providers'."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from judge_gym.engine.calls.ask import Models
 
 CONCURRENCY = 64
-"""Calls in flight to one endpoint, where nobody says another number."""
+"""Calls in flight to one endpoint, where neither the user nor the registry gives a number."""
 
 
-class _Limited(NamedTuple):
-    """What a call to a model keeps to: a place, and limits from the model's to all providers'."""
+class _ModelLimits(NamedTuple):
+    """The limits of a call to one model."""
 
     slots: asyncio.Semaphore
     quota: Throttle
@@ -28,16 +28,16 @@ class _Limited(NamedTuple):
     ceiling: Throttle
 
 
-Room = list[tuple[Throttle, Reserved]]
+Reservations = list[tuple[Throttle, Reserved]]
 """What a call has reserved of each of its limits."""
 
 
-class Limiting:
+class CallLimits:
     """The limits of a process.
 
     Args:
-        models: what is known of each model.
-        limits: what is given here stands in the place of what the registry states.
+        models: what is known about each model.
+        limits: where given, they replace those of the registry.
         leases: where other processes keep the same limits; None where this one is alone.
     """
 
@@ -47,66 +47,66 @@ class Limiting:
         self._leases = leases
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._throttles: dict[tuple[str, Limits], Throttle] = {}
-        self._limited: dict[str, _Limited] = {}
+        self._by_model: dict[str, _ModelLimits] = {}
         self._cards: dict[str, ModelCard] = {}
-        """The models that were asked."""
-        self._over = False
+        """The models that were called."""
+        self._ended = False
 
     def end(self) -> None:
-        """Let everybody go who waits: nothing further will be asked."""
-        self._over = True
+        """Releases every call that waits: nothing further will be asked."""
+        self._ended = True
         for throttle in self._throttles.values():
             throttle.release()
 
-    def change(self, given: Mapping[str, int]) -> None:
-        """Other limits from now on; calls that wait take note of them."""
-        self._given |= given
-        if "concurrency" in given:
+    def change(self, limits: Mapping[str, int]) -> None:
+        """Applies changed limits, also to calls that wait."""
+        self._given |= limits
+        if "concurrency" in limits:
             self._slots.clear()
-        self._limited.clear()
-        kept = {id(one) for card in list(self._cards.values()) for one in self._limits(card)}
+        self._by_model.clear()
+        kept = {id(limit) for card in list(self._cards.values()) for limit in self._limits(card)}
         for key, throttle in list(self._throttles.items()):
             if id(throttle) not in kept:
                 del self._throttles[key]
                 throttle.release()
 
     def block(self, card: ModelCard, seconds: float, *, alone: bool) -> None:
-        """Begin no call for so long, to one model alone or to all that share its limits."""
+        """Begins no call for a time, to one model alone or to all that share its limits."""
         (self._quota(card) if alone else self._throttle(card)).block(seconds)
 
-    def _limits(self, card: ModelCard) -> _Limited:
-        """All that a call keeps to; looked up once, since it is on the way of every call."""
-        if card.id not in self._limited:
-            limited = (self._quota(card), self._throttle(card), self._ceiling(card))
-            self._limited[card.id] = _Limited(self._slot(card), *limited)
+    def _limits(self, card: ModelCard) -> _ModelLimits:
+        """Returns the limits of a model, looked up once, since every call needs them."""
+        if card.id not in self._by_model:
+            throttles = (self._quota(card), self._throttle(card), self._ceiling(card))
+            self._by_model[card.id] = _ModelLimits(self._slot(card), *throttles)
             self._cards[card.id] = card
-        return self._limited[card.id]
+        return self._by_model[card.id]
 
     @asynccontextmanager
-    async def room(
+    async def reserve(
         self, card: ModelCard, tokens: int, most: int, refuse: Callable[[], None]
-    ) -> AsyncIterator[Room]:
-        """Hold a slot and a reservation within the limits that hold when it is one's turn.
+    ) -> AsyncIterator[Reservations]:
+        """Holds a slot and reservations within the limits that hold when the call's turn comes.
 
         Args:
             card: of the model.
-            tokens: of the question.
+            tokens: of the request.
             most: tokens of the answer.
-            refuse: raises what stands in the way by then; nothing is reserved for what is not made.
+            refuse: raises what prevents the call by then; nothing is reserved in that case.
         """
         while True:
-            limited = self._limits(card)
-            async with limited.slots, limited.throttle.slot:
+            limits = self._limits(card)
+            async with limits.slots, limits.throttle.slot:
                 refuse()
-                room = [(one, await one.reserve(tokens, most)) for one in limited[1:]]
-                if limited is self._limited.get(card.id):
-                    yield room
+                reserved = [(limit, await limit.reserve(tokens, most)) for limit in limits[1:]]
+                if limits is self._by_model.get(card.id):
+                    yield reserved
                     return
-            for throttle, reserved in room:  # other limits were set meanwhile
-                throttle.settle(reserved, 0, 0)
+            for throttle, part in reserved:  # the limits were changed meanwhile
+                throttle.settle(part, 0, 0)
 
     def _slot(self, card: ModelCard) -> asyncio.Semaphore:
-        """The calls in flight: as many as the user says, else as many to each endpoint."""
+        """Returns the slots: of all calls where the user gives a number, else of an endpoint."""
         given = self._given.get("concurrency")
         where = "" if given else endpoint_of(card)
         if where not in self._slots:
@@ -115,19 +115,19 @@ class Limiting:
         return self._slots[where]
 
     def _throttle(self, card: ModelCard) -> Throttle:
-        """The limits that a model shares with others of its provider or endpoint."""
+        """Returns the limits that a model shares with others of its provider or endpoint."""
         given = {} if card.kind == "sim" else self._given
         return self._scope(card.limits.scope or card.id, replace(card.limits, **given))
 
     def _quota(self, card: ModelCard) -> Throttle:
-        """What the provider says is left: it counts by model, a user's own endpoint by user."""
+        """Returns what the provider reports as left: by model, on a user's endpoint by user."""
         return self._scope(f"left of {endpoint_of(card) if card.own else card.id}", Limits())
 
     def _ceiling(self, card: ModelCard) -> Throttle:
-        """What all hosted providers together may be asked; others have none."""
+        """Returns the limits of all hosted providers together; other models have none."""
         if card.kind != "hosted":
             return self._scope("none", Limits())
-        # A limit that the user gives is meant to hold, not the lower one above it.
+        # A limit that the user gives replaces the lower one above it as well.
         lifted: dict[str, Any] = dict.fromkeys(self._given)
         return self._scope("hosted", replace(self._models.hosted_limits, **lifted))
 
@@ -138,11 +138,11 @@ class Limiting:
             else:
                 throttle = SharedThrottle(limits, self._leases, f"limits of {name}")
             self._throttles[name, limits] = throttle
-            if self._over:
+            if self._ended:
                 throttle.release()
         return self._throttles[name, limits]
 
 
 def endpoint_of(card: ModelCard) -> str:
-    """Where a model is asked."""
+    """Returns where a model is called."""
     return card.endpoint or card.provider

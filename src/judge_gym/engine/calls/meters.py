@@ -1,8 +1,8 @@
-"""Where the meters of studies come from: rows say what was spent, by whatever process.
+"""Opens the meters of studies from the ledger's rows, and shares budgets between processes.
 
 On Postgres several processes spend from one budget. Each holds a part of what is left, enough for
-its calls in flight and about a second more; so most calls begin at once, and all of them together
-stay within the budget.
+its calls in flight and about a second more, so that most calls begin without waiting and all
+processes together stay within the budget.
 """
 
 import asyncio
@@ -20,25 +20,25 @@ from judge_gym.store.queries import Queries
 from judge_gym.studies import BudgetSpec, Caps
 
 NEWEST = 10_000
-"""Rows, of which some may still be on their way."""
+"""The newest rows, before which others may still be committed."""
 
 
 class Meters:
-    """The meter of each study.
+    """The meters of all studies.
 
     Args:
         store: where budgets and attempts are.
-        leases: what is shared with other processes; None where this one is alone.
+        leases: where processes share what is left; None where this one is alone.
     """
 
     def __init__(self, store: Store, leases: Leases | None = None) -> None:
         self._store = store
         self._leases = leases
-        self._turn = asyncio.Lock()
+        self._round = asyncio.Lock()
         self._meters: dict[str, Meter] = {}
 
     def of(self, study: str) -> Meter:
-        """The meter of a study."""
+        """Returns the meter of a study."""
         if study not in self._meters:
             budget = self._budget(study)
             account = self._account(Account("the budget", budget, Spend()), study)
@@ -46,7 +46,7 @@ class Meters:
         return self._meters[study]
 
     def reload(self) -> None:
-        """Budgets were changed."""
+        """Reads the budgets again, after they were changed."""
         for study, meter in self._meters.items():
             meter.change(self._budget(study))
 
@@ -57,16 +57,16 @@ class Meters:
         paid = Paid(self._store.queries, payer)
         if self._leases is None:
             return replace(account, spent=paid.so_far())
-        whose = f"study {payer}" if isinstance(payer, str) else f"run {payer}"
+        scope = f"study {payer}" if isinstance(payer, str) else f"run {payer}"
         return SharedAccount(
             account.whose,
             account.caps,
             account.spent,
             account.error,
             leases=self._leases,
-            scope=f"budget of {whose}",
+            scope=f"budget of {scope}",
             paid=paid.so_far,
-            turn=self._turn,
+            one_round=self._round,
         )
 
     def _budget(self, study: str) -> BudgetSpec:
@@ -74,9 +74,9 @@ class Meters:
 
 
 class Paid:
-    """What a study or a run has paid, added up from its rows as they come.
+    """The sum of what a study or a run has paid, from its rows.
 
-    A row may come after one with a higher number, so the newest are read again each time.
+    A row may be committed after one with a higher id, so the newest are read again each time.
     """
 
     def __init__(self, queries: Queries, payer: str | int) -> None:
@@ -86,7 +86,7 @@ class Paid:
         self._until = 0
 
     def so_far(self) -> Spend:
-        """All that was paid."""
+        """Returns the sum of all rows."""
         since, last = self._added(self._until)
         if last - self._until > 2 * NEWEST:
             settled, _ = self._added(self._until, last - NEWEST)
@@ -101,34 +101,34 @@ class Paid:
         return Spend(calls, tokens, usd), last
 
 
-class _Agreed(NamedTuple):
-    """What came of a round."""
+class _Grant(NamedTuple):
+    """The result of a round."""
 
     holds: Spend
-    """What this process may spend, with what its calls in flight may."""
-    begun: int
-    """For how many of the calls that waited that is enough."""
+    """What this process may spend, its calls in flight included."""
+    admitted: int
+    """How many of the waiting calls may begin."""
     paid: Spend
     processes: int
 
 
 @dataclass(slots=True, kw_only=True)
 class SharedAccount(Account):
-    """An account that other processes spend from, too.
+    """An account that several processes spend from.
 
-    What was agreed on is what this one may have spent in all, so that an answer which comes while
-    others are told is not counted twice.
+    A round grants what this process may have spent in all, so that an answer which arrives during
+    the round is not counted twice.
     """
 
     leases: Leases
     scope: str
     paid: Callable[[], Spend]
-    turn: asyncio.Lock
-    """One round at a time in a process: each takes two connections."""
+    one_round: asyncio.Lock
+    """Held during a round: a process makes one at a time, since each takes two connections."""
     _granted: Spend = field(default_factory=Spend)
     _begun: Spend = field(default_factory=Spend)
-    """What has begun since the last round: about as much will be wanted until the next."""
-    _agreed_at: float = float("-inf")
+    """What has begun since the last round, as a forecast of what will until the next."""
+    _granted_at: float = float("-inf")
     _waiting: deque[tuple[Spend, asyncio.Future[None]]] = field(default_factory=deque)
     _rounds: Rounds = field(init=False)
 
@@ -141,10 +141,10 @@ class SharedAccount(Account):
 
     def fits(self, worst: Spend) -> bool:
         """Whether one more call may begin now."""
-        if self.exceeded() is not None:  # it is too late
+        if self.exceeded() is not None:  # its minutes are over
             return False
-        if self._capped and time.monotonic() > self._agreed_at + LAPSE / 2:
-            return False  # perhaps the others take this process for dead
+        if self._capped and time.monotonic() > self._granted_at + LAPSE / 2:
+            return False  # perhaps the others have declared this process dead
         parts = self.spent, self.reserved, worst
         return all(
             sum(getattr(part, name) for part in parts) <= getattr(self._granted, name)
@@ -152,16 +152,16 @@ class SharedAccount(Account):
         )
 
     async def make_room(self, worst: Spend) -> None:
-        """Wait until the others agree to one more call, or until that is out of the question."""
+        """Waits until a round admits one more call; raises where none ever will."""
         if self.exceeded() is not None:
             raise self.refusal()
-        agreed = asyncio.get_running_loop().create_future()
-        self._waiting.append((worst, agreed))
+        admitted = asyncio.get_running_loop().create_future()
+        self._waiting.append((worst, admitted))
         self._rounds.wake()
-        await agreed
+        await admitted
 
     def reserve(self, worst: Spend) -> None:
-        """Set a call's worst case aside."""
+        """Reserves the worst case of a call."""
         self.reserved.add(worst)
         self._begun.add(worst)
 
@@ -170,35 +170,35 @@ class SharedAccount(Account):
     def _busy(self) -> bool:
         return bool(self._waiting or self.reserved.calls)
 
-    def _fail(self, fault: Exception) -> None:
+    def _fail(self, error: Exception) -> None:
         while self._waiting:
-            _, agreed = self._waiting.popleft()
-            if not agreed.done():
-                agreed.set_exception(fault)
+            _, admitted = self._waiting.popleft()
+            if not admitted.done():
+                admitted.set_exception(error)
 
     async def _meet(self) -> Pause:
-        async with self.turn:
+        async with self.one_round:
             asked = list(self._waiting)
-            change = self._round([worst for worst, _ in asked])
+            change = self._change([worst for worst, _ in asked])
             before, began = replace(self.spent), time.monotonic()
-            said = await asyncio.to_thread(self.leases.change, self.scope, change)
-        before.add(said.holds)
-        self._granted, self._agreed_at = before, began
-        for place, (worst, agreed) in enumerate(asked):
-            over = self.exceeded(said.paid, worst) is not None  # what is paid never gets less
-            if over or place < said.begun:
-                self._waiting.remove((worst, agreed))
-                if agreed.done():
+            grant = await asyncio.to_thread(self.leases.change, self.scope, change)
+        before.add(grant.holds)
+        self._granted, self._granted_at = before, began
+        for place, (worst, admitted) in enumerate(asked):
+            over = self.exceeded(grant.paid, worst) is not None  # what is paid never decreases
+            if over or place < grant.admitted:
+                self._waiting.remove((worst, admitted))
+                if admitted.done():
                     continue
                 if over:
-                    agreed.set_exception(self.refusal(said.paid, worst))
+                    admitted.set_exception(self.refusal(grant.paid, worst))
                 else:
-                    agreed.set_result(None)
-        least = GAP * said.processes
+                    admitted.set_result(None)
+        least = GAP * grant.processes
         return Pause(least, max(least, 4 * GAP) if self._waiting else RENEW)
 
-    def _round(self, waiting: Sequence[Spend]) -> How[_Agreed]:
-        """One round, with all that is to be said as it is now: it is held in another thread."""
+    def _change(self, waiting: Sequence[Spend]) -> How[_Grant]:
+        """Returns the change of one round with copies of the state: it runs in another thread."""
         reserved, ahead = replace(self.reserved), self._begun if self._busy() else Spend()
         self._begun = Spend()
         self._granted = replace(self.spent)  # nothing begins meanwhile
@@ -209,20 +209,20 @@ class SharedAccount(Account):
             mine: dict[str, Any],
             others: Sequence[dict[str, Any]],
             now: float,
-        ) -> _Agreed:
-            paid = self.paid()  # under the lock: what others gave up is paid by now
+        ) -> _Grant:
+            paid = self.paid()  # under the lock: what others released is recorded by now
             taken = [paid, *(Spend(*(other[name] for name in KINDS)) for other in others)]
-            holds, begun = reserved, 0
+            holds, admitted = reserved, 0
             for worst in waiting:
                 if self.exceeded(*taken, holds, worst) is not None:
                     break
                 holds.add(worst)
-                begun += 1
+                admitted += 1
             if self.exceeded(*taken, holds, ahead, ahead) is None:  # leave some for others
                 holds.add(ahead)
             mine.clear()
             if holds.calls:
                 mine.update(asdict(holds))
-            return _Agreed(holds, begun, paid, len(others) + 1)
+            return _Grant(holds, admitted, paid, len(others) + 1)
 
         return change

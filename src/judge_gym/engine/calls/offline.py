@@ -1,4 +1,4 @@
-"""Answering from the ledger alone: what is not there is counted, and an error once all is read."""
+"""Answers from the ledger alone; what is missing is counted, and an error at the end."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,43 +12,43 @@ from judge_gym.store import Answer, Ledger, Payer
 
 
 class OfflineError(NotFoundError):
-    """Requests that the ledger does not hold, in a run that may ask no model."""
+    """Requests that the ledger does not hold, in a run that may call no model."""
 
 
 @dataclass(slots=True)
 class OfflineAsker:
-    """Asks no model, and opens none."""
+    """Answers requests without calling a model."""
 
     ledger: Ledger
     models: Models
     _missing: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Stage and model, by key: what two runs miss is missed once."""
-    _fault: Exception | None = None
+    """Stage and model, by key: what two runs miss is counted once."""
+    _error: Exception | None = None
 
-    def stop(self, fault: Exception) -> None:
-        """Look nothing further up."""
-        self._fault = self._fault or fault
+    def stop(self, error: Exception) -> None:
+        """Looks up nothing further."""
+        self._error = self._error or error
 
     async def ask(
-        self, requests: Sequence[Request], payer: Payer, tally: RunProgress
+        self, requests: Sequence[Request], payer: Payer, progress: RunProgress
     ) -> list[Answer | None]:
-        """What the ledger knows of requests, in their order; None where they were never asked.
+        """Returns what the ledger holds, in the order of the requests; None where it holds nothing.
 
-        A call that brought no answer then brings none now, so that a replay has its failures too.
+        A call that failed when it was made is returned as failed, so that a replay equals the run.
         """
-        if self._fault is not None:
-            raise self._fault
+        if self._error is not None:
+            raise self._error
         keys = [request.key(self.models.card(request.model).endpoint) for request in requests]
         known = self.ledger.find_asked(keys)
         for key, request in zip(keys, requests, strict=True):
             if key in known:
-                tally.reuse(1, 0.0)
+                progress.reuse(1, 0.0)
             else:
                 self._missing[key] = (payer.stage, request.model)
         return [known.get(key) for key in keys]
 
     def refuse_missing(self) -> None:
-        """Say what was not there; what was is written by now."""
+        """Raises an error that lists what the ledger did not hold."""
         if not self._missing:
             return
         counted = sorted(Counter(self._missing.values()).items())
@@ -56,6 +56,6 @@ class OfflineAsker:
         one = len(self._missing) == 1
         raise OfflineError(
             f"{len(self._missing):,} request{'' if one else 's'} {'is' if one else 'are'} not in "
-            f"the ledger: {listed}. What is there was written; what builds on the missing was not "
-            "looked for. Run it without --offline, or first: judge-gym ledger import FILE"
+            f"the ledger: {listed}. What was found is written; what depends on the missing was "
+            "not looked up. Run it without --offline, or first: judge-gym ledger import FILE"
         )

@@ -1,4 +1,4 @@
-"""What goes on, counted while it does."""
+"""Counts a run's progress while it executes."""
 
 from dataclasses import dataclass, field
 
@@ -16,38 +16,38 @@ class RunProgress:
     reused: int = 0
     usd: float = 0.0
     saved: float = 0.0
-    """US dollars that what was reused once cost."""
+    """US dollars that the reused answers once cost."""
     warnings: list[str] = field(default_factory=list)
-    within: "RunProgress | None" = None
-    """The one that counts what this one counts, too."""
+    whole: "RunProgress | None" = None
+    """The progress that this one is a part of, which counts the same."""
 
     def part(self) -> "RunProgress":
-        """A tally of a part of the work, which counts here as well."""
-        return RunProgress(within=self)
+        """Returns the progress of a part of the work, which is counted here as well."""
+        return RunProgress(whole=self)
 
     def advance(self, stage: str, count: int) -> None:
-        """Count targets of a stage as done."""
+        """Counts targets of a stage as done."""
         self.done[stage] = self.done.get(stage, 0) + count
-        if self.within is not None:
-            self.within.advance(stage, count)
+        if self.whole is not None:
+            self.whole.advance(stage, count)
 
     def warn(self, warning: str) -> None:
-        """Keep a remark, once."""
+        """Keeps a warning, once."""
         if warning not in self.warnings:
             self.warnings.append(warning)
-        if self.within is not None:
-            self.within.warn(warning)
+        if self.whole is not None:
+            self.whole.warn(warning)
 
-    def pay(self, took: Completion | Bill | None) -> None:
-        """Count an attempt."""
+    def pay(self, cost: Completion | Bill | None) -> None:
+        """Counts an attempt; its cost is None where the provider did not report it."""
         self.paid += 1
-        self.usd += (took.usd or 0.0) if took else 0.0
-        if self.within is not None:
-            self.within.pay(took)
+        self.usd += (cost.usd or 0.0) if cost else 0.0
+        if self.whole is not None:
+            self.whole.pay(cost)
 
     def reuse(self, count: int, saved: float) -> None:
-        """Count answers that were there, and what they once cost."""
+        """Counts answers that were in the ledger, and what they once cost."""
         self.reused += count
         self.saved += saved
-        if self.within is not None:
-            self.within.reuse(count, saved)
+        if self.whole is not None:
+            self.whole.reuse(count, saved)

@@ -1,4 +1,4 @@
-"""Recording attempts in groups: what comes while one group is written is the next."""
+"""Records attempts in groups: what arrives while one group is written makes the next."""
 
 import asyncio
 import time
@@ -7,13 +7,13 @@ from judge_gym.errors import DatabaseGone, StoreError
 from judge_gym.store import Answer, Attempt, Ledger
 
 OUTAGE = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-"""Seconds to wait for a database server that is away."""
+"""Seconds of the successive waits for a database server that is away."""
 PAUSE = 0.002
 """Seconds in which answers gather before a group is written: a commit costs more than a row."""
 
 
 class Recorder:
-    """Writes to the ledger in a thread, one group after the other, while other calls go on."""
+    """Writes to the ledger in a thread, one group after the other, while other calls proceed."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -36,33 +36,33 @@ class Recorder:
                 await asyncio.sleep(PAUSE)
                 group, self._waiting = self._waiting, []
                 work = loop.run_in_executor(None, self._commit, [attempt for attempt, _ in group])
-                ended = await asyncio.shield(work)  # a group that was begun is written
-                for (_, committed), outcome in zip(group, ended, strict=True):
-                    if committed.done():  # nobody waits for it any more
+                results = await asyncio.shield(work)  # a group that was begun is written
+                for (_, committed), result in zip(group, results, strict=True):
+                    if committed.done():  # nothing waits for it any more
                         continue
-                    if isinstance(outcome, Answer):
-                        committed.set_result(outcome)
+                    if isinstance(result, Answer):
+                        committed.set_result(result)
                     else:
-                        committed.set_exception(outcome)
+                        committed.set_exception(result)
         finally:
             self._writer = None
-            if self._waiting:  # the work is being ended: what was paid for is written all the same
+            if self._waiting:  # the process ends: what was paid for is written all the same
                 self._commit([attempt for attempt, _ in self._waiting])
 
     def _commit(
         self, group: list[Attempt], outage: tuple[float, ...] = OUTAGE
     ) -> list[Answer | Exception]:
-        """Write a group; where one of it cannot be written, the others are."""
+        """Writes a group; where one attempt cannot be written, the others are."""
         try:
             return list(self._ledger.record(group, again=outage != OUTAGE))
-        except DatabaseGone as fault:  # what is paid for waits until the server is back
+        except DatabaseGone as error:  # what is paid for waits until the server is back
             if not outage:
-                return [fault] * len(group)
+                return [error] * len(group)
             time.sleep(outage[0])
             return self._commit(group, outage[1:])
-        except StoreError as fault:  # the database itself: none can
-            return [fault] * len(group)
-        except Exception as fault:  # such as a text that no database takes
+        except StoreError as error:  # the database itself: none can be written
+            return [error] * len(group)
+        except Exception as error:  # such as a text that no database accepts
             if len(group) == 1:
-                return [fault]
-            return [outcome for attempt in group for outcome in self._commit([attempt], outage)]
+                return [error]
+            return [result for attempt in group for result in self._commit([attempt], outage)]

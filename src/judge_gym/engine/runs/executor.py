@@ -1,220 +1,295 @@
-"""A process that carries out runs: it holds DBOS, the way to models, and an ear for wishes.
-
-DBOS is one to a process, and so is this.
-"""
+"""The process that executes runs: it holds DBOS and the way to models, and follows run events."""
 
 import asyncio
 import contextlib
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from functools import cache, partial
 from typing import Any
 
 from dbos import DBOS
 
-from judge_gym.engine.calls.ask import Answering, Asker, Models
+from judge_gym.engine.calls.ask import Answers, Asker, Models
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.calls.record import OUTAGE
 from judge_gym.engine.runs.locks import WorkerLock
-from judge_gym.engine.runs.options import Workflow
-from judge_gym.engine.runs.orders import Cancelled, Leaving, Outcome, Paused, WorkOrder, end_of
-from judge_gym.engine.runs.pipeline import Pipeline, Shard
+from judge_gym.engine.runs.orders import (
+    Cancelled,
+    Outcome,
+    Paused,
+    ProcessEnding,
+    WorkOrder,
+    end_of,
+)
+from judge_gym.engine.runs.pipeline import Pipeline, Shard, Step, shown_texts
 from judge_gym.engine.runs.queue import RunQueue, parent
 from judge_gym.errors import DatabaseGone, JudgeGymError, StoreError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Event, Store
 
 LISTEN = 0.5
-"""Seconds between looks at what people wish."""
-IDLE = 10
-"""How often in a row a workflow of this process is found that nobody carries out."""
+"""Seconds between two looks at the events of runs."""
+SWEEP = 1.0
+"""Seconds between two looks for the work of dead processes."""
+UNKEPT = 10
+"""Sweeps in a row that must find a workflow which this process has begun and does not execute."""
 REMEMBERED = 64
-"""Runs whose texts and rubrics are kept at hand."""
-_executor: "Executor | None" = None
-
-
-def here() -> "Executor":
-    """The executor of this process."""
-    assert _executor is not None, "workflows are carried out by an executor"
-    return _executor
+"""Runs whose rows and texts are kept in memory."""
+EVENTS = {"done": "ended", "run-over-budget": "over-budget", "stopped": "paused"}
+"""The kind of event for an end, where it has another name."""
 
 
 class QueueFull(StoreError):
-    """How workflows ended cannot be written down."""
+    """The queue cannot record how workflows ended."""
 
 
 class Executor:
-    """This process, while it carries out runs.
+    """This process while it executes runs. There is one per process, because DBOS is.
 
     Args:
-        store: where runs are.
-        models: whom to ask.
-        dispatch: the queue.
-        turn: its right to do so.
-        limits: what is given here stands in the place of what the registry states.
+        store: of the lab.
+        models: where models come from.
+        queue: of the lab.
+        lock: the right of this process to execute runs.
+        limits: where given, they replace those of the registry.
+        progress: the live counters of runs, by run.
     """
 
     def __init__(
         self,
         store: Store,
         models: Models,
-        dispatch: RunQueue,
-        turn: WorkerLock,
-        limits: Limits | None = None,
+        queue: RunQueue,
+        lock: WorkerLock,
+        limits: Limits,
+        progress: dict[int, RunProgress],
     ) -> None:
-        self.name = turn.name
-        self.turn = turn
-        self.store = store
-        self.dispatch = dispatch
-        self._leases = store.leases(self.name)
-        meters = Meters(store, self._leases)
-        self.asker = Asker(
-            store.ledger, models, meters, limits=limits, leases=self._leases, sure=turn.sure
-        )
-        self.offline = OfflineAsker(store.ledger, models)
-        self.tallies: dict[int, RunProgress] = {}
-        """What goes on in this process, by run."""
-        self.faults: dict[str, Exception] = {}
-        """What ended workflows here, with all that an error can carry, by their ids."""
+        self.name = lock.name
+        self.queue = queue
+        self.progress = progress
+        self.errors: dict[str, Exception] = {}
+        """The errors that ended workflows here, with all their attributes, by workflow id."""
         self.outcomes: dict[str, Outcome] = {}
-        self.running: set[str] = set()
-        """What is carried out here, by id."""
-        self.waiting: set[str] = set()
-        """Runs among them that do nothing but wait for their shards."""
+        """How runs ended here, by workflow id."""
         self.changed = asyncio.Event()
         """Set when a run has ended here."""
-        self.ousted = False
-        """Whether others took this process for dead, and are at its work: it has to begin anew."""
-        self._pipelines: OrderedDict[str, Pipeline] = OrderedDict()
-        self._heard = 0
-        self._known: set[int] = set()
-        self._idle: dict[str, int] = {}
+        self.failure: Exception | None = None
+        """Why this process could not continue its work, such as a database that is full."""
+        self.superseded = False
+        """Whether others declared this process dead and took over its work: it must start anew."""
+        self._store = store
+        self._lock = lock
+        self._leases = store.leases(self.name)
+        self.asker = Asker(
+            store.ledger,
+            models,
+            Meters(store, self._leases),
+            limits=limits,
+            leases=self._leases,
+            confirmed=lock.confirmed,
+        )
+        self.offline = OfflineAsker(store.ledger, models)
+        self._running: set[str] = set()
+        self._awaiting_shards: set[str] = set()
+        self._pipelines: OrderedDict[str, Callable[[WorkOrder, RunProgress], Pipeline]]
+        self._pipelines = OrderedDict()
+        self._last_event = 0
+        self._followed: set[int] = set()
+        self._unkept: dict[str, int] = {}
 
     async def __aenter__(self) -> "Executor":
-        global _executor
-        from judge_gym.engine.runs import workflows  # noqa: F401  they register themselves
+        from judge_gym.engine.runs import workflows  # it needs this module
 
-        assert _executor is None, "one executor to a process"
-        _executor = self
-        self._heard = self.store.events.last_id()
+        self._last_event = self._store.events.last_id()
+        workflows.register(self)
         try:
-            DBOS(config=self.dispatch.config(self.name))
+            DBOS(config=self.queue.config(self.name))
             DBOS.launch()
-        except Exception:  # raised again: the next one begins afresh
-            _executor = None
+        except Exception:
+            DBOS.destroy(destroy_registry=True)
             raise
-        self._ear = asyncio.create_task(self._listen())
+        self._listener = asyncio.create_task(self._follow_events())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        global _executor
-        self._ear.cancel()
-        DBOS.destroy()
-        # It had made its threads those of the loop, and has ended them.
+        self._listener.cancel()
+        DBOS.destroy(destroy_registry=True)
+        # DBOS had made its threads those of the loop, and has ended them.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
         if self._leases is not None:
-            with contextlib.suppress(DatabaseGone):  # then it lapses
+            with contextlib.suppress(DatabaseGone):  # then they lapse
                 self._leases.leave()
-        _executor = None
 
-    async def leave(self) -> None:
-        """Let go of what is still carried out here; what is in flight is awaited and recorded."""
-        self.stop(Leaving("its process has ended"))
-        # A run that others took up has no end here, nor what waits for a database that is away.
-        endless = self.ousted or self.cut_off
-        while self.asker.in_flight or (self.running - self.waiting and not endless):
+    # --- the process -----------------------------------------------------------------------------
+
+    async def work(self, until: Callable[[], Awaitable[bool]]) -> None:
+        """Executes what is queued until a condition holds, or until it cannot go on; then leaves.
+
+        Calls in flight are awaited and recorded, and what is unfinished is left to others.
+        """
+        while not self.superseded and not self.cut_off:
+            self.changed.clear()
+            if await until():
+                break
+            try:
+                await asyncio.wait_for(self.changed.wait(), SWEEP)
+            except TimeoutError:
+                with contextlib.suppress(DatabaseGone):
+                    await asyncio.to_thread(self.sweep)
+        self.failure = self.asker.error
+        self.stop(ProcessEnding("its process has ended"))
+        # A run that others took over does not end here, nor does one whose database is away.
+        endless = self.superseded or self.cut_off
+        while self.asker.in_flight or (self._running - self._awaiting_shards and not endless):
             await asyncio.sleep(0.01)
 
     @property
     def cut_off(self) -> bool:
-        """Whether the database was away for longer than one waits, or the queue keeps nothing."""
-        return isinstance(self.asker.fault, DatabaseGone | QueueFull)
+        """Whether the database was away for too long, or the queue cannot record anything."""
+        return isinstance(self.asker.error, DatabaseGone | QueueFull)
+
+    def stop(self, error: JudgeGymError) -> None:
+        """Begins no further call; calls in flight are awaited and recorded."""
+        for asker in (self.asker, self.offline):
+            asker.stop(error)
 
     def sweep(self) -> None:
-        """Queue again what dead processes were at, and what an outage made nobody's."""
-        looked, running = time.monotonic(), set(self.running)
-        rows = self.dispatch.active()
+        """Queues again what dead processes had begun, and what an outage left without a process."""
+        looked, running = time.monotonic(), set(self._running)
+        rows = self.queue.executing()
         mine = [row for row in rows if row.executor_id == self.name]
-        # What is carried out here before and after that look was so when it was made.
-        doubtful = running & self.running - {row.workflow_id for row in mine}
-        if self.dispatch.goes_on(doubtful):
-            self.ousted = True
-            self.stop(Leaving("others took this process for dead, and go on with its work"))
+        # What runs here both before and after the query did so when it was made.
+        missing = running & self._running - {row.workflow_id for row in mine}
+        if self.queue.any_active(missing):
+            self.superseded = True
+            self.stop(ProcessEnding("others declared this process dead and continue its work"))
             return
-        self.turn.settle(looked)
+        self._lock.confirm(looked)
         others = {row.executor_id or "" for row in rows}
         others |= self._leases.holders() if self._leases is not None else set()
-        dead = self.turn.dead(others - {self.name})
+        dead = self._lock.dead(others - {self.name})
         if self._leases is not None:
             self._leases.gone = dead
         lost = [row for row in rows if row.executor_id in dead]
-        # One that has just begun or ended looks idle too: many times in a row it is not by chance.
-        self._idle = {
-            row.workflow_id: self._idle.get(row.workflow_id, 0) + 1
+        # One that has just begun or ended looks like this too, but not many times in a row.
+        self._unkept = {
+            row.workflow_id: self._unkept.get(row.workflow_id, 0) + 1
             for row in mine
-            if row.workflow_id not in self.running
+            if row.workflow_id not in self._running
         }
-        idle = [row for row in mine if self._idle.get(row.workflow_id, 0) > IDLE]
-        if idle and self.store.database.file is not None:  # no outage: its end could not be kept
-            where = self.store.database.shown
+        unkept = [row for row in mine if self._unkept.get(row.workflow_id, 0) > UNKEPT]
+        if unkept and self._store.database.file is not None:  # no outage: its end was not recorded
+            where = self._store.database.shown
             self.stop(
-                QueueFull(f"the queue beside {where} keeps nothing: database or disk is full")
+                QueueFull(f"the queue beside {where} cannot be written: database or disk is full")
             )
             return
-        self.dispatch.again(lost + idle)
+        self.queue.requeue(lost + unkept)
 
-    @contextlib.contextmanager
-    def job(self, kept: dict[str, Any], id: str) -> Iterator["Job"]:
-        """A workflow that is carried out here; what it raises is how it ended."""
-        order = WorkOrder.of(kept)
-        job = Job(self, order, id)
-        self.running.add(id)
+    # --- workflows -------------------------------------------------------------------------------
+
+    async def execute(
+        self,
+        stored: dict[str, Any],
+        id: str,
+        work: Callable[[Pipeline], Awaitable[None]],
+    ) -> dict[str, Any]:
+        """Executes one workflow and returns its outcome as JSON.
+
+        It never raises, since DBOS would keep the error forever.
+
+        Args:
+            stored: the order.
+            id: of the workflow.
+            work: what it does with the run's pipeline.
+        """
+        order, error = WorkOrder.from_json(stored), None
+        progress = self.progress.setdefault(order.run, RunProgress()).part()
+        self._running.add(id)
         try:
-            with self.store.database.plainly():  # the queue's faults, too
-                job.open()
-                yield job
-        except Exception as fault:  # a workflow never raises: DBOS would keep the error for ever
-            job.fault = job.fault or fault
-            if end_of(fault) == "failed" and not isinstance(fault, Leaving):
-                self.asker.hold(order.run, fault)  # its other shards end too
+            with self._store.database.plainly():  # the queue's errors, too
+                self._follow(order.run, again=parent(id) == id)
+                await work(self._pipeline(order, id, progress))
+        except Exception as raised:
+            error = raised
+            if end_of(error) == "failed" and not isinstance(error, ProcessEnding):
+                self.asker.hold(order.run, error)  # its other shards end, too
+        self._running.discard(id)
+        if isinstance(error, ProcessEnding | DatabaseGone):
+            await asyncio.Event().wait()  # forever: it has not ended, others continue it
+        outcome = Outcome.of(error, progress)
+        if error is not None:
+            self.errors[id] = error
+        if parent(id) == id:
+            with contextlib.suppress(StoreError):  # it has ended all the same
+                self._record_end(order.run, outcome)
+            self.outcomes[id] = outcome
+            self.changed.set()
+        return asdict(outcome)
 
-    def pipeline(self, order: WorkOrder, id: str) -> Pipeline:
-        """What a run does, kept at hand for its further shards."""
+    def _pipeline(self, order: WorkOrder, id: str, progress: RunProgress) -> Pipeline:
+        """Returns the pipeline of a run; its rows and texts are read once for all its shards."""
         key = parent(id)
         if key not in self._pipelines:
-            run = self.store.runs.find_run(order.run, order.tag)
-            asker: Answering = self.offline if order.offline else self.asker
-            self._pipelines[key] = Pipeline(
-                self.store, asker, run, order.workflows, order.only_failed
-            )
+            run = self._store.runs.find_run(order.run, order.tag)
+            asker: Answers = self.offline if order.offline else self.asker
+            texts = cache(partial(shown_texts, self._store, run))
+            self._pipelines[key] = partial(Pipeline, self._store, asker, run, texts)
             while len(self._pipelines) > REMEMBERED:
                 self._pipelines.popitem(last=False)
         self._pipelines.move_to_end(key)
-        return self._pipelines[key]
+        return self._pipelines[key](order, progress)
 
-    # --- what people wish ------------------------------------------------------------------------
+    async def perform(self, pipeline: Pipeline, step: Step, shard: Shard) -> None:
+        """Performs a shard, and again after an outage of the database server."""
+        for wait in (*OUTAGE, None):
+            try:
+                return await pipeline.perform(step, shard)
+            except DatabaseGone:
+                if wait is None:
+                    raise
+                await asyncio.sleep(wait)
 
-    def hear(self, run_id: int, *, anew: bool) -> None:
-        """Know how a run stands, and keep listening; a run that begins is looked at anew."""
-        if anew or run_id not in self._known:
-            self._known.add(run_id)
-            latest = self.store.events.latest(run_id)
+    @contextlib.contextmanager
+    def awaiting_shards(self, id: str) -> Iterator[None]:
+        """Marks a run that only waits for its shards: a process that ends does not wait for it."""
+        self._awaiting_shards.add(id)
+        try:
+            yield
+        finally:
+            self._awaiting_shards.discard(id)
+
+    def _record_end(self, run_id: int, outcome: Outcome) -> None:
+        kind: Any = EVENTS.get(outcome.end, outcome.end)
+        latest = self._store.events.latest(run_id)
+        if latest is None or latest.kind != kind:  # a pause is recorded by whoever asked for it
+            self._store.events.record([run_id], kind, outcome.message)
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def _follow(self, run_id: int, *, again: bool) -> None:
+        """Applies the latest event of a run, and later ones as they come."""
+        if again or run_id not in self._followed:
+            self._followed.add(run_id)
+            latest = self._store.events.latest(run_id)
             if latest is not None:
-                self._heed(latest)
+                self._apply(latest)
 
-    async def _listen(self) -> None:
+    async def _follow_events(self) -> None:
         while True:
             await asyncio.sleep(LISTEN)
             with contextlib.suppress(DatabaseGone):
-                known = set(self._known)
-                for event in await asyncio.to_thread(self.store.events.since, self._heard, known):
-                    self._heard = event.id
-                    self._heed(event)
+                since, runs = self._last_event, set(self._followed)
+                for event in await asyncio.to_thread(self._store.events.since, since, runs):
+                    self._last_event = event.id
+                    self._apply(event)
 
-    def _heed(self, event: Event) -> None:
+    def _apply(self, event: Event) -> None:
         match event.kind:
             case "paused":
                 self.asker.hold(event.run_id, Paused(event.said or "paused"))
@@ -224,116 +299,3 @@ class Executor:
                 self.asker.release(event.run_id)
             case "retuned":
                 self.asker.retune(event.detail)
-
-    def stop(self, fault: JudgeGymError) -> None:
-        """Begin no further call; those in flight are awaited and recorded."""
-        for asker in (self.asker, self.offline):
-            asker.stop(fault)
-
-
-class Job:
-    """A run, or a shard of one, in the hands of this process."""
-
-    def __init__(self, executor: Executor, order: WorkOrder, id: str) -> None:
-        self.order = order
-        self.id = id
-        self.fault: Exception | None = None
-        live = executor.tallies.setdefault(order.run, RunProgress())
-        self._tally = live.part()
-        self._total = Outcome()
-        self._executor = executor
-
-    @property
-    def is_run(self) -> bool:
-        """Whether it is the whole run."""
-        return parent(self.id) == self.id
-
-    def open(self) -> None:
-        """Find what is to be done; refuse it where people wish it."""
-        self._executor.hear(self.order.run, anew=self.is_run)
-        self._pipeline = self._executor.pipeline(self.order, self.id)
-        if self.is_run:
-            self._pipeline.announce(self._executor.tallies[self.order.run])
-
-    def does(self, workflow: Workflow) -> bool:
-        """Whether a workflow is to be looked at: others may need what it made."""
-        if workflow == "evidence":
-            return bool(set(self.order.workflows) - {"rubric"})
-        return workflow in self.order.workflows
-
-    def shards(self, workflow: Workflow) -> list[Shard]:
-        """What is missing of a workflow."""
-        return self._pipeline.shards(workflow, self._tally)
-
-    def alone(self, shards: Collection[Shard]) -> bool:
-        """Whether the run does its shards itself: there is one, or nobody is to be asked."""
-        return len(shards) <= 1 or self.order.offline
-
-    async def perform(self, workflow: Workflow, shard: Shard) -> None:
-        """Carry out a shard, with patience for a database server that is away."""
-        for wait in (*OUTAGE, None):
-            try:
-                return await self._pipeline.perform(workflow, shard, self._tally)
-            except DatabaseGone:
-                if wait is None:
-                    raise
-                await asyncio.sleep(wait)
-
-    async def rubrics(self, workflow: Workflow) -> None:
-        """Have the rubrics written that a workflow scores under."""
-        wanted = {"rubric", "score"} if workflow == "rubric" else {"swap"}
-        if wanted & set(self.order.workflows):
-            await self._pipeline.rubrics(workflow, self._tally)
-            self.after(workflow)
-
-    @contextlib.contextmanager
-    def waits(self) -> Iterator[None]:
-        """It waits for its shards; a process that ends does not wait with it."""
-        self._executor.waiting.add(self.id)
-        try:
-            yield
-        finally:
-            self._executor.waiting.discard(self.id)
-
-    def add(self, id: str, part: Outcome) -> None:
-        """Count a shard that has ended; the fault of one ends the run."""
-        self._total.add(part)
-        self.fault = self.fault or self._executor.faults.pop(id, None) or part.fault
-
-    def drop_waiting(self, ids: Collection[str]) -> None:
-        """Take shards off the queue that nobody has begun: the run is ending."""
-        self._executor.dispatch.drop_waiting(ids)
-
-    def after(self, workflow: Workflow) -> None:
-        """The end of a workflow: the run stops here if a shard did, or if people wish it."""
-        if workflow == "evidence":
-            for warning in self._pipeline.unread_views():
-                self._tally.warn(warning)
-        if self.fault is not None:
-            raise self.fault
-        if self.order.pause_after == workflow:
-            raise Paused(f"paused after {workflow}, as asked for")
-
-    async def ended(self) -> Outcome:
-        """How it ended; a run's end is an event, too."""
-        self._executor.running.discard(self.id)
-        if isinstance(self.fault, Leaving | DatabaseGone):
-            await asyncio.Event().wait()  # for ever: it has not ended, others go on with it
-        outcome = Outcome.of(self.fault, self._tally)
-        self._total.add(outcome)
-        self._total.end, self._total.said = outcome.end, outcome.said
-        if self.fault is not None:
-            self._executor.faults[self.id] = self.fault
-        if self.is_run:
-            with contextlib.suppress(StoreError):  # it has ended all the same
-                self._say(self._total)
-            self._executor.outcomes[self.id] = self._total
-            self._executor.changed.set()
-        return self._total
-
-    def _say(self, outcome: Outcome) -> None:
-        kinds = {"done": "ended", "run-over-budget": "over-budget", "stopped": "paused"}
-        kind: Any = kinds.get(outcome.end, outcome.end)
-        latest = self._executor.store.events.latest(self.order.run)
-        if latest is None or latest.kind != kind:  # whoever paused it has said so
-            self._executor.store.events.record([self.order.run], kind, outcome.said)

@@ -1,7 +1,8 @@
-"""Who works on a lab: on a file one process at a time; on a server any number, each known by name.
+"""Locks of the processes that execute runs: one process on a file, any number on a server.
 
-A lock says who is alive. It is free as soon as its process is gone, however that ended. A process
-that cannot be sure of its lock begins no call: others may take it for dead, and do its work.
+A lock shows that its process is alive, and is free as soon as that process has ended in whatever
+way. A process that cannot confirm its lock begins no call: others may have declared it dead and
+taken over its work.
 """
 
 import math
@@ -17,106 +18,106 @@ from filelock import FileLock, Timeout
 from judge_gym.errors import ConflictError, DatabaseGone
 from judge_gym.store import Database, SessionLock
 
-ALONE = "judge-gym-alone"
-"""The lock on a server of what two must not do at once, such as an import."""
+EXCLUSIVE = "judge-gym-alone"
+"""The name of the server lock for what two processes must not do at once, such as an import."""
 BEAT = 0.5
-"""Seconds between looks at one's own lock."""
-SURE = 2.0
-"""Seconds after such a look in which nobody can have taken this process for dead."""
+"""Seconds between the checks that a process makes of its own lock."""
+VALID = 2.0
+"""Seconds for which such a check is valid: nobody declares a process dead within them."""
 MISSED = 5
-"""How often in a row, a second apart, a process is found without its lock before it is taken to be
-dead: later than it has ceased to be sure."""
+"""Consecutive checks, a second apart, that must find a process without its lock before it is
+declared dead: more time than `VALID` allows it to begin calls."""
 CALM = 2.0
-"""Seconds after a lock was taken anew in which another may still queue this process's work."""
+"""Seconds after a lock was regained in which another process may still queue this one's work."""
 GLANCE = 0.1
-"""Seconds in which a file's lock may be held by one who only looks whether it is free."""
+"""Seconds for which a process that only checks a file's lock may hold it."""
 SETTLING = 30.0
-"""Seconds after an outage in which nobody is taken to be dead: all have lost their locks, and some
-are slow to take them anew."""
+"""Seconds after an outage in which nobody is declared dead: every process has lost its lock, and
+some are slow to regain it."""
 
 
 class LockTaken(ConflictError):
-    """Another process is at work."""
+    """Another process works on the lab."""
 
 
 class WorkerLock(Protocol):
-    """The right of a process to carry out runs."""
+    """The right of a process to execute runs."""
 
     @property
     def name(self) -> str:
-        """The name of the process, which no other has or had."""
+        """The name of the process, which is never used twice."""
         ...
 
-    def sure(self) -> bool:
-        """Whether what this process is at is its own: nobody can have taken it for dead."""
+    def confirmed(self) -> bool:
+        """Whether nobody can have taken over the work of this process."""
         ...
 
-    def settle(self, looked: float) -> None:
-        """All that this process is at was its own at a time by the monotonic clock."""
+    def confirm(self, looked: float) -> None:
+        """Notes that the work of this process was its own at a time of the monotonic clock."""
         ...
 
-    def dead(self, executors: Collection[str]) -> set[str]:
-        """Those who are at work no more."""
+    def dead(self, processes: Collection[str]) -> set[str]:
+        """Returns those of the named processes that no longer work."""
         ...
 
 
-class Alone:
-    """The only one to work on a file."""
+class FileWorkerLock:
+    """The lock of the only process that works on a file."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def sure(self) -> bool:
-        """Always: a file's lock is not lost."""
+    def confirmed(self) -> bool:
+        """Returns True: the lock of a file is never lost."""
         return True
 
-    def settle(self, looked: float) -> None:
-        """It always was."""
+    def confirm(self, looked: float) -> None:
+        """Does nothing: the lock is always confirmed."""
 
-    def dead(self, executors: Collection[str]) -> set[str]:
-        """Everybody else."""
-        return set(executors)
+    def dead(self, processes: Collection[str]) -> set[str]:
+        """Returns all of them: no other process can hold the lock."""
+        return set(processes)
 
 
-class Among:
-    """One of the workers on a server; a thread keeps its lock."""
+class ServerWorkerLock:
+    """The lock of one of the processes that work on a server; a thread checks and regains it."""
 
     def __init__(self, lock: SessionLock) -> None:
         self.name = lock.name
         self._lock = lock
-        self._kept = time.monotonic()
-        self._settled = -math.inf
+        self._checked = time.monotonic()
+        self._confirmed = -math.inf
         self._missed: dict[str, int] = {}
-        self._over = threading.Event()
-        self._keeper = threading.Thread(target=self._keep, name="keeper of the lock", daemon=True)
+        self._ended = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name="worker lock", daemon=True)
         self._keeper.start()
 
     def _keep(self) -> None:
-        while not self._over.wait(BEAT):
+        while not self._ended.wait(BEAT):
             began = time.monotonic()
             with suppress(DatabaseGone):
-                # Where another session has it, that is one of this process that the server has not
-                # yet seen end: nobody else takes this name.
+                # Where another session holds it, that is an older session of this process whose
+                # end the server has not noticed yet: no other process uses this name.
                 self._lock.acquire()
-                self._kept = began
+                self._checked = began
 
     def end(self) -> None:
-        """Keep the lock no longer."""
-        self._over.set()
+        """Stops checking the lock."""
+        self._ended.set()
         self._keeper.join()
 
-    def sure(self) -> bool:
-        """Not for long after the last look at the lock, nor soon after it was lost."""
-        settled = self._settled >= self._lock.regained + CALM
-        return settled and time.monotonic() < self._kept + SURE
+    def confirmed(self) -> bool:
+        """Whether the last check is recent, and no loss of the lock came after `confirm`."""
+        calm = self._confirmed >= self._lock.regained + CALM
+        return calm and time.monotonic() < self._checked + VALID
 
-    def settle(self, looked: float) -> None:
-        """Trust the lock again, if it was not lost since."""
-        self._settled = looked
+    def confirm(self, looked: float) -> None:
+        """Trusts the lock again, unless it was lost since."""
+        self._confirmed = looked
 
-    def dead(self, executors: Collection[str]) -> set[str]:
-        """Those whose lock stays free."""
-        free = set(executors) - self._lock.held(executors)
+    def dead(self, processes: Collection[str]) -> set[str]:
+        """Returns those whose lock was free in several checks in a row."""
+        free = set(processes) - self._lock.held(processes)
         if time.monotonic() < self._lock.regained + SETTLING:
             free = set()
         self._missed = {name: self._missed.get(name, 0) + 1 for name in free}
@@ -124,29 +125,36 @@ class Among:
 
 
 @contextmanager
-def turn(database: Database, protocol: int) -> Iterator[WorkerLock]:
-    """Carry out runs; refused at once on a file where another process does."""
+def worker_lock(database: Database, protocol: int) -> Iterator[WorkerLock]:
+    """Holds the right to execute runs.
+
+    Raises:
+        LockTaken: at once, where another process works on the same file.
+    """
     name = f"judge-gym-{uuid.uuid4().hex[:12]}"
     if database.file is not None:
         with lab_lock(database):
-            yield Alone(name)
+            yield FileWorkerLock(name)
         return
-    lock = SessionLock(database, name, protocol)
-    lock.acquire()
-    mine = Among(lock)
+    session = SessionLock(database, name, protocol)
+    session.acquire()
+    lock = ServerWorkerLock(session)
     try:
-        yield mine
+        yield lock
     finally:
-        mine.end()
-        lock.release()
+        lock.end()
+        session.release()
 
 
-def lab_lock(database: Database, name: str = ALONE) -> AbstractContextManager[None]:
-    """Do what no two may do at once; refused at once where another process does.
+def lab_lock(database: Database, name: str = EXCLUSIVE) -> AbstractContextManager[None]:
+    """Holds the lock for what no two processes may do at once.
 
     Args:
-        database: on a file, only one process is at work, whatever it does.
-        name: what it is, on a server.
+        database: on a file, only one process works, whatever it does.
+        name: of the lock on a server.
+
+    Raises:
+        LockTaken: at once, where another process holds it.
     """
     return _file_lock(database) if database.file is not None else _server_lock(database, name)
 

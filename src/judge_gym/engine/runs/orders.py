@@ -1,4 +1,4 @@
-"""What is to be done of a run, how it ended, and the faults that end it early."""
+"""Work orders, the outcomes of runs and shards, and the errors that end them early."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -13,19 +13,19 @@ from judge_gym.store import Run
 
 
 class Paused(Stopped):
-    """Somebody paused the run; it can be resumed."""
+    """The run was paused; it can be resumed."""
 
 
 class Cancelled(Stopped):
-    """Somebody cancelled the run; only starting it anew goes on."""
+    """The run was cancelled; only starting it again continues it."""
 
 
-class Leaving(JudgeGymError):
-    """This process ends: others go on with what it was at."""
+class ProcessEnding(JudgeGymError):
+    """This process ends, and others continue its work."""
 
 
-class Failed(JudgeGymError):
-    """A fault in another process ended the run."""
+class FailedElsewhere(JudgeGymError):
+    """An error in another process ended the run."""
 
 
 ENDS: dict[str, type[JudgeGymError]] = {
@@ -35,21 +35,21 @@ ENDS: dict[str, type[JudgeGymError]] = {
     "run-over-budget": RunOverBudget,
     "over-budget": BudgetError,
     "waiting": EndpointDown,
-    "failed": Failed,
+    "failed": FailedElsewhere,
 }
-"""How a run may end early, the most particular first."""
+"""How a run may end early, subclasses first."""
 
 
-def end_of(fault: BaseException | None) -> str:
-    """The name of an end; `done` where nothing stood in the way."""
-    if fault is None:
+def end_of(error: BaseException | None) -> str:
+    """Returns the name of an end; `done` where there was no error."""
+    if error is None:
         return "done"
-    return next((name for name, kind in ENDS.items() if isinstance(fault, kind)), "failed")
+    return next((name for name, kind in ENDS.items() if isinstance(error, kind)), "failed")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkOrder:
-    """What is to be done of a run; it is kept in the queue, and so holds only names and numbers."""
+    """What is to be done for a run. It is stored in the queue, as names and numbers only."""
 
     run: int
     tag: str
@@ -60,7 +60,7 @@ class WorkOrder:
 
     @classmethod
     def of_run(cls, run: Run, options: RunOptions) -> "WorkOrder":
-        """What options ask of a run."""
+        """Returns the order for a run under these options."""
         return cls(
             run.id,
             run.experiment.tag,
@@ -71,21 +71,21 @@ class WorkOrder:
         )
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> "WorkOrder":
-        """An order as it was kept."""
-        return cls(**{**kept, "workflows": tuple(kept["workflows"])})
+    def from_json(cls, stored: Mapping[str, Any]) -> "WorkOrder":
+        """Returns an order as it was stored."""
+        return cls(**{**stored, "workflows": tuple(stored["workflows"])})
 
     def to_json(self) -> dict[str, Any]:
-        """It as it is kept."""
+        """Returns the order as it is stored."""
         return {**asdict(self), "workflows": list(self.workflows)}
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How a run, or a shard of one, ended, and what it took."""
+    """How a run, or a shard of one, ended, and what it cost."""
 
     end: str = "done"
-    said: str = ""
+    message: str = ""
     paid: int = 0
     reused: int = 0
     usd: float = 0.0
@@ -93,21 +93,21 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, fault: BaseException | None, tally: RunProgress) -> "Outcome":
-        """What a tally and a fault come to."""
-        said = getattr(fault, "message", None) or (repr(fault) if fault else "")
-        counted = (tally.paid, tally.reused, tally.usd, tally.saved)
-        return cls(end_of(fault), said, *counted, list(tally.warnings))
+    def of(cls, error: BaseException | None, progress: RunProgress) -> "Outcome":
+        """Returns the outcome of work that ended with this error, or with None."""
+        message = getattr(error, "message", None) or (repr(error) if error else "")
+        counts = (progress.paid, progress.reused, progress.usd, progress.saved)
+        return cls(end_of(error), message, *counts, list(progress.warnings))
 
-    def add(self, part: "Outcome") -> None:
-        """Count what a part of the work took."""
-        self.paid += part.paid
-        self.reused += part.reused
-        self.usd += part.usd
-        self.saved += part.saved
-        self.warnings += [note for note in part.warnings if note not in self.warnings]
+    def add_to(self, progress: RunProgress) -> None:
+        """Counts a shard in the progress of its run, but not where its process already did."""
+        progress.paid += self.paid
+        progress.reused += self.reused
+        progress.usd += self.usd
+        progress.saved += self.saved
+        progress.warnings += [note for note in self.warnings if note not in progress.warnings]
 
     @property
-    def fault(self) -> JudgeGymError | None:
-        """Why it ended early."""
-        return ENDS[self.end](self.said) if self.end != "done" else None
+    def error(self) -> JudgeGymError | None:
+        """The error that ended it early."""
+        return ENDS[self.end](self.message) if self.end != "done" else None

@@ -1,18 +1,19 @@
-"""One run: what its five workflows do, each in shards that any worker can carry out.
+"""What the workflows of one run do, each in shards that any process can execute.
 
-A shard is a few numbers. What is there already is neither asked nor written again, so a shard may
-be carried out twice, and by whom it was begun does not matter.
+A shard is a few numbers. What is there already is neither asked nor written again, so that a shard
+may be executed twice, and by any process.
 """
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
-from judge_gym.engine.calls.ask import Answering
+from judge_gym.engine.calls.ask import Answers
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.options import WORKFLOWS, Workflow
+from judge_gym.engine.runs.options import WORKFLOWS
+from judge_gym.engine.runs.orders import Paused, WorkOrder
 from judge_gym.engine.runs.targets import makers, rubric_authors, score_targets
 from judge_gym.errors import ConflictError
 from judge_gym.records import (
@@ -42,48 +43,58 @@ from judge_gym.store import Answer, Payer, Run, Store
 T = TypeVar("T")
 R = TypeVar("R", View, Critique, Sample, Probe)
 SHARD = 256
-"""Targets that go to one worker together."""
+"""Targets of one shard."""
 CHUNK = 64
 """Targets that are asked for, read and written together; few, since answers wait meanwhile."""
 Shard = list[int]
+Step = Literal["evidence", "rubric", "score", "rival-rubrics", "swap", "probe"]
+"""The workflows in their order; the swap is preceded by the rubrics that it scores under."""
 
 
 def chunked(items: Iterable[T]) -> Iterator[list[T]]:
-    """Items in lists of at most `CHUNK`."""
+    """Yields items in lists of at most `CHUNK`."""
     iterator = iter(items)
     while chunk := list(itertools.islice(iterator, CHUNK)):
         yield chunk
 
 
 async def in_chunks(items: Iterable[T], work: Callable[[list[T]], Awaitable[None]]) -> None:
-    """Work on items in chunks, side by side; all of them end, even if one fails."""
+    """Works on chunks of items concurrently; all of them end, even if one fails."""
     ended = await asyncio.gather(*map(work, chunked(items)), return_exceptions=True)
-    for fault in ended:
-        if isinstance(fault, BaseException):
-            raise fault
+    for error in ended:
+        if isinstance(error, BaseException):
+            raise error
 
 
 def ranges(count: int, size: int) -> Iterator[tuple[int, int]]:
-    """A count in ranges of at most so many."""
+    """Divides a count into ranges of at most `size`."""
     for start in range(0, count, size):
         yield start, min(count, start + size)
 
 
-@dataclass(slots=True)
+def shown_texts(store: Store, run: Run) -> Mapping[int, str]:
+    """Returns the text that is shown of each item; items whose view failed are left out."""
+    design, pool = run.experiment.design, run.experiment.task.pool
+    if design.evidence.resolve().editor is None:
+        return {item.id: item.text for item in pool.items}
+    return store.materials.find_views(Neutralizer(design).maker, pool)
+
+
+@dataclass(frozen=True, slots=True)
 class Pipeline:
-    """What a run does. Work is counted in the tally that is handed over with it."""
+    """The steps of one run, as one workflow executes them."""
 
     store: Store
-    asker: Answering
+    asker: Answers
     run: Run
-    workflows: Collection[Workflow]
-    """What may be made; what is missing of the others is an error."""
-    only_failed: bool = False
-    """Ask again for what no attempt brought an answer to, and for nothing else."""
-    _texts: dict[int, str] | None = None
+    texts: Callable[[], Mapping[int, str]]
+    """Returns the text that is shown of each item; called once all views are made."""
+    order: WorkOrder
+    progress: RunProgress
+    """Counts what this workflow does."""
 
-    def announce(self, tally: RunProgress) -> None:
-        """Say how much there is to do, as far as it is known before it is done."""
+    def announce(self) -> None:
+        """Sets the number of targets, where it is known before the work."""
         own, rivals = rubric_authors(self.run)
         experiment = self.run.experiment
         cells = len(experiment.task.pool.items) * self.run.samples * len(experiment.orders)
@@ -95,58 +106,72 @@ class Pipeline:
             "swap": swaps,
             "probe": (scores + swaps) if self.run.probe else 0,
         }
-        tally.wanted = {
-            workflow: wanted[workflow] for workflow in WORKFLOWS if workflow in self.workflows
+        assert self.progress.whole is not None
+        self.progress.whole.wanted = {
+            workflow: wanted[workflow] for workflow in WORKFLOWS if workflow in self.order.workflows
         }
 
-    def shards(self, workflow: Workflow, tally: RunProgress) -> list[Shard]:
-        """What is missing of a workflow, in pieces; what is there is counted as done."""
-        match workflow:
-            case "evidence":
-                return self._view_shards(tally)
-            case "score" | "swap":
-                return self._score_shards(workflow, tally)
-            case "probe":
-                return self._probe_shards(tally)
-        return []  # rubrics are few: they are written in one go
+    @property
+    def steps(self) -> list[Step]:
+        """The steps of the order, with those that make what they need."""
+        ordered = set(self.order.workflows)
+        needed_by: dict[Step, set[str]] = {
+            "evidence": {"evidence", "score", "swap", "probe"},
+            "rubric": {"rubric", "score"},
+            "score": {"score"},
+            "rival-rubrics": {"swap"},
+            "swap": {"swap"},
+            "probe": {"probe"},
+        }
+        return [step for step, workflows in needed_by.items() if ordered & workflows]
 
-    async def perform(self, workflow: Workflow, shard: Shard, tally: RunProgress) -> None:
-        """Carry out one shard."""
-        match workflow:
+    def shards(self, step: Step) -> list[Shard]:
+        """Returns what is missing of a step, in shards; what is there is counted as done."""
+        match step:
             case "evidence":
-                await self._make_views(slice(*shard), tally)
+                return self._view_shards()
             case "score" | "swap":
-                await self._score(workflow, *shard, tally=tally)
+                return self._score_shards(is_swap=step == "swap")
             case "probe":
-                await self._probe(*shard, tally=tally)
+                return self._probe_shards()
+        return [[]]  # rubrics are few, and written in one go
+
+    async def perform(self, step: Step, shard: Shard) -> None:
+        """Executes one shard."""
+        match step:
+            case "evidence":
+                await self._make_views(slice(*shard))
+            case "score" | "swap":
+                await self._score(*shard, is_swap=step == "swap")
+            case "probe":
+                await self._probe(*shard)
+            case _:
+                await self._make_rubrics(is_swap=step == "rival-rubrics")
+
+    def finish(self, step: Step) -> None:
+        """Ends a step: warns of items without a view, and pauses the run if the order says so."""
+        if step == "evidence":
+            for warning in self._unread_views():
+                self.progress.warn(warning)
+        if self.order.pause_after == step:
+            raise Paused(f"paused after {step}, as ordered")
 
     # --- W1 --------------------------------------------------------------------------------------
 
-    @property
-    def texts(self) -> dict[int, str]:
-        """The text that is shown of each item; items whose view failed are left out."""
-        if self._texts is None:
-            design, pool = self.run.experiment.design, self.run.experiment.task.pool
-            if design.evidence.resolve().editor is None:
-                self._texts = {item.id: item.text for item in pool.items}
-            else:
-                self._texts = self.store.materials.find_views(Neutralizer(design).maker, pool)
-        return self._texts
-
-    def _view_shards(self, tally: RunProgress) -> list[Shard]:
+    def _view_shards(self) -> list[Shard]:
         design, pool = self.run.experiment.design, self.run.experiment.task.pool
         editor = design.evidence.resolve().editor
         if editor is None:
             return []
         there = self._viewed()
         missing = len(pool.items) - len(there)
-        if missing and "evidence" not in self.workflows:
+        if missing and "evidence" not in self.order.workflows:
             raise ConflictError(
                 f"{self.run.experiment.tag}: {missing} of {len(pool.items)} items have no "
                 f"neutralized view by {editor}; make them with: "
                 f"judge-gym evidence {self.run.experiment.tag!r}"
             )
-        tally.advance("evidence", len(there))
+        self.progress.advance("evidence", len(there))
         return [
             [start, end]
             for start, end in ranges(len(pool.items), SHARD)
@@ -154,7 +179,7 @@ class Pipeline:
         ]
 
     def _viewed(self) -> set[int]:
-        """The items that have a view, or an answer that holds none."""
+        """Returns the items that have a view, or an answer without one."""
         maker = Neutralizer(self.run.experiment.design).maker
         pool = self.run.experiment.task.pool
         found, unread = (
@@ -163,21 +188,20 @@ class Pipeline:
         )
         return {*found, *unread}
 
-    async def _make_views(self, items: slice, tally: RunProgress) -> None:
+    async def _make_views(self, items: slice) -> None:
         design, pool = self.run.experiment.design, self.run.experiment.task.pool
         stage, there = Neutralizer(design), self._viewed()
         editor = str(design.evidence.resolve().editor)
 
         async def make(chunk: list[Evidence]) -> None:
-            views = await self._perform("neutralizer", stage, chunk, tally)
+            views = await self._ask_and_read("neutralizer", stage, chunk)
             self.store.materials.save_views(stage.maker, editor, views)
-            self._texts = None
-            tally.advance("evidence", len(views))
+            self.progress.advance("evidence", len(views))
 
         await in_chunks((item for item in pool.items[items] if item.id not in there), make)
 
-    def unread_views(self) -> list[str]:
-        """Warnings about items that cannot be judged."""
+    def _unread_views(self) -> list[str]:
+        """Returns warnings about items that cannot be judged."""
         design, pool = self.run.experiment.design, self.run.experiment.task.pool
         if design.evidence.resolve().editor is None:
             return []
@@ -187,48 +211,47 @@ class Pipeline:
 
     # --- W2 --------------------------------------------------------------------------------------
 
-    async def rubrics(self, workflow: Workflow, tally: RunProgress) -> None:
-        """Have the rubrics to score under written and criticised."""
+    async def _make_rubrics(self, *, is_swap: bool) -> None:
+        """Has the rubrics to score under written and criticised."""
         given = self.run.experiment.task.rubric
-        if workflow == "rubric" and given is not None:
+        if given is not None and not is_swap:
             self.store.runs.link_rubric(self.run, given.id, is_swap=False)
-            tally.advance("rubric", 1)
+            self.progress.advance("rubric", 1)
             return
-        for target in rubric_authors(self.run)[workflow == "swap"]:
-            await self._rubric(workflow, target, tally)
-            if workflow == "rubric":
-                tally.advance("rubric", 1)
+        for target in rubric_authors(self.run)[is_swap]:
+            await self._make_rubric(target, is_swap=is_swap)
+            if not is_swap:
+                self.progress.advance("rubric", 1)
 
-    async def _rubric(self, workflow: Workflow, target: RubricTarget, tally: RunProgress) -> None:
+    async def _make_rubric(self, target: RubricTarget, *, is_swap: bool) -> None:
         experiment = self.run.experiment
         stage = Rubricer(experiment.design, experiment.seed)
         key = stage.key(target)
-        found = self.store.materials.find_rubric(key=key)
-        if found in (None, "provider_error"):
-            if workflow not in self.workflows:
+        may_write = ("swap" if is_swap else "rubric") in self.order.workflows
+        rubric = self.store.materials.find_rubric(key=key)
+        if rubric in (None, "provider_error"):
+            if not may_write:
                 raise ConflictError(
                     f"{experiment.tag}: {target.author} has written no rubric of "
                     f"{experiment.design.rubric.scale} stages for {target.concept!r}; make it: "
                     f"judge-gym rubric {experiment.tag!r}"
                 )
-            await self._write_rubric(stage, key, target, tally)
-            found = self.store.materials.find_rubric(key=key)
-            if found is None:
-                return  # it was not in the ledger, and nothing else may be asked
+            await self._write_rubric(stage, key, target)
+            rubric = self.store.materials.find_rubric(key=key)
+            if rubric is None:
+                return  # it was not in the ledger, and no model may be called
         rubric_id = self.store.materials.rubric_id(key)
-        self.store.runs.link_rubric(self.run, rubric_id, is_swap=workflow == "swap")
-        if not isinstance(found, Rubric):
-            tally.warn(f"{target.author} gave no rubric for {target.concept!r}: {found}")
-        elif workflow in self.workflows:
-            await self._criticise(found, tally)
+        self.store.runs.link_rubric(self.run, rubric_id, is_swap=is_swap)
+        if not isinstance(rubric, Rubric):
+            self.progress.warn(f"{target.author} gave no rubric for {target.concept!r}: {rubric}")
+        elif may_write:
+            await self._criticise(rubric)
 
-    async def _write_rubric(
-        self, stage: Rubricer, key: str, target: RubricTarget, tally: RunProgress
-    ) -> None:
-        """Ask for a rubric, and again where it has not the stages that were asked for."""
+    async def _write_rubric(self, stage: Rubricer, key: str, target: RubricTarget) -> None:
+        """Asks for a rubric, and again where its number of stages is wrong."""
         for ask in range(ASKS):
             asked = stage.requests([replace(target, ask=ask)])
-            [answer] = await self._ask("rubricer", asked, tally)
+            [answer] = await self._ask("rubricer", asked)
             if answer is None:
                 return
             call_id, read = answer.call_id, stage.read(target, answer.completion)
@@ -246,71 +269,68 @@ class Pipeline:
             draw=target.draw,
         )
 
-    async def _criticise(self, rubric: Rubric, tally: RunProgress) -> None:
+    async def _criticise(self, rubric: Rubric) -> None:
         stage = Critic(self.run.experiment.design)
-        for critique in await self._perform("critic", stage, [rubric], tally):
+        for critique in await self._ask_and_read("critic", stage, [rubric]):
             self.store.materials.save_critique(stage.maker, critique)
             for doubt in _doubts(critique):
-                tally.warn(doubt)
+                self.progress.warn(doubt)
 
     # --- W3 and W4 -------------------------------------------------------------------------------
 
-    def _score_shards(self, workflow: Workflow, tally: RunProgress) -> list[Shard]:
-        """Rectangles of replicates and items, of every rubric; whole ones are left out."""
+    def _score_shards(self, *, is_swap: bool) -> list[Shard]:
+        """Returns rectangles of replicates and items for every rubric; complete ones are left out.
+
+        A shard holds the rubric's id, the first and last replicate, and the first and last item.
+        """
         items, orders = len(self.run.experiment.task.pool.items), self.run.experiment.orders
-        cells = len(self.texts) * len(orders)
+        cells = len(self.texts()) * len(orders)
         together = max(1, SHARD // max(1, items * len(orders)))
         shards: list[Shard] = []
-        for rubric in self._rubrics_of(workflow):
-            counted = self.store.runs.replicate_counts(self.run, rubric.id, workflow == "swap")
-            tally.advance(workflow, sum(done for done, _ in counted.values()))
+        for rubric in self._rubrics(is_swap=is_swap):
+            counted = self.store.runs.replicate_counts(self.run, rubric.id, is_swap)
+            self.progress.advance(
+                "swap" if is_swap else "score", sum(done for done, _ in counted.values())
+            )
             for first, last in ranges(self.run.samples, together):
                 rows = [counted.get(replicate, (0, 0)) for replicate in range(first, last)]
-                wanted = (
+                incomplete = (
                     any(failed for _, failed in rows)
-                    if self.only_failed
+                    if self.order.only_failed
                     else any(done < cells for done, _ in rows)
                 )
-                if wanted:
+                if incomplete:
                     size = max(1, SHARD // len(orders))
                     shards += [[rubric.id, first, last, *part] for part in ranges(items, size)]
         return shards
 
-    def _rubrics_of(self, workflow: Workflow) -> list[Rubric]:
-        """The rubrics that there are to score under."""
+    def _rubrics(self, *, is_swap: bool) -> list[Rubric]:
+        """Returns the rubrics to score under, where they could be written."""
         given = self.run.experiment.task.rubric
-        if given is not None and workflow == "score":
+        if given is not None and not is_swap:
             return [given]
         stage = Rubricer(self.run.experiment.design, self.run.experiment.seed)
-        keys = [stage.key(target) for target in rubric_authors(self.run)[workflow == "swap"]]
-        found = [self.store.materials.find_rubric(key=key) for key in keys]
-        return [rubric for rubric in found if isinstance(rubric, Rubric)]
+        keys = [stage.key(target) for target in rubric_authors(self.run)[is_swap]]
+        rubrics = [self.store.materials.find_rubric(key=key) for key in keys]
+        return [rubric for rubric in rubrics if isinstance(rubric, Rubric)]
 
     async def _score(
-        self,
-        workflow: Workflow,
-        rubric_id: int,
-        first: int,
-        last: int,
-        begin: int,
-        end: int,
-        *,
-        tally: RunProgress,
+        self, rubric_id: int, first: int, last: int, begin: int, end: int, *, is_swap: bool
     ) -> None:
-        """Score some items under a rubric, in some replicates."""
+        """Scores the items from `begin` to `end` in the replicates from `first` to `last`."""
         rubric = self.store.materials.find_rubric(id=rubric_id)
         assert isinstance(rubric, Rubric), "a shard is made of rubrics that are there"
-        is_swap, experiment = workflow == "swap", self.run.experiment
+        experiment = self.run.experiment
         rows = self.store.runs.sample_keys(self.run, rubric_id, is_swap, first, last)
 
-        def wanted(target: ScoreTarget) -> bool:
+        def missing(target: ScoreTarget) -> bool:
             status = rows.get((target.evidence.id, target.replicate, target.flipped))
-            return status == "provider_error" or (status is None and not self.only_failed)
+            return status == "provider_error" or (status is None and not self.order.only_failed)
 
-        asked = score_targets(
+        targets = score_targets(
             self.run,
             rubric,
-            self.texts,
+            self.texts(),
             is_swap=is_swap,
             replicates=range(first, last),
             items=slice(begin, end),
@@ -318,59 +338,59 @@ class Pipeline:
         stage = Scorer(experiment.design, experiment.seed, self.run.series)
 
         async def judge(chunk: list[ScoreTarget]) -> None:
-            samples = await self._perform("scorer", stage, chunk, tally)
+            samples = await self._ask_and_read("scorer", stage, chunk)
             self.store.runs.save_samples(self.run, samples)
-            tally.advance(workflow, len(samples))
+            self.progress.advance("swap" if is_swap else "score", len(samples))
 
-        await in_chunks(filter(wanted, asked), judge)
+        await in_chunks(filter(missing, targets), judge)
 
     # --- W5 --------------------------------------------------------------------------------------
 
-    def _probe_shards(self, tally: RunProgress) -> list[Shard]:
-        """Ranges of the rows of scored verdicts that have no probe yet."""
+    def _probe_shards(self) -> list[Shard]:
+        """Returns ranges of the rows of scored verdicts that have no probe yet."""
         if not self.run.probe:
             return []
-        return self.store.runs.unprobed_ranges(self.run, SHARD, only_failed=self.only_failed)
+        return self.store.runs.unprobed_ranges(self.run, SHARD, only_failed=self.order.only_failed)
 
-    async def _probe(self, after: int, last: int, *, tally: RunProgress) -> None:
+    async def _probe(self, after: int, last: int) -> None:
         experiment = self.run.experiment
         stage = Prober(experiment.design, experiment.seed, self.run.series)
         same = experiment.design.probe.resolve().same_context
         rubrics = self.store.runs.rubrics(self.run)
         page = self.store.runs.unprobed(
-            self.run, rubrics, after, last, answers=same, only_failed=self.only_failed
+            self.run, rubrics, after, last, answers=same, only_failed=self.order.only_failed
         )
         targets = [
-            ProbeTarget(sample, self.texts[sample.evidence.id], said) for sample, said in page
+            ProbeTarget(sample, self.texts()[sample.evidence.id], answer) for sample, answer in page
         ]
 
         async def ask(chunk: list[ProbeTarget]) -> None:
-            probes = await self._perform("prober", stage, chunk, tally)
+            probes = await self._ask_and_read("prober", stage, chunk)
             self.store.runs.save_probes(self.run, probes)
-            tally.advance("probe", len(probes))
+            self.progress.advance("probe", len(probes))
 
         await in_chunks(targets, ask)
 
-    async def _perform(
-        self, name: StageName, stage: Stage[T, R], targets: Sequence[T], tally: RunProgress
+    # --- asking ----------------------------------------------------------------------------------
+
+    async def _ask_and_read(
+        self, name: StageName, stage: Stage[T, R], targets: Sequence[T]
     ) -> list[R]:
-        """Ask about targets and read what answers there are; each record knows its call."""
-        answers = await self._ask(name, stage.requests(targets), tally)
+        """Asks about targets and reads the answers; each record carries the id of its call."""
+        answers = await self._ask(name, stage.requests(targets))
         return [
             replace(stage.read(target, answer.completion), call_id=answer.call_id)
             for target, answer in zip(targets, answers, strict=True)
             if answer is not None
         ]
 
-    async def _ask(
-        self, stage: StageName, requests: Sequence[Request], tally: RunProgress
-    ) -> Sequence[Answer | None]:
+    async def _ask(self, stage: StageName, requests: Sequence[Request]) -> Sequence[Answer | None]:
         payer = Payer(self.run.id, self.run.study, self.run.experiment.tag, stage)
-        return await self.asker.ask(requests, payer, tally)
+        return await self.asker.ask(requests, payer, self.progress)
 
 
 def _doubts(critique: Critique) -> Iterator[str]:
-    """What a critic's answer says against a rubric."""
+    """Yields warnings about a rubric from its critic's answer."""
     rubric = critique.rubric
     if critique.status != "scored":
         yield (

@@ -14,20 +14,21 @@ from judge_gym.engine.runs.orders import Outcome, WorkOrder
 from judge_gym.errors import ConflictError
 from judge_gym.store import Database
 
-PROTOCOL = "1"
-"""What a run's workflow and its shards mean; it changes when an older one cannot be continued."""
+PROTOCOL = "2"
+"""The meaning of stored orders, shards and outcomes. It is raised when this version cannot continue
+what an older one stored."""
 NAME = "judge-gym"
 RUNS, SHARDS = "runs", "shards"
 AT_ONCE = {RUNS: 8, SHARDS: 4}
-"""How many of each a process carries out side by side: of shards no more than a thousand calls in
-flight need, since what one has taken the others cannot do."""
+"""How many of each a process executes at once. Few shards, which make for a thousand calls in
+flight: what one process has taken the others cannot do."""
 POLL = 0.2
-"""Seconds between looks at the queue."""
+"""Seconds between two polls of the queue."""
 ACTIVE = ("PENDING", "ENQUEUED")
 
 
 class RunQueue:
-    """The queue, for whoever starts, follows or steers runs."""
+    """The queue, for every process that starts, executes or follows runs."""
 
     def __init__(self, database: Database) -> None:
         logging.getLogger("dbos").handlers[:] = [logging.NullHandler()]
@@ -35,7 +36,7 @@ class RunQueue:
         self.engine = database.beside("dbos")
         with self._database.plainly():
             if database.file is not None:
-                _make(Path(str(self.engine.url.database)))
+                _create(Path(str(self.engine.url.database)))
             else:
                 DBOS.migrate(self.engine.url.render_as_string(hide_password=False))
             self.client = DBOSClient(
@@ -54,16 +55,16 @@ class RunQueue:
 
     @property
     def protocol(self) -> int:
-        """That of this version."""
+        """The protocol of this version."""
         return int(PROTOCOL)
 
     def close(self) -> None:
-        """Release the connections."""
+        """Releases the connections."""
         self.client.destroy()
         self.engine.dispose()
 
     def config(self, executor: str) -> DBOSConfig:
-        """DBOS for a process that carries out what is queued."""
+        """Returns the settings of DBOS for a process that executes what is queued."""
         return DBOSConfig(
             name=NAME,
             system_database_url=self.engine.url.render_as_string(hide_password=False),
@@ -77,17 +78,17 @@ class RunQueue:
 
     # --- runs ------------------------------------------------------------------------------------
 
-    def begin(self, order: WorkOrder) -> tuple[str, bool]:
-        """Queue a run, or find the work on it that goes on; its id, and whether it is new.
+    def add(self, order: WorkOrder) -> tuple[str, bool]:
+        """Queues a run, or finds its unfinished workflow; returns its id and whether it is new.
 
-        A run that ended is begun again under the next number, since DBOS keeps how each ended.
-        Two who begin at once compute the same number, and so it is one.
+        A run that ended is queued again under the next number, since DBOS keeps how each ended.
+        Two processes that queue it at once compute the same number, so that it is one workflow.
         """
         rows = self._rows(workflow_id_prefix=f"{order.run}.", name="run")
-        strange = [row for row in rows if row.app_version != PROTOCOL]
-        self._give_up([row for row in strange if row.status in ACTIVE])
+        others = [row for row in rows if row.app_version != PROTOCOL]
+        self._give_up([row for row in others if row.status in ACTIVE])
         known = {row.workflow_id: row.status for row in rows}
-        known.update({row.workflow_id: "CANCELLED" for row in strange})
+        known.update({row.workflow_id: "CANCELLED" for row in others})
         numbered = (f"{order.run}.{number}" for number in itertools.count(1))
         id = next(id for id in numbered if known.get(id) in (None, *ACTIVE))
         options: Any = {
@@ -101,52 +102,51 @@ class RunQueue:
         return id, id not in known
 
     def order(self, id: str) -> WorkOrder:
-        """What was ordered of a run."""
+        """Returns the order of a queued run."""
         [row] = self.client.list_workflows(workflow_ids=[id], load_output=False)
         assert row.input is not None
-        return WorkOrder.of(row.input["args"][0])
+        return WorkOrder.from_json(row.input["args"][0])
 
     def _give_up(self, rows: Sequence[WorkflowStatus]) -> None:
-        """End what was begun under another protocol: the rows say how to go on from there."""
+        """Ends workflows of another protocol: the lab's rows show how to continue the runs."""
         for row in rows:
             if self._database.file is None and row.status == "PENDING":
                 raise ConflictError(
-                    f"run {row.workflow_id} is carried out by a worker of another version "
-                    f"(protocol {row.app_version}, this one is {PROTOCOL}); end it first"
+                    f"run {row.workflow_id} is executed by a worker of another version "
+                    f"(protocol {row.app_version}, this one is {PROTOCOL}); stop it first"
                 )
         self.drop([row.workflow_id for row in rows])
 
     def outcomes(self, ids: Collection[str]) -> dict[str, Outcome]:
-        """How runs ended; those that go on are left out."""
-        found = {}
+        """Returns how workflows ended; unfinished ones are left out."""
+        ended = {}
         for row in self._rows(workflow_ids=list(ids), load_output=True):
             if row.status == "SUCCESS":
-                found[row.workflow_id] = Outcome(**dict(row.output or {}))
+                ended[row.workflow_id] = Outcome(**dict(row.output or {}))
             elif row.status not in ACTIVE:
-                said = "the work was ended from outside; the same command goes on"
-                found[row.workflow_id] = Outcome("stopped", said)
-        return found
+                message = "the work was ended from outside; the same command continues it"
+                ended[row.workflow_id] = Outcome("stopped", message)
+        return ended
 
-    def active(self, *, executor: str | None = None) -> list[WorkflowStatus]:
-        """What was begun and has not ended, in one process or in all."""
-        rows = self._rows(status=["PENDING"])
-        return [row for row in rows if executor in (None, row.executor_id)]
+    def executing(self) -> list[WorkflowStatus]:
+        """Returns the workflows that processes have begun and not ended."""
+        return self._rows(status=["PENDING"])
 
-    def goes_on(self, ids: Collection[str]) -> bool:
-        """Whether any of some workflows is queued or carried out."""
+    def any_active(self, ids: Collection[str]) -> bool:
+        """Whether any of these workflows is queued or executed."""
         return bool(ids) and bool(self._rows(status=list(ACTIVE), workflow_ids=list(ids)))
 
     def idle(self) -> bool:
-        """Whether nothing waits or goes on that this protocol can carry out."""
+        """Whether nothing that this protocol can execute is queued or executed."""
         rows = self._rows(status=list(ACTIVE))
         return all(row.app_version != PROTOCOL for row in rows)
 
-    def strange(self) -> list[WorkflowStatus]:
-        """What waits for a worker of another protocol."""
+    def other_versions(self) -> list[WorkflowStatus]:
+        """Returns what waits for a worker of another protocol."""
         return [row for row in self._rows(status=list(ACTIVE)) if row.app_version != PROTOCOL]
 
-    def again(self, rows: Iterable[WorkflowStatus]) -> None:
-        """Queue what a dead process was at."""
+    def requeue(self, rows: Iterable[WorkflowStatus]) -> None:
+        """Queues workflows again that a dead process had begun."""
         for queue, name in ((RUNS, "run"), (SHARDS, "shard")):
             ids = [row.workflow_id for row in rows if row.name == name]
             if ids:
@@ -154,13 +154,13 @@ class RunQueue:
                     self.client.resume_workflows(ids, queue_name=queue)
 
     def drop(self, runs: Collection[str]) -> None:
-        """End the work on runs that nobody is at, with all of its shards."""
+        """Ends runs that no process executes, with all of their shards."""
         for run in runs:
             shards = self._rows(status=list(ACTIVE), workflow_id_prefix=f"{run}/")
             self._cancel([run, *(row.workflow_id for row in shards)])
 
     def drop_waiting(self, ids: Collection[str]) -> None:
-        """Take shards off the queue that nobody has begun."""
+        """Takes shards off the queue that no process has begun."""
         waiting = self._rows(status=["ENQUEUED"], workflow_ids=list(ids))
         self._cancel([row.workflow_id for row in waiting])
 
@@ -174,7 +174,7 @@ class RunQueue:
 
 
 def parent(id: str) -> str:
-    """The run that a shard belongs to.
+    """Returns the id of the run that a shard belongs to.
 
     >>> parent("7.1/score/3"), parent("7.1")
     ('7.1', '7.1')
@@ -182,11 +182,11 @@ def parent(id: str) -> str:
     return id.partition("/")[0]
 
 
-def _make(path: Path) -> None:
-    """Make DBOS's file aside and move it into its place.
+def _create(path: Path) -> None:
+    """Creates DBOS's file under another name and moves it into place.
 
-    Its schema is not made in one transaction: a process that is killed meanwhile, or a second one
-    that is at it too, would leave a file that can never be opened.
+    Its schema is not created in one transaction: a process that is killed meanwhile, or a second
+    one that does the same, would leave a file that can never be opened.
     """
     with FileLock(f"{path}.lock"):
         if path.exists():

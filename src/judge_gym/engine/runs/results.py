@@ -1,4 +1,4 @@
-"""What became of runs."""
+"""The results of executed runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ FINISHED = ("complete", "complete-with-failures")
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What became of one run."""
+    """The result of one run."""
 
     tag: str
     run: int
@@ -22,16 +22,16 @@ class RunResult:
     counts: Mapping[str, int]
     """Samples by verdict status."""
     calls: int
-    """Paid for by this command."""
+    """Calls that this command paid for."""
     reused: int
     usd: float
     saved: float
-    """US dollars that what was reused once cost."""
+    """US dollars that the reused answers once cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a study, or of some experiments."""
+    """The result of a study, or of some experiments."""
 
     study: str
     status: str
@@ -39,10 +39,10 @@ class Result:
     warnings: tuple[str, ...]
     stopped: JudgeGymError | None = None
     left: StagePlan | None = None
-    """What is still to be paid, where a budget was reached."""
+    """The estimate of what is missing, where a budget was reached."""
 
     def to_json(self) -> dict[str, Any]:
-        """The result as `--json` prints it."""
+        """Returns the result as `--json` prints it."""
         fields = ("tag", "run", "status", "counts", "calls", "reused", "usd", "saved")
         runs = [{name: getattr(run, name) for name in fields} for run in self.runs]
         return {
@@ -56,7 +56,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Runs that were carried out together."""
+    """Runs that were executed together."""
 
     runs: Sequence[Run]
     outcomes: Sequence[Outcome]
@@ -67,7 +67,7 @@ class Execution:
     def result(
         self, study: str, warnings: Sequence[str] = (), left: StagePlan | None = None
     ) -> Result:
-        """The result for a study."""
+        """Returns the result for a study."""
         runs = tuple(
             RunResult(
                 tag=run.experiment.tag,
@@ -87,7 +87,7 @@ class Execution:
 
 
 def _overall(runs: Sequence[RunResult]) -> str:
-    """The status of a study: its worst run's."""
+    """Returns the status of a study: that of its worst run."""
     statuses = {run.status for run in runs}
     if "failed" in statuses:
         return "failed"

@@ -1,7 +1,7 @@
-"""What a run is asked for, one by one: rubrics by their authors, verdicts by replicate and item."""
+"""Lists the targets of a run: rubrics by author, verdicts by replicate and item."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from judge_gym.records import Rubric
 from judge_gym.stages import Critic, Neutralizer, RubricTarget, ScoreTarget
@@ -10,7 +10,7 @@ from judge_gym.studies import Experiment
 
 
 def makers(experiment: Experiment) -> tuple[str | None, str | None]:
-    """Who makes the views and the critiques of an experiment; None where none are made."""
+    """Returns the makers of an experiment's views and critiques; None where none are made."""
     editor = experiment.design.evidence.resolve().editor
     return (
         Neutralizer(experiment.design).maker if editor else None,
@@ -19,7 +19,7 @@ def makers(experiment: Experiment) -> tuple[str | None, str | None]:
 
 
 def rubric_authors(run: Run) -> tuple[list[RubricTarget], list[RubricTarget]]:
-    """The rubrics that a run scores under: its own, and its rivals'."""
+    """Returns the rubrics that a run scores under: its own, and its rivals'."""
     task, design = run.experiment.task, run.experiment.design
     strategy = design.rubric.resolve(design.judge.model)
     draws = range(strategy.draws)
@@ -41,15 +41,15 @@ def rubric_authors(run: Run) -> tuple[list[RubricTarget], list[RubricTarget]]:
 def score_targets(
     run: Run,
     rubric: Rubric,
-    texts: dict[int, str],
+    texts: Mapping[int, str],
     *,
     is_swap: bool,
     replicates: Iterable[int] | None = None,
     items: slice = slice(None),
 ) -> Iterator[ScoreTarget]:
-    """The verdicts that a run wants under one rubric, replicate by replicate."""
+    """Yields the verdicts that a run needs under one rubric, replicate by replicate."""
     shown = [item for item in run.experiment.task.pool.items[items] if item.id in texts]
     orders = run.experiment.orders
-    wanted = range(run.samples) if replicates is None else replicates
-    for replicate, item, flipped in itertools.product(wanted, shown, orders):
+    drawn = range(run.samples) if replicates is None else replicates
+    for replicate, item, flipped in itertools.product(drawn, shown, orders):
         yield ScoreTarget(rubric, item, texts[item.id], replicate, is_swap, flipped)

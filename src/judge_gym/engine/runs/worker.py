@@ -1,14 +1,14 @@
-"""A worker: a process that carries out whatever is queued, until it is told to end."""
+"""The loop of a worker: a process that executes whatever is queued, until it is interrupted."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.follower import SWEEP, first_interrupt
-from judge_gym.engine.runs.locks import turn
+from judge_gym.engine.runs.follower import first_interrupt
+from judge_gym.engine.runs.locks import worker_lock
 from judge_gym.errors import DatabaseGone
 from judge_gym.models.cards import Limits
 from judge_gym.store import Store
@@ -17,66 +17,54 @@ if TYPE_CHECKING:
     from judge_gym.engine.runs.queue import RunQueue
 
 
-class Worker:
-    """Carries out runs and shards that others have ordered.
+async def work(
+    store: Store,
+    models: Models,
+    queue: "RunQueue",
+    limits: Limits,
+    progress: dict[int, RunProgress],
+    *,
+    until_idle: bool,
+    on_start: Callable[[str], None],
+) -> None:
+    """Executes what is queued until it is interrupted, or until nothing is left to do.
 
     Args:
-        store: where they are.
-        models: whom to ask.
-        limits: what is given here stands in the place of what the registry states.
+        store: of the lab.
+        models: where models come from.
+        queue: of the lab.
+        limits: where given, they replace those of the registry.
+        progress: the live counters of runs, which this fills.
+        until_idle: end when nothing is queued or executed any more.
+        on_start: called with the worker's name when it is ready.
     """
+    from judge_gym.engine.runs.executor import Executor
 
-    def __init__(self, store: Store, models: Models, limits: Limits) -> None:
-        self._store = store
-        self._models = models
-        self._limits = limits
-        self.tallies: dict[int, RunProgress] = {}
-        """What goes on here, by run."""
+    interrupted = False
+    executor: Executor | None = None
 
-    async def work(
-        self,
-        dispatch: "RunQueue",
-        *,
-        until_idle: bool,
-        begun: Callable[[str], None],
-    ) -> Mapping[int, RunProgress]:
-        """Work until interrupted, or until nothing is left to do.
+    def interrupt() -> None:
+        nonlocal interrupted
+        interrupted = True
+        if executor is not None:
+            executor.changed.set()
 
-        Args:
-            dispatch: the queue.
-            until_idle: end when nothing is queued or carried out any more.
-            begun: called with the worker's name when it is ready.
-        """
-        over = asyncio.Event()
-        with first_interrupt(over.set):
-            while await self._work(dispatch, until_idle, begun, over):
-                pass  # taken for dead and back again: it begins anew, under another name
-        return self.tallies
+    async def over() -> bool:
+        assert executor is not None
+        if interrupted or executor.asker.error is not None:
+            return True
+        with suppress(DatabaseGone):
+            return until_idle and queue.idle()
+        return False
 
-    async def _work(
-        self,
-        dispatch: "RunQueue",
-        until_idle: bool,
-        begun: Callable[[str], None],
-        over: asyncio.Event,
-    ) -> bool:
-        """Work under one name; whether to begin anew."""
-        from judge_gym.engine.runs.executor import Executor
-
-        with turn(self._store.database, dispatch.protocol) as mine:
-            executor = Executor(self._store, self._models, dispatch, mine, self._limits)
-            executor.tallies = self.tallies
-            async with executor:
-                begun(executor.name)
-                while not over.is_set() and executor.asker.fault is None:
+    with first_interrupt(interrupt):
+        while executor is None or (executor.superseded and not interrupted):
+            with worker_lock(store.database, queue.protocol) as lock:
+                executor = Executor(store, models, queue, lock, limits, progress)
+                async with executor:
+                    on_start(executor.name)
                     with suppress(DatabaseGone):
                         await asyncio.to_thread(executor.sweep)
-                        if until_idle and dispatch.idle():
-                            break
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(over.wait(), SWEEP)
-                fault = executor.asker.fault  # such as a database that takes nothing any more
-                await executor.leave()
-        if fault is not None and not executor.ousted:
-            raise fault
-        return executor.ousted and not over.is_set()
+                    await executor.work(over)
+            if executor.failure is not None and not executor.superseded:
+                raise executor.failure

@@ -1,69 +1,74 @@
-"""The durable workflows: a run from top to bottom, and the shards that it is shared out in.
+"""The durable workflows: a run from its first step to its last, and the shards of one step.
 
-They never raise, since DBOS would keep the error for ever: how they ended is what they return.
-Each carries only names and numbers; rows and the ledger say what is still to do, so that carrying
-one out again asks and writes nothing twice.
+They carry only names and numbers. The lab's rows and the ledger show what is missing, so that
+executing one again neither asks nor writes anything twice.
 """
 
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import Any
 
 from dbos import DBOS, SetWorkflowID
 from dbos._error import DBOSAwaitedWorkflowCancelledError
 
-from judge_gym.engine.runs.executor import Job, here
-from judge_gym.engine.runs.options import Workflow
+from judge_gym.engine.runs.executor import Executor
 from judge_gym.engine.runs.orders import Outcome
-from judge_gym.engine.runs.pipeline import Shard
+from judge_gym.engine.runs.pipeline import Pipeline, Shard, Step
 from judge_gym.engine.runs.queue import POLL, SHARDS
 
 
-@DBOS.workflow(name="run", max_recovery_attempts=None)
-async def carry_out(order: dict[str, Any]) -> dict[str, Any]:
-    """One run: evidence, rubric, scoring, rubric swap, probe."""
-    with here().job(order, str(DBOS.workflow_id)) as job:
-        await spread(job, "evidence")
-        await job.rubrics("rubric")
-        await spread(job, "score")
-        await job.rubrics("swap")
-        await spread(job, "swap")
-        await spread(job, "probe")
-    return asdict(await job.ended())
+def register(executor: Executor) -> None:
+    """Registers the workflows with DBOS, which finds them by name, for one executor.
 
+    DBOS exists once per process, and so does the executor that these functions close over.
+    """
 
-async def spread(job: Job, workflow: Workflow) -> None:
-    """One workflow of a run: a single shard is carried out at once, more are shared out."""
-    if not job.does(workflow):
-        return
-    # A step, so that after a crash the same shards are waited for, whatever is missing by then.
-    shards = await DBOS.run_step_async({"name": f"plan {workflow}"}, job.shards, workflow)
-    if job.alone(shards):
-        for shard in shards:
-            await job.perform(workflow, shard)
-        return job.after(workflow)
-    handles = []
-    for number, shard in enumerate(shards):
-        with SetWorkflowID(f"{job.id}/{workflow}/{number}"):
-            handles.append(
-                await DBOS.enqueue_workflow_async(
-                    SHARDS, do_shard, job.order.to_json(), workflow, shard
+    @DBOS.workflow(name="run", max_recovery_attempts=None)
+    async def run(order: dict[str, Any]) -> dict[str, Any]:
+        """Executes a run: evidence, rubric, scoring, rubric swap, probe."""
+
+        async def every_step(pipeline: Pipeline) -> None:
+            pipeline.announce()
+            for step in pipeline.steps:
+                # A step of DBOS, so that after a crash the same shards are awaited, whatever is
+                # missing by then.
+                shards = await DBOS.run_step_async({"name": f"plan {step}"}, pipeline.shards, step)
+                if len(shards) <= 1 or pipeline.order.offline:
+                    for shard in shards:
+                        await executor.perform(pipeline, step, shard)
+                else:
+                    await spread(pipeline, step, shards)
+                pipeline.finish(step)
+
+        return await executor.execute(order, str(DBOS.workflow_id), every_step)
+
+    async def spread(pipeline: Pipeline, step: Step, shards: Sequence[Shard]) -> None:
+        """Queues the shards of a step for any process, and waits until all have ended."""
+        id, handles = str(DBOS.workflow_id), []
+        for number, shard in enumerate(shards):
+            with SetWorkflowID(f"{id}/{step}/{number}"):
+                order = pipeline.order.to_json()
+                handles.append(
+                    await DBOS.enqueue_workflow_async(SHARDS, run_shard, order, step, shard)
                 )
-            )
-    with job.waits():
-        for handle in handles:
-            try:
-                said = await handle.get_result(polling_interval_sec=POLL)
-                job.add(handle.workflow_id, Outcome(**said))
-            except DBOSAwaitedWorkflowCancelledError:
-                continue  # taken off the queue, because another had to stop
-            if job.fault is not None:
-                job.drop_waiting([other.workflow_id for other in handles])
-    job.after(workflow)
+        error: Exception | None = None
+        with executor.awaiting_shards(id):
+            for handle in handles:
+                try:
+                    outcome = Outcome(**await handle.get_result(polling_interval_sec=POLL))
+                except DBOSAwaitedWorkflowCancelledError:
+                    continue  # it was taken off the queue, because another one ended early
+                outcome.add_to(pipeline.progress)
+                error = error or executor.errors.pop(handle.workflow_id, None) or outcome.error
+                if error is not None:
+                    executor.queue.drop_waiting([other.workflow_id for other in handles])
+        if error is not None:
+            raise error
 
+    @DBOS.workflow(name="shard", max_recovery_attempts=None)
+    async def run_shard(order: dict[str, Any], step: Step, shard: Shard) -> dict[str, Any]:
+        """Executes a part of one step of a run."""
 
-@DBOS.workflow(name="shard", max_recovery_attempts=None)
-async def do_shard(order: dict[str, Any], workflow: Workflow, shard: Shard) -> dict[str, Any]:
-    """A part of one workflow of a run."""
-    with here().job(order, str(DBOS.workflow_id)) as job:
-        await job.perform(workflow, shard)
-    return asdict(await job.ended())
+        async def one_shard(pipeline: Pipeline) -> None:
+            await executor.perform(pipeline, step, shard)
+
+        return await executor.execute(order, str(DBOS.workflow_id), one_shard)
