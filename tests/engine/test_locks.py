@@ -1,4 +1,4 @@
-"""Who is at work, who is dead, and what a process may do that cannot be sure of its lock."""
+"""Locks of worker processes: which are alive, and what an unconfirmed lock forbids."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -49,17 +49,21 @@ def cut(database: Database) -> None:
         connection.execute(sa.text(query))
 
 
-def test_one_who_ends_is_dead_after_some_looks_and_one_who_works_never(database: Database) -> None:
+def test_an_ended_process_is_dead_after_several_checks_and_a_working_one_never(
+    database: Database,
+) -> None:
     with worker_lock(database, 1) as mine, worker_lock(database, 1) as other:
         with worker_lock(database, 1) as third:
             both = {other.name, third.name}
             for _ in range(2 * MISSED):
                 assert mine.dead(both) == set()
+        observer = SessionLock(database, "observer")
+        wait(lambda: not observer.held({third.name}))  # the server notices the end a little later
         looks = [mine.dead(both) for _ in range(MISSED + 1)]
         assert looks == [set()] * (MISSED - 1) + [{third.name}] * 2
 
 
-def test_after_its_lock_was_lost_a_process_is_not_sure_until_its_work_was_found_its_own(
+def test_a_lost_lock_is_confirmed_only_once_its_work_was_found_unchanged(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "CALM", 1000.0)
@@ -73,7 +77,7 @@ def test_after_its_lock_was_lost_a_process_is_not_sure_until_its_work_was_found_
         wait(mine.confirmed)
 
 
-def test_a_process_that_cannot_look_at_its_lock_ceases_to_be_sure_before_it_is_taken_for_dead(
+def test_a_lock_that_cannot_be_checked_is_unconfirmed_before_its_process_is_declared_dead(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert locks.VALID < MISSED - 1  # looks are a second apart
@@ -83,7 +87,7 @@ def test_a_process_that_cannot_look_at_its_lock_ceases_to_be_sure_before_it_is_t
         wait(lambda: not mine.confirmed())
 
 
-def test_right_after_an_outage_nobody_is_dead(
+def test_no_process_is_declared_dead_right_after_an_outage(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "SETTLING", 1000.0)
@@ -96,7 +100,7 @@ def test_right_after_an_outage_nobody_is_dead(
         wait(lambda: mine.dead({"gone"}) == {"gone"})
 
 
-def test_the_server_watches_the_line_of_a_lock() -> None:
+def test_the_server_checks_the_connection_of_a_lock() -> None:
     with postgres.mortal() as server:
         store = Store.open(server.url)
         lock = SessionLock(store.database, "anybody")
@@ -108,7 +112,7 @@ def test_the_server_watches_the_line_of_a_lock() -> None:
         store.close()
 
 
-def test_on_a_file_one_works_at_a_time(tmp_path: Path) -> None:
+def test_only_one_process_works_on_a_file(tmp_path: Path) -> None:
     store = Store.open(f"sqlite:///{tmp_path / 'lab.db'}")
     with worker_lock(store.database, 1) as mine:
         assert mine.confirmed() and mine.dead({"other"}) == {"other"}
@@ -118,7 +122,7 @@ def test_on_a_file_one_works_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("on", ["sqlite", "postgres"])
-def test_a_run_that_nobody_is_at_says_what_it_waits_for(
+def test_the_status_of_a_queued_run_says_what_it_waits_for(
     write_study: WriteStudy, tmp_path: Path, on: str
 ) -> None:
     def said() -> set[str]:
@@ -142,7 +146,7 @@ def test_a_run_that_nobody_is_at_says_what_it_waits_for(
         assert said() == {""}
 
 
-def test_a_database_that_stays_away_ends_the_command_and_the_same_command_goes_on(
+def test_a_database_that_stays_away_ends_the_command_and_the_same_command_continues(
     write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: object, again: bool = False) -> None:
