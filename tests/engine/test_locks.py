@@ -133,7 +133,7 @@ def test_the_status_of_a_queued_run_says_what_it_waits_for(
     with Lab.open(url) as lab:
         lab.runs.start(write_study())
         [waits] = said()
-        assert "nobody is at work on it" in waits
+        assert "no worker is running" in waits
         with worker_lock(lab.store.database, int(queue.PROTOCOL)):
             assert said() == {""}
         if on == "postgres":

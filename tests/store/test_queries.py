@@ -1,13 +1,16 @@
 """Counts and statuses are derived from rows; nothing is counted across runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from judge_gym.axes import V1_DEFAULTS, Design
 from judge_gym.errors import NotFoundError
+from judge_gym.lab import Lab
 from judge_gym.records import (
     Completion,
     Critique,
@@ -201,6 +204,61 @@ def test_a_superseded_run_is_counted_nowhere(store: Store) -> None:
     assert store.queries.rubrics("study/a") == []
     make_samples(store, new, make_rubric(store, new), "scored")
     assert [row["run"] for row in store.queries.samples(["study/a"])] == [new.id]
+
+
+def make_many(store: Store, count: int) -> list[str]:
+    """Experiments on one pool, each with a run of which some calls failed, under two tags."""
+    tags = []
+    for number in range(count):
+        one = experiment(store, f"study/{number}", judge__max_tokens=100 + number)
+        store.runs.save_experiment(replace(one, tag=f"again/{number}"), "again")
+        run = start(store, one, samples=1 + number % 3)
+        rubric_id = make_rubric(store, run, key=f"rubric {number}")
+        make_samples(store, run, rubric_id, "scored", "provider_error", "abstained")
+        store.events.record([run.id], "started", f"number {number}")
+        tags += [f"study/{number}", f"again/{number}"]
+    return tags
+
+
+@contextmanager
+def statements(store: Store) -> Iterator[list[str]]:
+    """The SQL that is executed meanwhile."""
+    seen: list[str] = []
+
+    def note(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        seen.append(statement)
+
+    sa.event.listen(store.database.engine, "before_cursor_execute", note)
+    yield seen
+    sa.event.remove(store.database.engine, "before_cursor_execute", note)
+
+
+def test_progress_of_many_experiments_is_that_of_each(store: Store) -> None:
+    tags = [*make_many(store, 4), "study/unrun"]
+    experiment(store, "study/unrun", judge__max_tokens=9)
+    found = store.progress.of_tags(tags)
+    assert list(found) == tags and found["study/unrun"] == []
+    for tag in tags:
+        assert found[tag] == store.progress.of_tag(tag)
+    for number in range(4):
+        [one], [again] = found[f"study/{number}"], found[f"again/{number}"]
+        assert one == replace(again, tag=one.tag)
+        assert one.wanted["score"] == 2 * (1 + number % 3)
+        assert one.done["score"] == 3 and one.failed["score"] == 1
+        [reason] = store.progress.failures([one.run_id])[one.run_id]
+        assert (reason["stage"], reason["count"]) == ("score", 1)
+
+
+def test_listing_needs_as_many_statements_for_many_experiments_as_for_few(store: Store) -> None:
+    lab = Lab(store)
+
+    def listing(limit: int) -> list[str]:
+        with statements(store) as seen:
+            assert len(lab.experiments.page(limit=limit).rows) == limit
+        return seen
+
+    make_many(store, 20)
+    assert len(listing(2)) == len(listing(40)) < 25
 
 
 # --- tidy rows and lists -------------------------------------------------------------------------

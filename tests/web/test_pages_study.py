@@ -61,7 +61,7 @@ def test_what_is_ordered_waits_is_paused_resumed_and_carried_out_before_ones_eye
 ) -> None:
     lab.post("/api/runs", study=study("steered"))
     page = visit.open("/studies/steered")
-    expect(page.locator("#messages")).to_contain_text("nobody is at work on it")
+    expect(page.locator("#messages")).to_contain_text("no worker is running")
     page.click("text=Pause")
     expect(page.locator("#toast")).to_have_text("paused: 1 experiments")
     expect(page.locator("#rows .pill")).to_have_text("paused")
@@ -69,7 +69,7 @@ def test_what_is_ordered_waits_is_paused_resumed_and_carried_out_before_ones_eye
     assert statuses(lab, "steered") == {"paused"}
     page.click("text=Resume")
     expect(page.locator("#rows .pill")).to_have_text("pending")
-    expect(page.locator("#messages")).to_contain_text("nobody is at work on it")
+    expect(page.locator("#messages")).to_contain_text("no worker is running")
     work(lab.lab)
     expect(page.locator("#rows .pill")).to_have_text("complete")
     expect(page.locator("#messages")).to_be_hidden()

@@ -247,15 +247,14 @@ class Experiments:
 
     def show(self, experiment_tag: str) -> dict[str, Any]:
         """Returns an experiment's design, the progress of its runs and why targets failed."""
-        [row] = self._store.queries.tags(tags=[experiment_tag])
-        return self._summary(row)
+        [summary] = self._summaries(self._store.queries.tags(tags=[experiment_tag]))
+        return summary
 
     def list(
         self, *, study: str | None = None, task_type: str | None = None
     ) -> Sequence[dict[str, Any]]:
         """Returns experiments with the status of their newest run."""
-        rows = self._store.queries.tags(study=study, task_type=task_type)
-        return [self._summary(row) for row in rows]
+        return self._summaries(self._store.queries.tags(study=study, task_type=task_type))
 
     def page(
         self,
@@ -277,15 +276,15 @@ class Experiments:
             after: the last tag of the previous page.
             before: the first tag of the next page.
             limit: the size of the page.
-            reasons: say why targets failed, which takes a query per failed run.
+            reasons: say why calls failed.
         """
         tags = self.page_tags(
             after=after, before=before, limit=limit, study=study, task_type=task_type, judge=judge
         )
         names = [row["tag"] for row in tags.rows]
         rows = self._store.queries.tags(tags=names) if names else []
-        found = [self._summary(row, reasons=reasons) for row in rows]
-        return Page(found, tags.next, tags.previous)
+        found = self._summaries(rows, reasons=reasons)
+        return Page([*found], tags.next, tags.previous)
 
     def page_tags(
         self,
@@ -302,21 +301,24 @@ class Experiments:
             after=after, before=before, limit=limit, study=study, task_type=task_type, judge=judge
         )
 
-    def _summary(self, row: Mapping[str, Any], *, reasons: bool = True) -> dict[str, Any]:
-        runs = [
-            {
-                **_progress(progress),
-                "failures": self._store.progress.failures(progress.run_id)
-                if reasons and any(progress.failed.values())
-                else [],
-            }
-            for progress in self._store.progress.of_tag(row["tag"])
+    def _summaries(
+        self, rows: Sequence[Mapping[str, Any]], *, reasons: bool = True
+    ) -> Sequence[dict[str, Any]]:
+        """Returns experiments with their runs, by as many statements for many as for one."""
+        progress = self._store.progress.of_tags([row["tag"] for row in rows])
+        failed = [
+            run.run_id for runs in progress.values() for run in runs if any(run.failed.values())
         ]
-        return {
-            **_described(row),
-            "status": runs[-1]["status"] if runs else "pending",
-            "runs": runs,
-        }
+        failures = self._store.progress.failures(failed) if reasons and failed else {}
+        summaries = []
+        for row in rows:
+            runs = [
+                {**_progress(run), "failures": failures.get(run.run_id, [])}
+                for run in progress[row["tag"]]
+            ]
+            status = runs[-1]["status"] if runs else "pending"
+            summaries.append({**_described(row), "status": status, "runs": runs})
+        return summaries
 
     # --- rubrics, samples, probes ----------------------------------------------------------------
 

@@ -247,10 +247,11 @@ class Runs:
         self, target: str, kind: Kind, message: str, detail: Mapping[str, Any] | None = None
     ) -> Sequence[str]:
         """Records an event of the unfinished runs of a target, and returns their tags."""
+        tags = [row["tag"] for row in self._experiments.find(target)]
         unfinished = [
             progress
-            for row in self._experiments.find(target)
-            for progress in self._store.progress.of_tag(row["tag"])
+            for runs in self._store.progress.of_tags(tags).values()
+            for progress in runs
             if progress.status not in FINISHED
         ]
         self._store.events.record([run.run_id for run in unfinished], kind, message, detail)
@@ -281,11 +282,12 @@ class Runs:
         going = set(self._store.logs.going()) & set(all_tags)
         others = self._store.logs.recent(limit) if target is None else all_tags
         tags = [*sorted(going), *(tag for tag in others if tag not in going)][:limit]
-        runs = [_run(progress) for tag in tags for progress in self.progress(tag)]
+        progress = self._store.progress.of_tags(tags)
+        runs = [_run(run) for tag in tags for run in progress[tag]]
         status = {
             "version": metadata.version("judge-gym"),
             "database": self._store.database.engine.dialect.name,
-            "somebody_is_at_work": self._store.progress.attended(),
+            "somebody_is_at_work": self._store.progress.has_worker(),
             "experiments": len(all_tags),
             "shown": len(tags),
             "going_on": len(going) > limit or any(run["going_on"] for run in runs),

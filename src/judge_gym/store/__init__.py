@@ -13,7 +13,7 @@ from judge_gym.store.locks import SessionLock
 from judge_gym.store.logs import Logs, Mark
 from judge_gym.store.materials import Materials
 from judge_gym.store.pages import Page
-from judge_gym.store.progress import Progress, Progresses
+from judge_gym.store.progress import Progress, ProgressQueries
 from judge_gym.store.queries import USAGE_BY
 from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
@@ -65,7 +65,7 @@ class Store:
         self.runs = Runs(database, self.ledger, self.evidence, self.materials)
         self.readings = Readings(database, self.runs)
         self.queries = Browsing(database)
-        self.progress = Progresses(database)
+        self.progress = ProgressQueries(database)
         self.events = Events(database)
         self.tokens = Tokens(database)
         self.sums = Sums(database)

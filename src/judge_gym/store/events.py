@@ -53,12 +53,20 @@ class Events:
                 connection.execute(t.events.insert(), rows)
 
     def latest(self, run_id: int) -> Event | None:
-        """How a run stands; None where it was never started."""
+        """Returns the last event that says how a run stands; None where it was never started."""
+        return self.latest_by_run([run_id]).get(run_id)
+
+    def latest_by_run(self, run_ids: Collection[int]) -> dict[int, Event]:
+        """Returns the last event that says how each run stands, of those that were started."""
         e = t.events.c
-        query = sa.select(t.events).where(e.run_id == run_id, e.kind.in_(STANDING))
+        newest = (
+            sa.select(sa.func.max(e.id))
+            .where(e.run_id.in_(run_ids), e.kind.in_(STANDING))
+            .group_by(e.run_id)
+        )
         with self._database.read() as connection:
-            row = connection.execute(query.order_by(e.id.desc()).limit(1)).first()
-        return Event(*row) if row else None
+            rows = connection.execute(sa.select(t.events).where(e.id.in_(newest)))
+            return {row.run_id: Event(*row) for row in rows}
 
     def since(self, after: int, run_ids: Collection[int]) -> list[Event]:
         """What happened to runs after an event, oldest first."""

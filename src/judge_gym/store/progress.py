@@ -1,6 +1,7 @@
 """How far runs are, and why targets failed: derived from rows, mostly from indexes alone."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from judge_gym.store.database import Database
 from judge_gym.store.events import Event, Events
 from judge_gym.store.ledger import latest_attempt
 from judge_gym.store.locks import at_work, is_free
+from judge_gym.store.verdicts import UNANSWERED
 
 RunStatus = Literal[
     "pending",
@@ -33,15 +35,19 @@ STOPS: dict[str, RunStatus] = {
     "cancelled": "cancelled",
 }
 """Events that leave an unfinished run as they say, until it is started again."""
-UNATTENDED = (
-    "nobody is at work on it: go on with judge-gym resume, or start a worker with judge-gym worker"
+NO_WORKER = (
+    "no worker is running: continue with judge-gym resume, or start a worker with judge-gym worker"
 )
 STARTING = "a worker is starting"
 QUEUED = sa.text(
-    "SELECT application_version FROM dbos.workflow_status WHERE workflow_uuid LIKE :ids "
-    "AND name = 'run' AND status IN ('PENDING', 'ENQUEUED') LIMIT 1"
+    "SELECT workflow_uuid, application_version FROM dbos.workflow_status "
+    "WHERE name = 'run' AND status IN ('PENDING', 'ENQUEUED')"
 )
-"""The protocol under which a run is queued or carried out, on a server."""
+"""The runs that are queued or carried out on a server, and the protocol of each."""
+CHUNK = 10_000
+"""Tags per statement; databases take a limited number of parameters."""
+SIDES = (False, True)
+"""A judge's own rubric, and a rival's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,146 +97,89 @@ class Progress:
         return sum(self.failed.values()) / max(1, sum(self.wanted.values()))
 
 
-class Progresses:
-    """Read-only questions about runs."""
+class ProgressQueries:
+    """Reads how far runs are; the number of statements does not depend on how many runs."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._events = Events(database)
         self.worker_coming: Callable[[], bool] = lambda: False
-        """Whether a worker was begun that is not at work yet; whoever begins workers says so."""
+        """Whether a worker was started that is not ready yet; set by whoever starts workers."""
 
     def of_tag(self, tag: str) -> list[Progress]:
-        """The runs of an experiment, newest last; superseded ones are left out."""
-        wanted = t.runs.c.digest.in_(sa.select(t.tags.c.digest).where(t.tags.c.tag == tag))
-        found = self._found(tag, sa.and_(wanted, t.runs.c.superseded.is_(None)))
-        return [self._attended(progress) for progress in found]
+        """Returns the progress of an experiment's runs, newest last, without superseded ones."""
+        return self.of_tags([tag])[tag]
 
-    def _attended(self, progress: Progress) -> Progress:
-        """Say of a run that is to go on, and that nobody is at, what it waits for."""
-        event = progress.event
-        if event is None or event.kind != "started" or progress.ended:
-            return progress
-        said = self._waits(progress.run_id)
-        return replace(progress, event=replace(event, said=said)) if said else progress
+    def of_tags(self, tags: Sequence[str]) -> dict[str, list[Progress]]:
+        """Returns the progress of experiments' runs by tag, newest last, without superseded ones.
 
-    def attended(self) -> bool:
-        """Whether somebody is at work on the lab."""
+        A run that should continue while no worker takes it has a message that says so.
+        """
+        found: dict[str, list[Progress]] = {tag: [] for tag in tags}
+        for start in range(0, len(tags), CHUNK):
+            some = t.tags.c.tag.in_(tags[start : start + CHUNK])
+            for progress in self._read(sa.and_(some, t.runs.c.superseded.is_(None))):
+                found[progress.tag].append(progress)
+        reasons = self._why_waiting([one for runs in found.values() for one in runs])
+        for runs in found.values():
+            runs[:] = [_with_message(one, reasons.get(one.run_id)) for one in runs]
+        return found
+
+    def of_run(self, run_id: int, tag: str) -> Progress:
+        """Returns the progress of one run, under the tag that it was started by."""
+        [progress] = self._read(sa.and_(t.runs.c.id == run_id, t.tags.c.tag == tag))
+        return progress
+
+    def has_worker(self) -> bool:
+        """Returns whether a worker is running on the lab."""
         file = self._database.file
         return bool(at_work(self._database)) if file is None else not is_free(file)
 
-    def _waits(self, run_id: int) -> str:
+    def _why_waiting(self, runs: Sequence[Progress]) -> dict[int, str]:
+        """Returns, by run, what it waits for, of those that should continue and wait."""
+        started = [
+            one.run_id
+            for one in runs
+            if one.event is not None and one.event.kind == "started" and not one.ended
+        ]
+        if not started:
+            return {}
+        idle = STARTING if self.worker_coming() else NO_WORKER
         if self._database.file is not None:
-            return "" if self.attended() else self._unattended()
+            return {} if self.has_worker() else dict.fromkeys(started, idle)
         working = at_work(self._database)
         if not working:
-            return self._unattended()
+            return dict.fromkeys(started, idle)
+        running = f"those running are of protocol {', '.join(map(str, sorted(working)))}"
+        return {
+            run_id: f"it waits for a worker of protocol {asked}; {running}"
+            for run_id, asked in self._queued_protocols(started).items()
+            if asked not in working
+        }
+
+    def _queued_protocols(self, run_ids: Collection[int]) -> dict[int, int]:
+        """Returns the protocol under which each run is queued or carried out, on a server."""
         with self._database.read() as connection:
             if connection.scalar(sa.text("SELECT to_regclass('dbos.workflow_status')")) is None:
-                return ""
-            asked = connection.scalar(QUEUED, {"ids": f"{run_id}.%"})
-        if asked is None or int(asked) in working:
-            return ""
-        others = ", ".join(map(str, sorted(working)))
-        return f"it waits for a worker of protocol {asked}; those at work are of protocol {others}"
+                return {}
+            rows = connection.execute(QUEUED).all()
+        queued = {int(id.partition(".")[0]): int(protocol) for id, protocol in rows}
+        return {id: queued[id] for id in run_ids if id in queued}
 
-    def _unattended(self) -> str:
-        return STARTING if self.worker_coming() else UNATTENDED
-
-    def of_run(self, run_id: int, tag: str) -> Progress:
-        """How far one run is, under the tag that it was started by."""
-        [progress] = self._found(tag, t.runs.c.id == run_id)
-        return progress
-
-    def _found(self, tag: str, which: sa.ColumnElement[bool]) -> list[Progress]:
+    def _read(self, which: sa.ColumnElement[bool]) -> list[Progress]:
         e = t.experiments.c
         query = (
-            sa.select(t.runs, e.pool_id, e.design, e.rubric_id)
+            sa.select(t.runs, t.tags.c.tag, e.pool_id, e.design, e.rubric_id)
             .join(t.experiments, e.digest == t.runs.c.digest)
+            .join(t.tags, t.tags.c.digest == t.runs.c.digest)
             .where(which)
             .order_by(t.runs.c.id)
         )
         with self._database.read() as connection:
             rows = connection.execute(query).mappings().all()
-            return [self._of(connection, tag, row) for row in rows]
-
-    def _of(self, connection: sa.Connection, tag: str, run: sa.RowMapping) -> Progress:
-        items = (
-            connection.scalar(
-                sa.select(sa.func.count()).where(t.pool_items.c.pool_id == run["pool_id"])
-            )
-            or 0
-        )
-        views = _by_status(
-            connection,
-            sa.select(t.views.c.status, sa.func.count())
-            .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
-            .where(t.pool_items.c.pool_id == run["pool_id"], t.views.c.maker == run["view_maker"])
-            .group_by(t.views.c.status),
-        )
-        rubrics = connection.execute(
-            sa.select(t.run_rubrics.c.is_swap, t.rubrics.c.status, sa.func.count())
-            .join(t.rubrics, t.run_rubrics.c.rubric_id == t.rubrics.c.id)
-            .where(t.run_rubrics.c.run_id == run["id"])
-            .group_by(t.run_rubrics.c.is_swap, t.rubrics.c.status)
-        ).all()
-        s = t.samples.c
-        counted = connection.execute(
-            sa.select(s.is_swap, s.status, sa.func.count())
-            .where(s.run_id == run["id"])
-            .group_by(s.is_swap, s.status)
-        ).all()
-        probes = _by_status(
-            connection,
-            sa.select(t.probes.c.status, sa.func.count())
-            .where(t.probes.c.run_id == run["id"])
-            .group_by(t.probes.c.status),
-        )
-        statuses: dict[str, int] = {}
-        for _, status, count in counted:
-            statuses[status] = statuses.get(status, 0) + count
-        orders = _orders(connection, run["pool_id"], run["design"])
-        draws = 1 if run["rubric_id"] else complete(run["design"])["rubric.draws"]
-        own, rivals = draws, draws * len(run["rivals"])
-        unseen = sum(count for status, count in views.items() if status != "scored")
-        unwritten = _matching(rubrics, False, failed=True), _matching(rubrics, True, failed=True)
-        # What has no view or no rubric cannot be scored.
-        cells = (items - unseen) * run["samples"] * orders
-        wanted = {
-            "evidence": items if run["view_maker"] else 0,
-            "rubric": own,
-            "score": (own - unwritten[0]) * cells,
-            "swap": (rivals - unwritten[1]) * cells,
-            "probe": statuses.get("scored", 0) if run["probe"] else 0,
-        }
-        done = {
-            "evidence": sum(views.values()),
-            "rubric": _matching(rubrics, False),
-            "score": _matching(counted, False),
-            "swap": _matching(counted, True),
-            "probe": sum(probes.values()),
-        }
-        failed = {
-            "evidence": unseen,
-            "rubric": unwritten[0],
-            "score": sum(
-                n for swap, status, n in counted if not swap and status == "provider_error"
-            ),
-            "swap": unwritten[1]
-            + sum(n for swap, status, n in counted if swap and status == "provider_error"),
-            "probe": probes.get("provider_error", 0),
-        }
-        return Progress(
-            run["id"],
-            tag,
-            run["series"],
-            wanted,
-            done,
-            failed,
-            statuses,
-            run["tolerance"],
-            self._events.latest(run["id"]),
-        )
+            counts = _counts(connection, rows)
+        events = self._events.latest_by_run({row["id"] for row in rows})
+        return [_progress(row, counts, events.get(row["id"])) for row in rows]
 
     def uncriticised(self, run_id: int) -> bool:
         """Whether a rubric that was written for a run has no critic's answer."""
@@ -250,47 +199,150 @@ class Progresses:
         with self._database.read() as connection:
             return connection.execute(query.limit(1)).first() is not None
 
-    def failures(self, run_id: int, most: int = 10) -> list[dict[str, Any]]:
-        """Why targets of a run have no answer: the last error of each, by stage, counted."""
-        found = []
-        both = t.samples.c.is_swap.in_((False, True))  # which leads the index to the status
+    def failures(self, run_ids: Collection[int], most: int = 10) -> dict[int, list[dict[str, Any]]]:
+        """Returns by run why calls failed: the last error of each target, by stage, counted."""
+        found: dict[int, list[dict[str, Any]]] = {id: [] for id in run_ids}
+        both = t.samples.c.is_swap.in_((False, True))  # leads the index to the status
         for stage, table, also in (("score", t.samples, [both]), ("probe", t.probes, [])):
             query = (
-                sa.select(t.attempts.c.error, sa.func.count().label("count"))
+                sa.select(table.c.run_id, t.attempts.c.error, sa.func.count().label("count"))
                 .select_from(table)
                 .join(
                     t.attempts,
                     t.attempts.c.id == latest_attempt(table.c.call_id, completed=False),
                 )
-                .where(table.c.run_id == run_id, table.c.status == "provider_error", *also)
-                .group_by(t.attempts.c.error)
+                .where(table.c.run_id.in_(run_ids), table.c.status == "provider_error", *also)
+                .group_by(table.c.run_id, t.attempts.c.error)
                 .order_by(sa.func.count().desc())
-                .limit(most)
             )
+            shown: Counter[int] = Counter()
             with self._database.read() as connection:
-                for error, count in connection.execute(query):
-                    found.append({"stage": stage, "reason": error or "unknown", "count": count})
+                for run_id, error, count in connection.execute(query):
+                    shown[run_id] += 1
+                    if shown[run_id] <= most:
+                        reason = {"stage": stage, "reason": error or "unknown", "count": count}
+                        found[run_id].append(reason)
         return found
 
 
-def _orders(connection: sa.Connection, pool_id: int, design: Mapping[str, Any]) -> int:
-    """In how many orders an item is shown: a pair in both, unless the design says otherwise."""
-    pair = (
-        sa.select(t.evidence.c.pair)
-        .join(t.pool_items, t.pool_items.c.evidence_id == t.evidence.c.id)
-        .where(t.pool_items.c.pool_id == pool_id)
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What the rows of several runs add up to."""
+
+    items: Mapping[int, int]
+    """Items by pool."""
+    paired: Mapping[int, bool]
+    """By pool, whether its items are pairs."""
+    views: Mapping[tuple[int, str], Mapping[str, int]]
+    """Views by pool and maker, then by status."""
+    rubrics: Mapping[int, Sequence[tuple[bool, str, int]]]
+    """Rubrics by run: whether of a rival, status, how many."""
+    samples: Mapping[int, Sequence[tuple[bool, str, int]]]
+    """Samples by run: whether under a rival's rubric, status, how many."""
+    probes: Mapping[int, Mapping[str, int]]
+    """Probes by run, then by status."""
+
+
+def _counts(connection: sa.Connection, rows: Sequence[sa.RowMapping]) -> _Counts:
+    runs, pools = {row["id"] for row in rows}, {row["pool_id"] for row in rows}
+    makers = {row["view_maker"] for row in rows if row["view_maker"]}
+    p, v, s, r, n = t.pool_items.c, t.views.c, t.samples.c, t.rubrics.c, sa.func.count()
+    of_pools = p.pool_id.in_(pools)
+    items = sa.select(p.pool_id, n).where(of_pools).group_by(p.pool_id)
+    first = sa.select(p.pool_id, t.evidence.c.pair).join(t.evidence).where(of_pools)
+    views = (
+        sa.select(p.pool_id, v.maker, v.status, n)
+        .join(t.views, v.evidence_id == p.evidence_id)
+        .where(of_pools, v.maker.in_(makers))
+        .group_by(p.pool_id, v.maker, v.status)
     )
-    if not connection.scalar(pair.limit(1)):
-        return 1
-    return len(Design.of(complete(design)).presentation.resolve().flips)
+    swap, used_by = t.run_rubrics.c.is_swap, t.run_rubrics.c.run_id
+    rubrics = sa.select(used_by, swap, r.status, n).join(t.rubrics).where(used_by.in_(runs))
+    samples = sa.select(s.run_id, s.is_swap, s.status, n).where(s.run_id.in_(runs))
+    probed = t.probes.c.run_id
+    probes = sa.select(probed, t.probes.c.status, n).where(probed.in_(runs))
 
-
-def _matching(rows: Sequence[Any], is_swap: bool, *, failed: bool = False) -> int:
-    """Count rows of (is_swap, status, count)."""
-    return sum(
-        n for swap, status, n in rows if swap == is_swap and not (failed and status == "scored")
+    by_maker: dict[tuple[int, str], dict[str, int]] = defaultdict(dict)
+    if makers:
+        for pool, maker, status, count in connection.execute(views):
+            by_maker[pool, maker][status] = count
+    written, scored = defaultdict(list), defaultdict(list)
+    for run, *counted in connection.execute(rubrics.group_by(used_by, swap, r.status)):
+        written[run].append(tuple(counted))
+    for run, *counted in connection.execute(samples.group_by(s.run_id, s.is_swap, s.status)):
+        scored[run].append(tuple(counted))
+    by_run: dict[int, dict[str, int]] = defaultdict(dict)
+    for run, status, count in connection.execute(probes.group_by(probed, t.probes.c.status)):
+        by_run[run][status] = count
+    return _Counts(
+        {pool: count for pool, count in connection.execute(items)},
+        {pool: pair for pool, pair in connection.execute(first.where(p.position == 0))},
+        by_maker,
+        written,
+        scored,
+        by_run,
     )
 
 
-def _by_status(connection: sa.Connection, query: sa.Select[Any]) -> dict[str, int]:
-    return {status: count for status, count in connection.execute(query)}
+def _progress(run: sa.RowMapping, counts: _Counts, event: Event | None) -> Progress:
+    items = counts.items.get(run["pool_id"], 0)
+    views = counts.views.get((run["pool_id"], run["view_maker"] or ""), {})
+    rubrics, samples = counts.rubrics.get(run["id"], ()), counts.samples.get(run["id"], ())
+    probes = counts.probes.get(run["id"], {})
+    statuses: Counter[str] = Counter()
+    for _, status, count in samples:
+        statuses[status] += count
+    design = complete(run["design"])
+    orders = 1
+    if counts.paired.get(run["pool_id"]):
+        orders = len(Design.of(design).presentation.resolve().flips)
+    own = 1 if run["rubric_id"] else design["rubric.draws"]
+    rivals = own * len(run["rivals"])
+    unseen = sum(count for status, count in views.items() if status != "scored")
+    unwritten = {swap: _count(rubrics, swap, lambda status: status != "scored") for swap in SIDES}
+    failed = {swap: _count(samples, swap, lambda status: status in UNANSWERED) for swap in SIDES}
+    # What has no view or no rubric cannot be scored.
+    cells = (items - unseen) * run["samples"] * orders
+    return Progress(
+        run["id"],
+        run["tag"],
+        run["series"],
+        wanted={
+            "evidence": items if run["view_maker"] else 0,
+            "rubric": own,
+            "score": (own - unwritten[False]) * cells,
+            "swap": (rivals - unwritten[True]) * cells,
+            "probe": statuses["scored"] if run["probe"] else 0,
+        },
+        done={
+            "evidence": sum(views.values()),
+            "rubric": _count(rubrics, False),
+            "score": _count(samples, False),
+            "swap": _count(samples, True),
+            "probe": sum(probes.values()),
+        },
+        failed={
+            "evidence": unseen,
+            "rubric": unwritten[False],
+            "score": failed[False],
+            "swap": unwritten[True] + failed[True],
+            "probe": probes.get("provider_error", 0),
+        },
+        statuses=dict(statuses),
+        tolerance=run["tolerance"],
+        event=event,
+    )
+
+
+def _count(
+    rows: Sequence[tuple[bool, str, int]],
+    is_swap: bool,
+    keeps: Callable[[str], bool] = lambda status: True,
+) -> int:
+    return sum(count for swap, status, count in rows if swap == is_swap and keeps(status))
+
+
+def _with_message(progress: Progress, message: str | None) -> Progress:
+    if message is None or progress.event is None:
+        return progress
+    return replace(progress, event=replace(progress.event, said=message))
