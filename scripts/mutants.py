@@ -320,6 +320,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", metavar="PATTERN", help="rows that match a regex")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="runs at a time")
     given = parser.parse_args(words)
+    # Processes in the background of a shell ignore it, and so would the tests of Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     mutants = [one for one in load() if re.search(given.only, f"{one.name} {one.tests}")]
     started = time.monotonic()
     counts: dict[Verdict, int] = {"caught": 0, "NOT CAUGHT": 0, "broken row": 0}

@@ -41,6 +41,11 @@ def test_a_secret_is_found_in_every_form(echo: str, before: int) -> None:
         assert part not in lowered
 
 
+def test_a_password_with_a_blank_is_found_as_a_form_has_it() -> None:
+    told = Scrubber("", "https://user:open%20sesame@proxy/v1")("no access with open+sesame here")
+    assert "sesame" not in told
+
+
 def test_words_that_are_no_secret_stay() -> None:
     scrub = Scrubber(KEY, URL)
     assert scrub("version 3\n of   user at proxy:8443/v1") == "version 3 of user at proxy:8443/v1"

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judge_gym.records import Completion, Draw, Finish, Message, Request, Role, proper
-from judge_gym.store import Payer, Store
+from judge_gym.store import Attempt, Payer, Store
 from judge_gym.store.tables import attempts, calls, texts
 from stores import recorded
 
@@ -130,6 +130,17 @@ def test_failed_attempts_are_no_answers_but_stay_in_their_order(store: Store) ->
     ]
 
 
+def test_what_may_be_there_already_is_written_once_and_a_later_attempt_all_the_same(
+    store: Store,
+) -> None:
+    first = Attempt(BASE.key(), BASE, "", PAYER, 0.5, None, "overloaded")
+    later = Attempt(BASE.key(), BASE, "", PAYER, 0.5, completion("VERDICT: A"))
+    [answer] = store.ledger.record([first])
+    store.ledger.record([first, later], again=True)
+    tried = store.ledger.transcript(answer.call_id)[1]
+    assert [attempt["error"] for attempt in tried] == ["overloaded", None]
+
+
 def test_the_latest_completion_is_the_answer_and_a_later_failure_takes_nothing_away(
     store: Store,
 ) -> None:
@@ -177,6 +188,14 @@ def test_a_text_whose_transaction_failed_is_stored_the_next_time(store: Store) -
         raise KeyboardInterrupt
     record(store, BASE, completion("VERDICT: A"))
     assert store.ledger.find([BASE.key()])[BASE.key()].completion == completion("VERDICT: A")
+
+
+def test_a_question_whose_recording_failed_is_stored_with_the_next_attempt(store: Store) -> None:
+    odd = Attempt(BASE.key(), BASE, "", PAYER, None, completion("x"))  # type: ignore[arg-type]
+    with pytest.raises(sa.exc.IntegrityError):
+        store.ledger.record([odd])
+    call_id = record(store, BASE, completion("VERDICT: A"))
+    assert tuple(store.ledger.transcript(call_id)[0]) == BASE.messages
 
 
 roles: st.SearchStrategy[Role] = st.sampled_from(["system", "user", "assistant"])
