@@ -381,3 +381,14 @@ def test_a_faulty_rubric_file_is_refused(tmp_path: Path, text: str, says: str) -
 def test_a_missing_rubric_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DesignError, match=r"there is no file .*r\.json"):
         load_rubric(tmp_path / "r.json", "severity", "")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("5/1/2026", "5/1/2026"), ("26/1/2026", "2026-01-26"), ("5.1.2026", "2026-01-05")],
+)
+def test_a_date_that_may_mean_two_days_stays_as_it_was_written(
+    tmp_path: Path, written: str, read: str
+) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "words", "date": written}))
+    assert [item.date for item in load_files("a.jsonl", tmp_path).items] == [read]

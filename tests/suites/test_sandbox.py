@@ -101,6 +101,28 @@ print(json.dumps(found))
     assert {path for path in found if path.startswith("/dev")} <= {"/dev/shm"}
 
 
+def test_a_folder_that_it_is_given_is_read_and_not_written(lane: str, tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "data.txt").write_text("read me")
+    given.chmod(0o777)
+    (given / "data.txt").chmod(0o666)
+    source = """
+import json, sys
+found = [open(sys.argv[1] + "/data.txt").read()]
+for name in ("data.txt", "new.txt"):
+    try:
+        open(f"{sys.argv[1]}/{name}", "a").write("written")
+        found.append(name)
+    except OSError:
+        pass
+print(json.dumps(found))
+"""
+    assert told(python(lane, source, "{given}", mounts={"given": given})) == ["read me"]
+    assert [path.name for path in given.iterdir()] == ["data.txt"]
+    assert (given / "data.txt").read_text() == "read me"
+
+
 def test_it_is_no_one_and_stays_so(lane: str) -> None:
     source = """
 import ctypes, json, os
