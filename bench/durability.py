@@ -56,7 +56,7 @@ def bare(lab: Lab, prepared: PreparedStudy) -> None:
 
 
 async def _shards(lab: Lab, run_id: int, tag: str) -> None:
-    run = lab.store.runs.find_run(run_id, tag)
+    run = lab.store.runs.find(run_id, tag)
     asker = Asker(lab.store.ledger, lab.models, Meters(lab.store))
     order, progress = WorkOrder(run_id, tag, ("rubric", "score")), RunProgress()
     texts = partial(shown_texts, lab.store, run)

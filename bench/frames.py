@@ -47,9 +47,9 @@ def fill(url: str, samples: int) -> None:
     for judge, method in product(JUDGES, METHODS):
         design = Design.of({"judge.model": judge, "verdict.method": method})
         made = Experiment(f"bench/democracy-quality/norvessa/{judge}/{method}", task, design, 3)
-        store.runs.save_experiment(made, "bench")
+        store.experiments.save(made, "bench")
         targets = Targets(samples=samples // CELLS, rivals=(), probe=True, tolerance=0.0)
-        run = store.runs.save_run(made, "bench", "3", targets, makers=("v", "c"))
+        run = store.runs.save(made, "bench", "3", targets, makers=("v", "c"))
         rubric = OrdinalRubric(stages, judge, task.concept, "")
         words = {"author": judge, "concept": task.concept, "country": ""}
         store.materials.save_rubric(judge, rubric, **words, scale=4)

@@ -49,7 +49,7 @@ def measured(setting: Setting, minutes: int) -> str:
         asyncio.run(keep_flying(model.complete, before, flying=32))
         took = timed(lambda: lab.runs.run(prepared), server).wall / 60
         refused = server.stats()["outcomes"].get("429", 0)
-        usage = lab.store.queries.usage(study=prepared.study)
+        usage = lab.store.usage.rows(study=prepared.study)
     calls = sum(row["attempts"] for row in usage)
     tokens = sum(row["input_tokens"] + row["output_tokens"] for row in usage)
     return (

@@ -69,16 +69,16 @@ def fill(store: Store) -> list[str]:
         task = Task("ecc", f"concept {number}", "here", pool, rubric)
         design = Design.of({"judge.model": "sim:x", "rubric.author": "provided"})
         experiment = Experiment(f"bench/{number:04}", task, design, 0)
-        store.runs.save_experiment(experiment, "bench")
+        store.experiments.save(experiment, "bench")
         targets = Targets(SAMPLES // len(pool.items), (), False, 0.05)
-        run = store.runs.save_run(experiment, "bench", "0", targets, makers=(None, None))
+        run = store.runs.save(experiment, "bench", "0", targets, makers=(None, None))
         store.runs.link_rubric(run, rubric.id, is_swap=False)
         places = itertools.product(pool.items, range(targets.samples))
         samples = [
             Sample(rubric, item, replicate, shown, "scored", (1,), call_id=call.call_id)
             for item, replicate in places
         ]
-        store.runs.save_samples(run, samples)
+        store.verdicts.save_samples(run, samples)
         store.events.record([run.id], "ended")
         tags.append(experiment.tag)
     return tags

@@ -101,7 +101,7 @@ class Bench:
 
     def complete(self, *processes: Process) -> None:
         """Wait until all experiments are complete; `status` says so then."""
-        progress, tags = self.store.progress, self.store.queries.tags
+        progress, tags = self.store.progress, self.store.experiments.rows
 
         def done() -> bool:
             # A command each time would slow down what it waits for.

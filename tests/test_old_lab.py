@@ -73,12 +73,12 @@ def test_it_migrates_and_keeps_digests_studies_and_progress(old_lab: Path, call:
     succeed(call("db", "contract"))
     store = Store.open(f"sqlite:///{old_lab}")
     assert store.database.revision() == HEAD
-    rows = store.queries.tags()
+    rows = store.experiments.rows()
     assert {row["tag"]: [row["digest"], row["study"]] for row in rows} == {
         tag: [one["digest"], one["study"]] for tag, one in REPORTED["experiments"].items()
     }
     for row in rows:
-        experiment, _ = store.runs.find_experiment(row["tag"])
+        experiment, _ = store.experiments.find(row["tag"])
         assert experiment.digest == row["digest"]
         assert experiment.design.identity() == REPORTED["experiments"][row["tag"]]["chosen"]
     stored = contents(old_lab)["experiments"]

@@ -319,9 +319,9 @@ def test_a_sample_of_each_order_has_its_own_row_and_a_second_write_is_nothing(st
     design = Design.of({"judge.model": "sim:x", "rubric.author": "provided"})
     task = Task("benchmark", "better", "here", pool, rubric)
     made = Experiment("study/a", task, design, 3)
-    store.runs.save_experiment(made, "study")
+    store.experiments.save(made, "study")
     targets = Targets(samples=1, rivals=(), probe=True, tolerance=0.05)
-    run = store.runs.save_run(made, "study", "3", targets, makers=(None, None))
+    run = store.runs.save(made, "study", "3", targets, makers=(None, None))
     request = Request("sim:x", (Message("user", ("?",)),), Draw("3"))
     said = Completion("VERDICT: A", "stop", "sim:x", 1, 1, 0.0)
     payer = Payer(run.id, "study", "study/a", "scorer")
@@ -332,13 +332,14 @@ def test_a_sample_of_each_order_has_its_own_row_and_a_second_write_is_nothing(st
     )  # fmt: skip
     flipped = replace(given, flipped=True, display=given.display.flipped(), stages=(2,))
     for _ in range(2):
-        store.runs.save_samples(run, [given, flipped])
-        rows = list(store.queries.samples(["study/a"]))
+        store.verdicts.save_samples(run, [given, flipped])
+        rows = list(store.samples.rows(["study/a"]))
         assert [(row["flipped"], row["stages"]) for row in rows] == [(False, "1"), (True, "2")]
-    keys = store.runs.sample_keys(run, rubric.id, False, 0, 1)
+    keys = store.verdicts.sample_keys(run, rubric.id, False, 0, 1)
     assert {flipped for _, _, flipped in keys} == {False, True}
     back = [
-        sample for sample, _ in store.runs.unprobed(run, {rubric.id: rubric}, 0, 9, answers=False)
+        sample
+        for sample, _ in store.verdicts.unprobed(run, {rubric.id: rubric}, 0, 9, answers=False)
     ]
     assert [(one.flipped, one.stages, one.display) for one in back] == [
         (False, (1,), given.display),

@@ -16,7 +16,7 @@ from judge_gym import pull_experiment, pull_study, read_samples
 from judge_gym import samples as rooms
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, TokenError
 from judge_gym.lab import Lab
-from judge_gym.store import queries
+from judge_gym.store import samples as sample_rows
 from judge_gym.web import serve
 
 HEADER = "judge.model,evidence,replicate,status,stages,n_stages"
@@ -91,7 +91,7 @@ def test_samples_are_fetched_and_written_in_parts(
 ) -> None:
     whole = filled.experiments.samples("small")
     filled.experiments.export(["small"], tmp_path / "whole.parquet", format="parquet")
-    monkeypatch.setattr(queries, "CHUNK", 7)
+    monkeypatch.setattr(sample_rows, "CHUNK", 7)
     monkeypatch.setattr(rooms, "PART", 5)
     pd.testing.assert_frame_equal(filled.experiments.samples("small"), whole)
     filled.experiments.export(["small"], tmp_path / "parts.parquet", format="parquet")

@@ -43,7 +43,7 @@ def stored_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataF
     named: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         named.setdefault(row["digest"], row)
-    table = store.queries.sample_table([row["tag"] for row in named.values()])
+    table = store.samples.table([row["tag"] for row in named.values()])
     frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
     del table  # the frame has taken its memory over
     frame["truth"] = _decoded(frame["truth"])
@@ -99,7 +99,7 @@ def pull_experiment(tag: str, *, url: str | None = None) -> "pd.DataFrame":
             lab.get_experiment_summary(tag)
             return tidy(lab.samples(tag), source=tag)
     with _reading(url) as store:
-        return tidy(stored_samples(store, store.queries.tags(tags=[tag])), source=tag)
+        return tidy(stored_samples(store, store.experiments.rows(tags=[tag])), source=tag)
 
 
 def pull_study(name: str, *, url: str | None = None) -> "pd.DataFrame":
@@ -116,8 +116,8 @@ def pull_study(name: str, *, url: str | None = None) -> "pd.DataFrame":
             _known(name, (row["study"] for row in lab.list_experiments()))
             return tidy(lab.samples(name), source=name)
     with _reading(url) as store:
-        _known(name, (row["study"] for row in store.queries.tags()))
-        return tidy(stored_samples(store, store.queries.tags(study=name)), source=name)
+        _known(name, (row["study"] for row in store.experiments.rows()))
+        return tidy(stored_samples(store, store.experiments.rows(study=name)), source=name)
 
 
 def _known(name: str, studies: Iterable[str]) -> None:

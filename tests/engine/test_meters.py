@@ -149,7 +149,7 @@ def test_what_was_paid_is_added_up_whatever_comes_late(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(meters, "NEWEST", 4)
-    paid = Paid(store.queries, "small")
+    paid = Paid(store.usage, "small")
     for number in range(40):
         asked = Request("sim:a", (Message("user", ("hello",)),), Draw("7", number))
         said = Completion("yes", "stop", "a", 10, 5, 0.25)

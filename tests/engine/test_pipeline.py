@@ -581,7 +581,7 @@ def test_a_rubric_that_comes_right_is_used_and_its_re_asks_are_counted(
     assert asks_of(lab) == list(range(wrong + 1))
     [row] = all_rubrics(lab)
     assert (row["status"], row["asks"], len(row["stages"])) == ("scored", wrong + 1, 4)
-    assert lab.store.queries.asks("small") == {"asked": wrong + 1, "again": wrong}
+    assert lab.store.usage.asks("small") == {"asked": wrong + 1, "again": wrong}
     assert any(f"{wrong} of {wrong + 1}" in w for w in lab.reports.build("small").warnings)
 
 

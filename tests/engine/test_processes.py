@@ -119,9 +119,9 @@ def test_a_budget_is_used_up_and_never_exceeded_and_all_end(
     pool: ProcessPoolExecutor, tmp_path: Path, budget: dict[str, Any], kind: str, runs: int
 ) -> None:
     with serving(tmp_path, PRICES, latency=0.05, jitter=0.1) as (_, store):
-        store.runs.save_budget("small", budget)
+        store.studies.save_budget("small", budget)
         ends = all_work(pool, works(store, tmp_path, [400] * 4, runs=runs))
-        calls, tokens, usd, _ = store.queries.paid("small", 0)
+        calls, tokens, usd, _ = store.usage.paid("small", 0)
         limit = budget[kind] if "run" not in budget else 2 * budget["run"][kind]
         paid = {"calls": calls, "tokens": tokens, "usd": usd}
         worst = {"calls": 1, "tokens": 600, "usd": 600 * 10 / 1e6}

@@ -256,4 +256,4 @@ def test_a_model_that_cannot_be_called_leaves_no_mark_on_the_run(
 
 
 def progress(lab: Lab) -> list[Any]:
-    return [lab.store.progress.of_tag(row["tag"]) for row in lab.store.queries.tags()]
+    return [lab.store.progress.of_tag(row["tag"]) for row in lab.store.experiments.rows()]

@@ -34,7 +34,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def contents(lab: Lab) -> list[Any]:
-    tags = [row["tag"] for row in lab.store.queries.tags()]
+    tags = [row["tag"] for row in lab.store.experiments.rows()]
     return [
         tags,
         lab.evidence.list_windows(),

@@ -172,11 +172,11 @@ def test_a_question_is_answered_and_a_write_refused_by_the_database(
     found = agent.call("query", sql="SELECT status, count(*) AS n FROM samples GROUP BY status")
     counted = lab.lab.experiments.samples()["status"].value_counts().to_dict()
     assert {row[0]: row[1] for row in found["rows"]} == counted
-    before = lab.lab.store.queries.tags()
+    before = lab.lab.store.experiments.rows()
     for sql in ("DELETE FROM samples", "SELECT hash FROM tokens", "SELECT 1; SELECT 2"):
         error = agent.refused("query", sql=sql)
         assert (error["kind"], error["message"][:12]) == ("design", "the database")
-    assert lab.lab.store.queries.tags() == before
+    assert lab.lab.store.experiments.rows() == before
 
 
 def test_the_environment_is_told_without_values(

@@ -116,8 +116,8 @@ def test_what_was_paid_is_added_up_by_study_and_by_run(store: Store) -> None:
         asked = Request("sim:a", (Message("user", ("hello",)),), Draw("7", number))
         said = Completion("yes", "stop", "a", 10, 5, 0.25) if number else None
         recorded(store, asked, payer, said, None if number else "down")
-    assert store.queries.paid("study", 0) == (5, 60, 1.0, 5)
-    assert store.queries.paid(1, 0) == (3, 30, 0.5, 5)
-    assert store.queries.paid("study", 2) == (3, 45, 0.75, 5)
-    assert store.queries.paid("study", 2, 4) == (2, 30, 0.5, 4)
-    assert store.queries.paid("other", 7) == (0, 0, 0.0, 7)
+    assert store.usage.paid("study", 0) == (5, 60, 1.0, 5)
+    assert store.usage.paid(1, 0) == (3, 30, 0.5, 5)
+    assert store.usage.paid("study", 2) == (3, 45, 0.75, 5)
+    assert store.usage.paid("study", 2, 4) == (2, 30, 0.5, 4)
+    assert store.usage.paid("other", 7) == (0, 0, 0.0, 7)

@@ -265,7 +265,7 @@ def test_usage_adds_up_by_experiment_stage_and_model(store: Store) -> None:
     for asked in (None, "s", "t"):
         found = {
             (u["study"], u["tag"], u["stage"], u["model"]): [u[name] for name in fields]
-            for u in store.queries.usage(study=asked)
+            for u in store.usage.rows(study=asked)
         }
         assert found == {key: sums for key, sums in expected.items() if asked in (None, key[0])}
 

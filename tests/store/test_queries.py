@@ -51,13 +51,13 @@ def experiment(
     task = Task(type, "fascism", "here", store.evidence.save_pool(Pool(items)), dose=1.0)
     chosen = {name.replace("__", "."): level for name, level in knobs.items()}
     made = Experiment(tag, task, Design.of({"judge.model": "sim:strict", **chosen}), 3)
-    store.runs.save_experiment(made, study)
+    store.experiments.save(made, study)
     return made
 
 
 def start(store: Store, of: Experiment, *, new: bool = False, **targets: Any) -> Run:
     wanted = Targets(samples=2, rivals=(), probe=True, tolerance=0.0)._replace(**targets)
-    return store.runs.save_run(of, "study", "3", wanted, makers=("v", "c"), new=new)
+    return store.runs.save(of, "study", "3", wanted, makers=("v", "c"), new=new)
 
 
 def make_views(store: Store, run: Run, *statuses: Status) -> None:
@@ -95,13 +95,13 @@ def make_samples(
         )
         for n, status in enumerate(statuses)
     ]
-    store.runs.save_samples(run, made)
+    store.verdicts.save_samples(run, made)
 
 
 def make_probes(store: Store, run: Run, rubric_ids: list[int], *statuses: Status) -> None:
     by_id = {id: replace(RUBRIC, id=id) for id in rubric_ids}
-    found = store.runs.unprobed(run, by_id, 0, 99, answers=False)
-    store.runs.save_probes(
+    found = store.verdicts.unprobed(run, by_id, 0, 99, answers=False)
+    store.verdicts.save_probes(
         run,
         [
             Probe(sample, status, 0.6 if status == "scored" else None, call(store, 90))
@@ -200,10 +200,10 @@ def test_a_superseded_run_is_counted_nowhere(store: Store) -> None:
     new = start(store, made, new=True)
     assert progress(store).run_id == new.id
     assert progress(store).done == stages(0, 0, 0, 0, 0)
-    assert list(store.queries.samples(["study/a"])) == []
-    assert store.queries.rubrics("study/a") == []
+    assert list(store.samples.rows(["study/a"])) == []
+    assert store.materials.list_rubrics("study/a") == []
     make_samples(store, new, make_rubric(store, new), "scored")
-    assert [row["run"] for row in store.queries.samples(["study/a"])] == [new.id]
+    assert [row["run"] for row in store.samples.rows(["study/a"])] == [new.id]
 
 
 def make_many(store: Store, count: int) -> list[str]:
@@ -211,7 +211,7 @@ def make_many(store: Store, count: int) -> list[str]:
     tags = []
     for number in range(count):
         one = experiment(store, f"study/{number}", judge__max_tokens=100 + number)
-        store.runs.save_experiment(replace(one, tag=f"again/{number}"), "again")
+        store.experiments.save(replace(one, tag=f"again/{number}"), "again")
         run = start(store, one, samples=1 + number % 3)
         rubric_id = make_rubric(store, run, key=f"rubric {number}")
         make_samples(store, run, rubric_id, "scored", "provider_error", "abstained")
@@ -272,7 +272,7 @@ def test_a_tidy_row_carries_verdict_display_rubric_probe_and_call(store: Store) 
     critique = Critique(replace(RUBRIC, id=rubric_id), "sim:c", "scored", 0.8, 0.4, call(store, 5))
     store.materials.save_critique("c", critique)
     store.materials.save_critique("another critic", replace(critique, observability=0.1))
-    first, second = store.queries.samples(["study/a"])
+    first, second = store.samples.rows(["study/a"])
     expected = {
         "tag": "study/a",
         "study": "study",
@@ -309,7 +309,7 @@ def test_a_tidy_row_carries_verdict_display_rubric_probe_and_call(store: Store) 
 def test_critics_scores_are_null_until_given(store: Store) -> None:
     run = start(store, experiment(store))
     make_rubric(store, run)
-    [row] = store.queries.rubrics("study/a")
+    [row] = store.materials.list_rubrics("study/a")
     assert (row["observability"], row["discriminability"], row["critic"]) == (None, None, None)
     assert [label for label, *_ in row["stages"]] == [stage.label for stage in STAGES]
 
@@ -320,23 +320,23 @@ def test_experiments_are_listed_by_study_type_and_tag(store: Store) -> None:
     experiment(store, "other/a", study="other", verdict__method="subset")
 
     def listed(**wanted: Any) -> list[str]:
-        return [row["tag"] for row in store.queries.tags(**wanted)]
+        return [row["tag"] for row in store.experiments.rows(**wanted)]
 
     assert listed() == ["other/a", "study/a", "study/b"]
     assert listed(study="study") == ["study/a", "study/b"]
     assert listed(task_type="control") == ["study/b"]
     assert listed(study="other", task_type="control") == []
     assert listed(tags=["other/a"]) == ["other/a"]
-    [row] = store.queries.tags(tags=["other/a"])
+    [row] = store.experiments.rows(tags=["other/a"])
     assert row["design"] == {**V1_DEFAULTS, "judge.model": "sim:strict", "verdict.method": "subset"}
     with pytest.raises(NotFoundError, match="study/c"):
-        store.queries.tags(tags=["study/a", "study/c"])
+        store.experiments.rows(tags=["study/a", "study/c"])
 
 
 def test_re_asks_of_rubrics_are_counted_among_the_questions(store: Store) -> None:
-    assert store.queries.asks("study") == {"asked": 0, "again": 0}
+    assert store.usage.asks("study") == {"asked": 0, "again": 0}
     for number, ask in ((0, 0), (0, 1), (0, 2), (1, 0)):
         call(store, number, ask=ask, stage="rubricer")
     call(store, 7)
-    assert store.queries.asks("study") == {"asked": 4, "again": 2}
-    assert store.queries.asks("other") == {"asked": 0, "again": 0}
+    assert store.usage.asks("study") == {"asked": 4, "again": 2}
+    assert store.usage.asks("other") == {"asked": 0, "again": 0}

@@ -50,13 +50,13 @@ def experiment(
     task = Task("ecc", "fascism", "here", pool, rubric, dose=1.5, truth={"source": "index"})
     chosen = {name.replace("__", "."): level for name, level in knobs.items()}
     made = Experiment(tag, task, Design.of({"judge.model": "sim:strict", **chosen}), seed=3)
-    store.runs.save_experiment(made, "study")
+    store.experiments.save(made, "study")
     return made
 
 
 def run_of(store: Store, of: Experiment, series: str = "3", **targets: Any) -> Run:
     wanted = TARGETS._replace(**targets)
-    return store.runs.save_run(of, "study", series, wanted, makers=("v", "c"))
+    return store.runs.save(of, "study", series, wanted, makers=("v", "c"))
 
 
 def call(store: Store, number: int) -> int:
@@ -86,7 +86,7 @@ def rows(store: Store, table: sa.Table) -> list[dict[str, Any]]:
 def test_an_experiment_comes_back_as_it_was(store: Store, given: Rubric | None) -> None:
     author = {"rubric__author": "provided"} if given else {}
     made = experiment(store, given=given, verdict__method="subset", **author)
-    found, study = store.runs.find_experiment(made.tag)
+    found, study = store.experiments.find(made.tag)
     assert (found, study) == (made, "study")
     assert found.digest == made.digest
 
@@ -103,7 +103,7 @@ def test_truth_and_dose_are_annotations_that_may_change_under_the_same_experimen
 ) -> None:
     made = experiment(store)
     task = replace(made.task, dose=2.5, truth=None)
-    store.runs.save_experiment(replace(made, task=task), "study")
+    store.experiments.save(replace(made, task=task), "study")
     [row] = rows(store, t.tags)
     assert (row["digest"], row["dose"], row["truth"]) == (made.digest, 2.5, None)
 
@@ -114,8 +114,8 @@ def test_a_corrected_truth_of_an_item_reaches_the_experiment(store: Store) -> No
     pool = store.evidence.save_pool(replace(made.task.pool, items=corrected))
     again = replace(made, task=replace(made.task, pool=pool))
     assert again.digest == made.digest
-    store.runs.save_experiment(again, "study")
-    found, _ = store.runs.find_experiment(made.tag)
+    store.experiments.save(again, "study")
+    found, _ = store.experiments.find(made.tag)
     assert [item.truth for item in found.task.pool.items] == [9, 9]
 
 
@@ -123,22 +123,22 @@ def test_a_tag_that_moves_on_leaves_what_it_meant_under_tag_at_digest(store: Sto
     first = experiment(store, verdict__method="single")
     second = experiment(store, verdict__method="subset")
     assert first.digest != second.digest
-    assert store.runs.find_experiment("study/a")[0].digest == second.digest
+    assert store.experiments.find("study/a")[0].digest == second.digest
     kept = f"study/a@{first.digest[:8]}"
-    assert store.runs.find_experiment(kept)[0].digest == first.digest
+    assert store.experiments.find(kept)[0].digest == first.digest
     experiment(store, verdict__method="single")
-    assert store.runs.find_experiment("study/a")[0].digest == first.digest
-    assert store.runs.find_experiment(f"study/a@{second.digest[:8]}")[0].digest == second.digest
+    assert store.experiments.find("study/a")[0].digest == first.digest
+    assert store.experiments.find(f"study/a@{second.digest[:8]}")[0].digest == second.digest
 
 
 def test_an_unknown_tag_is_answered_with_those_that_hold_it(store: Store) -> None:
     experiment(store, "study/fascism/here/sim:strict")
     with pytest.raises(NotFoundError) as refusal:
-        store.runs.find_experiment("sim:strict")
+        store.experiments.find("sim:strict")
     assert refusal.value.choices == ("study/fascism/here/sim:strict",)
     assert "study/fascism/here/sim:strict" in refusal.value.message
     with pytest.raises(NotFoundError, match="judge-gym status"):
-        store.runs.find_experiment("nothing like it")
+        store.experiments.find("nothing like it")
 
 
 # --- runs and their targets ----------------------------------------------------------------------
@@ -161,20 +161,20 @@ def test_fewer_samples_may_be_asked_for_than_before_but_not_than_there_are(store
 
     def exactly(samples: int) -> Run:
         wanted = TARGETS._replace(samples=samples)
-        return store.runs.save_run(made, "study", "3", wanted, makers=("v", "c"), exact=True)
+        return store.runs.save(made, "study", "3", wanted, makers=("v", "c"), exact=True)
 
     run = exactly(3)
     assert run.samples == 3
     rubric, item = rubric_of(store), made.task.pool.items[0]
     asked = [Sample(rubric, item, n, SHOWN, "scored", (1,), call_id=call(store, n)) for n in (0, 1)]
-    store.runs.save_samples(run, asked)
+    store.verdicts.save_samples(run, asked)
     assert exactly(1).samples == 2
 
 
 def test_each_series_has_its_run_and_a_new_one_supersedes(store: Store) -> None:
     made = experiment(store)
     first, other = run_of(store, made), run_of(store, made, "again")
-    new = store.runs.save_run(made, "study", "3", TARGETS, makers=("v", "c"), new=True)
+    new = store.runs.save(made, "study", "3", TARGETS, makers=("v", "c"), new=True)
     assert len({first.id, other.id, new.id}) == 3
     assert run_of(store, made).id == new.id
     assert run_of(store, made, "again").id == other.id
@@ -214,14 +214,14 @@ def sample(run: Run, rubric: Rubric, n: int, status: Status, call_id: int) -> Sa
 def test_samples_come_back_as_they_were_with_the_judges_words(store: Store) -> None:
     run, rubric = run_of(store, experiment(store)), rubric_of(store)
     made = [sample(run, rubric, n, "scored", call(store, n)) for n in range(4)]
-    store.runs.save_samples(run, made)
-    found = store.runs.unprobed(run, {rubric.id: rubric}, 0, 99, answers=True)
+    store.verdicts.save_samples(run, made)
+    found = store.verdicts.unprobed(run, {rubric.id: rubric}, 0, 99, answers=True)
     assert [replace(s, id=0) for s, _ in found] == made
     assert [words for _, words in found] == [f"said {n}" for n in range(4)]
     first, *_, last = [s.id for s, _ in found]
-    page = store.runs.unprobed(run, {rubric.id: rubric}, first, last - 1, answers=False)
+    page = store.verdicts.unprobed(run, {rubric.id: rubric}, first, last - 1, answers=False)
     assert [s for s, _ in page] == [s for s, _ in found[1:3]]
-    ranges = store.runs.unprobed_ranges(run, 3, only_failed=False)
+    ranges = store.verdicts.unprobed_ranges(run, 3, only_failed=False)
     assert ranges == [[first - 1, last - 1], [last - 1, last]]
 
 
@@ -230,18 +230,18 @@ def test_only_a_scored_sample_without_an_answered_probe_is_to_be_probed(
     store: Store, status: Status
 ) -> None:
     run, rubric = run_of(store, experiment(store)), rubric_of(store)
-    store.runs.save_samples(run, [sample(run, rubric, 0, status, call(store, 0))])
+    store.verdicts.save_samples(run, [sample(run, rubric, 0, status, call(store, 0))])
 
     def left() -> list[Sample]:
-        found = store.runs.unprobed(run, {rubric.id: rubric}, 0, 9, answers=False)
+        found = store.verdicts.unprobed(run, {rubric.id: rubric}, 0, 9, answers=False)
         return [s for s, _ in found]
 
     assert len(left()) == (status == "scored")
     for target in left():
         for answer in STATUSES:
-            store.runs.save_probes(run, [Probe(target, "provider_error", None, call(store, 1))])
+            store.verdicts.save_probes(run, [Probe(target, "provider_error", None, call(store, 1))])
             probability = 0.7 if answer == "scored" else None
-            store.runs.save_probes(run, [Probe(target, answer, probability, call(store, 1))])
+            store.verdicts.save_probes(run, [Probe(target, answer, probability, call(store, 1))])
             assert bool(left()) == (answer == "provider_error")
             with store.database.begin() as connection:
                 connection.execute(t.probes.delete())
@@ -272,8 +272,8 @@ def test_samples_and_probes_saved_in_any_order_any_number_of_times_give_the_same
         run, rubric = run_of(store, experiment(store)), rubric_of(store)
         calls = [call(store, n) for n in range(8)]
         made = [sample(run, rubric, n, s, calls[n]) for n, s in order]  # type: ignore[arg-type]
-        store.runs.save_samples(run, made[:cut])
-        store.runs.save_samples(run, made[cut:])
+        store.verdicts.save_samples(run, made[:cut])
+        store.verdicts.save_samples(run, made[cut:])
         found = {
             (row["evidence_id"], row["replicate"], row["is_swap"]): row
             for row in rows(store, t.samples)
@@ -289,16 +289,16 @@ def test_samples_and_probes_saved_in_any_order_any_number_of_times_give_the_same
         for swap in (False, True):
             mine = {n: s for n, s in keys.items() if s.is_swap == swap}
             last = max((s.replicate for s in mine.values()), default=0) + 1
-            assert store.runs.sample_keys(run, rubric.id, swap, 0, last) == {
+            assert store.verdicts.sample_keys(run, rubric.id, swap, 0, last) == {
                 (s.evidence.id, s.replicate, False): expected[n] for n, s in mine.items()
             }
-            counted = store.runs.replicate_counts(run, rubric.id, swap)
+            counted = store.verdicts.replicate_counts(run, rubric.id, swap)
             assert sum(done for done, _ in counted.values()) == sum(bool(final[n]) for n in mine)
             assert sum(lost for _, lost in counted.values()) == sum(not final[n] for n in mine)
         probed = {row["id"]: replace(keys[min(keys)], id=row["id"]) for row in found.values()}
         probes = [Probe(s, "scored", 0.5, calls[0]) for s in probed.values()]
         missing = [Probe(s, "provider_error", None, calls[0]) for s in probed.values()]
-        store.runs.save_probes(run, data.draw(st.permutations([*probes, *missing, *probes])))
+        store.verdicts.save_probes(run, data.draw(st.permutations([*probes, *missing, *probes])))
         kept = {row["sample_id"]: row["probability"] for row in rows(store, t.probes)}
         assert kept == dict.fromkeys(probed, 0.5)
 
@@ -310,11 +310,11 @@ def filled(store: Store, of: Experiment, numbers: list[int]) -> Run:
     """A run with a sample and a probe for each of these calls."""
     run, rubric = run_of(store, of), rubric_of(store)
     store.runs.link_rubric(run, rubric.id, is_swap=False)
-    store.runs.save_samples(
+    store.verdicts.save_samples(
         run, [sample(run, rubric, n, "scored", call(store, n)) for n in numbers]
     )
-    found = store.runs.unprobed(run, {rubric.id: rubric}, 0, 99, answers=False)
-    store.runs.save_probes(run, [Probe(s, "scored", 0.6, call(store, 100)) for s, _ in found])
+    found = store.verdicts.unprobed(run, {rubric.id: rubric}, 0, 99, answers=False)
+    store.verdicts.save_probes(run, [Probe(s, "scored", 0.6, call(store, 100)) for s, _ in found])
     return run
 
 
@@ -324,7 +324,7 @@ def test_forgetting_keeps_the_ledger_or_drops_only_what_nobody_else_uses(
 ) -> None:
     filled(store, experiment(store, "study/a"), [0, 1, 2])
     filled(store, experiment(store, "study/b", verdict__method="subset"), [2, 3])
-    counts = store.runs.delete_experiment("study/a", ledger=ledger)
+    counts = store.experiments.delete("study/a", ledger=ledger)
     assert counts == {"runs": 1, "samples": 3, "probes": 3, "calls": 2 if ledger else 0}
     kept = {row["draw"] for row in rows(store, t.calls)}
     assert kept == ({2, 3, 100} if ledger else {0, 1, 2, 3, 100})
@@ -335,12 +335,12 @@ def test_forgetting_keeps_the_ledger_or_drops_only_what_nobody_else_uses(
     assert len(rows(store, t.samples)) == len(rows(store, t.probes)) == 2
     assert len(rows(store, t.runs)) == len(rows(store, t.run_rubrics)) == 1
     with pytest.raises(NotFoundError):
-        store.runs.delete_experiment("study/a", ledger=ledger)
+        store.experiments.delete("study/a", ledger=ledger)
 
 
 def test_forgetting_one_of_two_names_keeps_the_experiment(store: Store) -> None:
     filled(store, experiment(store, "study/a"), [0])
     experiment(store, "other/a")
-    assert set(store.runs.delete_experiment("study/a", ledger=True).values()) == {0}
-    assert store.runs.find_experiment("other/a")
+    assert set(store.experiments.delete("study/a", ledger=True).values()) == {0}
+    assert store.experiments.find("other/a")
     assert len(rows(store, t.samples)) == len(rows(store, t.probes)) == 1

@@ -172,11 +172,11 @@ def prepared(judging: FailureStudy) -> PreparedStudy:
 
 
 def stored_opinions(lab: Lab, judging: FailureStudy) -> list[JudgeVerdict]:
-    runs = lab.store.readings.active_runs([e.tag for e in judging.sweep.experiments])
+    runs = lab.store.runs.active([e.tag for e in judging.sweep.experiments])
     return [
         JudgeVerdict(run.experiment.design.judge.model, sample, reply.text)
         for run in runs
-        for page in lab.store.readings.samples(run)
+        for page in lab.store.completed.samples(run)
         for sample, reply in page
     ]
 

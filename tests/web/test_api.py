@@ -294,7 +294,7 @@ def test_a_benchmark_is_sent_with_its_rubric(lab: Served) -> None:
         concept="severity",
     )
     lab.post("/api/rubrics", experiment_tag="severity", rubric=rubric)
-    experiment, _ = lab.lab.store.runs.find_experiment("severity")
+    experiment, _ = lab.lab.store.experiments.find("severity")
     assert experiment.task.rubric is not None
     assert [stage.label for stage in experiment.task.rubric.stages] == ["minor", "major"]
     assert [item.truth for item in experiment.task.pool.items] == [1]
@@ -324,10 +324,10 @@ def test_a_study_is_planned_and_started_from_its_text(lab: Served) -> None:
     plan = lab.post("/api/plan", study=text, overrides={"verdict.method": "subset"})
     assert len(plan["experiments"]) == 2
     assert plan["stages"]["scorer"]["calls"] == 2 * len(TEXTS)
-    assert lab.lab.store.queries.tags(study="sent") == [], "a plan writes nothing"
+    assert lab.lab.store.experiments.rows(study="sent") == [], "a plan writes nothing"
     started = lab.post("/api/runs", study=text, budget={"calls": 100})["started"]
-    assert [row["tag"] for row in lab.lab.store.queries.tags(study="sent")] == sorted(started)
-    assert lab.lab.store.runs.find_budget("sent")["calls"] == 100
+    assert [row["tag"] for row in lab.lab.store.experiments.rows(study="sent")] == sorted(started)
+    assert lab.lab.store.studies.budget("sent")["calls"] == 100
     assert lab.post("/api/runs/retune", target="sent", budget={"usd": 3})["budget"]["usd"] == 3
     assert set(lab.post("/api/runs/pause", target="sent")["paused"]) == set(started)
     assert {row["status"] for row in lab.get("/api/experiments", study="sent")["items"]} == {

@@ -57,7 +57,7 @@ def test_the_page_says_what_the_experiment_is_and_what_sets_it_apart(
 def test_the_name_of_its_evidence_leads_to_the_items_that_it_judges(
     lab: Served, page: Page
 ) -> None:
-    [row] = lab.lab.store.queries.tags(tags=["judged"])
+    [row] = lab.lab.store.experiments.rows(tags=["judged"])
     judged = {one["evidence_title"] for one in lab.lab.list_experiment_samples("judged")}
     go(page, lab, of("judged"))
     page.locator("dd").get_by_role("link", name=row["pool_name"], exact=True).click()

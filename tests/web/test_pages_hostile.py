@@ -86,7 +86,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         lab.create_experiment(TAG, window, "sim:balanced", "ecc", SHORT, config)
         with lab.store.database.begin() as connection:
             connection.execute(t.tags.update().where(t.tags.c.tag == TAG).values(study="hostile"))
-        lab.store.runs.save_study("hostile", f"study: hostile\n# {HOSTILE}\n", {})
+        lab.store.studies.save("hostile", f"study: hostile\n# {HOSTILE}\n", {})
         lab.runs.run(TAG, samples=2)
         run = lab.get_experiment_summary(TAG)["runs"][-1]["run_id"]
         lab.store.events.record([run], "paused", HOSTILE)

@@ -52,7 +52,7 @@ def test_kept_sums_grow_with_the_ledger_and_shrink_with_it(lab: Served, by: list
         for row in lab.lab.reports.usage(by=known):
             mine = [
                 one
-                for one in lab.lab.store.sums.rows()
+                for one in lab.lab.store.usage_totals.rows()
                 if all(one[name] == row[name] for name in (*known, "imported"))
             ]
             assert sum(one["calls"] for one in mine) == row["calls"]

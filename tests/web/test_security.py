@@ -35,7 +35,7 @@ def resources(lab: Served) -> list[tuple[str, str]]:
 
 
 def contents(lab: Lab) -> list[Any]:
-    tags = [row["tag"] for row in lab.store.queries.tags()]
+    tags = [row["tag"] for row in lab.store.experiments.rows()]
     return [
         tags,
         lab.evidence.list_windows(),

@@ -9,7 +9,7 @@ import typer
 from judge_gym.cli.app import AsJson, app, notes, settings
 
 if TYPE_CHECKING:
-    from judge_gym.store.deploying import Deployment
+    from judge_gym.store.deployment import Deployment
 
 db_app = typer.Typer(help="The database.", no_args_is_help=True)
 app.add_typer(db_app, name="db")
@@ -85,7 +85,7 @@ def status(
 
 def _deployment() -> "Deployment":
     from judge_gym.store.database import open_database
-    from judge_gym.store.deploying import Deployment
+    from judge_gym.store.deployment import Deployment
 
     return Deployment(open_database(settings["db"], prepare=False, create=False))
 

@@ -80,7 +80,7 @@ class SuiteRunner:
             jobs: evals in sandboxes at once.
             watch: called once with the tally, before the work; it changes under its eyes.
         """
-        budget = self._store.runs.find_budget(study_of(run.suite))
+        budget = self._store.studies.budget(study_of(run.suite))
         card = self._models.card(run.model)
         refuse_unpriced(BudgetSpec.model_validate(budget), [card], searches=condition.web_search)
         work = _Work(self._store, run, on)

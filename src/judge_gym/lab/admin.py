@@ -65,7 +65,7 @@ class Admin:
 
     def tables(self) -> Sequence[dict[str, Any]]:
         """Returns the readable tables with columns, keys and row counts; tokens are not one."""
-        return self._store.questions.tables()
+        return self._store.sql.tables()
 
     def page_table(
         self,
@@ -76,11 +76,11 @@ class Admin:
         descending: bool = False,
     ) -> tuple[Sequence[dict[str, Any]], Sequence[int | str] | None]:
         """Returns rows of a table in the order of its key, and the key to continue after."""
-        return self._store.questions.page(table, after=after, limit=limit, descending=descending)
+        return self._store.sql.page(table, after=after, limit=limit, descending=descending)
 
     def query(self, sql: str, *, limit: int = 100) -> Rows:
         """Returns the result of one SELECT; the connection cannot change anything."""
-        return self._store.questions.ask(sql, limit=limit)
+        return self._store.sql.select(sql, limit=limit)
 
     # --- ledger ----------------------------------------------------------------------------------
 

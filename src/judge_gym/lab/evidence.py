@@ -207,7 +207,7 @@ class EvidenceLibrary:
         if sum(given is not None for given in (window_id, pool, experiment_tag)) != 1:
             raise DesignError("items are those of one window, of one pool or of one experiment")
         if experiment_tag is not None:
-            [row] = self._store.queries.tags(tags=[experiment_tag])
+            [row] = self._store.experiments.rows(tags=[experiment_tag])
             found = evidence.some_of_pool(row["pool_id"], after, limit + 1)
         elif window_id is not None:
             evidence.find_window(window_id)
@@ -265,7 +265,7 @@ class EvidenceLibrary:
         if [window_id is None, not files, experiment_tag is None].count(False) != 1:
             raise DesignError("a pool is frozen from one window, from files or from an experiment")
         if experiment_tag is not None:
-            [row] = self._store.queries.tags(tags=[experiment_tag])
+            [row] = self._store.experiments.rows(tags=[experiment_tag])
             pool = self._store.evidence.find_pool(row["pool_id"])
         elif window_id is not None:
             window = self._store.evidence.find_window(window_id)

@@ -23,7 +23,7 @@ from judge_gym.models import Registry
 from judge_gym.records import Pool, TaskType
 from judge_gym.samples import file_format, stored_samples, write_samples
 from judge_gym.sources import load_benchmark, load_rubric
-from judge_gym.store import Page, Progress, Store, Stretch, Which
+from judge_gym.store import Page, Progress, Selection, Span, Store
 from judge_gym.studies import (
     Experiment,
     Task,
@@ -87,7 +87,7 @@ class Experiments:
         design, _ = settle(task, chosen)
         if task_type != "benchmark":
             refuse_roles([design.judge.model], task, design)
-        if any(row["tag"] == experiment_tag for row in self._store.queries.tags()):
+        if any(row["tag"] == experiment_tag for row in self._store.experiments.rows()):
             raise ConflictError(f"there is an experiment {experiment_tag!r} already")
         return self.save("", Experiment(experiment_tag, task, design, seed)).digest
 
@@ -96,7 +96,7 @@ class Experiments:
 
         A given rubric is not criticised: its quality is null.
         """
-        experiment, study = self._store.runs.find_experiment(experiment_tag)
+        experiment, study = self._store.experiments.find(experiment_tag)
         if experiment.task.type != "benchmark":
             raise DesignError(f"{experiment_tag} is no benchmark: its judge writes the rubric")
         path = Path(rubric_path)
@@ -112,7 +112,7 @@ class Experiments:
         if experiment.task.rubric is None and saved.digest != experiment.digest:
             # The experiment without a rubric was never run; its name now means this one.
             old = f"{experiment_tag}@{experiment.digest[:8]}"
-            self._store.runs.delete_experiment(old, ledger=False)
+            self._store.experiments.delete(old, ledger=False)
         return saved.digest
 
     def save(self, study: str, experiment: Experiment) -> Experiment:
@@ -121,7 +121,7 @@ class Experiments:
         pool = task.pool if task.pool.id else self._store.evidence.save_pool(task.pool)
         rubric = self._store.materials.save_given_rubric(task.rubric) if task.rubric else None
         saved = replace(experiment, task=replace(task, pool=pool, rubric=rubric))
-        self._store.runs.save_experiment(saved, study)
+        self._store.experiments.save(saved, study)
         return saved
 
     def save_all(self, prepared: PreparedStudy) -> Iterator[Experiment]:
@@ -138,7 +138,7 @@ class Experiments:
         self, experiment_tag: str, *, ledger: bool = False, force: bool = False
     ) -> dict[str, int]:
         """Deletes an experiment's runs; the ledger keeps every answer unless `ledger` is given."""
-        delete = self._store.runs.delete_experiment
+        delete = self._store.experiments.delete
         progress = self._store.progress.of_tag(experiment_tag)
         unfinished = [run for run in progress if run.status not in FINISHED]
         try:
@@ -201,60 +201,60 @@ class Experiments:
 
     def list_studies(self) -> Sequence[dict[str, Any]]:
         """Returns studies with their number of experiments, and whether their file is stored."""
-        return self._store.logs.studies()
+        return self._store.studies.rows()
 
     def show_study(self, name: str) -> dict[str, Any]:
         """Returns a study's file as it was last run, empty if it had none, and its budget."""
-        if not self._store.queries.tags_page(limit=1, study=name).rows:
+        if not self._store.experiments.page(limit=1, study=name).rows:
             known = [row["study"] for row in self.list_studies() if row["study"]]
             raise NotFoundError(unknown("study", name, known), choices=known)
-        text = self._store.logs.study_file(name) or ""
-        return {"study": name, "text": text, "budget": dict(self._store.runs.find_budget(name))}
+        text = self._store.studies.file(name) or ""
+        return {"study": name, "text": text, "budget": dict(self._store.studies.budget(name))}
 
     # --- finding ---------------------------------------------------------------------------------
 
     def find(self, *targets: str) -> Sequence[dict[str, Any]]:
         """Returns the stored rows of experiments by tag, study or study file; else of all."""
         if not targets:
-            return self._store.queries.tags()
+            return self._store.experiments.rows()
         rows: dict[str, dict[str, Any]] = {}
         for target in targets:
             name = self.study_name(target)
-            found = self._store.queries.tags(study=name)
+            found = self._store.experiments.rows(study=name)
             if name != target:
                 current = {made.tag for made in self.prepare(target).sweep.experiments}
                 found = [row for row in found if row["tag"] in current]
-            found = found or self._store.queries.tags(tags=[name])
+            found = found or self._store.experiments.rows(tags=[name])
             rows |= {row["tag"]: row for row in found}
         return [*rows.values()]
 
     def find_tags(self, experiment_tags: Sequence[str]) -> Sequence[dict[str, Any]]:
         """Returns the stored rows of experiments, in the order of their tags."""
-        rows = self._store.queries.tags(tags=experiment_tags) if experiment_tags else []
+        rows = self._store.experiments.rows(tags=experiment_tags) if experiment_tags else []
         return sorted(rows, key=lambda row: experiment_tags.index(row["tag"]))
 
     def find_study(self, study: str) -> Sequence[dict[str, Any]]:
         """Returns the stored rows of a study's experiments; none if there is no such study."""
-        return self._store.queries.tags(study=study)
+        return self._store.experiments.rows(study=study)
 
     def count_by_study(self) -> dict[str, int]:
         """Returns how many experiments each study has; "" stands for those of no study."""
-        return self._store.queries.studies()
+        return self._store.studies.counts()
 
     def judges(self) -> Sequence[str]:
         """Returns every model that judges in an experiment, by name."""
-        return sorted(self._store.queries.judges())
+        return sorted(self._store.experiments.judges())
 
     def show(self, experiment_tag: str) -> dict[str, Any]:
         """Returns an experiment's design, the progress of its runs and why targets failed."""
-        [summary] = self._summaries(self._store.queries.tags(tags=[experiment_tag]))
+        [summary] = self._summaries(self._store.experiments.rows(tags=[experiment_tag]))
         return summary
 
     def list(
         self, *, study: str | None = None, task_type: str | None = None
     ) -> Sequence[dict[str, Any]]:
         """Returns experiments with the status of their newest run."""
-        return self._summaries(self._store.queries.tags(study=study, task_type=task_type))
+        return self._summaries(self._store.experiments.rows(study=study, task_type=task_type))
 
     def page(
         self,
@@ -282,7 +282,7 @@ class Experiments:
             after=after, before=before, limit=limit, study=study, task_type=task_type, judge=judge
         )
         names = [row["tag"] for row in tags.rows]
-        rows = self._store.queries.tags(tags=names) if names else []
+        rows = self._store.experiments.rows(tags=names) if names else []
         found = self._summaries(rows, reasons=reasons)
         return Page([*found], tags.next, tags.previous)
 
@@ -297,7 +297,7 @@ class Experiments:
         limit: int = 100,
     ) -> Page:
         """Returns a page of tags alone."""
-        return self._store.queries.tags_page(
+        return self._store.experiments.page(
             after=after, before=before, limit=limit, study=study, task_type=task_type, judge=judge
         )
 
@@ -324,13 +324,13 @@ class Experiments:
 
     def list_rubrics(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
         """Returns rubrics with the critic's scores."""
-        self._store.queries.tags(tags=[experiment_tag])
-        return self._store.queries.rubrics(experiment_tag)
+        self._store.experiments.rows(tags=[experiment_tag])
+        return self._store.materials.list_rubrics(experiment_tag)
 
     def list_samples(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
         """Returns samples with decoded stages."""
-        self._store.queries.tags(tags=[experiment_tag])
-        return [*self._store.queries.samples([experiment_tag])]
+        self._store.experiments.rows(tags=[experiment_tag])
+        return [*self._store.samples.rows([experiment_tag])]
 
     def page_samples(
         self,
@@ -342,28 +342,28 @@ class Experiments:
         limit: int = 100,
     ) -> Page:
         """Returns a page of an experiment's samples, after the last sample of the previous one."""
-        self._store.queries.tags(tags=[experiment_tag])
-        return self._store.queries.samples_page(
-            experiment_tag, after=after, limit=limit, status=status, evidence=evidence
-        )
+        self._store.experiments.rows(tags=[experiment_tag])
+        chosen = Selection(status=status, evidence=evidence)
+        found = self._store.samples.browse(experiment_tag, chosen, after=after, limit=limit)
+        return Page(found.rows, None if found.after is None else str(found.after))
 
     def browse_samples(
         self,
         experiment_tag: str,
-        selection: Which,
+        selection: Selection,
         *,
         after: int | None = None,
         before: int | None = None,
         limit: int,
-    ) -> Stretch:
+    ) -> Span:
         """Returns the samples of a selection after or before one of them."""
-        return self._store.queries.browse(
+        return self._store.samples.browse(
             experiment_tag, selection, after=after, before=before, limit=limit
         )
 
     def show_sample(self, id: int, experiment_tag: str | None = None) -> dict[str, Any]:
         """Returns a sample as a tidy row, under this tag or the first of its experiment."""
-        return self._store.queries.sample(id, experiment_tag)
+        return self._store.samples.find(id, experiment_tag)
 
     def list_probes(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
         """Returns probes with the probability of expert agreement; null if unreadable."""

@@ -338,17 +338,17 @@ class Failures:
         """Every verdict by the evidence that it is on, those without an answer too."""
         numbers = {run.run for run in result.runs}
         found: defaultdict[str, list[triage.JudgeVerdict]] = defaultdict(list)
-        for run in self._store.readings.active_runs([run.tag for run in result.runs]):
+        for run in self._store.runs.active([run.tag for run in result.runs]):
             if run.id not in numbers:
                 continue
             judge = run.experiment.design.judge.model
-            for page in self._store.readings.samples(run):
+            for page in self._store.completed.samples(run):
                 for sample, said in page:
                     opinion = triage.JudgeVerdict(judge, sample, said.text)
                     found[sample.evidence.hash].append(opinion)
             items = {item.id: item for item in run.experiment.task.pool.items}
             for id, rubric in self._store.runs.rubrics(run).items():
-                keys = self._store.runs.sample_keys(run, id, False, 0, run.samples)
+                keys = self._store.verdicts.sample_keys(run, id, False, 0, run.samples)
                 for (item, replicate, _), status in keys.items():
                     if status == "provider_error":
                         lost = Sample(

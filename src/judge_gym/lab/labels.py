@@ -72,8 +72,8 @@ class Labels:
         if target is None:
             return self._store.evidence.all_evidence(), []
         name = self._experiments.study_name(target)
-        rows = self._store.queries.tags(study=name) or self._store.queries.tags(tags=[name])
-        experiments = [self._store.runs.find_experiment(row["tag"])[0] for row in rows]
+        rows = self._store.experiments.rows(study=name) or self._store.experiments.rows(tags=[name])
+        experiments = [self._store.experiments.find(row["tag"])[0] for row in rows]
         items = {item.id: item for experiment in experiments for item in experiment.task.pool.items}
         stages: dict[str, None] = {}
         for experiment in experiments:
@@ -102,7 +102,7 @@ class Labels:
         labels = self._store.evidence.labels()
         found = []
         for row in rows if labels else []:
-            task = self._store.runs.find_experiment(row["tag"])[0].task
+            task = self._store.experiments.find(row["tag"])[0].task
             items = {item.id for item in task.pool.items}
             stages = task.rubric.stages if task.rubric else ()
             scale = len(stages) or Design.of(row["design"]).rubric.scale

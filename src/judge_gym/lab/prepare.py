@@ -124,10 +124,10 @@ def read_file(path: Path, models: Registry, overrides: Mapping[str, Any] | None 
 
 def prepare_tags(target: str, store: Store, models: Registry) -> PreparedStudy:
     """Experiments that are in the store, by study or by tag; each once, whatever its names."""
-    rows = store.queries.tags(study=target) or store.queries.tags(tags=[target])
+    rows = store.experiments.rows(study=target) or store.experiments.rows(tags=[target])
     named: dict[str, Experiment] = {}
     for row in rows:
-        experiment, _ = store.runs.find_experiment(row["tag"])
+        experiment, _ = store.experiments.find(row["tag"])
         if experiment.task.rubric is None and experiment.design.rubric.author == "provided":
             raise ConflictError(f"{experiment.tag} has no rubric yet; load its file first")
         named.setdefault(experiment.digest, experiment)
@@ -136,7 +136,7 @@ def prepare_tags(target: str, store: Store, models: Registry) -> PreparedStudy:
     designs = [made.design for made in named.values()]
     notes = (*_simulated(judges, models), *_hosted(designs, models))
     study = str(rows[0]["study"])
-    budget = BudgetSpec.model_validate(store.runs.find_budget(study))
+    budget = BudgetSpec.model_validate(store.studies.budget(study))
     return PreparedStudy(study, Sweep(tuple(named.values())), targets, budget, None, notes)
 
 

@@ -50,7 +50,7 @@ class Reports:
             name,
             stored_samples(self._store, rows),
             pd.DataFrame(self.usage(name)),
-            views=self._store.queries.views([row["tag"] for row in rows]),
+            views=self._store.materials.list_views([row["tag"] for row in rows]),
             people=self._labels.frame_of(rows),
             warnings=self._warnings(name, rows),
             thresholds=Thresholds.of(gates or {}),
@@ -60,7 +60,7 @@ class Reports:
         """Returns what a reader must know beside the numbers: what is unfinished or re-asked."""
         summaries = [self._experiments.show(row["tag"]) for row in rows]
         unfinished = [summary for summary in summaries if summary["status"] not in FINISHED]
-        asks = self._store.queries.asks(study)
+        asks = self._store.usage.asks(study)
         warnings = []
         if unfinished:
             warnings.append(
@@ -73,7 +73,7 @@ class Reports:
 
     def study_version(self, study: str) -> tuple[int, ...]:
         """Returns numbers that change when something is added to what a study's report shows."""
-        return self._store.queries.study_mark(study)
+        return self._store.studies.fingerprint(study)
 
     def power(self, target: str, effect: float) -> "pd.DataFrame":
         """Returns how many items and replicates an effect needs, with the samples as the pilot.
@@ -120,15 +120,13 @@ class Reports:
             if name not in USAGE_BY:
                 raise DesignError(unknown("column", name, USAGE_BY, "usage"), choices=USAGE_BY)
         if target is None:
-            return self._store.queries.usage(by=by)
+            return self._store.usage.rows(by=by)
         name = self._experiments.study_name(target)
-        return self._store.queries.usage(by=by, study=name) or self._store.queries.usage(
-            by=by, tag=name
-        )
+        return self._store.usage.rows(by=by, study=name) or self._store.usage.rows(by=by, tag=name)
 
     def spending(self, study: str | None = None) -> Sequence[dict[str, Any]]:
         """Returns what a study paid, or everything, in sums by all columns; kept up cheaply."""
-        rows = self._store.sums.rows()
+        rows = self._store.usage_totals.rows()
         return [row for row in rows if study is None or row["study"] == study]
 
     # --- known answers ---------------------------------------------------------------------------
@@ -144,7 +142,7 @@ class Reports:
         frame = self._experiments.samples(*tags)
         first = prepared.sweep.experiments[0]
         given = {item.hash: item.metadata for item in first.task.pool.items}
-        stored = self._store.runs.find_experiment(first.tag)[0].task.pool.items
+        stored = self._store.experiments.find(first.tag)[0].task.pool.items
         about = {item.id: given.get(item.hash, item.metadata) for item in stored}
         frame = frame.assign(
             category=[str(about[id].get("category", "")) for id in frame["evidence"]],

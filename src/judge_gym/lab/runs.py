@@ -180,11 +180,11 @@ class Runs:
             self._engine.refuse_uncallable(experiment.design, rivals, options.workflows)
         limits = prepared.budget.model_dump(exclude_none=True)
         if prepared.file is not None:
-            self._store.runs.save_study(prepared.study, prepared.file, limits)
+            self._store.studies.save(prepared.study, prepared.file, limits)
         elif options.budget:
-            self._store.runs.save_budget(prepared.study, limits)
+            self._store.studies.save_budget(prepared.study, limits)
         runs = [
-            self._store.runs.save_run(
+            self._store.runs.save(
                 saved,
                 prepared.study,
                 options.series or str(saved.seed),
@@ -236,10 +236,8 @@ class Runs:
             limits: rpm, tpm and concurrency, in every process that works on it.
         """
         study = str(self._experiments.find(target)[0]["study"])
-        changed = BudgetSpec.model_validate(self._store.runs.find_budget(study)).changed(
-            budget or {}
-        )
-        self._store.runs.save_budget(study, changed.model_dump(exclude_none=True))
+        changed = BudgetSpec.model_validate(self._store.studies.budget(study)).changed(budget or {})
+        self._store.studies.save_budget(study, changed.model_dump(exclude_none=True))
         self._record(target, "retuned", "", {"limits": dict(limits or {})})
         return changed
 
@@ -279,7 +277,7 @@ class Runs:
         """
         rows = self._experiments.find(*([target] if target is not None else []))
         all_tags = [row["tag"] for row in rows]
-        going = set(self._store.logs.going()) & set(all_tags)
+        going = set(self._store.logs.in_progress()) & set(all_tags)
         others = self._store.logs.recent(limit) if target is None else all_tags
         tags = [*sorted(going), *(tag for tag in others if tag not in going)][:limit]
         progress = self._store.progress.of_tags(tags)
@@ -295,8 +293,8 @@ class Runs:
         }
         if target is not None:
             name = self._experiments.study_name(target)
-            spent = self._store.queries.usage(by=["study"], study=name)
-            spent = spent or self._store.queries.usage(by=["study"], tag=name)
+            spent = self._store.usage.rows(by=["study"], study=name)
+            spent = spent or self._store.usage.rows(by=["study"], tag=name)
             status["usd"] = sum(row["usd"] or 0 for row in spent)
         return status
 

@@ -202,9 +202,9 @@ class Suites:
         on = bench(allow_unisolated=allow_unisolated)
         if budget:
             study = study_of(suite.name)
-            before = BudgetSpec.model_validate(self._store.runs.find_budget(study))
+            before = BudgetSpec.model_validate(self._store.studies.budget(study))
             after = before.changed(budget).model_dump(exclude_none=True)
-            self._store.runs.save_budget(study, after)
+            self._store.studies.save_budget(study, after)
         self._store.suites.save_tasks(
             suite.name, suite.version, [task.source for task in suite.evals]
         )

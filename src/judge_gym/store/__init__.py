@@ -1,26 +1,27 @@
-"""The only room that speaks SQL: the ledger of calls, the records, and the questions about them."""
+"""The only room that uses SQL: the ledger of calls, the records, and queries about them."""
 
 from judge_gym.records import SuiteResult, SuiteRun
-from judge_gym.store.browsing import Browsing, Stretch, Which
+from judge_gym.store.completed import CompletedRecords
 from judge_gym.store.database import Database, open_database
 from judge_gym.store.events import Event, Events, Kind
 from judge_gym.store.evidence import EvidenceRecords
-from judge_gym.store.exporting import Exported, export_ledger
-from judge_gym.store.importing import Imported, import_ledger
+from judge_gym.store.experiments import Experiments, Page
 from judge_gym.store.leases import Leases
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
+from judge_gym.store.ledger_export import Exported, export_ledger
+from judge_gym.store.ledger_import import Imported, import_ledger
 from judge_gym.store.locks import SessionLock
 from judge_gym.store.logs import Logs, Mark
 from judge_gym.store.materials import Materials
-from judge_gym.store.pages import Page
 from judge_gym.store.progress import Progress, ProgressQueries
-from judge_gym.store.queries import USAGE_BY
-from judge_gym.store.readings import Readings
 from judge_gym.store.runs import Run, Runs, Targets
-from judge_gym.store.sql import Questions, Rows
+from judge_gym.store.samples import Samples, Selection, Span
+from judge_gym.store.sql import ReadOnlySql, Rows
+from judge_gym.store.studies import Studies
 from judge_gym.store.suites import Suites
-from judge_gym.store.sums import Sums
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
+from judge_gym.store.usage import USAGE_BY, Usage, UsageTotals
+from judge_gym.store.verdicts import Verdicts
 
 __all__ = [
     "SCOPES",
@@ -41,47 +42,51 @@ __all__ = [
     "Rows",
     "Run",
     "Scope",
+    "Selection",
     "SessionLock",
+    "Span",
     "Store",
-    "Stretch",
     "SuiteResult",
     "SuiteRun",
     "Targets",
     "Token",
-    "Which",
     "export_ledger",
     "import_ledger",
 ]
 
 
 class Store:
-    """One database and its faces."""
+    """One database and its parts, one for each kind of record."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.ledger = Ledger(database)
         self.evidence = EvidenceRecords(database, self.ledger)
         self.materials = Materials(database, self.ledger)
-        self.runs = Runs(database, self.ledger, self.evidence, self.materials)
-        self.readings = Readings(database, self.runs)
-        self.queries = Browsing(database)
+        self.studies = Studies(database, self.ledger)
+        self.experiments = Experiments(database, self.evidence, self.materials)
+        self.runs = Runs(database, self.experiments, self.materials)
+        self.verdicts = Verdicts(database)
+        self.samples = Samples(database)
+        self.completed = CompletedRecords(database, self.runs)
         self.progress = ProgressQueries(database)
         self.events = Events(database)
-        self.tokens = Tokens(database)
-        self.sums = Sums(database)
-        self.suites = Suites(database, self.ledger)
         self.logs = Logs(database)
-        self.questions = Questions(database)
+        self.usage = Usage(database)
+        self.usage_totals = UsageTotals(database)
+        self.suites = Suites(database, self.ledger)
+        self.tokens = Tokens(database)
+        self.sql = ReadOnlySql(database)
 
     @classmethod
     def open(cls, url: str | None = None, *, create: bool = True) -> "Store":
-        """The store of a URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder."""
+        """Opens the store of a URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder."""
         return cls(open_database(url, create=create))
 
     def leases(self, holder: str) -> Leases | None:
-        """What a process shares with others; None on a file, which has one process."""
+        """Returns what a process shares with others; None on a file, which has one process."""
         return Leases(self.database, holder) if self.database.file is None else None
 
     def close(self) -> None:
-        """Release the connections."""
+        """Releases the connections."""
         self.database.engine.dispose()

@@ -90,7 +90,7 @@ class Logs:
         with self._database.read() as connection:
             return list(connection.scalars(query))
 
-    def going(self) -> list[str]:
+    def in_progress(self) -> list[str]:
         """Tags of the experiments with a run that was started and has not ended or stopped."""
         e = t.events.c
         last = (
@@ -109,36 +109,3 @@ class Logs:
         )
         with self._database.read() as connection:
             return list(connection.scalars(query))
-
-    def studies(self) -> list[dict[str, Any]]:
-        """Studies with their number of experiments, and whether their file is kept."""
-        files = (
-            sa.select(sa.func.length(t.texts.c.body) > 0)
-            .join(t.studies, t.studies.c.file == t.texts.c.hash)
-            .where(t.studies.c.name == t.tags.c.study)
-            .scalar_subquery()
-        )
-        query = (
-            sa.select(
-                t.tags.c.study,
-                sa.func.count().label("experiments"),
-                sa.func.coalesce(files, sa.false()).label("file"),
-            )
-            .where(t.tags.c.study != "")
-            .group_by(t.tags.c.study)
-            .order_by(t.tags.c.study)
-        )
-        with self._database.read() as connection:
-            return [
-                {**row, "file": bool(row["file"])} for row in connection.execute(query).mappings()
-            ]
-
-    def study_file(self, name: str) -> str | None:
-        """A study file as it was last run; None where there is none."""
-        query = (
-            sa.select(t.texts.c.body)
-            .join(t.studies, t.studies.c.file == t.texts.c.hash)
-            .where(t.studies.c.name == name)
-        )
-        with self._database.read() as connection:
-            return connection.scalar(query) or None

@@ -1,7 +1,8 @@
 """Saving and finding what models make and runs share: views, rubrics, critiques."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -73,6 +74,24 @@ class Materials:
                 .where(t.views.c.text.is_(None), t.views.c.status != "provider_error")
             )
             return {evidence_id: status for evidence_id, status in rows}
+
+    def list_views(self, tags: Sequence[str]) -> list[dict[str, Any]]:
+        """Returns the views that judges of experiments read, each once, with their checks."""
+        query = (
+            sa.select(t.views)
+            .distinct()
+            .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
+            .join(t.tags, t.tags.c.pool_id == t.pool_items.c.pool_id)
+            .join(t.runs, t.runs.c.digest == t.tags.c.digest)
+            .where(t.views.c.maker == t.runs.c.view_maker, t.runs.c.superseded.is_(None))
+            .where(t.tags.c.tag == sa.bindparam("tag"))
+        )
+        found: dict[int, dict[str, Any]] = {}
+        with self._database.read() as connection:
+            for tag in tags:
+                for row in connection.execute(query, {"tag": tag}).mappings():
+                    found[row["id"]] = dict(row)
+        return list(found.values())
 
     # --- rubrics ---------------------------------------------------------------------------------
 
@@ -153,6 +172,33 @@ class Materials:
             self._database.better(
                 connection, t.critiques, [row], key=("rubric_id", "maker"), over=UNREAD
             )
+
+    def list_rubrics(self, tag: str) -> list[dict[str, Any]]:
+        """Returns the rubrics of an experiment's runs, with their critic's scores if given."""
+        query = (
+            sa.select(
+                t.rubrics,
+                t.run_rubrics.c.is_swap,
+                t.critiques.c.critic,
+                t.critiques.c.observability,
+                t.critiques.c.discriminability,
+            )
+            .distinct()
+            .join(t.run_rubrics, t.run_rubrics.c.rubric_id == t.rubrics.c.id)
+            .join(t.runs, t.runs.c.id == t.run_rubrics.c.run_id)
+            .join(t.tags, t.tags.c.digest == t.runs.c.digest)
+            .outerjoin(
+                t.critiques,
+                sa.and_(
+                    t.critiques.c.rubric_id == t.rubrics.c.id,
+                    t.critiques.c.maker == t.runs.c.critic_maker,
+                ),
+            )
+            .where(t.tags.c.tag == tag, t.runs.c.superseded.is_(None))
+            .order_by(t.run_rubrics.c.is_swap, t.rubrics.c.author, t.rubrics.c.draw)
+        )
+        with self._database.read() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
 
 
 def _rubric(row: sa.RowMapping) -> Rubric:

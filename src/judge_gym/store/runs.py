@@ -1,23 +1,19 @@
-"""Saving and finding experiments, runs, samples and probes."""
+"""Runs: their targets, and the rubrics under which they score."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from judge_gym.axes import Design, complete
 from judge_gym.errors import NotFoundError
 from judge_gym.records import Rubric
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
-from judge_gym.store.evidence import EvidenceRecords
-from judge_gym.store.ledger import Ledger
+from judge_gym.store.experiments import Experiments
 from judge_gym.store.materials import Materials
-from judge_gym.store.queries import Queries
-from judge_gym.store.verdicts import Verdicts
-from judge_gym.studies import Experiment, Task
+from judge_gym.studies import Experiment
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,106 +54,15 @@ class Targets(NamedTuple):
         )
 
 
-class Runs(Verdicts):
-    """The records of experiments. Every write has a unique key, so a second one is nothing."""
+class Runs:
+    """The records of runs."""
 
-    def __init__(
-        self,
-        database: Database,
-        ledger: Ledger,
-        evidence: EvidenceRecords,
-        materials: Materials,
-    ) -> None:
-        super().__init__(database)
-        self._ledger = ledger
-        self._evidence = evidence
+    def __init__(self, database: Database, experiments: Experiments, materials: Materials) -> None:
+        self._database = database
+        self._experiments = experiments
         self._materials = materials
 
-    # --- experiments and runs --------------------------------------------------------------------
-
-    def save_study(self, name: str, file: str, budget: Mapping[str, Any]) -> None:
-        """A study as it is run now."""
-        with self._database.begin() as connection:
-            row = {"name": name, "file": self._ledger.keep(connection, file), "budget": budget}
-            insert = self._database.insert(t.studies).values(row)
-            connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_=row))
-
-    def save_budget(self, study: str, budget: Mapping[str, Any]) -> None:
-        """What a study may spend from now on."""
-        with self._database.begin() as connection:
-            row = {"name": study, "file": self._ledger.keep(connection, ""), "budget": budget}
-            insert = self._database.insert(t.studies).values(row)
-            change = {"budget": row["budget"]}
-            connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_=change))
-
-    def find_budget(self, study: str) -> Mapping[str, Any]:
-        """The budget of a study as it was last run; empty where there is none."""
-        with self._database.read() as connection:
-            query = sa.select(t.studies.c.budget).where(t.studies.c.name == study)
-            return connection.scalar(query) or {}
-
-    def save_experiment(self, experiment: Experiment, study: str) -> None:
-        """An experiment under its tag; what the tag meant before is kept as `tag@digest`."""
-        task = experiment.task
-        with self._database.begin() as connection:
-            row = {
-                "digest": experiment.digest,
-                "task_type": task.type,
-                "concept": task.concept,
-                "country": task.country,
-                "pool_id": task.pool.id,
-                "rubric_id": task.rubric.id if task.rubric else None,
-                "seed": experiment.seed,
-                "design": experiment.design.values(),
-            }
-            self._database.add(connection, t.experiments, [row])
-            older = (
-                connection.execute(sa.select(t.tags).where(t.tags.c.tag == experiment.tag))
-                .mappings()
-                .first()
-            )
-            if older and older["digest"] != experiment.digest:
-                kept = dict(older) | {"tag": f"{experiment.tag}@{older['digest'][:8]}", "study": ""}
-                connection.execute(
-                    self._database.insert(t.tags).values(kept).on_conflict_do_nothing()
-                )
-                connection.execute(t.tags.delete().where(t.tags.c.tag == experiment.tag))
-            tag = {
-                "tag": experiment.tag,
-                "digest": experiment.digest,
-                "study": study,
-                "pool_name": task.pool_name,
-                "pool_id": task.pool.id,
-                "dose": task.dose,
-                "truth": dict(task.truth) if task.truth else None,
-            }
-            insert = self._database.insert(t.tags).values(tag)
-            connection.execute(insert.on_conflict_do_update(index_elements=["tag"], set_=tag))
-
-    def find_experiment(self, tag: str) -> tuple[Experiment, str]:
-        """An experiment by its tag, and the study that named it."""
-        with self._database.read() as connection:
-            named = [column for column in t.tags.c if column.name not in ("digest", "pool_id")]
-            pool_id = t.tags.c.pool_id.label("tag_pool")
-            query = sa.select(t.experiments, *named, pool_id).join(
-                t.tags, t.tags.c.digest == t.experiments.c.digest
-            )
-            row = connection.execute(query.where(t.tags.c.tag == tag)).mappings().first()
-        if row is None:
-            raise Queries(self._database).no_such(tag)
-        rubric = self._materials.find_rubric(id=row["rubric_id"]) if row["rubric_id"] else None
-        task = Task(
-            type=row["task_type"],
-            concept=row["concept"],
-            pool_name=row["pool_name"],
-            pool=self._evidence.find_pool(row["tag_pool"]),
-            rubric=rubric if isinstance(rubric, Rubric) else None,
-            dose=row["dose"],
-            truth=row["truth"],
-        )
-        return Experiment(tag, task, Design.of(complete(row["design"])), row["seed"]), row["study"]
-
-    def save_run(
+    def save(
         self,
         experiment: Experiment,
         study: str,
@@ -209,9 +114,9 @@ class Runs(Verdicts):
             connection.execute(change.values(raised._asdict()))
         return Run(found.id, experiment, study, series, *raised)
 
-    def find_run(self, id: int, tag: str) -> Run:
+    def find(self, id: int, tag: str) -> Run:
         """A run by its row, under the name that it was started by."""
-        experiment, study = self.find_experiment(tag)
+        experiment, study = self._experiments.find(tag)
         with self._database.read() as connection:
             row = connection.execute(sa.select(t.runs).where(t.runs.c.id == id)).first()
         if row is None or row.digest != experiment.digest:
@@ -247,59 +152,18 @@ class Runs(Verdicts):
         found = [self._materials.find_rubric(id=id) for id in ids]
         return {rubric.id: rubric for rubric in found if isinstance(rubric, Rubric)}
 
-    def delete_experiment(self, tag: str, *, ledger: bool) -> dict[str, int]:
-        """Forget an experiment's runs and rows; with `ledger`, the calls that only it used."""
-        experiment, _ = self.find_experiment(tag)
-        with self._database.begin() as connection:
-            runs = sa.select(t.runs.c.id).where(t.runs.c.digest == experiment.digest)
-            mine = sa.select(t.samples.c.id).where(t.samples.c.run_id.in_(runs))
-            counts = {
-                "runs": _count(connection, runs),
-                "samples": _count(connection, mine),
-                "probes": _count(
-                    connection, sa.select(t.probes.c.id).where(t.probes.c.sample_id.in_(mine))
-                ),
-                "calls": 0,
-            }
-            used = sa.union(
-                sa.select(t.samples.c.call_id).where(t.samples.c.run_id.in_(runs)),
-                sa.select(t.probes.c.call_id).where(t.probes.c.sample_id.in_(mine)),
-            )
-            calls = [id for (id,) in connection.execute(used)] if ledger else []
-            others = connection.scalar(
-                sa.select(sa.func.count()).where(
-                    t.tags.c.digest == experiment.digest, t.tags.c.tag != tag
-                )
-            )
-            if others:  # the experiment has another name: only this one goes
-                connection.execute(t.tags.delete().where(t.tags.c.tag == tag))
-                return dict.fromkeys(counts, 0)
-            connection.execute(
-                t.experiments.delete().where(t.experiments.c.digest == experiment.digest)
-            )
-            if calls:
-                counts["calls"] = _delete_unused_calls(connection, calls)
-        return counts
-
-
-def _count(connection: sa.Connection, query: sa.Select[Any]) -> int:
-    return int(connection.scalar(sa.select(sa.func.count()).select_from(query.subquery())) or 0)
-
-
-def _delete_unused_calls(connection: sa.Connection, ids: list[int]) -> int:
-    """Delete calls that no record refers to any more."""
-    owners = (t.samples, t.probes, t.views, t.rubrics, t.critiques)
-    deleted = 0
-    for start in range(0, len(ids), 500):
-        free = sa.and_(
-            t.calls.c.id.in_(ids[start : start + 500]),
-            *(~sa.exists().where(owner.c.call_id == t.calls.c.id) for owner in owners),
-        )
-        gone = [id for (id,) in connection.execute(sa.select(t.calls.c.id).where(free))]
-        connection.execute(t.attempts.delete().where(t.attempts.c.call_id.in_(gone)))
-        connection.execute(t.calls.delete().where(t.calls.c.id.in_(gone)))
-        deleted += len(gone)
-    return deleted
+    def active(self, tags: Sequence[str]) -> list[Run]:
+        """The runs of experiments that count; each once, whatever its names."""
+        found: dict[int, Run] = {}
+        query = sa.select(t.runs).where(t.runs.c.superseded.is_(None)).order_by(t.runs.c.id)
+        for tag in tags:
+            experiment, study = self._experiments.find(tag)
+            with self._database.read() as connection:
+                rows = connection.execute(query.where(t.runs.c.digest == experiment.digest)).all()
+            for row in rows:
+                made = Run(row.id, experiment, study, row.series, *targets_of(row))
+                found.setdefault(row.id, made)
+        return list(found.values())
 
 
 def targets_of(row: sa.Row[Any]) -> Targets:

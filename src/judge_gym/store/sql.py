@@ -62,8 +62,8 @@ class Rows:
     """Whether there are rows beyond the limit."""
 
 
-class Questions:
-    """Answers questions that people and programs write themselves."""
+class ReadOnlySql:
+    """Answers SELECT statements that people and programs write themselves."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -111,7 +111,7 @@ class Questions:
         more = [rows[limit - 1][column.name] for column in key] if len(rows) > limit else None
         return rows[:limit], more
 
-    def ask(self, sql: str, *, limit: int = 100, seconds: float = SECONDS) -> Rows:
+    def select(self, sql: str, *, limit: int = 100, seconds: float = SECONDS) -> Rows:
         """Answer one SELECT.
 
         Args:

@@ -69,7 +69,7 @@ class ReportBuilder:
 
     def request(self, study: str) -> ReportState:
         """Returns the state of a study's report; starts to build one if it is missing or old."""
-        version, now = self.lab.store.queries.study_mark(study), datetime.now(UTC)
+        version, now = self.lab.store.studies.fingerprint(study), datetime.now(UTC)
         with self._lock:
             entry = self._entries.pop(study, None) or _Entry()
             self._entries[study] = entry  # now the most recently requested

@@ -16,7 +16,7 @@ from judge_gym.engine.calls.budget import KINDS, Account, Meter, RunOverBudget, 
 from judge_gym.models.rounds import GAP, RENEW, How, Leases, Pause, Rounds
 from judge_gym.store import Store
 from judge_gym.store.leases import LAPSE
-from judge_gym.store.queries import Queries
+from judge_gym.store.usage import Usage
 from judge_gym.studies import BudgetSpec, Caps
 
 NEWEST = 10_000
@@ -54,7 +54,7 @@ class Meters:
         return self._account(Account("a run's budget", caps, Spend(), RunOverBudget), id)
 
     def _account(self, account: Account, payer: str | int) -> Account:
-        paid = Paid(self._store.queries, payer)
+        paid = Paid(self._store.usage, payer)
         if self._leases is None:
             return replace(account, spent=paid.so_far())
         scope = f"study {payer}" if isinstance(payer, str) else f"run {payer}"
@@ -70,7 +70,7 @@ class Meters:
         )
 
     def _budget(self, study: str) -> BudgetSpec:
-        return BudgetSpec.model_validate(self._store.runs.find_budget(study))
+        return BudgetSpec.model_validate(self._store.studies.budget(study))
 
 
 class Paid:
@@ -79,8 +79,8 @@ class Paid:
     A row may be committed after one with a higher id, so the newest are read again each time.
     """
 
-    def __init__(self, queries: Queries, payer: str | int) -> None:
-        self._queries = queries
+    def __init__(self, usage: Usage, payer: str | int) -> None:
+        self._usage = usage
         self._payer = payer
         self._settled = Spend()
         self._until = 0
@@ -97,7 +97,7 @@ class Paid:
         return since
 
     def _added(self, after: int, until: int | None = None) -> tuple[Spend, int]:
-        calls, tokens, usd, last = self._queries.paid(self._payer, after, until)
+        calls, tokens, usd, last = self._usage.paid(self._payer, after, until)
         return Spend(calls, tokens, usd), last
 
 

@@ -236,7 +236,7 @@ class Executor:
         """Returns the pipeline of a run; its rows and texts are read once for all its shards."""
         key = parent(id)
         if key not in self._pipelines:
-            run = self._store.runs.find_run(order.run, order.tag)
+            run = self._store.runs.find(order.run, order.tag)
             asker: Answers = self.offline if order.offline else self.asker
             texts = cache(partial(shown_texts, self._store, run))
             self._pipelines[key] = partial(Pipeline, self._store, asker, run, texts)

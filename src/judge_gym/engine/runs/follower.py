@@ -73,7 +73,7 @@ class RunFollower:
         from judge_gym.engine.runs.executor import Executor
 
         self._loop = asyncio.get_running_loop()
-        before = self._store.queries.last_attempt()
+        before = self._store.usage.last_attempt()
         self._store.events.record(self.orders, "started")
         self._queue = queue
         try:
@@ -95,7 +95,7 @@ class RunFollower:
             for run in self.orders:
                 # What it has cost since this command began, in whatever process.
                 outcome = self.outcomes.setdefault(run, Outcome.of(None, self.progress[run]))
-                outcome.paid, _, outcome.usd, _ = self._store.queries.paid(run, before)
+                outcome.paid, _, outcome.usd, _ = self._store.usage.paid(run, before)
         self._conclude()
 
     @property

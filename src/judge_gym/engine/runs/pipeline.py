@@ -288,7 +288,7 @@ class Pipeline:
         together = max(1, SHARD // max(1, items * len(orders)))
         shards: list[Shard] = []
         for rubric in self._rubrics(is_swap=is_swap):
-            counted = self.store.runs.replicate_counts(self.run, rubric.id, is_swap)
+            counted = self.store.verdicts.replicate_counts(self.run, rubric.id, is_swap)
             self.progress.advance(
                 "swap" if is_swap else "score", sum(done for done, _ in counted.values())
             )
@@ -321,7 +321,7 @@ class Pipeline:
         rubric = self.store.materials.find_rubric(id=rubric_id)
         assert isinstance(rubric, Rubric), "a shard is made of rubrics that are there"
         experiment = self.run.experiment
-        rows = self.store.runs.sample_keys(self.run, rubric_id, is_swap, first, last)
+        rows = self.store.verdicts.sample_keys(self.run, rubric_id, is_swap, first, last)
 
         def missing(target: ScoreTarget) -> bool:
             status = rows.get((target.evidence.id, target.replicate, target.flipped))
@@ -339,7 +339,7 @@ class Pipeline:
 
         async def judge(chunk: list[ScoreTarget]) -> None:
             samples = await self._ask_and_read("scorer", stage, chunk)
-            self.store.runs.save_samples(self.run, samples)
+            self.store.verdicts.save_samples(self.run, samples)
             self.progress.advance("swap" if is_swap else "score", len(samples))
 
         await in_chunks(filter(missing, targets), judge)
@@ -350,14 +350,16 @@ class Pipeline:
         """Returns ranges of the rows of scored verdicts that have no probe yet."""
         if not self.run.probe:
             return []
-        return self.store.runs.unprobed_ranges(self.run, SHARD, only_failed=self.order.only_failed)
+        return self.store.verdicts.unprobed_ranges(
+            self.run, SHARD, only_failed=self.order.only_failed
+        )
 
     async def _probe(self, after: int, last: int) -> None:
         experiment = self.run.experiment
         stage = Prober(experiment.design, experiment.seed, self.run.series)
         same = experiment.design.probe.resolve().same_context
         rubrics = self.store.runs.rubrics(self.run)
-        page = self.store.runs.unprobed(
+        page = self.store.verdicts.unprobed(
             self.run, rubrics, after, last, answers=same, only_failed=self.order.only_failed
         )
         targets = [
@@ -366,7 +368,7 @@ class Pipeline:
 
         async def ask(chunk: list[ProbeTarget]) -> None:
             probes = await self._ask_and_read("prober", stage, chunk)
-            self.store.runs.save_probes(self.run, probes)
+            self.store.verdicts.save_probes(self.run, probes)
             self.progress.advance("probe", len(probes))
 
         await in_chunks(targets, ask)

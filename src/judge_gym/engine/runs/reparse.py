@@ -73,18 +73,18 @@ def reparse(store: Store, tags: Sequence[str], *, write: bool) -> Reparsed:
     """Read the answers behind the active runs of experiments again; a second time is nothing."""
     found = Reparsed(write)
     criticised: set[int | None] = set()  # runs share rubrics and what was said of them
-    for run in store.readings.active_runs(tags):
+    for run in store.runs.active(tags):
         _reparse_samples(store, run, found)
         critic = Critic(run.experiment.design)
         pairs = [
             (old, replace(critic.read(old.rubric, said), call_id=old.call_id))
-            for old, said in store.readings.critiques(run)
+            for old, said in store.completed.critiques(run)
             if old.call_id not in criticised
         ]
         criticised |= {old.call_id for old, _ in pairs}
         critiques = _changed("critique", run, pairs, found)
         if write:
-            store.readings.write([], [], critiques)
+            store.completed.write([], [], critiques)
     return found
 
 
@@ -93,11 +93,11 @@ def _reparse_samples(store: Store, run: Run, found: Reparsed) -> None:
     experiment = run.experiment
     scorer = Scorer(experiment.design, experiment.seed, run.series)
     prober = Prober(experiment.design, experiment.seed, run.series)
-    for page in store.readings.samples(run):
+    for page in store.completed.samples(run):
         pairs = [(old, scorer.reread(old, said)) for old, said in page]
         samples = _changed("sample", run, pairs, found)
-        found.probes_dropped += store.readings.count_probes(samples)
-        asked = store.readings.probes([old for old, new in pairs if old == new])
+        found.probes_dropped += store.completed.count_probes(samples)
+        asked = store.completed.probes([old for old, new in pairs if old == new])
         probes = _changed(
             "probe",
             run,
@@ -108,7 +108,7 @@ def _reparse_samples(store: Store, run: Run, found: Reparsed) -> None:
             found,
         )
         if found.written:
-            store.readings.write(samples, probes, [])
+            store.completed.write(samples, probes, [])
 
 
 def _changed(kind: Kind, run: Run, pairs: Iterable[tuple[R, R]], found: Reparsed) -> list[R]:

@@ -39,7 +39,7 @@ def compare(request: Request, lab: OpenLab, tag: Tags = []) -> Response:  # noqa
     """Shows how the designs differ; the results are loaded after the page."""
     tags = _unique(tag)
     rows = _rows(lab, tags)
-    offered = lab.store.queries.tags_page(limit=OFFERED).rows
+    offered = lab.store.experiments.page(limit=OFFERED).rows
     return render(
         request,
         "compare.html.j2",
@@ -73,7 +73,7 @@ def _query(tags: Sequence[str]) -> str:
 
 
 def _rows(lab: Lab, tags: Sequence[str]) -> list[dict[str, Any]]:
-    rows = lab.store.queries.tags(tags=tags) if tags else []
+    rows = lab.store.experiments.rows(tags=tags) if tags else []
     return sorted(rows, key=lambda row: tags.index(row["tag"]))
 
 

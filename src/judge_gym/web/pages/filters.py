@@ -7,7 +7,7 @@ from fastapi import Depends, Query
 from pydantic import BaseModel, BeforeValidator, Field
 
 from judge_gym.records import Status
-from judge_gym.store import Which
+from judge_gym.store import Selection
 from judge_gym.web.api.answers import LARGEST
 
 PAGE = 50
@@ -35,11 +35,11 @@ class SampleFilter(BaseModel):
     swap: Annotated[Literal["0", "1"] | None, EMPTY_IS_NONE] = None
     conflicting: Annotated[Literal["1"] | None, EMPTY_IS_NONE] = None
 
-    def selection(self) -> Which:
+    def selection(self) -> Selection:
         """Returns the filter as the store takes it."""
         swap = None if self.swap is None else self.swap == "1"
         kept = self.model_dump(exclude={"swap", "conflicting"})
-        return Which(**kept, swap=swap, torn=self.conflicting is not None)
+        return Selection(**kept, swap=swap, torn=self.conflicting is not None)
 
     def query(self, **more: Any) -> str:
         """Returns the filter as a query string, with further parameters; None is left out."""

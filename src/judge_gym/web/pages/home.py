@@ -43,7 +43,7 @@ def home(
     def place(**where: str | None) -> str | None:
         return f"/?{urlencode({**asked, **where})}" if all(where.values()) else None
 
-    studies = lab.store.queries.studies()
+    studies = lab.store.studies.counts()
     named = {name: count for name, count in studies.items() if name}
     return render(
         request,
@@ -52,7 +52,7 @@ def home(
         studies=dict(list(named.items())[:STUDIES]),
         all_studies=list(named),
         total=sum(studies.values()),
-        judges=sorted(lab.store.queries.judges()),
+        judges=sorted(lab.store.experiments.judges()),
         task_types=TASK_TYPES,
         chosen=chosen,
         first=place() if after or before else None,

@@ -50,14 +50,17 @@ def sample(
     tag: Text = None,
 ) -> Response:
     """Shows a sample, with links to its neighbours among those that match the filters."""
-    queries = lab.store.queries
-    row = queries.sample(id, tag)
+    row = lab.store.samples.find(id, tag)
     selection = filters.selection()
-    after = queries.browse(row["tag"], selection, after=id, limit=1).rows
-    before = queries.browse(row["tag"], selection, before=id, limit=1).rows
-    [about] = queries.tags(tags=[row["tag"]])
+    after = lab.store.samples.browse(row["tag"], selection, after=id, limit=1).rows
+    before = lab.store.samples.browse(row["tag"], selection, before=id, limit=1).rows
+    [about] = lab.store.experiments.rows(tags=[row["tag"]])
     design = Design.of(about["design"])
-    rubric = next(found for found in queries.rubrics(row["tag"]) if found["id"] == row["rubric"])
+    rubric = next(
+        found
+        for found in lab.store.materials.list_rubrics(row["tag"])
+        if found["id"] == row["rubric"]
+    )
     scored = _call(lab, row["call_id"])
     probe = _call(lab, row["probe_call_id"]) if row["probe_call_id"] else None
     return render(

@@ -44,7 +44,7 @@ def study(
         before: the oldest event of the previous page of the log.
     """
     found = lab.experiments.show_study(name)
-    page = lab.store.queries.tags_page(study=name, after=after, limit=ROWS)
+    page = lab.store.experiments.page(study=name, after=after, limit=ROWS)
     rows = list(_described(lab, [row["tag"] for row in page.rows]))
     whole = after is None and page.next is None and all("runs" in row for row in rows)
     log = lab.store.events.of_study(name, LOG + 1, before)
@@ -78,7 +78,7 @@ def paid(lab: OpenLab, name: Name) -> Response:
 def _described(lab: Lab, tags: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yields experiments with their progress while time allows; live events bring the rest."""
     end = time.monotonic() + PATIENCE
-    for row in lab.store.queries.tags(tags=tags):
+    for row in lab.store.experiments.rows(tags=tags):
         if time.monotonic() < end:
             yield lab.experiments.show(row["tag"])
         else:

@@ -79,4 +79,4 @@ def totals(rows: Sequence[Mapping[str, Any]], column: str | None) -> list[dict[s
 
 def spent(lab: Lab, study: str | None) -> list[dict[str, Any]]:
     """Returns the usage of a study, or of the whole lab, in the finest detail stored."""
-    return [row for row in lab.store.sums.rows() if study is None or row["study"] == study]
+    return [row for row in lab.store.usage_totals.rows() if study is None or row["study"] == study]

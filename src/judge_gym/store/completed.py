@@ -9,31 +9,18 @@ from judge_gym.records import Completion, Critique, Probe, Sample
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import completion_columns, latest_attempt
-from judge_gym.store.runs import Run, Runs, targets_of
+from judge_gym.store.runs import Run, Runs
 from judge_gym.store.verdicts import sample_of
 
 PAGE = 256
 
 
-class Readings:
+class CompletedRecords:
     """Records with their completions; those without one have nothing to read."""
 
     def __init__(self, database: Database, runs: Runs) -> None:
         self._database = database
         self._runs = runs
-
-    def active_runs(self, tags: Sequence[str]) -> list[Run]:
-        """The runs of experiments that count; each once, whatever its names."""
-        found: dict[int, Run] = {}
-        query = sa.select(t.runs).where(t.runs.c.superseded.is_(None)).order_by(t.runs.c.id)
-        for tag in tags:
-            experiment, study = self._runs.find_experiment(tag)
-            with self._database.read() as connection:
-                rows = connection.execute(query.where(t.runs.c.digest == experiment.digest)).all()
-            for row in rows:
-                made = Run(row.id, experiment, study, row.series, *targets_of(row))
-                found.setdefault(row.id, made)
-        return list(found.values())
 
     def samples(self, run: Run) -> Iterator[list[tuple[Sample, Completion]]]:
         """The samples of a run, in pages."""

@@ -1,21 +1,30 @@
-"""Samples as people look through them: filtered, a page at a time, forwards and backwards.
+"""Samples as tidy rows, filtered and page by page, forwards and backwards.
 
 Every page is read off one stretch of an index after the other. Where no index knows an answer, a
-page is what was found among so many samples, and says where to look on.
+page is what was found among so many samples, and its cursor says where to continue.
 """
 
+import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
 from judge_gym.errors import NotFoundError
 from judge_gym.store import tables as t
-from judge_gym.store.pages import PLACE, Pages
+from judge_gym.store.database import Database
+from judge_gym.store.ledger import latest_attempt
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CHUNK = 50_000
+"""Samples that are fetched at once."""
+# The columns of the samples' unique index, in its order: a page is one stretch of it.
+PLACE = ("run_id", "rubric_id", "evidence_id", "replicate", "flipped", "is_swap")
 SCAN = 10_000
 """Samples that one page looks at, at most, where no index knows the answer."""
 STRONG = 0.5
@@ -23,7 +32,7 @@ STRONG = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Which:
+class Selection:
     """Which samples of an experiment are meant; None is all."""
 
     run: int | None = None
@@ -38,7 +47,7 @@ class Which:
     """Those of an item on which half of the pairs of replicates, or more, share no stage."""
 
 
-class Stretch(NamedTuple):
+class Span(NamedTuple):
     """Some samples, and where those before and after them begin."""
 
     rows: list[dict[str, Any]]
@@ -60,23 +69,41 @@ class _Way(NamedTuple):
     """The order within one."""
 
 
-class Browsing(Pages):
-    """What people ask who look for particular experiments and samples."""
+class Samples:
+    """Reads samples as tidy rows: all of experiments, one, or a page of a selection."""
 
-    def studies(self) -> dict[str, int]:
-        """How many experiments each study has; those of none stand under an empty name."""
-        query = sa.select(t.tags.c.study, sa.func.count()).group_by(t.tags.c.study)
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def rows(self, tags: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """One tidy row per sample of the active runs, without the knobs."""
+        query = _tidy_rows().execution_options(yield_per=1000)  # a server keeps the rest
         with self._database.read() as connection:
-            rows = connection.execute(query.order_by(t.tags.c.study))
-            return {study: count for study, count in rows}
+            for tag in tags:
+                for row in connection.execute(query, {"tag": tag}).mappings():
+                    truth = None if row["truth"] is None else json.loads(row["truth"])
+                    yield {**row, "truth": truth}
 
-    def judges(self) -> list[str]:
-        """Every model that judges in an experiment."""
-        judge = t.experiments.c.design["judge.model"].as_string()
+    def table(self, tags: Sequence[str]) -> "pa.Table":
+        """The same as typed columns, truths as JSON: a million dictionaries are too many."""
+        import pyarrow as pa
+
+        query = _tidy_rows()
+        kinds = {sa.Integer: pa.int64(), sa.Float: pa.float64(), sa.Boolean: pa.bool_()}
+        schema = pa.schema(
+            [(c.key, kinds.get(type(c.type), pa.large_string())) for c in query.selected_columns]
+        )
+        parts = [schema.empty_table()]
         with self._database.read() as connection:
-            return [str(one) for one in connection.scalars(sa.select(judge).distinct()) if one]
+            reading = connection.execution_options(yield_per=CHUNK)
+            for tag in tags:
+                for rows in reading.execute(query, {"tag": tag}).partitions():
+                    columns = zip(zip(*rows, strict=True), schema, strict=True)
+                    arrays = [pa.array(values, type=field.type) for values, field in columns]
+                    parts.append(pa.Table.from_arrays(arrays, schema=schema))
+        return pa.concat_tables(parts)
 
-    def sample(self, id: int, tag: str | None = None) -> dict[str, Any]:
+    def find(self, id: int, tag: str | None = None) -> dict[str, Any]:
         """A sample as a tidy row, under a tag of its experiment or the first of them."""
         named = (
             sa.select(t.tags.c.tag)
@@ -89,19 +116,19 @@ class Browsing(Pages):
             tags = connection.scalars(named).all()
             if not tags:
                 raise NotFoundError(f"there is no sample {id}, or its run gave way to a new one")
-            one = self._samples().where(t.samples.c.id == id)
+            one = _tidy_rows().where(t.samples.c.id == id)
             under = tag if tag in tags else tags[0]
             return dict(connection.execute(one, {"tag": under}).mappings().one())
 
     def browse(
         self,
         tag: str,
-        which: Which,
+        which: Selection,
         *,
         after: int | None = None,
         before: int | None = None,
         limit: int,
-    ) -> Stretch:
+    ) -> Span:
         """Samples of an experiment's active runs; the same filter has one order.
 
         Args:
@@ -117,21 +144,93 @@ class Browsing(Pages):
             way = _way(connection, tag, which)
             last = _place(connection, cursor)
             if cursor is not None and last is None:
-                return Stretch([], None, None, False)
+                return Span([], None, None, False)
             ids, stopped = _walk(connection, way, which, last, back, limit)
             more = len(ids) > limit
             ids = ids[:limit][::-1] if back else ids[:limit]
-            wanted = self._samples().where(t.samples.c.id.in_(ids))
+            wanted = _tidy_rows().where(t.samples.c.id.in_(ids))
             rows = connection.execute(wanted, {"tag": tag}).mappings().all() if ids else []
         found = {row["sample"]: dict(row) for row in rows}
         shown = [found[id] for id in ids]
         onward = (ids[0] if back else ids[-1]) if more else stopped
         returning = None if cursor is None else (ids or [cursor])[-1 if back else 0]
         ends = (onward, returning) if back else (returning, onward)
-        return Stretch(shown, *ends, stopped is not None and not more)
+        return Span(shown, *ends, stopped is not None and not more)
 
 
-def _way(connection: sa.Connection, tag: str, which: Which) -> _Way:
+def _tidy_rows() -> sa.Select[Any]:
+    s = t.samples.c
+    return (
+        sa.select(
+            t.tags.c.tag,
+            t.tags.c.study,
+            t.experiments.c.task_type,
+            t.experiments.c.concept,
+            t.experiments.c.country,
+            t.tags.c.pool_name.label("pool"),
+            t.tags.c.dose,
+            t.runs.c.id.label("run"),
+            t.runs.c.series,
+            s.id.label("sample"),
+            s.evidence_id.label("evidence"),
+            t.evidence.c.title.label("evidence_title"),
+            t.evidence.c.pair,
+            sa.cast(t.pool_items.c.truth, sa.Text).label("truth"),
+            s.replicate,
+            s.flipped,
+            s.is_swap,
+            s.status,
+            s.stages,
+            t.rubrics.c.scale.label("n_stages"),
+            s.display,
+            t.probes.c.probability.label("probe"),
+            t.probes.c.status.label("probe_status"),
+            t.probes.c.call_id.label("probe_call_id"),
+            s.rubric_id.label("rubric"),
+            t.rubrics.c.kind.label("rubric_kind"),
+            t.rubrics.c.author.label("rubric_author"),
+            t.rubrics.c.draw.label("rubric_draw"),
+            t.critiques.c.observability,
+            t.critiques.c.discriminability,
+            s.call_id,
+            t.attempts.c.reported_model,
+            t.attempts.c.usd,
+        )
+        .join(t.runs, t.runs.c.id == s.run_id)
+        .join(t.experiments, t.experiments.c.digest == t.runs.c.digest)
+        .join(t.tags, t.tags.c.digest == t.experiments.c.digest)
+        .join(t.evidence, t.evidence.c.id == s.evidence_id)
+        .join(
+            t.pool_items,
+            sa.and_(
+                t.pool_items.c.pool_id == t.tags.c.pool_id,
+                t.pool_items.c.evidence_id == s.evidence_id,
+            ),
+        )
+        .join(t.rubrics, t.rubrics.c.id == s.rubric_id)
+        .join(t.attempts, t.attempts.c.id == latest_attempt(s.call_id, completed=False))
+        .outerjoin(t.probes, t.probes.c.sample_id == s.id)
+        .outerjoin(
+            t.critiques,
+            sa.and_(
+                t.critiques.c.rubric_id == s.rubric_id,
+                t.critiques.c.maker == t.runs.c.critic_maker,
+            ),
+        )
+        .where(t.tags.c.tag == sa.bindparam("tag"), t.runs.c.superseded.is_(None))
+        .order_by(  # not ids of what is made, which is the order in which answers came
+            s.run_id,
+            s.is_swap,
+            t.rubrics.c.author,
+            t.rubrics.c.draw,
+            s.evidence_id,
+            s.replicate,
+            s.flipped,
+        )
+    )
+
+
+def _way(connection: sa.Connection, tag: str, which: Selection) -> _Way:
     """By the index of statuses where that is what is asked, else by the samples' own places."""
     mine = (
         sa.select(t.runs.c.id, t.run_rubrics.c.rubric_id, t.run_rubrics.c.is_swap)
@@ -163,7 +262,7 @@ def _place(connection: sa.Connection, id: int | None) -> sa.RowMapping | None:
 def _walk(
     connection: sa.Connection,
     way: _Way,
-    which: Which,
+    which: Selection,
     last: sa.RowMapping | None,
     back: bool,
     limit: int,
@@ -223,7 +322,7 @@ def _behind(
     return query.where(ours < theirs if back else ours > theirs)
 
 
-def _filter(way: _Way, which: Which) -> Callable[[Any], bool] | None:
+def _filter(way: _Way, which: Selection) -> Callable[[Any], bool] | None:
     """What no index of the way knows; None where it knows all."""
     status = which.status if "status" not in way.by else None
     if status is None and which.stage is None:

@@ -11,7 +11,7 @@ from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.metrics.consistency import conflicting_cells
 from judge_gym.errors import NotFoundError
 from judge_gym.lab import Lab
-from judge_gym.store import Which, browsing
+from judge_gym.store import Selection, samples
 from judge_gym.store import tables as t
 from served import create, fill
 
@@ -59,7 +59,7 @@ def is_torn(chosen: list[set[str]]) -> bool:
     return bool(pairs) and sum(not both for both in pairs) >= len(pairs) / 2
 
 
-def wanted(lab: Lab, which: Which) -> set[int]:
+def wanted(lab: Lab, which: Selection) -> set[int]:
     """What a filter means, said without a database."""
     rows = lab.list_experiment_samples(TAG)
     torn = {key for key, chosen in cells(rows).items() if is_torn(chosen)}
@@ -76,45 +76,45 @@ def wanted(lab: Lab, which: Which) -> set[int]:
     }
 
 
-def walk(lab: Lab, which: Which, limit: int) -> list[int]:
+def walk(lab: Lab, which: Selection, limit: int) -> list[int]:
     """All pages one after the other, each found again from the page behind it."""
     ids: list[int] = []
-    page = lab.store.queries.browse(TAG, which, limit=limit)
+    page = lab.store.samples.browse(TAG, which, limit=limit)
     assert page.before is None
     for _ in range(500):
         ids += [row["sample"] for row in page.rows]
         if page.after is None:
             return ids
-        behind = lab.store.queries.browse(TAG, which, after=page.after, limit=limit)
+        behind = lab.store.samples.browse(TAG, which, after=page.after, limit=limit)
         if page.rows and behind.rows:
-            back = lab.store.queries.browse(TAG, which, before=behind.before, limit=1)
+            back = lab.store.samples.browse(TAG, which, before=behind.before, limit=1)
             while not back.rows and back.before is not None:  # a search may take several pages
-                back = lab.store.queries.browse(TAG, which, before=back.before, limit=1)
+                back = lab.store.samples.browse(TAG, which, before=back.before, limit=1)
             assert [row["sample"] for row in back.rows] == ids[-1:]
         page = behind
     raise AssertionError("pages without end")
 
 
-def filters(lab: Lab) -> list[Which]:
+def filters(lab: Lab) -> list[Selection]:
     rows = lab.list_experiment_samples(TAG)
     first = rows[0]
     return [
-        Which(),
-        Which(run=first["run"]),
-        Which(rubric=first["rubric"]),
-        Which(evidence=first["evidence"]),
-        Which(status="scored"),
-        Which(status="provider_error"),
-        Which(status="refused"),
-        Which(status="provider_error", evidence=first["evidence"]),
-        Which(status="scored", rubric=first["rubric"]),
-        *(Which(stage=stage) for stage in range(1, 5)),
-        Which(stage=2, status="scored", swap=True),
-        Which(swap=True),
-        Which(swap=False),
-        Which(torn=True),
-        Which(torn=True, swap=False, stage=3),
-        Which(torn=True, evidence=first["evidence"]),
+        Selection(),
+        Selection(run=first["run"]),
+        Selection(rubric=first["rubric"]),
+        Selection(evidence=first["evidence"]),
+        Selection(status="scored"),
+        Selection(status="provider_error"),
+        Selection(status="refused"),
+        Selection(status="provider_error", evidence=first["evidence"]),
+        Selection(status="scored", rubric=first["rubric"]),
+        *(Selection(stage=stage) for stage in range(1, 5)),
+        Selection(stage=2, status="scored", swap=True),
+        Selection(swap=True),
+        Selection(swap=False),
+        Selection(torn=True),
+        Selection(torn=True, swap=False, stage=3),
+        Selection(torn=True, evidence=first["evidence"]),
     ]
 
 
@@ -125,16 +125,16 @@ def test_every_filter_gives_what_it_means_once_and_in_one_order(lab: Lab, limit:
         assert len(ids) == len(set(ids)), which
         assert set(ids) == wanted(lab, which), which
         assert ids == walk(lab, which, 7), which
-    assert wanted(lab, Which(torn=True)) and wanted(lab, Which(status="provider_error"))
+    assert wanted(lab, Selection(torn=True)) and wanted(lab, Selection(status="provider_error"))
 
 
 def test_a_search_that_takes_long_goes_on_where_it_stopped(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(browsing, "SCAN", 9)
+    monkeypatch.setattr(samples, "SCAN", 9)
     for which in filters(lab):
         assert set(walk(lab, which, 3)) == wanted(lab, which), which
-    first = lab.store.queries.browse(TAG, Which(stage=9), limit=3)
+    first = lab.store.samples.browse(TAG, Selection(stage=9), limit=3)
     assert first.rows == [] and first.cut and first.after is not None
 
 
@@ -143,40 +143,40 @@ def test_torn_cells_are_those_that_analysis_calls_conflicting(tmp_path: Path) ->
         create(opened, fill(opened, tmp_path), TAG, "sim:cautious")
         opened.runs.run(TAG, samples=12)
         found = conflicting_cells(tidy(opened.experiments.samples(TAG)))
-        rows = opened.store.queries.browse(TAG, Which(torn=True), limit=1000).rows
+        rows = opened.store.samples.browse(TAG, Selection(torn=True), limit=1000).rows
     assert {row["evidence"] for row in rows} == set(found["evidence"])
     assert rows
 
 
 def test_a_cursor_that_is_gone_and_a_tag_that_never_was_give_nothing(lab: Lab) -> None:
-    assert lab.store.queries.browse(TAG, Which(), after=10**6, limit=3).rows == []
-    assert lab.store.queries.browse("nothing", Which(), limit=3).rows == []
+    assert lab.store.samples.browse(TAG, Selection(), after=10**6, limit=3).rows == []
+    assert lab.store.samples.browse("nothing", Selection(), limit=3).rows == []
 
 
 def test_a_sample_is_found_by_its_number_under_its_experiment(lab: Lab) -> None:
     for row in lab.list_experiment_samples(TAG)[:3]:
-        found = lab.store.queries.sample(row["sample"], "other")
+        found = lab.store.samples.find(row["sample"], "other")
         assert {**found, "truth": None} == {**row, "truth": None}
     with pytest.raises(NotFoundError, match="no sample 999999"):
-        lab.store.queries.sample(999999)
+        lab.store.samples.find(999999)
 
 
 def test_pages_of_tags_lead_forth_and_back(lab: Lab) -> None:
-    queries = lab.store.queries
-    every = sorted(row["tag"] for row in queries.tags())
-    first = queries.tags_page(limit=1)
+    experiments = lab.store.experiments
+    every = sorted(row["tag"] for row in experiments.rows())
+    first = experiments.page(limit=1)
     assert ([row["tag"] for row in first.rows], first.previous) == (every[:1], None)
-    second = queries.tags_page(after=first.next, limit=1)
+    second = experiments.page(after=first.next, limit=1)
     assert [row["tag"] for row in second.rows] == every[1:2]
     assert (second.next, second.previous) == (None, every[1])
-    assert queries.tags_page(before=second.previous, limit=1) == first
-    assert queries.tags_page(before=every[0], limit=1).rows == []
+    assert experiments.page(before=second.previous, limit=1) == first
+    assert experiments.page(before=every[0], limit=1).rows == []
 
 
 def test_experiments_are_paged_by_their_judge(lab: Lab) -> None:
-    queries = lab.store.queries
-    assert sorted(queries.judges()) == ["sim:balanced", "sim:strict"]
+    experiments = lab.store.experiments
+    assert sorted(experiments.judges()) == ["sim:balanced", "sim:strict"]
     assert [
-        row["tag"] for row in queries.tags_page(after=None, limit=9, judge="sim:strict").rows
+        row["tag"] for row in experiments.page(after=None, limit=9, judge="sim:strict").rows
     ] == ["other"]
-    assert queries.studies() == {"": 2}
+    assert lab.store.studies.counts() == {"": 2}

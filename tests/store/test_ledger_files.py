@@ -198,11 +198,11 @@ def test_what_was_imported_is_on_record_and_eats_no_budget(
     export_ledger(filled.database, file)
     import_ledger(other.database, file)
     record(other, replace(BASE, draw=Draw("new")), "VERDICT: A")
-    apart = {row["imported"]: row for row in other.queries.usage(study="study")}
-    [paid_there] = filled.queries.usage(study="study")
+    apart = {row["imported"]: row for row in other.usage.rows(study="study")}
+    [paid_there] = filled.usage.rows(study="study")
     assert apart[True] == {**paid_there, "imported": True}
     assert (apart[False]["attempts"], apart[False]["usd"]) == (1, 0.25)
-    calls, tokens, usd, _ = other.queries.paid("study", 0)
+    calls, tokens, usd, _ = other.usage.paid("study", 0)
     assert (calls, tokens, usd) == (1, 14, 0.25)
 
 

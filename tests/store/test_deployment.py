@@ -18,7 +18,7 @@ from judge_gym.lab import Lab
 from judge_gym.store import database as rooms
 from judge_gym.store import tables
 from judge_gym.store.database import HEAD, NEEDED, Database, open_database
-from judge_gym.store.deploying import DATA_MIGRATIONS, Deployment
+from judge_gym.store.deployment import DATA_MIGRATIONS, Deployment
 
 PROBES = 57
 NULLS = "SELECT count(*) FROM probes WHERE run_id IS NULL"

@@ -12,6 +12,7 @@ from judge_gym.errors import ConflictError
 from judge_gym.store import tables as t
 from judge_gym.store.database import HEAD, Database
 from judge_gym.store.ledger import CHUNK, bodies_of
+from judge_gym.store.ledger_evidence import evidence_lines
 from judge_gym.store.ledger_file import (
     AnyLine,
     Attempt,
@@ -24,7 +25,6 @@ from judge_gym.store.ledger_file import (
     check_of,
     utc,
 )
-from judge_gym.store.travelling import evidence_lines
 
 PAGE = 100
 """Calls that are in memory together."""

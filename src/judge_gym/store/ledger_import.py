@@ -17,6 +17,7 @@ from judge_gym.records import content_hash
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import bodies_of, call_ids, call_row
+from judge_gym.store.ledger_evidence import Arrivals
 from judge_gym.store.ledger_file import (
     Attempt,
     CallLine,
@@ -26,7 +27,6 @@ from judge_gym.store.ledger_file import (
     check_of,
     utc,
 )
-from judge_gym.store.travelling import Arrivals
 
 PAGE = 100
 """Lines that are in memory together."""

@@ -17,7 +17,7 @@ def summed(lab: Lab) -> dict[tuple[str, str], tuple[int, float]]:
 
 def told(lab: Lab) -> dict[tuple[str, str], tuple[int, float]]:
     found: dict[tuple[str, str], tuple[int, float]] = {}
-    for row in lab.store.sums.rows():
+    for row in lab.store.usage_totals.rows():
         key = (row["study"], row["tag"])
         attempts, usd = found.get(key, (0, 0.0))
         found[key] = (attempts + row["attempts"], usd + (row["usd"] or 0.0))
@@ -47,5 +47,5 @@ def test_answers_without_a_price_and_failures_are_counted_apart(store: Store) ->
         recorded(store, request, payer, Completion("yes", "stop", "any", 10, 4, usd))
     lost = Request("lab:any", (Message("user", ("Judge",)),), Draw("7", 9, 0))
     recorded(store, lost, payer, error="gone")
-    [row] = store.sums.rows()
+    [row] = store.usage_totals.rows()
     assert (row["attempts"], row["calls"], row["unpriced"], row["usd"]) == (4, 3, 1, 0.75)

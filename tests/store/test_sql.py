@@ -37,16 +37,16 @@ def contents(store: Store) -> dict[str, list[Any]]:
 
 
 def test_a_select_is_answered_with_its_columns(filled: tuple[Store, str]) -> None:
-    found = filled[0].questions.ask("SELECT body AS said, 1 + 1 AS two FROM texts ORDER BY hash;")
+    found = filled[0].sql.select("SELECT body AS said, 1 + 1 AS two FROM texts ORDER BY hash;")
     assert found.columns == ("said", "two")
     assert found.rows == [[f"text {n}", 2] for n in range(7)]
     assert not found.more
 
 
 def test_rows_beyond_the_limit_are_told_of_and_not_fetched(filled: tuple[Store, str]) -> None:
-    found = filled[0].questions.ask(ENDLESS.format("n"), limit=3)
+    found = filled[0].sql.select(ENDLESS.format("n"), limit=3)
     assert (found.rows, found.more) == ([[1], [2], [3]], True)
-    exact = filled[0].questions.ask("SELECT hash FROM texts", limit=7)
+    exact = filled[0].sql.select("SELECT hash FROM texts", limit=7)
     assert (len(exact.rows), exact.more) == (7, False)
 
 
@@ -65,13 +65,13 @@ READINGS = [
 
 def test_what_only_reads_is_let_through(filled: tuple[Store, str]) -> None:
     for sql in READINGS:
-        assert len(filled[0].questions.ask(sql).rows) == 1, sql
+        assert len(filled[0].sql.select(sql).rows) == 1, sql
 
 
 def test_every_open_table_and_column_can_be_named(filled: tuple[Store, str]) -> None:
     for table in OPEN:
         columns = ", ".join(f'"{column.name}"' for column in t.metadata.tables[table].columns)
-        filled[0].questions.ask(f"SELECT {columns} FROM {table}")
+        filled[0].sql.select(f"SELECT {columns} FROM {table}")
 
 
 ATTACKS = [
@@ -127,7 +127,7 @@ def test_what_would_change_or_reach_anything_else_is_refused(filled: tuple[Store
     before = contents(filled[0])
     for sql in ATTACKS:
         with pytest.raises(DesignError):
-            found = filled[0].questions.ask(sql, seconds=20)
+            found = filled[0].sql.select(sql, seconds=20)
             pytest.fail(f"{sql!r} was answered with {found}")
         assert contents(filled[0]) == before, sql
 
@@ -165,7 +165,7 @@ def test_tokens_and_what_is_the_databases_own_cannot_be_read(filled: tuple[Store
         [hashed] = connection.scalars(sa.select(t.tokens.c.hash))
     for sql in THEFTS:
         with pytest.raises(DesignError) as refused:
-            found = filled[0].questions.ask(sql)
+            found = filled[0].sql.select(sql)
             pytest.fail(f"{sql!r} was answered with {found}")
         assert hashed not in str(refused.value), sql
 
@@ -173,9 +173,9 @@ def test_tokens_and_what_is_the_databases_own_cannot_be_read(filled: tuple[Store
 def test_what_takes_too_long_is_ended(filled: tuple[Store, str]) -> None:
     begun = time.monotonic()
     with pytest.raises(ConflictError, match=r"took longer than 0\.3 s"):
-        filled[0].questions.ask(ENDLESS.format("count(*)"), seconds=0.3)
+        filled[0].sql.select(ENDLESS.format("count(*)"), seconds=0.3)
     assert time.monotonic() - begun < 30, "and not when it likes"
-    assert filled[0].questions.ask("SELECT 1").rows == [[1]], "the next one is answered"
+    assert filled[0].sql.select("SELECT 1").rows == [[1]], "the next one is answered"
 
 
 def test_an_answer_too_large_to_hold_is_refused(filled: tuple[Store, str]) -> None:
@@ -184,28 +184,28 @@ def test_an_answer_too_large_to_hold_is_refused(filled: tuple[Store, str]) -> No
         connection.execute(t.texts.insert(), {"hash": "long", "body": "x" * 400_000})
     many = "SELECT a.body FROM texts AS a, texts AS b, texts AS c WHERE a.hash = 'long'"
     with pytest.raises(DesignError, match="too large"):
-        store.questions.ask(many, limit=1000)
+        store.sql.select(many, limit=1000)
     assert SIZE // 400_000 < 64, "all of it would be more"
 
 
 def test_a_value_made_of_nothing_is_no_way_to_fill_the_memory(filled: tuple[Store, str]) -> None:
     for sql in ("SELECT zeroblob(1000000000)", "SELECT printf('%.*c', 1000000000, 'x')"):
         with pytest.raises(DesignError):
-            filled[0].questions.ask(sql)
+            filled[0].sql.select(sql)
 
 
 def test_so_many_are_answered_at_once_and_no_more(filled: tuple[Store, str]) -> None:
-    questions = filled[0].questions
+    questions = filled[0].sql
     turns = [questions._turns.acquire(blocking=False) for _ in range(3)]
     assert turns == [True, True, False]
     with pytest.raises(BusyError):
-        questions.ask("SELECT 1", seconds=0.01)
+        questions.select("SELECT 1", seconds=0.01)
     questions._turns.release(2)
-    assert questions.ask("SELECT 1").rows == [[1]]
+    assert questions.select("SELECT 1").rows == [[1]]
 
 
 def test_tables_are_told_without_those_of_secrets(filled: tuple[Store, str]) -> None:
-    found = {row["table"]: row for row in filled[0].questions.tables()}
+    found = {row["table"]: row for row in filled[0].sql.tables()}
     assert set(found) == set(t.metadata.tables) - {"tokens"}
     assert found["texts"]["rows"] == 7
     assert found["samples"]["columns"][1] == {
@@ -221,7 +221,7 @@ def test_pages_of_a_table_hold_every_row_once(filled: tuple[Store, str]) -> None
         seen: list[str] = []
         after: list[Any] | None = None
         while True:
-            rows, after = filled[0].questions.page(
+            rows, after = filled[0].sql.page(
                 "texts", after=after, limit=limit, descending=descending
             )
             assert len(rows) <= limit
@@ -234,4 +234,4 @@ def test_pages_of_a_table_hold_every_row_once(filled: tuple[Store, str]) -> None
 def test_a_table_or_a_cursor_that_is_none_is_refused(filled: tuple[Store, str]) -> None:
     for table, after in (("tokens", None), ("x", None), ("texts", [1]), ("texts", ["a", "b"])):
         with pytest.raises(DesignError):
-            filled[0].questions.page(table, after=after, limit=3)
+            filled[0].sql.page(table, after=after, limit=3)

@@ -1,0 +1,223 @@
+"""Experiments: saved under their tags, found, listed page by page, and deleted."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from judge_gym.axes import Design, complete
+from judge_gym.errors import NotFoundError
+from judge_gym.records import Rubric
+from judge_gym.store import tables as t
+from judge_gym.store.database import Database
+from judge_gym.store.evidence import EvidenceRecords
+from judge_gym.store.materials import Materials
+from judge_gym.studies import Experiment, Task
+
+
+class Page(NamedTuple):
+    """Some rows, and where those before and after them begin."""
+
+    rows: list[dict[str, Any]]
+    next: str | None
+    """The cursor of the next page; None on the last."""
+    previous: str | None = None
+    """The cursor of the previous page, where pages can be read backwards; None on the first."""
+
+
+class Experiments:
+    """The records of experiments and of the tags that name them."""
+
+    def __init__(self, database: Database, evidence: EvidenceRecords, materials: Materials) -> None:
+        self._database = database
+        self._evidence = evidence
+        self._materials = materials
+
+    def save(self, experiment: Experiment, study: str) -> None:
+        """Saves an experiment under its tag; what the tag meant before is kept as `tag@digest`."""
+        task = experiment.task
+        with self._database.begin() as connection:
+            row = {
+                "digest": experiment.digest,
+                "task_type": task.type,
+                "concept": task.concept,
+                "country": task.country,
+                "pool_id": task.pool.id,
+                "rubric_id": task.rubric.id if task.rubric else None,
+                "seed": experiment.seed,
+                "design": experiment.design.values(),
+            }
+            self._database.add(connection, t.experiments, [row])
+            older = (
+                connection.execute(sa.select(t.tags).where(t.tags.c.tag == experiment.tag))
+                .mappings()
+                .first()
+            )
+            if older and older["digest"] != experiment.digest:
+                kept = dict(older) | {"tag": f"{experiment.tag}@{older['digest'][:8]}", "study": ""}
+                connection.execute(
+                    self._database.insert(t.tags).values(kept).on_conflict_do_nothing()
+                )
+                connection.execute(t.tags.delete().where(t.tags.c.tag == experiment.tag))
+            tag = {
+                "tag": experiment.tag,
+                "digest": experiment.digest,
+                "study": study,
+                "pool_name": task.pool_name,
+                "pool_id": task.pool.id,
+                "dose": task.dose,
+                "truth": dict(task.truth) if task.truth else None,
+            }
+            insert = self._database.insert(t.tags).values(tag)
+            connection.execute(insert.on_conflict_do_update(index_elements=["tag"], set_=tag))
+
+    def find(self, tag: str) -> tuple[Experiment, str]:
+        """Returns the experiment of a tag, and the study that named it."""
+        with self._database.read() as connection:
+            named = [column for column in t.tags.c if column.name not in ("digest", "pool_id")]
+            pool_id = t.tags.c.pool_id.label("tag_pool")
+            query = sa.select(t.experiments, *named, pool_id).join(
+                t.tags, t.tags.c.digest == t.experiments.c.digest
+            )
+            row = connection.execute(query.where(t.tags.c.tag == tag)).mappings().first()
+        if row is None:
+            raise self._not_found(tag)
+        rubric = self._materials.find_rubric(id=row["rubric_id"]) if row["rubric_id"] else None
+        task = Task(
+            type=row["task_type"],
+            concept=row["concept"],
+            pool_name=row["pool_name"],
+            pool=self._evidence.find_pool(row["tag_pool"]),
+            rubric=rubric if isinstance(rubric, Rubric) else None,
+            dose=row["dose"],
+            truth=row["truth"],
+        )
+        return Experiment(tag, task, Design.of(complete(row["design"])), row["seed"]), row["study"]
+
+    def rows(
+        self, *, study: str | None = None, task_type: str | None = None, tags: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
+        """Returns experiments by their tags, with annotations and the value of every knob."""
+        e = t.experiments.c
+        query = sa.select(
+            t.tags, e.task_type, e.concept, e.country, e.seed, e.design, e.pool_id
+        ).join(t.experiments, e.digest == t.tags.c.digest)
+        if study is not None:
+            query = query.where(t.tags.c.study == study)
+        if task_type is not None:
+            query = query.where(e.task_type == task_type)
+        if tags:
+            query = query.where(t.tags.c.tag.in_(tags))
+        with self._database.read() as connection:
+            rows = [
+                {**row, "design": complete(row["design"])}
+                for row in connection.execute(query.order_by(t.tags.c.tag)).mappings()
+            ]
+        for tag in sorted(set(tags) - {row["tag"] for row in rows}):
+            raise self._not_found(tag)
+        return rows
+
+    def page(
+        self,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        limit: int,
+        study: str | None = None,
+        task_type: str | None = None,
+        judge: str | None = None,
+    ) -> Page:
+        """Returns tags in order: the first of them, those after a tag, or those before one."""
+        tag = t.tags.c.tag
+        query = sa.select(tag).order_by(tag if before is None else tag.desc()).limit(limit + 1)
+        if before is not None:
+            query = query.where(tag < before)
+        elif after is not None:
+            query = query.where(tag > after)
+        if study is not None:
+            query = query.where(t.tags.c.study == study)
+        e = t.experiments.c
+        query = query.join(t.experiments, e.digest == t.tags.c.digest)
+        if task_type is not None:
+            query = query.where(e.task_type == task_type)
+        if judge is not None:
+            query = query.where(e.design["judge.model"].as_string() == judge)
+        with self._database.read() as connection:
+            found = connection.scalars(query).all()
+        more, tags = len(found) > limit, [*found[:limit]]
+        further, earlier = more, after is not None
+        if before is not None:
+            tags.reverse()
+            further, earlier = True, more
+        if not tags:
+            return Page([], None)
+        rows = [{"tag": tag} for tag in tags]
+        return Page(rows, tags[-1] if further else None, tags[0] if earlier else None)
+
+    def judges(self) -> list[str]:
+        """Returns every model that judges in an experiment."""
+        judge = t.experiments.c.design["judge.model"].as_string()
+        with self._database.read() as connection:
+            return [str(one) for one in connection.scalars(sa.select(judge).distinct()) if one]
+
+    def delete(self, tag: str, *, ledger: bool) -> dict[str, int]:
+        """Deletes an experiment's runs and rows; with `ledger`, the calls that only it used too."""
+        experiment, _ = self.find(tag)
+        with self._database.begin() as connection:
+            runs = sa.select(t.runs.c.id).where(t.runs.c.digest == experiment.digest)
+            mine = sa.select(t.samples.c.id).where(t.samples.c.run_id.in_(runs))
+            counts = {
+                "runs": _count(connection, runs),
+                "samples": _count(connection, mine),
+                "probes": _count(
+                    connection, sa.select(t.probes.c.id).where(t.probes.c.sample_id.in_(mine))
+                ),
+                "calls": 0,
+            }
+            used = sa.union(
+                sa.select(t.samples.c.call_id).where(t.samples.c.run_id.in_(runs)),
+                sa.select(t.probes.c.call_id).where(t.probes.c.sample_id.in_(mine)),
+            )
+            calls = [id for (id,) in connection.execute(used)] if ledger else []
+            others = connection.scalar(
+                sa.select(sa.func.count()).where(
+                    t.tags.c.digest == experiment.digest, t.tags.c.tag != tag
+                )
+            )
+            if others:  # the experiment has another name: only this one goes
+                connection.execute(t.tags.delete().where(t.tags.c.tag == tag))
+                return dict.fromkeys(counts, 0)
+            connection.execute(
+                t.experiments.delete().where(t.experiments.c.digest == experiment.digest)
+            )
+            if calls:
+                counts["calls"] = _delete_unused_calls(connection, calls)
+        return counts
+
+    def _not_found(self, tag: str) -> NotFoundError:
+        """Returns the error for an unknown tag, with tags that are like it."""
+        like = t.tags.c.tag.contains(tag, autoescape=True)
+        with self._database.read() as connection:
+            near = connection.scalars(sa.select(t.tags.c.tag).where(like).limit(5)).all()
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "see judge-gym status"
+        return NotFoundError(f"there is no experiment {tag!r}; {hint}", choices=near)
+
+
+def _count(connection: sa.Connection, query: sa.Select[Any]) -> int:
+    return int(connection.scalar(sa.select(sa.func.count()).select_from(query.subquery())) or 0)
+
+
+def _delete_unused_calls(connection: sa.Connection, ids: list[int]) -> int:
+    """Delete calls that no record refers to any more."""
+    owners = (t.samples, t.probes, t.views, t.rubrics, t.critiques)
+    deleted = 0
+    for start in range(0, len(ids), 500):
+        free = sa.and_(
+            t.calls.c.id.in_(ids[start : start + 500]),
+            *(~sa.exists().where(owner.c.call_id == t.calls.c.id) for owner in owners),
+        )
+        gone = [id for (id,) in connection.execute(sa.select(t.calls.c.id).where(free))]
+        connection.execute(t.attempts.delete().where(t.attempts.c.call_id.in_(gone)))
+        connection.execute(t.calls.delete().where(t.calls.c.id.in_(gone)))
+        deleted += len(gone)
+    return deleted
