@@ -72,5 +72,5 @@ def test_the_status_tells_what_stands_and_what_failed(lab: Lab) -> None:
     lab.runs.cancel("shaky")
     assert lab.runs.status()["going_on"] is False
     assert lab.experiments.list_studies() == []
-    with pytest.raises(NotFoundError, match="unknown study file 'shaky'"):
+    with pytest.raises(NotFoundError, match="unknown study 'shaky'"):
         lab.experiments.show_study("shaky")
