@@ -23,7 +23,7 @@ from judge_gym import demo
 from judge_gym.lab import Lab
 from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.models.cards import Limits
-from judge_gym.models.serving import SimulatedServer, serve
+from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.records import Request
 from judge_gym.stages import Scorer, ScoreTarget
 

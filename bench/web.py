@@ -23,8 +23,8 @@ import yaml
 
 from judge_gym.axes import Design
 from judge_gym.lab import Lab
-from judge_gym.models.serving import SimulatedServer
-from judge_gym.models.serving import serve as serve_judges
+from judge_gym.models.simulated.server import SimulatedServer
+from judge_gym.models.simulated.server import serve as serve_judges
 from judge_gym.records import (
     Completion,
     Display,

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 import postgres
 from commands import WORDS, Bench, Process, wait, write_study
 from judge_gym.engine.calls.limit import CONCURRENCY
-from judge_gym.models.serving import SimulatedServer, serve
+from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.store import tables
 
 RPM = 9000

@@ -23,7 +23,7 @@ from judge_gym.calibrate.quantities import QUANTITIES, TESTS
 from judge_gym.calibrate.truth import Known
 from judge_gym.calibrate.worlds import answers, conditions, population
 from judge_gym.errors import DesignError
-from judge_gym.models.simulated import temper, verdict_distribution
+from judge_gym.models.simulated import judge_profile, verdict_distribution
 from judge_gym.records import Completion, Evidence, Request
 from judge_gym.stages import Prober, ProbeTarget, Scorer, ScoreTarget
 
@@ -69,9 +69,9 @@ def test_what_a_probe_states_on_average_is_known() -> None:
 
 
 def test_what_is_stated_stays_within_the_unit_interval_and_grows_with_the_share() -> None:
-    stated = stated_chances(np.linspace(0, 1, 21), temper("balanced")) @ HUNDREDTHS
+    stated = stated_chances(np.linspace(0, 1, 21), judge_profile("balanced")) @ HUNDREDTHS
     assert (np.diff(stated) >= 0).all() and 0 < stated[0] < stated[-1] < 1
-    calm = temper("balanced?overconfidence=0")
+    calm = judge_profile("balanced?overconfidence=0")
     even = stated_chances(np.array([0.5]), calm)[0]
     assert even.sum() == pytest.approx(1) and even @ HUNDREDTHS == pytest.approx(0.5, abs=1e-9)
 

@@ -14,8 +14,8 @@ from conftest import Scripted
 from judge_gym.engine.suite_runs import SuiteRunner
 from judge_gym.errors import BudgetError, DesignError, NotFoundError, RateLimitError
 from judge_gym.lab import Lab
-from judge_gym.models.serving import SimulatedServer, serve
-from judge_gym.models.troubles import Faults
+from judge_gym.models.simulated.faults import Faults
+from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.records.outcomes import Failed, Inconclusive, Outcome, Passed
 from judge_gym.store.tables import attempts
 from judge_gym.suites import CONDITIONS, bench, load_suite

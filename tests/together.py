@@ -4,7 +4,7 @@ import threading
 from copy import deepcopy
 from typing import Any, TypeVar
 
-from judge_gym.models.rounds import How
+from judge_gym.models.leases import LeaseChange
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ class Together:
     def of(self, holder: str) -> "Part":
         return Part(self, holder)
 
-    def change(self, holder: str, how: How[T]) -> T:
+    def change(self, holder: str, how: LeaseChange[T]) -> T:
         with self._lock:
             if self.fault is not None:
                 raise self.fault
@@ -42,5 +42,5 @@ class Part:
     def __init__(self, together: Together, holder: str) -> None:
         self._together, self._holder = together, holder
 
-    def change(self, scope: str, how: How[T]) -> T:
+    def change(self, scope: str, how: LeaseChange[T]) -> T:
         return self._together.change(self._holder, how)

@@ -16,7 +16,7 @@ import pytest
 
 from conftest import Call, succeed
 from judge_gym.axes import Design
-from judge_gym.models.simulated import CODERS, PRESETS, Skill, Temper
+from judge_gym.models.simulated import CODERS, PRESETS, CoderProfile, JudgeProfile
 from judge_gym.store.database import HEAD
 
 WriteStudy = Callable[..., Path]
@@ -313,11 +313,11 @@ def test_simulated_judges_are_listed_with_their_parameters(call: Call) -> None:
     listed = succeed(call("sim", "list", "--json")).json
     assert len(listed) >= 5
     assert listed.keys() == {**PRESETS, **CODERS}.keys()
-    assert all(set(listed[name]) == set(Temper.model_fields) for name in PRESETS)
-    assert all(set(listed[name]) == set(Skill.model_fields) for name in CODERS)
+    assert all(set(listed[name]) == set(JudgeProfile.model_fields) for name in PRESETS)
+    assert all(set(listed[name]) == set(CoderProfile.model_fields) for name in CODERS)
     text = succeed(call("sim", "list")).out
     assert all(f"sim:{preset}" in text for preset in (*PRESETS, *CODERS))
-    assert all(parameter in text for parameter in Temper.model_fields)
+    assert all(parameter in text for parameter in JudgeProfile.model_fields)
 
 
 def test_the_ledger_shows_what_was_asked_and_answered(call: Call, write_study: WriteStudy) -> None:

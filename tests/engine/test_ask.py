@@ -20,9 +20,10 @@ from judge_gym.engine import Engine
 from judge_gym.engine.calls import ask
 from judge_gym.errors import BudgetError, RateLimitError, RejectedError, UnavailableError
 from judge_gym.lab import Lab
-from judge_gym.models import ModelCard, dialect
+from judge_gym.models import ModelCard
 from judge_gym.models.cards import Limits, Prices
 from judge_gym.models.simulated import SimulatedModel
+from judge_gym.models.simulated.openai_format import read_request, write_completion
 from judge_gym.models.wire import WireModel
 from judge_gym.records import Completion, Request
 from judge_gym.store import tables as t
@@ -145,9 +146,9 @@ def web() -> Iterator[Web]:
 
 def judged(asked: Asked, **headers: str) -> served.Answer:
     """What a simulated judge says."""
-    read = dialect.read(asked.body)
+    read = read_request(asked.body)
     done = asyncio.run(SimulatedModel(read.request.model).complete(read.request))
-    said = json.dumps(dialect.written(done, "x" * 24, read.tool))
+    said = json.dumps(write_completion(done, "x" * 24, read.tool))
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return served.Answer(said, type=served.JSON, headers=named)
 

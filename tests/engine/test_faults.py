@@ -14,8 +14,8 @@ import yaml
 from conftest import TEXTS
 from judge_gym.engine.calls import ask
 from judge_gym.lab import Lab
-from judge_gym.models.serving import SimulatedServer, serve
-from judge_gym.models.troubles import Faults
+from judge_gym.models.simulated.faults import Faults
+from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.store import tables as t
 
 KEY = "sk-secret-that-must-stay-secret"

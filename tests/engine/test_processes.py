@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 import postgres
-from judge_gym.models.serving import SimulatedServer, serve
+from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.store import Store
 from judge_gym.store import tables as t
 from workers import Work, all_work, processes, write_entry

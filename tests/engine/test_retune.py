@@ -13,7 +13,7 @@ from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.orders import Paused
 from judge_gym.errors import BudgetError
 from judge_gym.models.registry import Registry
-from judge_gym.models.serving import SimulatedServer, serve
+from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.store import Payer, Store
 from workers import questions, write_entry
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from judge_gym.errors import RateLimitError
 from judge_gym.models.cards import Limits
-from judge_gym.models.limits import BURST, MARGIN, Reserved, Throttle
-from judge_gym.models.quotas import Left
+from judge_gym.models.limits import BURST, MARGIN, Reservation, Throttle
+from judge_gym.models.quota_headers import Remaining
 
 
 class Clock:
@@ -136,7 +136,7 @@ def waits(throttle: Throttle, asked: int = 10, answered: int = 10) -> float:
     return throttle._wait(_sizes(asked, answered))
 
 
-async def begun(throttle: Throttle, calls: int) -> list[Reserved]:
+async def begun(throttle: Throttle, calls: int) -> list[Reservation]:
     return [await throttle.reserve(10, 10) for _ in range(calls)]
 
 
@@ -152,9 +152,9 @@ def test_no_call_begins_before_the_reset_of_what_is_too_little(
     throttle = Throttle(limits, clock)
     [call] = asyncio.run(begun(throttle, 1))
     clock.now += 1  # the buckets are full again
-    throttle.told(call, {kind: Left(enough, 30.0)})
+    throttle.note_quota(call, {kind: Remaining(enough, 30.0)})
     assert waits(throttle) == 0
-    throttle.told(call, {kind: Left(short, 30.0)})
+    throttle.note_quota(call, {kind: Remaining(short, 30.0)})
     assert waits(throttle) == 30.0
     clock.now += 29.9
     assert waits(throttle) == pytest.approx(0.1)
@@ -166,7 +166,7 @@ def test_a_call_larger_than_all_that_there_is_waits_for_the_reset_alone() -> Non
     clock = Clock()
     throttle = Throttle(Limits(), clock)
     [call] = asyncio.run(begun(throttle, 1))
-    throttle.told(call, {"tokens": Left(1000, 5.0)})
+    throttle.note_quota(call, {"tokens": Remaining(1000, 5.0)})
     assert waits(throttle, 5000) == 5.0
     clock.now += 5.1
     assert waits(throttle, 5000) == 0
@@ -177,8 +177,8 @@ def test_answers_in_any_order_leave_the_word_of_the_call_that_began_last(order: 
     throttle = Throttle(Limits(), Clock())
     calls = asyncio.run(begun(throttle, 6))
     for count, number in enumerate(order, 1):  # each answer knows of the calls up to its own
-        throttle.told(calls[number], {"requests": Left(6 - number, 30.0)})
-        assert throttle._told["requests"].left == 6 - max(order[:count])
+        throttle.note_quota(calls[number], {"requests": Remaining(6 - number, 30.0)})
+        assert throttle._reported["requests"].left == 6 - max(order[:count])
         assert waits(throttle) == 0, "one is left, whoever says so"
     asyncio.run(begun(throttle, 1))
     assert waits(throttle) == 30.0
@@ -187,9 +187,9 @@ def test_answers_in_any_order_leave_the_word_of_the_call_that_began_last(order: 
 def test_what_began_after_a_call_is_taken_off_what_its_answer_says() -> None:
     throttle = Throttle(Limits(), Clock())
     calls = asyncio.run(begun(throttle, 5))
-    throttle.told(calls[0], {"requests": Left(4, 30.0)})
+    throttle.note_quota(calls[0], {"requests": Remaining(4, 30.0)})
     assert waits(throttle) == 30.0
-    throttle.told(calls[0], {"requests": Left(5, 30.0)})
+    throttle.note_quota(calls[0], {"requests": Remaining(5, 30.0)})
     assert waits(throttle) == 0
 
 
@@ -197,12 +197,12 @@ def test_a_newer_word_ends_a_wait() -> None:
     async def waited() -> float:
         throttle = Throttle(Limits())
         first, second = await begun(throttle, 2)
-        throttle.told(first, {"requests": Left(0, 60.0)})
+        throttle.note_quota(first, {"requests": Remaining(0, 60.0)})
         waiting = asyncio.create_task(throttle.reserve(1, 1))
         await asyncio.sleep(0.01)
         assert not waiting.done()
         started = time.monotonic()
-        throttle.told(second, {"requests": Left(9, 60.0)})
+        throttle.note_quota(second, {"requests": Remaining(9, 60.0)})
         await waiting
         return time.monotonic() - started
 
@@ -213,7 +213,7 @@ def test_a_reset_that_nobody_waits_for_is_an_error_that_says_how_far_it_is() -> 
     async def asked() -> None:
         throttle = Throttle(Limits())
         [call] = await begun(throttle, 1)
-        throttle.told(call, {"requests": Left(0, 3600.0)})
+        throttle.note_quota(call, {"requests": Remaining(0, 3600.0)})
         await throttle.reserve(1, 1)
 
     with pytest.raises(RateLimitError) as raised:

@@ -11,6 +11,7 @@ import pytest
 from judge_gym.errors import DesignError
 from judge_gym.models import ModelCard, Registry
 from judge_gym.models.cards import Limits
+from judge_gym.models.openers import OPENERS
 from judge_gym.models.simulated import CODERS, PRESETS
 
 HOSTED = ("openai:gpt-4.1", "anthropic:claude-sonnet-4-5", "google:gemini-2.5-flash")
@@ -118,6 +119,21 @@ def test_a_hosted_model_is_refused_when_it_is_opened(registry: Registry, id: str
     with pytest.raises(DesignError, match=f"{id} cannot be called") as refusal:
         registry.open(id)
     assert "sim:balanced" in refusal.value.choices
+
+
+def test_every_provider_of_the_registry_has_an_opener_and_no_other_has(registry: Registry) -> None:
+    assert set(OPENERS) == set(registry.entries.providers)
+
+
+def test_a_provider_without_an_opener_is_refused_with_the_choices(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(OPENERS, "xai")
+    monkeypatch.setenv("XAI_API_KEY", "k")
+    with pytest.raises(DesignError, match="no opener for the provider 'xai'; choose") as refusal:
+        registry.open("xai:grok-4")
+    choices = refusal.value.choices
+    assert "anthropic:NAME" in choices and "xai:NAME" not in choices
 
 
 def test_an_opened_simulated_model_has_its_id(registry: Registry) -> None:
@@ -348,9 +364,13 @@ def test_an_unknown_provider_is_refused_with_the_endpoints_among_the_choices(
     [
         ("[endpoints.lab", ["broken TOML"], None),
         ("[endpoint.lab]", ["unknown key 'endpoint'", "the file"], "endpoints"),
-        ("[endpoints.lab]\nkey_env = 'K'", ["endpoints.lab.base_url is not given"], None),
+        ("[endpoints.lab]\nkey_env = 'K'", ["endpoints.lab.base_url is missing"], None),
         ("[endpoints.lab]\nbase_url = 'host'", ["endpoints.lab.base_url"], None),
-        ("[endpoints.openai]\nbase_url = 'http://h'", ["endpoints.openai", "a provider's"], None),
+        (
+            "[endpoints.openai]\nbase_url = 'http://h'",
+            ["endpoints.openai", "has it"],
+            None,
+        ),
         ("[endpoints.sim]\nbase_url = 'http://h'", ["endpoints.sim"], None),
         (
             "[endpoints.lab]\nbase_url = 'http://h'\nrmp = 3",
@@ -359,10 +379,10 @@ def test_an_unknown_provider_is_refused_with_the_endpoints_among_the_choices(
         ),
         ("[models.'openai:o3']\nrpm = -1", ["models.openai:o3.rpm"], None),
         ("[models.'openai:o3']\nrpm = true", ["models.openai:o3.rpm"], None),
-        ("[models.'openai:o3']\nstructured = 'jason'", ["structured is none of"], "tool"),
-        ("[models.'openai:o3']\napi = 'soap'", ["api is none of"], "responses"),
+        ("[models.'openai:o3']\nstructured = 'jason'", ["structured is not one of"], "tool"),
+        ("[models.'openai:o3']\napi = 'soap'", ["api is not one of"], "responses"),
         ("[models.'opnai:o3']\nrpm = 1", ["unknown provider 'opnai'"], "openai"),
-        ("[models.'openai:o3'.prices]\ninput = 1", ["prices.output is not given"], None),
+        ("[models.'openai:o3'.prices]\ninput = 1", ["prices.output is missing"], None),
         (
             "[models.'openai:o3'.prices]\ninput = 1.0\noutput = 1.0\ncash = 1.0",
             ["unknown key 'cash'"],

@@ -20,7 +20,7 @@ from scipy import stats
 from judge_gym import verdict_distribution
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError, ProviderError
-from judge_gym.models.simulated import PRESETS, SimulatedModel, Temper, temper
+from judge_gym.models.simulated import PRESETS, JudgeProfile, SimulatedModel, judge_profile
 from judge_gym.models.simulated.lexicon import STRAIN, TONE, strains, tones
 from judge_gym.records import (
     Completion,
@@ -855,21 +855,21 @@ def test_presets_of_different_temper_are_of_different_families() -> None:
 
 
 def test_inline_parameters_override_the_preset() -> None:
-    made = temper("judge?bias=0.8&noise=0.3")
+    made = judge_profile("judge?bias=0.8&noise=0.3")
     assert (made.bias, made.noise) == (0.8, 0.3)
     assert made == PRESETS["judge"].model_copy(update={"bias": 0.8, "noise": 0.3})
-    assert temper("strict?noise=0.3").bias == PRESETS["strict"].bias
-    assert temper("strict") == PRESETS["strict"]
+    assert judge_profile("strict?noise=0.3").bias == PRESETS["strict"].bias
+    assert judge_profile("strict") == PRESETS["strict"]
 
 
 def test_every_parameter_is_documented() -> None:
-    assert all(field.description for field in Temper.model_fields.values())
+    assert all(field.description for field in JudgeProfile.model_fields.values())
 
 
 @pytest.mark.parametrize(
     ("name", "complaint", "choices"),
     [
-        ("judge?biass=0.8", "unknown parameter 'biass'", Temper.model_fields),
+        ("judge?biass=0.8", "unknown parameter 'biass'", JudgeProfile.model_fields),
         ("strikt", "unknown simulated judge 'sim:strikt'", [f"sim:{name}" for name in PRESETS]),
         ("strikt?bias=1", "unknown simulated judge", [f"sim:{name}" for name in PRESETS]),
         ("judge?noise=0", "noise cannot be '0'.*0.01", ()),
@@ -886,5 +886,5 @@ def test_bad_parameters_are_refused_with_the_choices(
     name: str, complaint: str, choices: Sequence[str]
 ) -> None:
     with pytest.raises(DesignError, match=complaint) as refusal:
-        temper(name)
+        judge_profile(name)
     assert set(refusal.value.choices) == set(choices)

@@ -9,8 +9,8 @@ from scipy import stats
 from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.belief.sets import bits
 from judge_gym.calibrate.worlds import Condition, answer, conditions, population
-from judge_gym.models.simulated import Temper, temper, verdict_distribution
-from judge_gym.models.simulated.judging import stage_weights
+from judge_gym.models.simulated import JudgeProfile, judge_profile, verdict_distribution
+from judge_gym.models.simulated.judge import stage_weights
 from judge_gym.models.simulated.prompts import understand
 from judge_gym.records import Evidence, Rubric
 from judge_gym.stages import Scorer, ScoreTarget
@@ -133,7 +133,7 @@ def law(name: str) -> Law:
 def _law(condition: Condition, rubric: Rubric) -> Law:
     """The law of a condition under a rubric."""
     scorer, item = Scorer(condition.design, seed=0, series="0"), Evidence("any", "any")
-    character = temper(condition.design.judge.model.partition(":")[2])
+    character = judge_profile(condition.design.judge.model.partition(":")[2])
     frame = rubric.scale
     spreads = spread(frame)
     masks = spreads > 0
@@ -171,7 +171,7 @@ def _displays(scorer: Scorer, item: Evidence, rubric: Rubric) -> dict[tuple[int,
     return found
 
 
-def stated_chances(share: FloatArray, character: Temper) -> FloatArray:
+def stated_chances(share: FloatArray, character: JudgeProfile) -> FloatArray:
     """The chance of each number of hundredths that a simulated judge may state of a verdict.
 
     Args:

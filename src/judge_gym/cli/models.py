@@ -79,7 +79,7 @@ def check_models(
     """Make one tiny real call to each model: whether it works, how fast, at what cost, as what."""
     from judge_gym.cli import FAILED, display
     from judge_gym.models import Registry
-    from judge_gym.models.checking import check
+    from judge_gym.models.model_check import check_model
 
     registry = Registry()
     asked = [registry.resolve(id) for id in ids]
@@ -91,7 +91,7 @@ def check_models(
                 lab.suites.check_model(suite, id, experiment=experiment, first=evals)
 
     async def ask() -> list[dict[str, Any]]:
-        return [asdict(await check(registry, id)) for id in asked]
+        return [asdict(await check_model(registry, id)) for id in asked]
 
     checks = asyncio.run(ask())
     solved = []

@@ -157,15 +157,15 @@ def reparse(
 def list_simulated(json: AsJson = False) -> None:
     """List the presets, and the parameters that `sim:NAME?parameter=value` takes."""
     from judge_gym.cli import display
-    from judge_gym.models.simulated import CODERS, PRESETS, Skill, Temper
+    from judge_gym.models.simulated import CODERS, PRESETS, CoderProfile, JudgeProfile
 
     if json:
         every = {**PRESETS, **CODERS}
         display.print_json({name: preset.model_dump() for name, preset in every.items()})
         return
     listed: list[tuple[str, Mapping[str, BaseModel], type[BaseModel]]] = [
-        ("judges", PRESETS, Temper),
-        ("code writers", CODERS, Skill),
+        ("judges", PRESETS, JudgeProfile),
+        ("code writers", CODERS, CoderProfile),
     ]
     for what, models, kind in listed:
         display.table(
@@ -206,8 +206,8 @@ def serve_simulated(
     import os
     import threading
 
-    from judge_gym.models.serving import SimulatedServer, serve
-    from judge_gym.models.troubles import Faults
+    from judge_gym.models.simulated.faults import Faults
+    from judge_gym.models.simulated.server import SimulatedServer, serve
 
     key = os.environ.get(key_env, "") if key_env else ""
     if key_env and not key:

@@ -14,8 +14,8 @@ from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.runs import WatchProgress
 from judge_gym.models import Registry
 from judge_gym.models.cards import Limits
-from judge_gym.models.simulated import CODERS, Skill, character
-from judge_gym.models.simulated.coding import solution
+from judge_gym.models.simulated import CODERS, CoderProfile, profile
+from judge_gym.models.simulated.coder import solution
 from judge_gym.records import EvalResult, EvalSource, Passed, SuiteResult, SuiteRun
 from judge_gym.store import Store
 from judge_gym.studies import BudgetSpec
@@ -166,8 +166,8 @@ class Suites:
         self._models.open(id, web_search=condition.web_search)
         if not id.startswith("sim:"):
             return id
-        own = character(id.removeprefix("sim:"))
-        if not isinstance(own, Skill):
+        own = profile(id.removeprefix("sim:"))
+        if not isinstance(own, CoderProfile):
             choices = [f"sim:{name}" for name in CODERS]
             raise DesignError(
                 f"{id} is a simulated judge and writes no code; choose {' or '.join(choices)}",

@@ -1,6 +1,6 @@
-"""The only room that calls a model.
+"""Calls models; no other package does.
 
-A `Model` answers requests; the registry knows what a model id means, what it costs, and opens it.
+A `Model` answers requests; the `Registry` looks up ids, prices and limits, and opens models.
 """
 
 from typing import Protocol
@@ -13,7 +13,7 @@ __all__ = ["Model", "ModelCard", "Registry"]
 
 
 class Model(Protocol):
-    """Anything that answers a request, or raises `ProviderError` where no completion came."""
+    """Answers a request, or raises `ProviderError` where no completion came."""
 
     @property
     def id(self) -> str:
@@ -21,5 +21,5 @@ class Model(Protocol):
         ...
 
     async def complete(self, request: Request) -> Completion:
-        """The provider's answer."""
+        """Returns the provider's answer."""
         ...

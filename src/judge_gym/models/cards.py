@@ -1,4 +1,4 @@
-"""What is known of a model without calling it: who made it, what it takes, costs and allows."""
+"""What is known about a model without calling it: family, parameters, prices, limits."""
 
 from dataclasses import dataclass, field
 from datetime import date
@@ -11,28 +11,23 @@ Kind = Literal["sim", "hosted", "wire"]
 Api = Literal["chat", "responses"]
 Structured = Literal["native", "tool", "prompted"]
 
-# What the price data calls a provider, where that is not our name for it.
-PRICED_AS = {"xai": "x-ai"}
 LONG_PROMPT = 32_000
-"""Tokens; longer prompts may have prices of their own."""
+"""Tokens; longer prompts may have other prices."""
 # For an estimate of time: a typical hosted model, until a run has measured its own.
 SECONDS_BEFORE_FIRST_TOKEN = 0.8
 SECONDS_PER_TOKEN = 0.015
 SIMULATED_SECONDS = 0.0008
-SEARCHING = ["openai:NAME", "anthropic:NAME", "google:NAME", "xai:NAME", "openrouter:NAME"]
-SEARCHING += ["sim:coder-NAME"]
-"""Whose models can search the web."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a provider allows; None is no limit."""
+    """What a provider allows; None means no limit."""
 
     scope: str = ""
-    """Who shares them: a provider, an endpoint, or one model."""
+    """What they apply to: a provider, an endpoint, or one model."""
     rpm: int | None = None
     burst: int | None = None
-    """Requests at once after a pause; None where the requests of a minute may come at once."""
+    """Requests at once after a pause; None allows all requests of a minute at once."""
     tpm: int | None = None
     input_tpm: int | None = None
     output_tpm: int | None = None
@@ -46,14 +41,14 @@ class Prices:
     input: float
     output: float
     cached: float | None = None
-    """Of an input token that the provider had in its cache; None where it costs the same."""
+    """For input tokens from the provider's cache; None where they cost the same."""
     search: float | None = None
-    """Of a thousand web searches; None where that is unknown."""
+    """Per thousand web searches; None where that is unknown."""
 
     def of(
         self, input_tokens: int, output_tokens: int, cached_tokens: int, searches: int = 0
     ) -> float | None:
-        """What a call costs in US dollars; None where it searched at an unknown price."""
+        """Returns a call's cost in US dollars; None where it searched at an unknown price."""
         if searches and self.search is None:
             return None
         cached = self.input if self.cached is None else self.cached
@@ -67,7 +62,7 @@ FREE = Prices(0.0, 0.0, search=0.0)
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """What is known of a model without calling it."""
+    """What is known about a model without calling it."""
 
     id: str
     provider: str
@@ -76,16 +71,16 @@ class ModelCard:
     simulated: bool
     endpoint: str = ""
     """The base URL, where the provider may have several; part of the ledger's key."""
-    # What follows may be mended in the registry's files; the model stays the same one.
+    # Corrections of what follows in the registry's files leave the model's identity unchanged.
     own: bool = field(default=False, compare=False)
-    """Whether it is behind an endpoint that the user named."""
+    """Whether it is behind an endpoint of the user."""
     api: Api = field(default="chat", compare=False)
     context: int | None = field(default=None, compare=False)
-    """Tokens that it can read; None where that is unknown."""
+    """The context window in tokens; None where that is unknown."""
     dated: bool = field(default=False, compare=False)
-    """Whether the name is a version that will not change."""
+    """Whether the name is a dated version, which does not change."""
     version: str = field(default="", compare=False)
-    """The dated version that an alias stood for when it was last looked up, if that is known."""
+    """The dated version that an alias pointed to when it was last checked, if known."""
     takes_temperature: bool = field(default=True, compare=False)
     takes_seed: bool = field(default=False, compare=False)
     structured: Structured = field(default="native", compare=False)
@@ -93,79 +88,72 @@ class ModelCard:
     searches: bool = field(default=False, compare=False)
     """Whether its provider searches the web for it."""
     deadline: float = field(default=300.0, compare=False)
-    """Seconds after which a call is given up."""
+    """Seconds after which a call fails."""
     limits: Limits = field(default_factory=Limits, compare=False)
     prices: Prices | None = field(default=None, compare=False)
-    """From the registry's files; None where the price data is asked."""
+    """From the registry's files; None to use the price data."""
+    priced_as: str = field(default="", compare=False)
+    """The provider's name in the price data."""
     first_seen: date | None = field(default=None, compare=False)
-    """From the registry's files, or the date in its version; None where neither says."""
+    """From the registry's files, or the date in its version; None without both."""
 
     @property
     def kind(self) -> Kind:
-        """How it is called."""
+        """The way in which it is called."""
         return "sim" if self.simulated else "wire" if self.own else "hosted"
 
     @property
     def unpinned(self) -> str:
-        """Why tomorrow's answers may be another model's; empty where they cannot."""
+        """Why its answers may change over time; empty for a fixed version."""
         if self.kind != "hosted" or self.dated:
             return ""
         pinned = f"; {self.provider}:{self.version} is dated" if self.version else ""
-        return f"{self.id} is an alias, and the provider may change what it stands for{pinned}"
+        return f"{self.id} is an alias that the provider may point to another version{pinned}"
 
     def price(
         self, input_tokens: int, output_tokens: int, cached_tokens: int = 0, searches: int = 0
     ) -> float | None:
-        """What a call costs in US dollars; None where the price is unknown.
+        """Returns a call's cost in US dollars; None where the price is unknown.
 
         Args:
-            input_tokens: what was read, with what came from the provider's cache.
-            output_tokens: what was written, with what was thought.
-            cached_tokens: how many of the input came from the cache.
-            searches: web searches that are paid for.
+            input_tokens: all input tokens, cached ones included.
+            output_tokens: all output tokens, reasoning included.
+            cached_tokens: input tokens from the provider's cache.
+            searches: web searches that are charged.
         """
         prices = self.tariff(input_tokens)
         return prices.of(input_tokens, output_tokens, cached_tokens, searches) if prices else None
 
     def tariff(self, input_tokens: int = 0) -> Prices | None:
-        """The prices of a prompt of so many tokens; None where they are unknown."""
+        """Returns the prices for a prompt of this length; None where they are unknown."""
         if self.simulated:
             return FREE
         if self.prices is not None or self.own:
             return self.prices
-        provider = PRICED_AS.get(self.provider, self.provider)
-        return price_data(provider, self.name, max(input_tokens, LONG_PROMPT))
+        return price_data(self.priced_as, self.name, max(input_tokens, LONG_PROMPT))
 
     def seconds(self, output_tokens: int, concurrency: int) -> float:
-        """How much wall time a call may add; simulated judges keep the CPU busy."""
+        """Estimates the wall time that a call adds; simulated judges are limited by the CPU."""
         if self.simulated:
             return SIMULATED_SECONDS
         return (SECONDS_BEFORE_FIRST_TOKEN + SECONDS_PER_TOKEN * output_tokens) / concurrency
 
 
-def uncallable(id: str, why: str, choices: list[str]) -> DesignError:
-    """The refusal of a model that cannot be called; simulated judges always can."""
-    return DesignError(
-        f"{id} cannot be called: {why}; simulated judges need nothing ({', '.join(choices)})",
-        choices=choices,
-    )
-
-
-def searchless(card: ModelCard) -> DesignError:
-    """The refusal of a model that is to search the web, and cannot."""
+def cannot_search(card: ModelCard, choices: list[str]) -> DesignError:
+    """Returns the error for a model that cannot search the web; choices are those that can."""
     why = {
         "sim": "it is a simulated judge",
-        "wire": "a server of your own is asked without tools",
-        "hosted": "its entry among the models does not say web_search = true",
+        "wire": "your own servers are called without tools",
+        "hosted": "its registry entry does not set web_search = true",
     }[card.kind]
     return DesignError(
-        f"{card.id} cannot search the web: {why}; choose {', '.join(SEARCHING)}", choices=SEARCHING
+        f"{card.id} cannot search the web: {why}; choose {', '.join(choices)}", choices=choices
     )
 
 
 @lru_cache(maxsize=4096)
 def price_data(provider: str, model: str, input_tokens: int) -> Prices | None:
-    """The published prices of a prompt of so many tokens."""
+    """Returns the published prices for a prompt of this length."""
     from genai_prices import Usage, calc_price  # heavy, and no simulated run needs it
 
     def of(**tokens: int) -> Any:
@@ -188,13 +176,11 @@ def price_data(provider: str, model: str, input_tokens: int) -> Prices | None:
 
 @cache
 def context_data(provider: str, model: str) -> int | None:
-    """The published context size."""
+    """Returns the published context window."""
     from genai_prices.data_snapshot import get_snapshot
 
     try:
-        _, found = get_snapshot().find_provider_model(
-            model, None, PRICED_AS.get(provider, provider), None
-        )
+        _, found = get_snapshot().find_provider_model(model, None, provider, None)
     except LookupError:
         return None
     return found.context_window

@@ -1,22 +1,32 @@
-"""Hosted models through pydantic-ai's direct request API; the SDKs load when one is opened.
+"""Calls hosted models through pydantic-ai's direct request API.
 
-A call is one attempt: the SDKs repeat nothing, so that everything that was paid for is on record.
+A provider's SDK is imported when one of its models is opened. A call is one attempt: the SDKs do
+not retry, so that everything that was paid for is recorded.
 """
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from judge_gym.errors import Bill, ProviderError, RateLimitError, UnavailableError
-from judge_gym.models import quotas, replies
-from judge_gym.models.cards import ModelCard, searchless
-from judge_gym.models.faults import translated
-from judge_gym.models.scrubbing import Scrubber
-from judge_gym.models.sdks import OPENERS, Connection, hearing
-from judge_gym.models.searching import SETTINGS, joined, paid_for, searches_of
-from judge_gym.records import Completion, Draw, Finish, Message, Request, digest
+from judge_gym.errors import (
+    Bill,
+    ProviderError,
+    RateLimitError,
+    RejectedError,
+    UnavailableError,
+)
+from judge_gym.models import quota_headers
+from judge_gym.models.cards import ModelCard
+from judge_gym.models.event_loops import LoopResources
+from judge_gym.models.openers import OPENERS, received
+from judge_gym.models.provider_errors import translated
+from judge_gym.models.redaction import Redactor
+from judge_gym.models.web_search import SETTINGS, charged_searches, joined_text, searches_of
+from judge_gym.models.wire import ANSWER
+from judge_gym.models.wire_replies import FINISHES
+from judge_gym.models.wire_replies import bill as bill_of
+from judge_gym.records import Completion, Message, Request
 from judge_gym.records.searches import with_searches
 
 if TYPE_CHECKING:
@@ -24,26 +34,21 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model, ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
-Lane = tuple[asyncio.AbstractEventLoop, bool]
-"""A connection's event loop, and whether it is one that can search."""
-ANSWER = "answer"
-"""What the schema is called, where a schema or a tool needs a name."""
-FINISHES: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
-"""Ends of an answer that are not its own."""
 TURNS = 10
-"""How often a model that pauses in the midst of its searches is told to go on."""
+"""How often a model that pauses between its searches is asked to continue."""
 
 
 class HostedModel:
     """A model of a provider that pydantic-ai knows.
 
     Args:
-        card: what is known of it.
-        key: the provider's; it appears in no text that this class makes.
-        base_url: where the provider is asked, if not at home; it may hold a user and a password.
+        card: what is known about it.
+        key: the provider's key; it appears in no text that this class writes.
+        base_url: where the provider is called, if not at its own URL; it may contain a user and
+            a password.
 
     Raises:
-        ImportError: where the provider's SDK is not installed.
+        ImportError: the provider's SDK is not installed.
     """
 
     def __init__(self, card: ModelCard, key: str, base_url: str = "") -> None:
@@ -55,22 +60,26 @@ class HostedModel:
         if card.searches and card.provider == "openai":  # only its newer API searches
             self._cards[True] = replace(card, api="responses", takes_seed=False)
         opener = OPENERS[card.provider]
-        self._connect = {lane: opener(asked, key, base_url) for lane, asked in self._cards.items()}
-        self._scrub = Scrubber(key, base_url)
-        self._connected: dict[Lane, tuple[Model, AsyncGenerator[None]]] = {}
+        self._connect = {
+            searches: opener(own, key, base_url) for searches, own in self._cards.items()
+        }
+        self._redact = Redactor(key, base_url)
+        self._connections: LoopResources[Model] = LoopResources()
 
     def __repr__(self) -> str:
         return f"HostedModel({self.id})"
 
     async def complete(self, request: Request) -> Completion:
-        """The provider's answer.
+        """Returns the provider's answer.
 
-        What a model thinks is no part of its text: an answer that is in its thoughts alone is
-        empty, because it was not given. What it searched stands at the head of its text.
+        A model's reasoning is not part of its text: an answer that is only in the reasoning is
+        empty. Its web searches are listed at the head of the text.
         """
         if request.web_search and not self._card.searches:
-            raise searchless(self._card)
-        model, messages = await self._model(request.web_search), conversation(request.messages)
+            raise RejectedError(f"{self.id} cannot search the web")
+        connect = self._connect[request.web_search]
+        model = await self._connections.get(connect, request.web_search)
+        messages = conversation(request.messages)
         answered = await self._turn(model, messages, request)
         for _ in range(TURNS):
             if answered.state != "suspended":
@@ -88,10 +97,10 @@ class HostedModel:
         request: Request,
         before: "ModelResponse | None" = None,
     ) -> "ModelResponse":
-        """One reply; `before` is what it goes on with, which is paid for whatever becomes of it."""
+        """Returns one reply; `before` is the one that it continues, which is already paid for."""
         from pydantic_ai.direct import model_request
 
-        with hearing() as heard:
+        with received() as response:
             try:
                 return await model_request(
                     model,
@@ -99,35 +108,17 @@ class HostedModel:
                     model_settings=self._settings(request),
                     model_request_parameters=self._parameters(request),
                 )
-            except Exception as fault:  # SDKs raise anything where an answer makes no sense to them
-                bill = replies.bill(heard.body, self._card.price)
+            except Exception as raised:  # SDKs raise anything for an answer that they cannot read
+                bill = bill_of(response.body, self._card.price)
                 if before is not None:
                     bill = _sum([bill, self._bill(before)])
-                told: ProviderError = translated(self.id, fault, self._scrub, bill)
-                if before is not None and isinstance(told, RateLimitError):
+                error: ProviderError = translated(self.id, raised, self._redact, bill)
+                if before is not None and isinstance(error, RateLimitError):
                     # Not as if nothing had been asked: the beginning is paid for.
-                    told = UnavailableError(told.message, wait=told.wait, bill=bill)
-                raise told from None  # not from the fault: its words may hold the key
+                    error = UnavailableError(error.message, wait=error.wait, bill=bill)
+                raise error from None  # not from what was raised: its words may contain the key
             finally:
-                quotas.tell(heard.headers)
-
-    async def _model(self, searches: bool) -> "Model":
-        """The connection of the running event loop."""
-        lane = (asyncio.get_running_loop(), searches)
-        if lane not in self._connected:
-            made = self._connect[searches]()
-            life = self._life(lane, made)
-            self._connected[lane] = (made.model, life)
-            await anext(life)
-        return self._connected[lane][0]
-
-    async def _life(self, lane: Lane, made: Connection) -> AsyncGenerator[None]:
-        """Holds a connection open. A loop that ends closes its generators, and so this one."""
-        try:
-            yield
-        finally:
-            self._connected.pop(lane, None)
-            await made.close()
+                quota_headers.report(response.headers)
 
     def _settings(self, request: Request) -> "ModelSettings":
         settings: ModelSettings = {
@@ -137,7 +128,7 @@ class HostedModel:
         if request.temperature is not None and self._card.takes_temperature:
             settings["temperature"] = request.temperature
         if self._cards[request.web_search].takes_seed:
-            settings["seed"] = seed(request.draw)
+            settings["seed"] = request.draw.seed
         searching = SETTINGS.get(self._card.provider, {}) if request.web_search else {}
         return cast("ModelSettings", {**settings, **searching})
 
@@ -168,15 +159,15 @@ class HostedModel:
             native_tools=tools,
             output_mode="native",
             output_object=OutputObjectDefinition(schema, name=ANSWER),
-            prompted_output_template=False,  # nothing is asked that is not in the ledger
+            prompted_output_template=False,  # the prompt must be what the ledger has
         )
 
     def _bill(self, response: "ModelResponse") -> Bill | None:
-        """What a reply cost, searches included; None where it does not say."""
+        """Returns the cost of a reply with its searches; None where it reports no usage."""
         usage = response.usage
         tokens = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)
-        if searches := paid_for(self._card.provider, response):
-            # A router says what the whole came to, which no price list of ours could.
+        if searches := charged_searches(self._card.provider, response):
+            # A router reports the total, which no price list of ours has.
             routed = (response.provider_details or {}).get("cost")
             usd = self._card.price(*tokens, searches)
             return Bill(*tokens, float(routed) if isinstance(routed, int | float) else usd)
@@ -187,14 +178,14 @@ class HostedModel:
 
         details, bill = response.provider_details or {}, self._bill(response)
         if response.state == "suspended":
-            raise UnavailableError(f"{self.id} did not come to an end of its searches", bill=bill)
+            raise UnavailableError(f"{self.id} did not finish its searches", bill=bill)
         if response.finish_reason == "error":
             end = details.get("finish_reason", "error")
-            raise UnavailableError(f"{self.id} broke its answer off ({end})", bill=bill)
+            raise UnavailableError(f"{self.id} aborted its answer ({end})", bill=bill)
         if not (response.parts or response.finish_reason or details):
-            raise UnavailableError(f"{self.id} gave no answer that can be read", bill=bill)
+            raise UnavailableError(f"{self.id} gave an unreadable answer", bill=bill)
         called = [part for part in response.parts if isinstance(part, ToolCallPart)]
-        text = _arguments(called[0].args) if called else joined(response.parts)
+        text = _arguments(called[0].args) if called else joined_text(response.parts)
         finish = FINISHES.get(response.finish_reason, "stop")
         if finish == "refusal":
             text = text or str(details.get("refusal") or "")
@@ -206,7 +197,7 @@ class HostedModel:
 
 
 def _sum(bills: Sequence[Bill | None]) -> Bill | None:
-    """Bills as one; its price is unknown where one of theirs is."""
+    """Returns the sum of bills; its price is unknown where one of theirs is."""
     known = [bill for bill in bills if bill is not None]
     if not known:
         return None
@@ -216,7 +207,7 @@ def _sum(bills: Sequence[Bill | None]) -> Bill | None:
 
 
 def conversation(messages: Sequence[Message]) -> "list[ModelMessage]":
-    """The turns as pydantic-ai has them; instructions travel beside them."""
+    """Returns the turns as messages of pydantic-ai, without the system's instructions."""
     from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
 
     return [
@@ -229,14 +220,5 @@ def conversation(messages: Sequence[Message]) -> "list[ModelMessage]":
 
 
 def _arguments(given: str | Mapping[str, Any] | None) -> str:
-    """What a tool was called with, as it came."""
+    """Returns the arguments of a tool call as text."""
     return given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
-
-
-def seed(draw: Draw) -> int:
-    """A draw as a seed: every part of it, or a second ask would repeat the first.
-
-    >>> seed(Draw("7")) == seed(Draw("7", 0, 0)) != seed(Draw("7", 0, 1))
-    True
-    """
-    return int(digest([draw.series, draw.index, draw.ask])[:8], 16) >> 1

@@ -1,8 +1,8 @@
-"""Keeping within a provider's limits: reserve before a call, settle after it, wait where asked.
+"""Keeps calls within a provider's limits: reserve before a call, settle after it.
 
-Waiting costs no attempt. Buckets fill continuously and hold about a second's worth, so that calls
-are spread over the minute and the provider's own count, however it is made, is not exceeded. What
-a provider says is left holds beside them, also where no limit is stated.
+Waiting costs no attempt. Buckets fill continuously and hold about one second's worth, so that calls
+are spread over the minute and the provider's own count is not exceeded. The quota that a provider
+reports applies in addition, also where no limit is configured.
 """
 
 import asyncio
@@ -13,79 +13,79 @@ from dataclasses import dataclass, field
 
 from judge_gym.errors import RateLimitError
 from judge_gym.models.cards import Limits
-from judge_gym.models.quotas import KINDS, Quota
+from judge_gym.models.quota_headers import KINDS, Quota
 
 UNLIMITED = 1_000_000
 MARGIN = 0.98
-"""The share of a limit that is used: clocks and a provider's windows are not ours."""
+"""The share of a limit that is used: clocks and windows of the provider differ from ours."""
 CAUTION = 1.1
 LEARNING = 0.05
 BURST = 1.0
-"""Seconds of a limit that may be spent at once."""
+"""Seconds of a limit that may be used at once."""
 LONGEST_WAIT = 120.0
-"""Seconds; a provider that asks for a longer pause is not waited for."""
+"""Seconds; a longer pause that a provider asks for is an error."""
 
 
 @dataclass(slots=True)
 class Bucket:
-    """What may be spent now; it may go below zero when a call took more than was reserved."""
+    """What may be used now; negative after a call that took more than was reserved."""
 
     per_second: float
     level: float
     at: float
 
     def fill(self, now: float) -> None:
-        """Let time pass."""
+        """Adds what has flowed in since the last time."""
         self.level = min(self.capacity, self.level + (now - self.at) * self.per_second)
         self.at = now
 
     @property
     def capacity(self) -> float:
-        """What may be spent at once: a second's worth, and one request at the least."""
+        """What may be used at once: a second's worth, and at least one request."""
         return max(1.0, self.per_second * BURST)
 
     def wait(self, amount: float) -> float:
-        """Seconds until so much may be spent; a larger call waits for a full bucket."""
+        """Returns the seconds until an amount is available; a larger one needs a full bucket."""
         missing = min(amount, self.capacity) - self.level
         return max(0.0, missing / self.per_second)
 
 
 @dataclass(frozen=True, slots=True)
-class Reserved:
-    """What a call was allowed to take."""
+class Reservation:
+    """What a call may use."""
 
     input_tokens: int
     output_tokens: int
     taken: Mapping[str, float]
-    """What all calls up to this one have reserved since the start."""
+    """The total of all reservations up to this one."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What a provider said is left, and when all of it will be there again."""
+class _Reported:
+    """The rest of a limit that a provider reported, and when it is reset."""
 
     left: float
     until: float
     taken: float
-    """What had been reserved when the call began whose answer says so."""
+    """The total of reservations when the call began whose answer reported it."""
 
 
 @dataclass
 class Throttle:
-    """The limits of one endpoint or model. Callers are served in the order of their coming."""
+    """The limits of one endpoint or model. Callers are served in order."""
 
     limits: Limits
     clock: Callable[[], float] = time.monotonic
     _buckets: dict[str, Bucket] = field(default_factory=dict)
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _order: asyncio.Lock = field(default_factory=asyncio.Lock)
     _slots: asyncio.Semaphore = field(init=False)
     _taken: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
-    _told: dict[str, _Told] = field(default_factory=dict)
-    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _reported: dict[str, _Reported] = field(default_factory=dict)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _ended: bool = False
     _blocked_until: float = float("-inf")
     _typical: float | None = None
-    """The usual length of an answer, so that a reservation is not its mere maximum."""
+    """The moving average of answers' lengths: reserving the maximum would be too much."""
 
     def __post_init__(self) -> None:
         now = self.clock()
@@ -101,42 +101,42 @@ class Throttle:
                 self._buckets[name] = Bucket(rate, max(1.0, rate * BURST), now)
         self._slots = asyncio.Semaphore(self.limits.concurrency or UNLIMITED)
 
-    async def reserve(self, input_tokens: int, max_tokens: int) -> Reserved:
-        """Wait for one's turn and until a call of the usual size fits, then take it out.
+    async def reserve(self, input_tokens: int, max_tokens: int) -> Reservation:
+        """Waits until a call of the expected size fits within the limits, and reserves it.
 
         Raises:
-            RateLimitError: where the provider's word is to wait for longer than anybody does.
+            RateLimitError: the provider asks for a wait above `LONGEST_WAIT`.
         """
-        if self._buckets or self._told or self._blocked_until > self.clock():
-            async with self._turn:
+        if self._buckets or self._reported or self._blocked_until > self.clock():
+            async with self._order:
                 await self._fit(input_tokens, max_tokens)
-        output_tokens = self._usual(max_tokens)
+        output_tokens = self._expected(max_tokens)
         for name, amount in amounts_of(input_tokens, output_tokens).items():
             self._taken[name] += amount
             if name in self._buckets:
                 self._buckets[name].level -= amount
-        return Reserved(input_tokens, output_tokens, dict(self._taken))
+        return Reservation(input_tokens, output_tokens, dict(self._taken))
 
-    def _usual(self, max_tokens: int) -> int:
-        """How long an answer is taken to be; its maximum, until one has come."""
-        usual = max_tokens if self._typical is None else self._typical * CAUTION
-        return min(max_tokens, int(usual) + 1)
+    def _expected(self, max_tokens: int) -> int:
+        """Returns the expected length of an answer; the maximum before the first answer."""
+        expected = max_tokens if self._typical is None else self._typical * CAUTION
+        return min(max_tokens, int(expected) + 1)
 
     async def _fit(self, input_tokens: int, max_tokens: int) -> None:
-        """Wait until a call may begin; what answers tell meanwhile may shorten the wait."""
+        """Waits until a call may begin; answers that arrive meanwhile may shorten the wait."""
         while not self._ended:
-            amounts = amounts_of(input_tokens, self._usual(max_tokens))
+            amounts = amounts_of(input_tokens, self._expected(max_tokens))
             if (wait := self._wait(amounts)) <= 0:
                 return
             asked = max(self._blocked_until - self.clock(), self._reset(amounts))
             if asked > LONGEST_WAIT:
                 raise RateLimitError(f"the provider asks to wait {asked:.0f} s", wait=asked)
-            self._news.clear()
+            self._changed.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), wait)
+                await asyncio.wait_for(self._changed.wait(), wait)
 
-    def settle(self, reserved: Reserved, input_tokens: int, output_tokens: int) -> None:
-        """Give back what was reserved and not taken, or take what was taken beyond."""
+    def settle(self, reserved: Reservation, input_tokens: int, output_tokens: int) -> None:
+        """Returns what was reserved and not used, or takes what was used beyond."""
         if output_tokens:
             known = output_tokens if self._typical is None else self._typical
             self._typical = known + LEARNING * (output_tokens - known)
@@ -145,36 +145,35 @@ class Throttle:
         for name, bucket in self._buckets.items():
             if name != "requests":
                 bucket.level += before[name] - after[name]
-        self._news.set()
+        self._changed.set()
 
     @property
     def slot(self) -> AbstractAsyncContextManager[None]:
-        """One of the calls that may be in flight."""
+        """A slot among the calls that may be in flight."""
         return self._slots
 
     def release(self) -> None:
-        """Let everybody go who waits: the work is being ended, and nothing will be asked."""
+        """Ends all waits: the work is being stopped, and no call will be made."""
         self._ended = True
-        self._news.set()
+        self._changed.set()
 
-    def told(self, reserved: Reserved, quota: Quota) -> None:
-        """Take the provider's word for what is left.
+    def note_quota(self, reserved: Reservation, quota: Quota) -> None:
+        """Applies the quota that the provider reported with an answer.
 
-        Answers come out of order, so the word of the call that began last holds, and what has been
-        reserved since it began is taken off, as if the provider did not know of it. Perhaps it
-        does; then too little seems to be left for as long as one call lasts, until the answer to
-        the last one comes. Before the reset nothing is taken to have come back: most providers fill
-        up steadily, but then all is there at the reset, and no more is asked in the long run.
+        Answers arrive out of order, so the report to the call that began last applies, less what
+        was reserved since it began. If the provider counted that already, too little seems to be
+        left until the last answer arrives. Nothing is assumed to come back before the reset: most
+        providers fill up steadily, but then all is available at the reset.
         """
         now = self.clock()
         for name, (left, seconds) in quota.items():
             taken = reserved.taken[name]
-            if name not in self._told or taken >= self._told[name].taken:
-                self._told[name] = _Told(left, now + seconds, taken)
-        self._news.set()
+            if name not in self._reported or taken >= self._reported[name].taken:
+                self._reported[name] = _Reported(left, now + seconds, taken)
+        self._changed.set()
 
     def block(self, seconds: float) -> None:
-        """Begin no call for so long: the provider asked for it."""
+        """Begins no call for some seconds, because the provider asked for a pause."""
         self._blocked_until = max(self._blocked_until, self.clock() + seconds)
 
     def _wait(self, amounts: Mapping[str, float]) -> float:
@@ -185,17 +184,17 @@ class Throttle:
         return max([self._blocked_until - now, 0.0, self._reset(amounts), *waits])
 
     def _reset(self, amounts: Mapping[str, float]) -> float:
-        """Seconds until all is there again of what is too little for a call; 0 if nothing is."""
+        """Returns the seconds until every limit too small for a call is reset; 0 if none is."""
         short = [
-            told.until
-            for name, told in self._told.items()
-            if told.left - (self._taken[name] - told.taken) < amounts[name]
+            reported.until
+            for name, reported in self._reported.items()
+            if reported.left - (self._taken[name] - reported.taken) < amounts[name]
         ]
         return max([0.0, *(until - self.clock() for until in short)])
 
 
 def amounts_of(input_tokens: int, output_tokens: int) -> dict[str, float]:
-    """What a call takes of each limit."""
+    """Returns what a call takes of each limit."""
     return {
         "requests": 1.0,
         "tokens": float(input_tokens + output_tokens),

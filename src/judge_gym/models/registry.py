@@ -1,4 +1,4 @@
-"""What a model id means, and how it is opened."""
+"""Looks up model ids, and opens models."""
 
 import os
 import re
@@ -11,22 +11,20 @@ from urllib.parse import urlsplit
 
 from judge_gym.errors import DesignError, unknown
 from judge_gym.models.cards import (
-    PRICED_AS,
     Limits,
     ModelCard,
+    cannot_search,
     context_data,
-    searchless,
-    uncallable,
 )
-from judge_gym.models.entries import USER_FILE, Entries, limits, prices
-from judge_gym.models.simulated import SIMULATED, SimulatedModel, Skill, character
+from judge_gym.models.registry_files import USER_FILE, Entries, limits, prices
+from judge_gym.models.simulated import SIMULATED, CoderProfile, SimulatedModel, profile
 from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
     from judge_gym.models import Model
 
 DATED = re.compile(r"(\d{4}-\d\d-\d\d|\d{8}|-\d\d-\d\d|-\d{4}|-00\d)(:\w+)?$")
-"""How versions end that do not change: gpt-4.1-2025-04-14, grok-4-0709, gemini-2.0-flash-001."""
+"""How dated versions end: gpt-4.1-2025-04-14, grok-4-0709, gemini-2.0-flash-001."""
 
 DAY = re.compile(r"(20\d\d)-?(\d\d)-?(\d\d)$")
 
@@ -35,7 +33,7 @@ class Registry:
     """Looks model ids up and opens models.
 
     Args:
-        folder: where the user's `judge-gym.models.toml` is, if there is one.
+        folder: the folder of the user's `judge-gym.models.toml`, which may be missing.
     """
 
     def __init__(self, folder: Path = Path()) -> None:
@@ -44,16 +42,16 @@ class Registry:
 
     @cached_property
     def entries(self) -> Entries:
-        """What the files say; they are read when a model is looked up that is not simulated."""
+        """The registry's files, read when a model is looked up that is not simulated."""
         return Entries(self._folder)
 
     @property
     def hosted_limits(self) -> Limits:
-        """What all hosted providers together may be asked."""
+        """The limits of all hosted providers together."""
         return self.entries.hosted_limits
 
     def resolve(self, name: str) -> str:
-        """The id of a model; a bare name such as `gpt-4.1` gets its provider.
+        """Returns the id of a model; a bare name such as `gpt-4.1` gets its provider.
 
         >>> Registry().resolve("gpt-4.1")
         'openai:gpt-4.1'
@@ -62,7 +60,7 @@ class Registry:
             return self.card(name).id
         from genai_prices.data_snapshot import get_snapshot
 
-        ours = {PRICED_AS.get(name, name): name for name in self.entries.providers}
+        ours = {self._priced_as(name): name for name in self.entries.providers}
         try:
             provider, _ = get_snapshot().find_provider_model(name, None, None, None)
             return f"{ours[provider.id]}:{name}"
@@ -72,7 +70,7 @@ class Registry:
             raise DesignError(unknown("model", name, choices), choices=choices) from None
 
     def card(self, id: str) -> ModelCard:
-        """What is known of a model."""
+        """Returns what is known about a model."""
         if id not in self._cards:
             self._cards[id] = self._card(id)
         return self._cards[id]
@@ -86,15 +84,16 @@ class Registry:
         if not name:
             raise DesignError(f"{id!r} names no model; an id is provider:name")
         if provider == "sim":
-            own = character(name)
-            writes = isinstance(own, Skill)
+            own = profile(name)
+            writes = isinstance(own, CoderProfile)
             return ModelCard(
                 id, provider, name, own.family, simulated=True, dated=True, searches=writes
             )
         facts, scope = self.entries.facts(provider, id)
-        # A router's name of a model begins with who made it: meta-llama/llama-3.3-70b-instruct.
+        # A router's model names begin with the maker: meta-llama/llama-3.3-70b-instruct.
         maker = name.partition("/")[0] if provider == "openrouter" else provider
-        mine = provider in self.entries.endpoints
+        own_endpoint = provider in self.entries.endpoints
+        priced_as = "" if own_endpoint else self._priced_as(provider)
         return ModelCard(
             id,
             provider,
@@ -102,23 +101,24 @@ class Registry:
             family=facts.get("family") or maker,
             simulated=False,
             endpoint=bare_endpoint(_url(facts)),
-            own=mine,
+            own=own_endpoint,
             api=facts.get("api", "chat"),
-            context=facts.get("context") or (None if mine else context_data(provider, name)),
+            context=facts.get("context") or (priced_as and context_data(priced_as, name)) or None,
             dated=facts.get("dated", DATED.search(name) is not None),
             version=facts.get("version", ""),
             takes_temperature=facts.get("temperature", True),
             takes_seed=facts.get("seed", False),
             structured=facts.get("structured", "native"),
-            searches=facts.get("web_search", False) and not mine,
+            searches=facts.get("web_search", False) and not own_endpoint,
             deadline=facts.get("deadline", 300.0),
             limits=limits(scope, facts),
             prices=prices(facts),
+            priced_as=priced_as,
             first_seen=facts.get("first_seen") or _date_in(facts.get("version") or name),
         )
 
     def providers(self) -> list[dict[str, Any]]:
-        """Providers and endpoints, with what each needs and whether it is there."""
+        """Lists providers and endpoints: the key that each needs, whether it is set, limits."""
         rows = []
         for name in (*self.entries.providers, *self.entries.endpoints):
             facts, _ = self.entries.facts(name, f"{name}:")
@@ -136,17 +136,17 @@ class Registry:
         return rows
 
     def scheduled(self) -> list[str]:
-        """The models whose entries say that suites are run on them from time to time."""
+        """Lists the models whose entries schedule them for suites."""
         named = self.entries.named
         return [
             id for id in named if self.entries.facts(id.partition(":")[0], id)[0].get("scheduled")
         ]
 
     def priced(self, provider: str) -> list[str]:
-        """The models of a provider that the price data knows and that are not withdrawn."""
+        """Lists a provider's models in the price data, without deprecated ones."""
         from genai_prices.data_snapshot import get_snapshot
 
-        theirs = PRICED_AS.get(provider, provider)
+        theirs = self._priced_as(provider)
         return [
             f"{provider}:{model.id}"
             for known in get_snapshot().providers
@@ -156,26 +156,34 @@ class Registry:
         ]
 
     def open(self, id: str, *, web_search: bool = False) -> "Model":
-        """The model, ready to answer; refused here, before any money is spent, where it cannot.
+        """Opens a model, or refuses one that cannot be called before any money is spent.
 
         Args:
             id: `provider:name`.
-            web_search: whether it will be asked to search the web.
+            web_search: whether its requests will allow web search.
         """
         card = self.card(id)
         if web_search and not card.searches:
-            raise searchless(card)
+            raise cannot_search(card, self._searching())
         if card.kind == "sim":
             return SimulatedModel(id)
         if card.kind == "wire":
             return self._open_wire(card)
         from judge_gym.models.hosted import HostedModel
+        from judge_gym.models.openers import OPENERS
 
+        if card.provider not in OPENERS:
+            choices = [f"{name}:NAME" for name in OPENERS]
+            raise DesignError(
+                f"{id} cannot be called: openers.py has no opener for the provider "
+                f"{card.provider!r}; choose {', '.join(choices)}",
+                choices=choices,
+            )
         try:
             return HostedModel(card, self._key(card), self._base_url(card))
-        except ImportError as fault:
-            missing = f"install its SDK: pip install 'judge-gym[providers]' ({fault.name})"
-            raise uncallable(id, missing, SIMULATED) from fault
+        except ImportError as error:
+            missing = f"install its SDK: pip install 'judge-gym[providers]' ({error.name})"
+            raise _uncallable(id, missing) from error
 
     def _open_wire(self, card: ModelCard) -> "Model":
         from judge_gym.models.wire import WireModel
@@ -192,17 +200,27 @@ class Registry:
         )
 
     def _base_url(self, card: ModelCard) -> str:
-        """Where a hosted provider is asked; empty where its SDK knows."""
+        """Returns the base URL of a hosted provider; empty to use the SDK's own."""
         facts, _ = self.entries.facts(card.provider, card.id)
         url = _url(facts)
         if urlsplit(url).query:
             name = facts["base_url_env"]
-            why = f"{name} has a query, which SDKs cannot send; name the server in {USER_FILE}"
-            raise uncallable(card.id, why, SIMULATED)
+            why = f"{name} has a query, which SDKs cannot send; add the server to {USER_FILE}"
+            raise _uncallable(card.id, why)
         return url
 
+    def _priced_as(self, provider: str) -> str:
+        """Returns the name of a provider in the price data."""
+        return self.entries.providers[provider].priced_as or provider
+
+    def _searching(self) -> list[str]:
+        """Lists the providers of which models can search the web."""
+        named = {id.partition(":")[0] for id in self.entries.searching}
+        found = [name for name in self.entries.providers if name in named]
+        return [f"{name}:NAME" for name in found] + ["sim:coder-NAME"]
+
     def _keys(self, name: str) -> list[str]:
-        """The variables of the environment that may hold a provider's or an endpoint's key."""
+        """Returns the environment variables that may hold a provider's or an endpoint's key."""
         if name in self.entries.providers:
             return self.entries.providers[name].key_env
         key_env = self.entries.endpoints[name].key_env
@@ -213,12 +231,20 @@ class Registry:
         key = next((found for name in names if (found := os.environ.get(name, "").strip())), "")
         if names and not key:
             where = f" (key_env of endpoints.{card.provider} in {USER_FILE})" if card.own else ""
-            raise uncallable(card.id, f"set {' or '.join(names)}{where}", SIMULATED)
+            raise _uncallable(card.id, f"set {' or '.join(names)}{where}")
         return key
 
 
+def _uncallable(id: str, why: str) -> DesignError:
+    """Returns the error for a model that cannot be called; simulated ones always can."""
+    return DesignError(
+        f"{id} cannot be called: {why}; simulated judges need nothing ({', '.join(SIMULATED)})",
+        choices=SIMULATED,
+    )
+
+
 def _date_in(version: str) -> date | None:
-    """The day that a version is named after."""
+    """Returns the date in a version's name."""
     found = DAY.search(version)
     try:
         return date(*map(int, found.groups())) if found else None
@@ -227,7 +253,7 @@ def _date_in(version: str) -> date | None:
 
 
 def _url(facts: Mapping[str, Any]) -> str:
-    """Where a provider or an endpoint is asked; empty for a provider at home."""
+    """Returns the base URL of a provider or an endpoint; empty for a provider's own."""
     if "base_url" in facts:
         return str(facts["base_url"])
     url = os.environ.get(facts.get("base_url_env") or "", "")

@@ -20,6 +20,15 @@ class Draw:
     index: int = 0
     ask: int = 0
 
+    @property
+    def seed(self) -> int:
+        """The draw as a seed of 31 bits; every part counts, or a second ask would repeat the first.
+
+        >>> Draw("7").seed == Draw("7", 0, 0).seed != Draw("7", 0, 1).seed
+        True
+        """
+        return int(digest([self.series, self.index, self.ask])[:8], 16) >> 1
+
 
 @dataclass(frozen=True, slots=True)
 class Message:

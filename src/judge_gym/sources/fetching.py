@@ -284,6 +284,8 @@ class _Round:
 
     async def _try(self, url: str, *, html: bool) -> Outcome | str:
         """Fetch until it works, cannot work, or patience ends; a redirect is the next address."""
+        # Not stamina or tenacity: outcomes are values, not exceptions, and a server that asks for
+        # too long a wait closes its host for all addresses.
         fetcher, host = self._fetcher, self._host(url)
         if host.closed:
             return host.closed

@@ -20,10 +20,10 @@ from judge_gym.errors import (
     RateLimitError,
     UnavailableError,
 )
-from judge_gym.models import Model, ModelCard, quotas
+from judge_gym.models import Model, ModelCard, quota_headers
 from judge_gym.models.cards import Limits
+from judge_gym.models.leases import Leases
 from judge_gym.models.limits import LONGEST_WAIT
-from judge_gym.models.rounds import Leases
 from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Attempt, Ledger, Payer
 
@@ -187,6 +187,8 @@ class Asker:
         self, key: str, request: Request, payer: Payer, progress: RunProgress
     ) -> Answer:
         """Asks until there is an answer, a further attempt cannot help, or patience ends."""
+        # Not stamina or tenacity: a wait that a provider asks for costs no attempt and holds back
+        # every call to the model, in all processes, and each attempt is a row of the ledger.
         card, rng = self._models.card(request.model), random.Random(key)
         endpoint = endpoint_of(card)
         failed = waits = 0
@@ -270,7 +272,7 @@ class Asker:
                 cost: Completion | Bill | None = None
                 try:
                     quota, known = reservations[0]
-                    with quotas.listening(partial(quota.told, known)):
+                    with quota_headers.quota_listener(partial(quota.note_quota, known)):
                         completion = cost = await self._complete(request, card)
                 except Exception as raised:  # whatever an adapter raises, the attempt is recorded
                     error, cost = raised, getattr(raised, "bill", None)

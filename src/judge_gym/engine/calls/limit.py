@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judge_gym.models import ModelCard
 from judge_gym.models.cards import Limits
-from judge_gym.models.limits import Reserved, Throttle
-from judge_gym.models.rounds import Leases
-from judge_gym.models.sharing import SharedThrottle
+from judge_gym.models.leases import Leases
+from judge_gym.models.limits import Reservation, Throttle
+from judge_gym.models.shared_limits import SharedThrottle
 
 if TYPE_CHECKING:
     from judge_gym.engine.calls.ask import Models
@@ -28,7 +28,7 @@ class _ModelLimits(NamedTuple):
     ceiling: Throttle
 
 
-Reservations = list[tuple[Throttle, Reserved]]
+Reservations = list[tuple[Throttle, Reservation]]
 """What a call has reserved of each of its limits."""
 
 

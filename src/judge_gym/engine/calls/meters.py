@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from judge_gym.engine.calls.budget import KINDS, Account, Meter, RunOverBudget, Spend
-from judge_gym.models.rounds import GAP, RENEW, How, Leases, Pause, Rounds
+from judge_gym.models.leases import GAP, RENEW, LeaseChange, LeaseRounds, Leases, Pause
 from judge_gym.store import Store
 from judge_gym.store.leases import LAPSE
 from judge_gym.store.usage import Usage
@@ -130,10 +130,10 @@ class SharedAccount(Account):
     """What has begun since the last round, as a forecast of what will until the next."""
     _granted_at: float = float("-inf")
     _waiting: deque[tuple[Spend, asyncio.Future[None]]] = field(default_factory=deque)
-    _rounds: Rounds = field(init=False)
+    _rounds: LeaseRounds = field(init=False)
 
     def __post_init__(self) -> None:
-        self._rounds = Rounds(self._meet, self._busy, self._fail)
+        self._rounds = LeaseRounds(self._meet, self._busy, self._fail)
 
     @property
     def _capped(self) -> list[str]:
@@ -197,7 +197,7 @@ class SharedAccount(Account):
         least = GAP * grant.processes
         return Pause(least, max(least, 4 * GAP) if self._waiting else RENEW)
 
-    def _change(self, waiting: Sequence[Spend]) -> How[_Grant]:
+    def _change(self, waiting: Sequence[Spend]) -> LeaseChange[_Grant]:
         """Returns the change of one round with copies of the state: it runs in another thread."""
         reserved, ahead = replace(self.reserved), self._begun if self._busy() else Spend()
         self._begun = Spend()

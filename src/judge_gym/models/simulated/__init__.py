@@ -1,7 +1,7 @@
-"""Simulated judges and code writers: `sim:` models that answer from the messages alone.
+"""Simulated judges and coders: `sim:` models that answer from the messages alone.
 
-They are deterministic per request and differ per replicate, and cost nothing. Judges publish the
-exact distribution of their verdicts, so that whatever an analysis estimates can be computed.
+They are deterministic per request, differ between replicates, and cost nothing. The exact
+distribution of a judge's verdicts is known, so that whatever an analysis estimates can be computed.
 """
 
 import asyncio
@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from judge_gym.errors import DesignError, ProviderError, RejectedError, unknown
-from judge_gym.models.simulated import coding, judging, writing
-from judge_gym.models.simulated.coding import CODERS, Skill
+from judge_gym.models.simulated import authors, coder, judge
+from judge_gym.models.simulated.coder import CODERS, CoderProfile
+from judge_gym.models.simulated.profiles import PRESETS, JudgeProfile, judge_profile, read_preset
 from judge_gym.models.simulated.prompts import understand
-from judge_gym.models.simulated.temper import PRESETS, Temper, read_preset, temper
 from judge_gym.records import Completion, Finish, Request, Verdict
 
 __all__ = [
     "CODERS",
     "PRESETS",
     "SIMULATED",
+    "CoderProfile",
+    "JudgeProfile",
     "SimulatedModel",
-    "Skill",
-    "Temper",
-    "character",
-    "temper",
+    "judge_profile",
+    "profile",
     "verdict_distribution",
 ]
 
@@ -32,34 +32,36 @@ SIMULATED = [f"sim:{preset}" for preset in (*PRESETS, *CODERS)]
 
 
 @lru_cache(maxsize=1024)
-def character(name: str) -> Temper | Skill:
-    """The temper of a simulated judge, or the skill of a code writer, by `preset?parameter=...`."""
+def profile(name: str) -> JudgeProfile | CoderProfile:
+    """Returns the profile of a simulated judge or coder, by `preset?parameter=...`."""
     preset = name.partition("?")[0]
     if preset in CODERS:
-        return read_preset(name, CODERS, Skill, "code writer")
+        return read_preset(name, CODERS, CoderProfile, "coder")
     if preset in PRESETS:
-        return temper(name)
+        return judge_profile(name)
     raise DesignError(unknown("simulated model", f"sim:{name}", SIMULATED), choices=SIMULATED)
 
 
 def verdict_distribution(request: Request) -> dict[Verdict, float]:
-    """The exact probability of every verdict that a simulated judge may give to a request."""
-    return judging.verdicts(temper(request.model.partition(":")[2]), understand(request.messages))
+    """Returns the exact probability of every verdict of a simulated judge on a request."""
+    return judge.verdicts(
+        judge_profile(request.model.partition(":")[2]), understand(request.messages)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedModel:
-    """A simulated judge, editor, author, critic or code writer."""
+    """A simulated judge, editor, author, critic or coder."""
 
     id: str
 
     async def complete(self, request: Request) -> Completion:
-        """Answer a request; the answer is a function of the request alone."""
+        """Answers a request; the answer is a function of the request alone."""
         await asyncio.sleep(0)
-        own = character(self.id.partition(":")[2])
-        if isinstance(own, Skill):
+        own = profile(self.id.partition(":")[2])
+        if isinstance(own, CoderProfile):
             rng = random.Random(request.key())
-            text = coding.write(own, request.messages, rng, web_search=request.web_search)
+            text = coder.write(own, request.messages, rng, web_search=request.web_search)
             return self._completion(request, text, "stop")
         if request.web_search:
             raise RejectedError(f"{self.id} cannot search the web: it is a simulated judge")
@@ -70,19 +72,19 @@ class SimulatedModel:
         finish: Finish = "stop"
         match reading.kind:
             case "neutralize":
-                text = writing.summary(reading)
+                text = authors.summary(reading)
             case "write_rubric":
-                text = writing.rubric(own, reading, rng)
+                text = authors.rubric(own, reading, rng)
             case "criticize":
-                text = writing.critique(reading, rng)
+                text = authors.critique(reading, rng)
             case "probe":
-                text = judging.confidence(own, reading, rng)
+                text = judge.confidence(own, reading, rng)
             case "score":
-                verdict = judging.draw(judging.verdicts(own, reading), rng)
+                verdict = judge.draw(judge.verdicts(own, reading), rng)
                 if verdict.status == "provider_error":
                     raise ProviderError(f"{self.id} did not answer (simulated)")
                 as_json = request.schema is not None
-                text = judging.answer(verdict, own, reading, rng, as_json)
+                text = judge.answer(verdict, own, reading, rng, as_json)
                 ends: dict[str, Finish] = {"refused": "refusal", "truncated": "length"}
                 finish = ends.get(verdict.status, "stop")
         return self._completion(request, text, finish)

@@ -1,8 +1,8 @@
-"""What simulated judges can read: words that carry strain, words that only carry tone.
+"""The words that simulated judges can read: words that carry strain, words that only carry tone.
 
 *Strain* runs from 0 (everything in order) to 1 (the gravest state). A judge compares the strain of
-the evidence with the strain of each stage's criteria, so it needs no key to the rubric: it reads
-both, as an LLM would. The words cover public affairs and software, for both example studies.
+the evidence with the strain of each stage's criteria, so that it reads both, as an LLM would. The
+words cover public affairs and software, for both example studies.
 """
 
 import re
@@ -96,7 +96,7 @@ SOFTWARE = frozenset(
         "remote code execution",
     ]
 )
-"""Cues of software; a simulated author keeps to its field."""
+"""Cues about software; a simulated author keeps to one field."""
 
 TONE: tuple[str, ...] = (
     "alarming",
@@ -110,7 +110,7 @@ TONE: tuple[str, ...] = (
     "terrifying",
     "appalling",
 )
-"""Judgement without fact: a neutral summary drops these, a raw text keeps them."""
+"""Judgement without fact: a neutral summary leaves these out."""
 
 CONTESTED: dict[str, float] = {
     "fascism": 1.0,
@@ -127,7 +127,7 @@ CONTESTED: dict[str, float] = {
 CONTESTED_ELSEWHERE = 0.3
 
 UPRIGHT: tuple[str, ...] = ("quality", "independence", "freedom", "health")
-"""In a concept that names a virtue, the strongest stage is the one with the least strain."""
+"""Words of concepts whose strongest stage is the one with the least strain."""
 
 _STRAIN = re.compile(
     r"\b(" + "|".join(sorted(map(re.escape, STRAIN), key=len, reverse=True)) + r")\b", re.I
@@ -137,23 +137,23 @@ _TONE = re.compile(r"\b(" + "|".join(TONE) + r")\b", re.I)
 
 @lru_cache(maxsize=4096)
 def strains(text: str) -> tuple[float, ...]:
-    """The strain of every cue in the text, in reading order."""
+    """Returns the strain of every cue in the text, in order."""
     return tuple(STRAIN[cue.lower()] for cue in _STRAIN.findall(text))
 
 
 def cue_places(text: str) -> list[int]:
-    """Where each cue in the text begins."""
+    """Returns the position of each cue in the text."""
     return [match.start() for match in _STRAIN.finditer(text)]
 
 
 @lru_cache(maxsize=4096)
 def tones(text: str) -> int:
-    """How many words of mere tone the text carries."""
+    """Returns the number of tone words in the text."""
     return len(_TONE.findall(text))
 
 
 def without_tone(text: str) -> str:
-    """The text without words of mere tone.
+    """Returns the text without tone words.
 
     >>> without_tone("An alarming decree.")
     'An decree.'
@@ -162,7 +162,7 @@ def without_tone(text: str) -> str:
 
 
 def contested(text: str) -> float:
-    """How contested the first known concept in the text is.
+    """Returns how contested the first known concept in the text is.
 
     >>> contested('the degree of "Fascism" in Valdoria')
     1.0
@@ -172,7 +172,7 @@ def contested(text: str) -> float:
 
 
 def upright(concept: str) -> bool:
-    """Whether more of the concept means less strain.
+    """Tells whether more of the concept means less strain.
 
     >>> upright("democracy quality"), upright("fascism")
     (True, False)

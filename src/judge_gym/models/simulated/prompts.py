@@ -1,12 +1,12 @@
-"""What a simulated judge understands of the messages. It gets nothing else, as an LLM would."""
+"""Reads the messages for a simulated judge, which gets nothing else, like an LLM."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from judge_gym.models.simulated.failures import Failure, failure_in
 from judge_gym.models.simulated.lexicon import contested, strains, tones
-from judge_gym.models.simulated.reviewing import Failure, failure_in
 from judge_gym.records import Message, content_hash
 
 Kind = Literal["neutralize", "write_rubric", "criticize", "score", "probe"]
@@ -18,7 +18,7 @@ _STAGE = re.compile(
 _CONCEPT = re.compile(r'(?:RUBRIC for|reflects) "(?P<concept>[^"]+)"(?: in (?P<country>[^\n.]+))?')
 _SCALE = re.compile(r"rubric of (?P<scale>\d+) stages")
 _REVIEWED = re.compile(r"^VERDICT UNDER REVIEW\n(?P<stages>.*)$", re.M)
-# Only words outside material and rubric tell what is asked; the first that occurs decides.
+# Only words outside material and rubric tell what is asked; the first match decides.
 _KINDS: tuple[tuple[str, Kind], ...] = (
     ("PROBABILITY:", "probe"),
     ("OBSERVABILITY:", "criticize"),
@@ -33,15 +33,15 @@ class Reading:
 
     kind: Kind
     text: str
-    """The material, raw or neutral; empty where there is none."""
+    """The material, raw or neutral; empty without any."""
     pair: tuple[str, str] | None
-    """The two responses in the order shown, where the material is a pair."""
+    """The two responses of a pair in the order shown."""
     stages: Mapping[str, float]
     """The strain of each displayed stage by label, in display order."""
     titles: Mapping[str, str]
-    """What each displayed stage is called, by label."""
+    """The title of each displayed stage by label."""
     failure: Failure | None
-    """The failed coding eval that the material shows; None where it is something else."""
+    """The failed coding eval that the material shows, if it shows one."""
     concept: str
     country: str
     scale: int
@@ -60,19 +60,19 @@ class Reading:
 
     @property
     def cues(self) -> tuple[float, ...]:
-        """The strains that the material speaks of."""
+        """The strain of every cue in the material."""
         return strains(self.text) if self.failure is None else self.failure.cues
 
     @property
     def lead(self) -> float:
-        """How far the first response of a pair outweighs the second, from 0 to 1; 0.5 is even."""
+        """The lead of a pair's first response over the second, from 0 to 1; 0.5 is even."""
         assert self.pair is not None
         first, second = map(_strain, self.pair)
         return min(1.0, max(0.0, 0.5 + 2 * (first - second)))
 
     @property
     def tones(self) -> int:
-        """How many words of mere tone the material carries."""
+        """The number of tone words in the material."""
         return tones(self.text)
 
 
@@ -115,12 +115,12 @@ def understand(messages: Sequence[Message]) -> Reading:
 
 
 def _side(title: str) -> float:
-    """Where an option of a pair stands between the second response (0) and the first (1)."""
+    """Returns the place of a pair's option between the second response (0) and the first (1)."""
     named = [side for word, side in (("first", 1.0), ("second", 0.0)) if word in title.casefold()]
     return named[0] if len(named) == 1 else 0.5
 
 
 def _strain(text: str) -> float:
-    """The strain of a stage; a text without any cue gets a fixed one of its own."""
+    """Returns the strain of a stage; a text without cues gets a fixed pseudo-random one."""
     cues = strains(text)
     return sum(cues) / len(cues) if cues else int(content_hash(text)[:8], 16) / 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""One tiny real call, to see whether a model answers, how fast, and as what."""
+"""Checks with one tiny call whether a model answers, how fast, and under which name."""
 
 import time
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from judge_gym.errors import ProviderError
 from judge_gym.models.registry import Registry
 from judge_gym.records import Draw, Message, Request
 
-# A judge's task in small, which simulated judges can read as well.
+# A small judging task, which simulated judges can read as well.
 QUESTION = """It is noon.
 
 Stage A: "day"
@@ -18,34 +18,34 @@ Stage B: "night"
 Reply with exactly one line:
 VERDICT: [A/B]"""
 MAX_TOKENS = 512
-"""Enough for a model that thinks before one line."""
+"""Enough for a model that reasons before its one line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """How a model did."""
+class ModelCheck:
+    """The result of a check."""
 
     model: str
     works: bool
     seconds: float
     reported: str = ""
-    """The model as the provider names it."""
+    """The model's name as the provider reports it."""
     answer: str = ""
     finish: str = ""
     usd: float | None = None
     error: str = ""
 
 
-async def check(registry: Registry, id: str) -> Check:
-    """Ask a model one question; it goes past the ledger, because no result rests on it."""
+async def check_model(registry: Registry, id: str) -> ModelCheck:
+    """Asks a model one question, outside of the ledger: no result depends on it."""
     model = registry.open(id)
     asked = Request(id, (Message("user", (QUESTION,)),), Draw("check"), max_tokens=MAX_TOKENS)
     started = time.monotonic()
     try:
         done = await model.complete(asked)
-    except ProviderError as fault:
-        return Check(id, False, time.monotonic() - started, error=fault.message)
-    return Check(
+    except ProviderError as error:
+        return ModelCheck(id, False, time.monotonic() - started, error=error.message)
+    return ModelCheck(
         id,
         True,
         time.monotonic() - started,

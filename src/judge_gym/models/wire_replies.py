@@ -1,4 +1,4 @@
-"""What OpenAI-compatible servers say, in each of their shapes: texts, counts, complaints, waits."""
+"""Reads the replies of OpenAI-compatible servers, in each of their shapes."""
 
 import json
 import math
@@ -10,13 +10,16 @@ from typing import Any
 import aiohttp
 
 from judge_gym.errors import Bill
+from judge_gym.records import Finish
 
 Price = Callable[[int, int, int], float | None]
-"""What tokens read, written, and read from the cache cost in US dollars."""
+"""The cost in US dollars of input, output and cached input tokens."""
+FINISHES: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
+"""Finish reasons other than a normal end; servers have many names for that one."""
 
 
 def parsed(headers: Mapping[str, str], body: bytes) -> Any:
-    """The JSON of an answer; None where it is something else."""
+    """Returns the JSON of an answer; None where it is not JSON."""
     kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         return None
@@ -27,7 +30,7 @@ def parsed(headers: Mapping[str, str], body: bytes) -> Any:
 
 
 def text(content: Any) -> str:
-    """A message's content, which some servers give in parts."""
+    """Returns a message's content, which some servers give in parts."""
     if isinstance(content, list):
         texts = (part.get("text") for part in content if isinstance(part, dict))
         return "".join(text for text in texts if isinstance(text, str))
@@ -35,7 +38,7 @@ def text(content: Any) -> str:
 
 
 def arguments(message: Mapping[str, Any]) -> str:
-    """What the tool was called with; empty where it was not."""
+    """Returns the arguments of the tool call; empty without one."""
     try:
         given = message["tool_calls"][0]["function"]["arguments"]
     except (LookupError, TypeError):
@@ -44,24 +47,26 @@ def arguments(message: Mapping[str, Any]) -> str:
 
 
 def usage(data: Any) -> tuple[int | None, int | None, int]:
-    """Tokens read, written, and read from the cache; None where that is not told."""
-    told = data.get("usage") if isinstance(data, dict) else None
-    if not isinstance(told, dict):
+    """Returns input, output and cached input tokens; None where they are not reported."""
+    reported = data.get("usage") if isinstance(data, dict) else None
+    if not isinstance(reported, dict):
         return None, None, 0
-    details = told.get("prompt_tokens_details") or told.get("input_tokens_details")
+    details = reported.get("prompt_tokens_details") or reported.get("input_tokens_details")
     cached = _count(details, "cached_tokens") or 0
-    read = _count(told, "prompt_tokens", "input_tokens")  # the responses API has names of its own
-    return read, _count(told, "completion_tokens", "output_tokens"), min(cached, read or 0)
+    read = _count(
+        reported, "prompt_tokens", "input_tokens"
+    )  # the responses API has names of its own
+    return read, _count(reported, "completion_tokens", "output_tokens"), min(cached, read or 0)
 
 
-def _count(told: Any, *names: str) -> int | None:
-    """The first count under one of the names; servers write anything there."""
-    values = [told.get(name) for name in names] if isinstance(told, dict) else []
+def _count(reported: Any, *names: str) -> int | None:
+    """Returns the first valid count under one of the names; servers write anything there."""
+    values = [reported.get(name) for name in names] if isinstance(reported, dict) else []
     return next((value for value in values if isinstance(value, int) and value >= 0), None)
 
 
 def bill(data: Any, price: Price | None) -> Bill | None:
-    """What a reply cost that holds no answer; None where it does not say."""
+    """Returns the cost of a reply without an answer; None where it reports no usage."""
     read, wrote, cached = usage(data)
     if read is None and wrote is None:
         return None
@@ -70,37 +75,37 @@ def bill(data: Any, price: Price | None) -> Bill | None:
 
 
 def code(error: Any) -> int:
-    """The status in an error object that came with a 200; a fault of the gateway if it has none."""
+    """Returns the status in an error object that came with a 200; 502 without one."""
     code = error.get("code") if isinstance(error, dict) else None
     return code if isinstance(code, int) and 400 <= code < 600 else 502
 
 
 def complaint(data: Any) -> tuple[str, object]:
-    """Message and code of an error; every server has its own shape."""
-    error = data.get("error", data) if isinstance(data, dict) else None
-    if isinstance(error, dict):
-        said = error.get("message") or error.get("detail") or ""
-        return " ".join(str(said).split()), error.get("code")
+    """Returns message and code of an error; every server has its own shape."""
+    error = data.get("error", data) if isinstance(data, Mapping) else data
+    if isinstance(error, Mapping):
+        message = error.get("message") or error.get("detail") or ""
+        return " ".join(str(message).split()), error.get("code")
     return " ".join(str(error or "").split()), None
 
 
-def lost(fault: Exception) -> str:
-    """How a call ended without an answer, in words that cannot hold a secret."""
-    if isinstance(fault, aiohttp.ClientConnectorError):
-        return f"cannot be reached: {fault.strerror or 'no connection'}"
-    if isinstance(fault, aiohttp.ServerTimeoutError):
+def lost(error: Exception) -> str:
+    """Describes a call that ended without an answer, in words that cannot contain a secret."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot be reached: {error.strerror or 'no connection'}"
+    if isinstance(error, aiohttp.ServerTimeoutError):
         return "cannot be reached: no connection in time"
-    if isinstance(fault, aiohttp.ClientPayloadError):
+    if isinstance(error, aiohttp.ClientPayloadError):
         return "sent half an answer"
-    return f"lost the connection ({type(fault).__name__})"
+    return f"lost the connection ({type(error).__name__})"
 
 
 def wait(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a provider asks to wait: milliseconds, seconds, or a date."""
+    """Returns the seconds that a provider asks to wait: milliseconds, seconds, or a date."""
     for name, unit in (("retry-after-ms", 1000.0), ("Retry-After", 1.0)):
-        told = headers.get(name, "").strip()
+        reported = headers.get(name, "").strip()
         try:
-            seconds = float(told) / unit
+            seconds = float(reported) / unit
         except ValueError:
             continue
         if math.isfinite(seconds) and seconds >= 0:

@@ -12,8 +12,8 @@ import pytest
 
 from judge_gym.errors import DesignError
 from judge_gym.models.registry import Registry
-from judge_gym.models.simulated import CODERS, SimulatedModel, character
-from judge_gym.models.simulated.coding import FAULTS, Skill, spoiled
+from judge_gym.models.simulated import CODERS, SimulatedModel, profile
+from judge_gym.models.simulated.coder import FAULTS, CoderProfile, spoiled
 from judge_gym.records import Draw, Message, Request
 from judge_gym.records.searches import split_searches
 from suite_folders import known_by, write_suite
@@ -184,8 +184,8 @@ def test_writers_have_cards_as_other_simulated_models_do() -> None:
 )
 def test_a_writer_that_cannot_be_is_refused(name: str, complaint: str) -> None:
     with pytest.raises(DesignError, match=re.escape(complaint)):
-        character(name)
+        profile(name)
 
 
 def test_shares_are_one_for_each_fault() -> None:
-    assert list(Skill().shares) == list(FAULTS)
+    assert list(CoderProfile().shares) == list(FAULTS)

@@ -193,7 +193,7 @@ def test_a_turn_that_pauses_is_gone_on_with_and_paid_for_whole(web: Web) -> None
 
 def test_a_turn_that_never_ends_is_no_answer_and_its_price_is_kept(web: Web) -> None:
     answered(web, "/v1/messages", claude(looked_up("slug", [page(PAGES[0])]), 1, "pause_turn"))
-    with pytest.raises(UnavailableError, match="did not come to an end") as caught:
+    with pytest.raises(UnavailableError, match="did not finish its searches") as caught:
         ask("anthropic:claude-sonnet-4-5")
     assert caught.value.bill is not None
     assert caught.value.bill.input_tokens == 5000 * len(web.asked) > 5000
@@ -326,9 +326,9 @@ def test_xai_is_given_its_search_over_grpc(monkeypatch: pytest.MonkeyPatch) -> N
     ("model", "why"),
     [
         ("sim:balanced", "a simulated judge"),
-        ("lab:llama", "a server of your own is asked without tools"),
-        ("openai:gpt-3.5-turbo", "does not say web_search = true"),
-        ("anthropic:claude-3-opus-20240229", "does not say web_search = true"),
+        ("lab:llama", "your own servers are called without tools"),
+        ("openai:gpt-3.5-turbo", "does not set web_search = true"),
+        ("anthropic:claude-3-opus-20240229", "does not set web_search = true"),
     ],
 )
 def test_a_model_that_cannot_search_is_refused_when_it_is_opened(

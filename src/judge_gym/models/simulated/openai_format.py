@@ -1,4 +1,4 @@
-"""The OpenAI wire format as a server of simulated judges reads and writes it."""
+"""Reads and writes the OpenAI wire format for the server of simulated judges."""
 
 import json
 import math
@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from judge_gym.errors import DesignError
-from judge_gym.models.simulated import character
+from judge_gym.models.simulated import profile
 from judge_gym.records import Completion, Draw, Message, Request, Role
 
 ROLES: dict[str, Role] = {
@@ -18,13 +18,13 @@ ROLES: dict[str, Role] = {
     "user": "user",
     "assistant": "assistant",
 }
-MOST_TOKENS = 2048
-"""Of an answer, where the client does not say."""
+MAX_TOKENS = 2048
+"""The longest answer, unless the client sets it."""
 FINGERPRINT = f"judge-gym-{version('judge-gym')}"
 
 
 class Refusal(Exception):
-    """An answer that is an error object."""
+    """An error that is answered with an error object."""
 
     def __init__(
         self,
@@ -42,15 +42,15 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request, and the tool that its answer is to be put into; empty where it is a text."""
+class ChatRequest:
+    """A request, and the tool whose arguments its answer becomes; empty for a text."""
 
     request: Request
     tool: str
 
 
-def read(body: bytes) -> Asked:
-    """What a client asks; refused as a provider would where it cannot be answered."""
+def read_request(body: bytes) -> ChatRequest:
+    """Reads the body of a request; refuses one as a provider would."""
     try:
         asked = json.loads(body)
     except (ValueError, RecursionError):
@@ -58,18 +58,18 @@ def read(body: bytes) -> Asked:
     if not isinstance(asked, dict):
         raise Refusal(400, "the body is not a JSON object")
     if asked.get("stream"):
-        raise Refusal(400, "simulated judges do not stream; leave 'stream' out or make it false")
+        raise Refusal(400, "simulated judges do not stream; set 'stream' to false")
     if asked.get("n") not in (None, 1):
         raise Refusal(400, f"'n' is {asked['n']!r}; simulated judges give 1 choice")
     name = asked.get("model")
     if not isinstance(name, str):
         raise Refusal(400, "'model' must be a text such as 'sim:strict'")
     try:
-        character(name.removeprefix("sim:"))
-    except DesignError as fault:
-        raise Refusal(404, fault.message, code="model_not_found") from fault
+        profile(name.removeprefix("sim:"))
+    except DesignError as error:
+        raise Refusal(404, error.message, code="model_not_found") from error
     tool, schema = _tool(asked)
-    return Asked(
+    return ChatRequest(
         Request(
             model="sim:" + name.removeprefix("sim:"),
             messages=_messages(asked.get("messages")),
@@ -85,7 +85,7 @@ def read(body: bytes) -> Asked:
 def _messages(given: Any) -> tuple[Message, ...]:
     if not isinstance(given, list) or not given:
         raise Refusal(400, "'messages' must be a list of at least one message")
-    made = []
+    messages = []
     for message in given:
         role = ROLES.get(str(message.get("role"))) if isinstance(message, dict) else None
         if role is None:
@@ -97,19 +97,19 @@ def _messages(given: Any) -> tuple[Message, ...]:
         kept = tuple(text for text in texts if isinstance(text, str))
         if not kept or len(kept) < len(listed):
             raise Refusal(400, "the content of a message must be a text, or parts that are texts")
-        made.append(Message(role, kept))
-    return tuple(made)
+        messages.append(Message(role, kept))
+    return tuple(messages)
 
 
 def _most_tokens(asked: Mapping[str, Any]) -> int:
     most = _number(asked, "max_completion_tokens", "max_tokens")
     if most is not None and most < 1:
         raise Refusal(400, f"'max_tokens' is {most}; give at least 1")
-    return most or MOST_TOKENS
+    return most or MAX_TOKENS
 
 
 def _number(asked: Mapping[str, Any], *names: str, whole: bool = True) -> Any:
-    """The first number that is given under one of the names; None where there is none."""
+    """Returns the first number under one of the names; None without any."""
     for name in names:
         value = asked.get(name)
         kinds = int if whole else (int, float)
@@ -122,7 +122,7 @@ def _number(asked: Mapping[str, Any], *names: str, whole: bool = True) -> Any:
 
 
 def _tool(asked: Mapping[str, Any]) -> tuple[str, Mapping[str, Any] | None]:
-    """The tool, and the schema of the answer, which may come as a response format instead."""
+    """Returns the tool, and the schema of the answer, which a response format may give instead."""
     name, schema = "", None
     try:
         if asked.get("tools"):
@@ -135,31 +135,31 @@ def _tool(asked: Mapping[str, Any]) -> tuple[str, Mapping[str, Any] | None]:
     except (LookupError, TypeError, ValueError, AttributeError):
         pass
     if not isinstance(name, str) or not isinstance(schema, dict):
-        raise Refusal(400, "'response_format' or 'tools' does not hold one JSON Schema")
+        raise Refusal(400, "'response_format' or 'tools' does not contain one JSON Schema")
     return name, schema
 
 
-def written(made: Completion, name: str, tool: str) -> dict[str, Any]:
-    """A completion on the wire, under a name of its own."""
-    message: dict[str, Any] = {"role": "assistant", "content": made.text, "refusal": None}
-    if made.finish == "refusal":
-        message |= {"content": None, "refusal": made.text}
+def write_completion(completion: Completion, name: str, tool: str) -> dict[str, Any]:
+    """Returns the body of an answer, with an id made of a name."""
+    message: dict[str, Any] = {"role": "assistant", "content": completion.text, "refusal": None}
+    if completion.finish == "refusal":
+        message |= {"content": None, "refusal": completion.text}
     elif tool:
-        called = {"name": tool, "arguments": made.text}
+        called = {"name": tool, "arguments": completion.text}
         calls = [{"id": f"call_{name[:24]}", "type": "function", "function": called}]
         message |= {"content": None, "tool_calls": calls}
-    finish = "length" if made.finish == "length" else "stop"
+    finish = "length" if completion.finish == "length" else "stop"
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
     return {
         "id": f"chatcmpl-{name[:24]}",
         "object": "chat.completion",
         "created": int(time.time()),
-        "model": made.model,
+        "model": completion.model,
         "system_fingerprint": FINGERPRINT,
         "choices": [choice],
         "usage": {
-            "prompt_tokens": made.input_tokens,
-            "completion_tokens": made.output_tokens,
-            "total_tokens": made.input_tokens + made.output_tokens,
+            "prompt_tokens": completion.input_tokens,
+            "completion_tokens": completion.output_tokens,
+            "total_tokens": completion.input_tokens + completion.output_tokens,
         },
     }

@@ -1,4 +1,4 @@
-"""What a reply of pydantic-ai says of web searches: queries, addresses, how many are paid for."""
+"""Reads the web searches in a reply of pydantic-ai: queries, URLs, and the number charged."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 TOOL = "web_search"
 ADDRESSES = ("url", "uri")
-"""What providers call where something was found."""
+"""The providers' names for the URL of a result."""
 COUNTING = ("openai", "anthropic", "google")
-"""Whose replies say how many searches are charged for: a page that is opened is none."""
+"""Providers whose replies report how many searches are charged; opening a page is none."""
 SETTINGS: dict[str, dict[str, bool]] = {
     "openai": {"openai_include_web_search_sources": True},
     "xai": {"xai_include_web_search_output": True},
 }
-"""What must be asked for by name, or the reply does not hold what was found."""
+"""Settings without which a reply does not include what was found."""
 
 
 def searches_of(response: "ModelResponse") -> tuple[Search, ...]:
-    """The searches behind a reply, in their order, as far as the provider tells of them."""
+    """Returns the searches behind a reply in order, as the provider reports them."""
     from pydantic_ai.messages import NativeToolCallPart, NativeToolReturnPart
 
     calls = [p for p in response.parts if isinstance(p, NativeToolCallPart) and p.tool_name == TOOL]
@@ -31,34 +31,32 @@ def searches_of(response: "ModelResponse") -> tuple[Search, ...]:
         for part in response.parts
         if isinstance(part, NativeToolReturnPart) and part.tool_name == TOOL
     }
-    made = [
-        Search(
-            _query(call.args), _addresses(got := found.get(call.tool_call_id)), _first_fault(got)
-        )
+    searches = [
+        Search(_query(call.args), _addresses(got := found.get(call.tool_call_id)), _error(got))
         for call in calls
     ]
-    # A router names what the answer rests on, and no query.
+    # A router reports the sources of the answer, and no query.
     cited = _addresses((response.provider_details or {}).get("annotations"))
-    return (*made, Search(sources=cited)) if cited and not made else tuple(made)
+    return (Search(sources=cited),) if cited and not searches else tuple(searches)
 
 
-def paid_for(provider: str, response: "ModelResponse") -> int:
-    """How many searches a provider charges for; where it does not count them, those it shows."""
+def charged_searches(provider: str, response: "ModelResponse") -> int:
+    """Returns how many searches are charged; where that is not reported, those that are listed."""
     usage, details = response.usage, response.provider_details or {}
-    told = details.get("server_tool_use")
+    reported = details.get("server_tool_use")
     counts = (
         getattr(usage, "web_searches", None),
-        told.get("web_search_requests") if isinstance(told, Mapping) else None,
+        reported.get("web_search_requests") if isinstance(reported, Mapping) else None,
         usage.details.get(f"server_side_tools_{TOOL}"),
         0 if provider in COUNTING else None,
     )
     return next((n for n in counts if isinstance(n, int)), len(searches_of(response)))
 
 
-def joined(parts: "Sequence[ModelResponsePart]") -> str:
-    """The words of a reply: fragments as they are, with a paragraph's break where it searched.
+def joined_text(parts: "Sequence[ModelResponsePart]") -> str:
+    """Returns the text of a reply, with a paragraph break at each search.
 
-    Citations cut a sentence into fragments; a search stands between what was said before and after.
+    Citations cut a sentence into fragments, which are joined as they are.
     """
     from pydantic_ai.messages import NativeToolCallPart, NativeToolReturnPart, TextPart
 
@@ -72,7 +70,7 @@ def joined(parts: "Sequence[ModelResponsePart]") -> str:
 
 
 def _query(args: Any) -> str:
-    """What was looked for; a page that was opened is named by its address."""
+    """Returns the query; for a page that was opened, its URL."""
     given = args
     if isinstance(args, str):
         try:
@@ -86,16 +84,16 @@ def _query(args: Any) -> str:
 
 
 def _addresses(content: Any) -> tuple[str, ...]:
-    """Every address in what a search brought, each once."""
+    """Returns every URL in a search's results, each once."""
     return tuple(dict.fromkeys(_values(content, ADDRESSES)))
 
 
-def _first_fault(content: Any) -> str:
+def _error(content: Any) -> str:
     return next(_values(content, ("error_code",)), "")
 
 
 def _values(content: Any, names: Sequence[str]) -> Iterator[str]:
-    """The texts under some names, at whatever depth: each provider nests them its own way."""
+    """Yields the texts under some keys at any depth: each provider nests them differently."""
     if isinstance(content, Mapping):
         for name, value in content.items():
             if name in names and isinstance(value, str):

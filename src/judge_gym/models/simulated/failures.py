@@ -1,7 +1,7 @@
-"""What a simulated judge makes of a failed coding eval: signs in its error, lines to quote.
+"""Reads a failed coding eval for a simulated judge: cues in its error, lines to quote.
 
-It reads the facts before the error: where a gap is documented or the reference answer fails too,
-that explains the failure, whatever was printed.
+Facts come before the error: a documented gap, or a reference answer that fails too, explains the
+failure, whatever was printed.
 """
 
 import re
@@ -15,14 +15,14 @@ PRINTED: dict[str, tuple[float, str]] = {
     "types": (0.55, r"\berror: [^\n]*\[[a-z-]+\]$|\bFound \d+ errors?\b"),
     "lint": (0.27, r"\b[A-Z]{1,4}\d{3,4}\b"),
 }
-"""The strain of what tools print when something fails, on the scale of the lexicon."""
+"""The strain of what tools print about a failure, on the scale of the lexicon."""
 EXPLAINED = {
     "One is documented that shares words": 0.02,
     "The reference answer fails this grader too": 0.2,
 }
 """Facts that explain a failure, and their strain."""
-SURE = 4
-"""As many signs as a fact counts for."""
+FACT_WEIGHT = 4
+"""The number of cues that a fact counts for."""
 QUOTED_LINES = 6
 _PRINTED = re.compile("|".join(f"(?P<{kind}>{p})" for kind, (_, p) in PRINTED.items()), re.M)
 _PART = re.compile(r"<(?P<tag>(?P<name>[a-z]+)-[0-9a-f]{12})>\n(?P<text>.*?)\n</(?P=tag)>", re.S)
@@ -37,17 +37,17 @@ class Failure:
     parts: Mapping[str, str]
 
     @property
-    def signs(self) -> list[str]:
-        """What tells of the failure: facts that explain it, else what was printed."""
-        told = [fact for fact in EXPLAINED if fact in self.facts]
-        return told or [match[0] for match in _PRINTED.finditer(self._error)]
+    def evidence(self) -> list[str]:
+        """The cues of the failure: facts that explain it, else what was printed."""
+        facts = [fact for fact in EXPLAINED if fact in self.facts]
+        return facts or [match[0] for match in _PRINTED.finditer(self._error)]
 
     @property
     def cues(self) -> tuple[float, ...]:
-        """The strain of each sign; a fact counts for several."""
-        told = [strain for fact, strain in EXPLAINED.items() if fact in self.facts]
+        """The strain of each cue; a fact counts for several."""
+        explained = [strain for fact, strain in EXPLAINED.items() if fact in self.facts]
         printed = (PRINTED[str(match.lastgroup)][0] for match in _PRINTED.finditer(self._error))
-        return tuple(told * SURE) or tuple(printed)
+        return tuple(explained * FACT_WEIGHT) or tuple(printed)
 
     @property
     def _error(self) -> str:
@@ -55,7 +55,7 @@ class Failure:
         return "\n".join(line[:_LONGEST_LINE] for line in lines)
 
     def difference(self) -> tuple[str, str]:
-        r"""The first lines in which candidate and answer differ; empty where there are none.
+        r"""Returns the first lines in which candidate and answer differ, if any.
 
         >>> Failure("", {"candidate": "a\nb > 1", "answer": "a\nb < 1"}).difference()
         ('b > 1', 'b < 1')
@@ -68,16 +68,16 @@ class Failure:
         return "", ""
 
     def remarks(self, verdict: str) -> str:
-        """Reasoning and quotes, as a reviewer is asked for them."""
+        """Returns reasoning and quotes in the form that the prompt asks for."""
         own, right = self.difference()
-        signs = list(dict.fromkeys(self.signs))
-        shown = ", ".join(signs[:3]) + ", ..." * (len(signs) > 3)
+        cues = list(dict.fromkeys(self.evidence))
+        shown = ", ".join(cues[:3]) + ", ..." * (len(cues) > 3)
         reason = f"Signs of the failure: {shown or 'none that the criteria speak of'}. {verdict}"
         return f"REASONING: {reason}\nMODEL CODE:\n{_fenced(own)}\nEXPECTED CODE:\n{_fenced(right)}"
 
 
 def failure_in(text: str) -> Failure | None:
-    """The failed eval that a text shows; None where it shows something else."""
+    """Returns the failed eval that a text shows, if it shows one."""
     parts = {match["name"]: match["text"] for match in _PART.finditer(text)}
     if not {"error", "candidate", "answer"} <= parts.keys():
         return None

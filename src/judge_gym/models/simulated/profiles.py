@@ -1,4 +1,4 @@
-"""The parameters of a simulated judge, and the named presets."""
+"""The parameters of simulated judges, and the named presets."""
 
 import re
 from collections.abc import Mapping
@@ -13,17 +13,17 @@ from judge_gym.errors import DesignError, unknown
 T = TypeVar("T", bound=BaseModel)
 
 
-class Temper(BaseModel):
-    """The latent-trait model of a simulated judge.
+class JudgeProfile(BaseModel):
+    """The parameters of the latent-trait model of a simulated judge.
 
-    A judge reads the strain of the evidence, shifts it by its bias (more so, the more contested the
-    concept), and chooses among the displayed stages with weights
+    A judge reads the strain of the evidence, shifts it by its bias (in proportion to how contested
+    the concept is), and chooses among the displayed stages with weights
     `exp(-(perceived - stage)^2 / (2 noise^2) + position [shown first] + label [named first])`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    family: str = Field("sim", description="who trained it; judges of a family share their bias")
+    family: str = Field("sim", description="maker; judges of one family share their bias")
     bias: float = Field(
         0.0, ge=-1, le=1, description="shift of perceived strain, times contestedness"
     )
@@ -49,15 +49,19 @@ class Temper(BaseModel):
     fail: float = Field(0.0, ge=0, le=1, description="share of calls without a completion")
 
 
-PRESETS: dict[str, Temper] = {
-    "judge": Temper(),
-    "balanced": Temper(family="sim-meadow", noise=0.13, overconfidence=0.3),
-    "strict": Temper(family="sim-granite", bias=-0.7, noise=0.1, width=0.2, overconfidence=1.2),
-    "alarmist": Temper(family="sim-ember", bias=0.8, noise=0.12, tone=0.06, overconfidence=1.5),
-    "cautious": Temper(
+PRESETS: dict[str, JudgeProfile] = {
+    "judge": JudgeProfile(),
+    "balanced": JudgeProfile(family="sim-meadow", noise=0.13, overconfidence=0.3),
+    "strict": JudgeProfile(
+        family="sim-granite", bias=-0.7, noise=0.1, width=0.2, overconfidence=1.2
+    ),
+    "alarmist": JudgeProfile(
+        family="sim-ember", bias=0.8, noise=0.12, tone=0.06, overconfidence=1.5
+    ),
+    "cautious": JudgeProfile(
         family="sim-harbor", bias=0.1, noise=0.15, abstain=0.6, width=0.75, overconfidence=-0.4
     ),
-    "hasty": Temper(
+    "hasty": JudgeProfile(
         family="sim-rapids",
         noise=0.25,
         position=1.0,
@@ -66,26 +70,26 @@ PRESETS: dict[str, Temper] = {
         overconfidence=2.0,
         sloppy=0.3,
     ),
-    "sloppy": Temper(
+    "sloppy": JudgeProfile(
         family="sim-thicket", noise=0.18, sloppy=0.8, garble=0.06, truncate=0.03, refuse=0.08
     ),
-    "editor": Temper(family="sim-desk"),
-    "critic": Temper(family="sim-bench"),
+    "editor": JudgeProfile(family="sim-desk"),
+    "critic": JudgeProfile(family="sim-bench"),
 }
 
 
 @lru_cache(maxsize=1024)
-def temper(name: str) -> Temper:
-    """The temper of `preset` or `preset?parameter=value&...`.
+def judge_profile(name: str) -> JudgeProfile:
+    """Returns the profile of `preset` or `preset?parameter=value&...`.
 
-    >>> temper("strict?noise=0.3").noise
+    >>> judge_profile("strict?noise=0.3").noise
     0.3
     """
-    return read_preset(name, PRESETS, Temper, "judge")
+    return read_preset(name, PRESETS, JudgeProfile, "judge")
 
 
 def read_preset(name: str, presets: Mapping[str, T], kind: type[T], what: str) -> T:
-    """What `preset?parameter=value&...` stands for."""
+    """Returns a preset with the parameters of `preset?parameter=value&...` replaced."""
     preset, _, query = name.partition("?")
     if preset not in presets:
         raise DesignError(
@@ -108,10 +112,10 @@ def read_preset(name: str, presets: Mapping[str, T], kind: type[T], what: str) -
         raise DesignError(f"sim:{name} is not sim:NAME?parameter=value&parameter=value")
     try:
         return kind.model_validate({**presets[preset].model_dump(), **given})
-    except ValidationError as fault:
-        error = fault.errors()[0]
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
         if not error["loc"]:  # of several parameters together
-            raise DesignError(f"sim:{name}: {error['ctx']['error']}") from fault
+            raise DesignError(f"sim:{name}: {error['ctx']['error']}") from invalid
         raise DesignError(
             f"sim:{name}: {error['loc'][0]} cannot be {error['input']!r}: {error['msg'].lower()}"
-        ) from fault
+        ) from invalid

@@ -1,4 +1,4 @@
-"""The registry's two files: the packaged one, and the user's, which is laid over it."""
+"""Reads the registry's two files: the packaged one, and the user's, which overrides it."""
 
 import tomllib
 from collections.abc import Mapping
@@ -20,18 +20,18 @@ Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Entry(BaseModel):
-    """A table of a file; what is not in it stays as it was."""
+    """A table of a file; a key that it does not set keeps its value."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @property
     def given(self) -> dict[str, Any]:
-        """What is in it."""
+        """The keys that the table sets, with their values."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
 class LimitsEntry(Entry):
-    """Limits; 0 is none."""
+    """Limits; 0 means no limit."""
 
     rpm: Limit = 0
     burst: Limit = 0
@@ -51,7 +51,7 @@ class PricesEntry(Entry):
 
 
 class ModelEntry(LimitsEntry):
-    """What a model has of its own."""
+    """What differs between models."""
 
     family: str = ""
     api: Api = "chat"
@@ -69,23 +69,25 @@ class ModelEntry(LimitsEntry):
 
 
 class EndpointEntry(ModelEntry):
-    """A server that the user runs or rents, which speaks OpenAI's format."""
+    """A server of the user that is compatible with OpenAI's API."""
 
     base_url: Annotated[str, Field(pattern=r"^https?://", repr=False)]  # it may hold a password
     key_env: str = ""
 
 
 class ProviderEntry(ModelEntry):
-    """A provider, and what its models have in common."""
+    """A hosted provider, and the defaults of its models."""
 
     key_env: list[str]
     base_url_env: str = ""
     home: str = ""
     """Its own base URL."""
+    priced_as: str = ""
+    """Its name in the price data, where that differs."""
 
 
 class Packaged(Entry):
-    """The file that judge-gym brings along."""
+    """The file that judge-gym ships."""
 
     hosted: LimitsEntry
     providers: dict[str, ProviderEntry]
@@ -102,7 +104,7 @@ class Users(Entry):
 
 
 class Entries:
-    """Both files as one."""
+    """Both files, merged."""
 
     def __init__(self, folder: Path) -> None:
         self._packaged = Packaged.model_validate(
@@ -122,17 +124,23 @@ class Entries:
 
     @property
     def named(self) -> list[str]:
-        """Every model that has an entry of its own."""
+        """Every model that has its own entry."""
         ids = dict.fromkeys([*self._packaged.models, *self._users.models])
         return [id for id in ids if not set(id) & set("*?[")]
 
     @property
+    def searching(self) -> list[str]:
+        """The providers and model patterns whose packaged entry allows web search."""
+        tables = {**self._packaged.providers, **self._packaged.models}
+        return [name for name, entry in tables.items() if entry.web_search]
+
+    @property
     def hosted_limits(self) -> Limits:
-        """What all hosted providers together may be asked."""
+        """The limits of all hosted providers together."""
         return limits("hosted", {**self._packaged.hosted.given, **self._users.hosted.given})
 
     def facts(self, provider: str, id: str) -> tuple[dict[str, Any], str]:
-        """What the files say of a model, and who shares its limits."""
+        """Returns what the files say about a model, and the scope that shares its limits."""
         first: Entry = self.endpoints.get(provider) or self.providers[provider]
         facts, scope = first.given, provider
         if provider in self._users.providers:
@@ -146,44 +154,44 @@ class Entries:
 
 
 def limits(scope: str, facts: Mapping[str, Any]) -> Limits:
-    """The limits among facts."""
+    """Returns the limits among a model's facts."""
     return Limits(scope, **{name: facts.get(name) or None for name in LIMITS})
 
 
 def prices(facts: Mapping[str, Any]) -> Prices | None:
-    """The prices among facts."""
+    """Returns the prices among a model's facts."""
     entry: PricesEntry | None = facts.get("prices")
     return Prices(**entry.model_dump()) if entry else None
 
 
 def _read(path: Path, packaged: Packaged) -> Users:
-    """The user's file; no file is an empty one."""
+    """Reads the user's file; a missing one is empty."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return Users()
-    except (OSError, UnicodeDecodeError) as fault:
-        raise DesignError(f"{path.name} cannot be read: {fault}") from fault
+    except (OSError, UnicodeDecodeError) as error:
+        raise DesignError(f"{path.name} cannot be read: {error}") from error
     try:
         users = Users.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as fault:
-        raise DesignError(f"{path.name} is broken TOML: {fault}") from fault
-    except ValidationError as fault:
-        raise _refusal(path.name, fault) from None  # a base URL may hold a password
+    except tomllib.TOMLDecodeError as error:
+        raise DesignError(f"{path.name} is broken TOML: {error}") from error
+    except ValidationError as error:
+        raise _refusal(path.name, error) from None  # a base URL may hold a password
     for name in users.endpoints:
         if name in packaged.providers or name == "sim" or not name or ":" in name:
             raise DesignError(
                 f"{path.name}: endpoints.{name} cannot have that name: "
-                "it is a provider's, or no name; choose another"
+                "a provider has it, or it is not a valid name; choose another"
             )
-    _refuse_strangers(path.name, "providers", users.providers, packaged.providers)
+    _refuse_unknown(path.name, "providers", users.providers, packaged.providers)
     known = [*packaged.providers, *users.endpoints]
     owners = {id.partition(":")[0]: None for id in users.models}
-    _refuse_strangers(path.name, "models", owners, known)
+    _refuse_unknown(path.name, "models", owners, known)
     return users
 
 
-def _refuse_strangers(
+def _refuse_unknown(
     file: str, table: str, names: Mapping[str, Any], known: Mapping[str, Any] | list[str]
 ) -> None:
     for name in names:
@@ -191,9 +199,9 @@ def _refuse_strangers(
             raise DesignError(unknown("provider", name, known, f"{table} in {file}"), choices=known)
 
 
-def _refusal(file: str, fault: ValidationError) -> DesignError:
-    """The first complaint of pydantic in our words: file, key, value, choices."""
-    error = fault.errors()[0]
+def _refusal(file: str, invalid: ValidationError) -> DesignError:
+    """Returns pydantic's first error as ours: file, key, value, choices."""
+    error = invalid.errors()[0]
     *above, key = [str(part) for part in error["loc"]]
     where = f"{'.'.join(above) or 'the file'} in {file}"
     path = ".".join([*above, key])
@@ -202,16 +210,16 @@ def _refusal(file: str, fault: ValidationError) -> DesignError:
         return DesignError(unknown("key", key, choices, where), choices=choices)
     for field, levels in (("structured", get_args(Structured)), ("api", get_args(Api))):
         if key == field:
-            return DesignError(f"{file}: {path} is none of {', '.join(levels)}", choices=levels)
+            return DesignError(f"{file}: {path} is not one of {', '.join(levels)}", choices=levels)
     if error["type"] == "missing":
-        return DesignError(f"{file}: {path} is not given")
-    # A number is said back; a text may be a secret in the wrong place.
+        return DesignError(f"{file}: {path} is missing")
+    # A number is repeated; a text may be a secret in the wrong place.
     value = f" cannot be {error['input']!r}" if isinstance(error["input"], int | float) else ""
     return DesignError(f"{file}: {path}{value}: {error['msg'].lower()}")
 
 
 def _keys(above: list[str]) -> list[str]:
-    """The keys that a table may have."""
+    """Returns the keys that a table may have."""
     tables: dict[str | None, type[Entry]] = {
         None: Users,
         "hosted": LimitsEntry,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge_gym.models import quotas
-from judge_gym.models.quotas import Left, Quota, listening, read, tell
+from judge_gym.models import quota_headers
+from judge_gym.models.quota_headers import Quota, Remaining, quota_listener, read_quota, report
 
 
 def openai(reset: str, remaining: str = "3", kind: str = "requests") -> dict[str, str]:
@@ -31,7 +31,7 @@ def openai(reset: str, remaining: str = "3", kind: str = "requests") -> dict[str
     ],
 )
 def test_a_reset_is_a_duration(reset: str, seconds: float) -> None:
-    assert read(openai(reset))["requests"] == pytest.approx((3, seconds))
+    assert read_quota(openai(reset))["requests"] == pytest.approx((3, seconds))
 
 
 @pytest.mark.parametrize(
@@ -51,23 +51,27 @@ def test_a_reset_is_a_duration(reset: str, seconds: float) -> None:
     ],
 )
 def test_what_cannot_be_read_tells_nothing(reset: str, remaining: str) -> None:
-    assert read(openai(reset, remaining)) == {}
+    assert read_quota(openai(reset, remaining)) == {}
 
 
 @given(st.text(max_size=12), st.text(max_size=12))
 def test_any_header_is_read_or_left_out(reset: str, remaining: str) -> None:
-    for left in read(openai(reset, remaining)).values():
-        assert left.amount >= 0 and 0 <= left.seconds <= quotas.LONGEST_RESET
+    for left in read_quota(openai(reset, remaining)).values():
+        assert left.amount >= 0 and 0 <= left.seconds <= quota_headers.LONGEST_RESET
 
 
 def test_an_answer_without_a_reset_or_without_an_amount_tells_nothing() -> None:
-    assert read({"x-ratelimit-remaining-requests": "3"}) == {}
-    assert read({"x-ratelimit-reset-requests": "3s", "x-ratelimit-limit-requests": "60"}) == {}
+    assert read_quota({"x-ratelimit-remaining-requests": "3"}) == {}
+    assert (
+        read_quota({"x-ratelimit-reset-requests": "3s", "x-ratelimit-limit-requests": "60"}) == {}
+    )
 
 
 def test_openai_tells_of_requests_and_tokens() -> None:
-    told = read({**openai("1s", "0"), **openai("2s", "149984", "tokens"), "x-request-id": "9"})
-    assert told == {"requests": Left(0, 1), "tokens": Left(149_984, 2)}
+    told = read_quota(
+        {**openai("1s", "0"), **openai("2s", "149984", "tokens"), "x-request-id": "9"}
+    )
+    assert told == {"requests": Remaining(0, 1), "tokens": Remaining(149_984, 2)}
 
 
 @pytest.mark.parametrize("skew", [0, 7200])
@@ -79,7 +83,9 @@ def test_anthropic_tells_dates_which_are_read_by_its_own_clock(skew: int) -> Non
         headers[f"anthropic-ratelimit-{kind}-limit"] = "50"
         headers[f"anthropic-ratelimit-{kind}-remaining"] = str(number)
         headers[f"anthropic-ratelimit-{kind}-reset"] = reset
-    assert read(headers) == {kind: Left(number, 30.0) for number, kind in enumerate(quotas.KINDS)}
+    assert read_quota(headers) == {
+        kind: Remaining(number, 30.0) for number, kind in enumerate(quota_headers.KINDS)
+    }
 
 
 def test_a_reset_that_has_passed_is_now() -> None:
@@ -87,27 +93,27 @@ def test_a_reset_that_has_passed_is_now() -> None:
         "anthropic-ratelimit-requests-remaining": "0",
         "anthropic-ratelimit-requests-reset": "2024-01-01T00:00:00Z",
     }
-    assert read(headers) == {"requests": Left(0, 0.0)}
+    assert read_quota(headers) == {"requests": Remaining(0, 0.0)}
 
 
 def test_only_who_made_the_call_hears_of_it() -> None:
     async def call(number: int) -> list[Quota]:
         heard: list[Quota] = []
-        with listening(heard.append):
+        with quota_listener(heard.append):
             await asyncio.sleep(0)
-            tell(openai("1s", str(number)))
-        tell(openai("1s", "99"))
+            report(openai("1s", str(number)))
+        report(openai("1s", "99"))
         return heard
 
     async def both() -> list[list[Quota]]:
         return list(await asyncio.gather(call(1), call(2)))
 
-    assert asyncio.run(both()) == [[{"requests": Left(n, 1)}] for n in (1, 2)]
+    assert asyncio.run(both()) == [[{"requests": Remaining(n, 1)}] for n in (1, 2)]
 
 
 def test_an_answer_that_asks_to_wait_says_when_to_come_again_and_no_more() -> None:
     heard: list[Quota] = []
-    with listening(heard.append):
-        tell({**openai("60s", "0"), "retry-after": "1"})
-        tell({"content-type": "application/json"})
+    with quota_listener(heard.append):
+        report({**openai("60s", "0"), "retry-after": "1"})
+        report({"content-type": "application/json"})
     assert heard == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from judge_gym.models.cards import Limits
 from judge_gym.models.limits import BURST, MARGIN, amounts_of
-from judge_gym.models.sharing import SharedThrottle, part_of
+from judge_gym.models.shared_limits import SharedThrottle, fair_share
 from together import Together
 
 
@@ -36,10 +36,10 @@ def test_no_order_of_rounds_lets_more_through_than_the_limit(
         together.now += later
         waiting[who] += [amounts_of(*call) for call in calls]
         said = together.of(f"p{who}").change("x", three[who]._round(waiting[who]))
-        begun, waiting[who] = waiting[who][: said.begun], waiting[who][said.begun :]
+        started, waiting[who] = waiting[who][: said.started], waiting[who][said.started :]
         assert (said.wait > 0) == bool(waiting[who])
         for kind, rate, largest in (("requests", 2, 0), ("tokens", 1000, 1000)):
-            taken[kind] += sum(size[kind] for size in begun)
+            taken[kind] += sum(size[kind] for size in started)
             assert taken[kind] <= rate * MARGIN * (together.now - 1_000 + BURST) + largest + 1e-6
 
 
@@ -55,7 +55,7 @@ def test_no_order_of_rounds_lets_more_fly_than_may(
     for who, wanted in rounds:
         flying[who] = min(flying[who], wanted)  # some have ended
         others = [part for other, part in held.items() if other != who]
-        part = part_of(whole, wanted, others)
+        part = fair_share(whole, wanted, others)
         held[who] = {"holds": max(flying[who], part), "wants": wanted}
         flying[who] = max(flying[who], min(part, wanted))
         assert sum(flying) <= sum(part["holds"] for part in held.values()) <= whole
@@ -66,7 +66,7 @@ def test_a_crowd_shares_evenly_after_a_few_rounds(whole: int, parts: list[int]) 
     held = [{"holds": 0, "wants": 99} for _ in parts]
     for _ in range(3):
         for who, mine in enumerate(held):
-            mine["holds"] = part_of(whole, 99, held[:who] + held[who + 1 :])
+            mine["holds"] = fair_share(whole, 99, held[:who] + held[who + 1 :])
     assert sorted(mine["holds"] for mine in held) == parts
 
 
@@ -173,6 +173,6 @@ def test_who_gives_up_waiting_takes_nothing_with_it() -> None:
             task.cancel()
         await asyncio.wait_for(asyncio.gather(*some, return_exceptions=True), 60)
         await asyncio.wait_for(asyncio.gather(*(call(lambda n: n <= 2) for _ in range(4))), 60)
-        assert throttle._flying == 0
+        assert throttle._in_flight == 0
 
     asyncio.run(calls())

@@ -1,4 +1,4 @@
-"""Simulated editors, authors and critics: they write what simulated judges can read."""
+"""Simulated editors, rubric authors and critics: they write what simulated judges can read."""
 
 import random
 import re
@@ -12,12 +12,12 @@ from judge_gym.models.simulated.lexicon import (
     upright,
     without_tone,
 )
+from judge_gym.models.simulated.profiles import JudgeProfile
 from judge_gym.models.simulated.prompts import Reading
-from judge_gym.models.simulated.temper import Temper
 
 CUE_WORDS = max(len(cue.split()) for cue in STRAIN)
 AUTHOR_SHIFT = 0.25
-"""How far an author's bias moves the thresholds of its rubric on a wholly contested concept."""
+"""How far an author's bias moves the thresholds of its rubric on a fully contested concept."""
 
 TITLES = (
     "No Visible Signs",
@@ -36,18 +36,18 @@ CRITERIA = (
 
 
 def summary(reading: Reading, max_words: int = 150) -> str:
-    """A neutral summary: the opening and every sentence with a cue, without words of mere tone."""
+    """Returns a neutral summary: the opening and every sentence with a cue, without tone words."""
     sentences = re.split(r"(?<=[.!?])\s+", without_tone(reading.text.strip()))
-    telling = [sentence for sentence in sentences if strains(sentence)]
-    opening = sentences[:1] if sentences[0] not in telling else []
-    for kept in ([*opening, *telling], telling):
+    with_cues = [sentence for sentence in sentences if strains(sentence)]
+    opening = sentences[:1] if sentences[0] not in with_cues else []
+    for kept in ([*opening, *with_cues], with_cues):
         if len(" ".join(kept).split()) <= max_words and kept:
             return " ".join(kept)
-    return _around_cues(" ".join(telling or sentences), max_words)
+    return _around_cues(" ".join(with_cues or sentences), max_words)
 
 
 def _around_cues(text: str, max_words: int) -> str:
-    """The cues with as many words around them as fit."""
+    """Returns the cues with as many words around them as fit."""
     words = text.split()
     starts = {len(text[:at].split()) for at in cue_places(text)}
     for reach in range(max_words, -1, -1):
@@ -60,13 +60,13 @@ def _around_cues(text: str, max_words: int) -> str:
     return " ".join(words[:max_words])
 
 
-def rubric(temper: Temper, reading: Reading, rng: random.Random) -> str:
-    """A rubric whose stages differ in strain; a biased author moves its thresholds."""
+def rubric(profile: JudgeProfile, reading: Reading, rng: random.Random) -> str:
+    """Returns a rubric whose stages differ in strain; a biased author moves its thresholds."""
     software = re.search(
         r"\b(code|software|review)\b", f"{reading.concept} {reading.asked}".lower()
     )
     words = [cue for cue in STRAIN if (cue in SOFTWARE) == bool(software)]
-    shift = AUTHOR_SHIFT * temper.bias * reading.contested
+    shift = AUTHOR_SHIFT * profile.bias * reading.contested
     stages = []
     for number in range(1, reading.scale + 1):
         target = (number - 0.5) / reading.scale
@@ -87,7 +87,7 @@ def _title(number: int, scale: int) -> str:
 
 
 def critique(reading: Reading, rng: random.Random) -> str:
-    """Scores of a rubric: lower where neighbouring stages lie close together."""
+    """Returns scores of a rubric: lower where neighbouring stages are close together."""
     values = list(reading.stages.values())
     gaps = [abs(a - b) for a, b in pairwise(values)] or [0.0]
     apart = min(1.0, max(0.05, 0.35 + 3 * min(gaps) + rng.gauss(0, 0.04)))

@@ -1,6 +1,6 @@
-"""Simulated code writers: they look the reference answer up, and spoil it in a known way or not.
+"""Simulated coders: they look up the reference answer, and may put a known fault into it.
 
-A task is known by its text. Tasks differ in how hard they are, and all writers agree on that.
+A task is recognised by its text. Tasks differ in difficulty, equally for all coders.
 """
 
 import io
@@ -21,7 +21,7 @@ from judge_gym.records.searches import Search, with_searches
 FAULTS = ("syntax", "logic", "lint", "missing", "prose", "empty")
 _TASK = re.compile(r"(?:\A|\n\n)TASK\n(?P<task>.*)\Z", re.S)
 _GUIDELINES = re.compile(r"(?:\A|\n\n)GUIDELINES\n(?P<text>.*?)(?=\n\nTASK\n)", re.S)
-# A writer that heeds guidelines avoids the faults that they speak of.
+# A coder that follows guidelines avoids the faults that they mention.
 _WARNINGS = {
     "syntax": r"\b(syntax|parse|compile)",
     "logic": r"\b(edge case|boundar|off.by.one|empty input)",
@@ -37,38 +37,40 @@ _SWAPS = (
 Files = dict[str, str]
 
 
-class Skill(BaseModel):
-    """What a simulated code writer gets wrong: shares of answers over all tasks, hard and easy."""
+class CoderProfile(BaseModel):
+    """The faults of a simulated coder, as shares of its answers over all tasks."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    family: str = Field("sim", description="who trained it")
+    family: str = Field("sim", description="maker")
     syntax: float = Field(0.0, ge=0, le=1, description="share that does not parse")
     logic: float = Field(0.0, ge=0, le=1, description="share whose comparisons are reversed")
     lint: float = Field(0.0, ge=0, le=1, description="share that works, with an unused import")
     missing: float = Field(0.0, ge=0, le=1, description="share that lacks its last file")
-    prose: float = Field(0.0, ge=0, le=1, description="share that talks and shows no file")
-    empty: float = Field(0.0, ge=0, le=1, description="share without a word")
-    heed: float = Field(0.0, ge=0, le=1, description="share avoided of what guidelines warn of")
-    search: float = Field(0.5, ge=0, le=1, description="share avoided where it may search the web")
-    suite: str = Field("", description="folder of a suite whose answers it knows besides ours")
+    prose: float = Field(0.0, ge=0, le=1, description="share of prose without a file")
+    empty: float = Field(0.0, ge=0, le=1, description="share of empty answers")
+    heed: float = Field(
+        0.0, ge=0, le=1, description="share of faults avoided that guidelines warn of"
+    )
+    search: float = Field(0.5, ge=0, le=1, description="share of faults avoided with web search")
+    suite: str = Field("", description="folder of another suite whose answers it knows")
 
     @model_validator(mode="after")
-    def _at_most_all(self) -> "Skill":
+    def _at_most_all(self) -> "CoderProfile":
         if (all_ := sum(self.shares.values())) > 1:
             raise ValueError(f"the shares of faults come to {all_:g}, above 1")
         return self
 
     @property
     def shares(self) -> dict[str, float]:
-        """How often each fault is made."""
+        """The share of each fault."""
         return {fault: getattr(self, fault) for fault in FAULTS}
 
 
-CODERS: dict[str, Skill] = {
-    "coder-strong": Skill(family="sim-forge", logic=0.12, lint=0.04, heed=0.5),
-    "coder-weak": Skill(family="sim-anvil", logic=0.35, syntax=0.1, missing=0.05, heed=0.2),
-    "coder-careless": Skill(
+CODERS: dict[str, CoderProfile] = {
+    "coder-strong": CoderProfile(family="sim-forge", logic=0.12, lint=0.04, heed=0.5),
+    "coder-weak": CoderProfile(family="sim-anvil", logic=0.35, syntax=0.1, missing=0.05, heed=0.2),
+    "coder-careless": CoderProfile(
         family="sim-bellows",
         lint=0.2,
         missing=0.08,
@@ -82,11 +84,15 @@ CODERS: dict[str, Skill] = {
 
 
 def write(
-    skill: Skill, messages: Sequence[Message], rng: random.Random, *, web_search: bool = False
+    skill: CoderProfile,
+    messages: Sequence[Message],
+    rng: random.Random,
+    *,
+    web_search: bool = False,
 ) -> str:
-    """Answer a request for code; what no suite of its own asks for, it does not know.
+    """Answers a request for code; it knows only the tasks of its suites.
 
-    Where it may search, it says that it did, and avoids a share of its faults; nothing is sent.
+    With web search it reports a simulated search and avoids a share of its faults.
     """
     asked = messages[-1].content
     found = _TASK.search(asked)
@@ -106,12 +112,12 @@ def write(
 
 
 def _title(task: str) -> str:
-    """What a simulated writer types into its simulated search."""
+    """Returns the query of a simulated search."""
     return f"simulated: {task.partition(chr(10))[0][:80]}"
 
 
 def _written(answer: Files, fault: str | None) -> str:
-    """An answer with a fault, or without, as a reply."""
+    """Returns an answer with a fault, or without, as a reply."""
     match fault:
         case "empty":
             return ""
@@ -120,8 +126,8 @@ def _written(answer: Files, fault: str | None) -> str:
     return _reply(spoiled(answer, fault) if fault else answer)
 
 
-def _drawn(skill: Skill, task: str, guidelines: str, rng: random.Random) -> str | None:
-    """The fault of an answer, if there is one; hard tasks have more of them, and of every kind."""
+def _drawn(skill: CoderProfile, task: str, guidelines: str, rng: random.Random) -> str | None:
+    """Draws the fault of an answer, if any; hard tasks have more of every kind."""
     shares = {
         fault: share * (1 - skill.heed * bool(re.search(_WARNINGS[fault], guidelines, re.I)))
         for fault, share in skill.shares.items()
@@ -144,7 +150,7 @@ def _reply(files: Mapping[str, str]) -> str:
 
 
 def spoiled(files: Files, fault: str) -> Files:
-    """An answer with a fault: in its first Python file, else in its first file."""
+    """Returns an answer with a fault in its first Python file, else in its first file."""
     if fault == "missing":
         kept = list(files)[:-1]
         return {path: files[path] for path in kept} or {"NOTES.md": "The file follows later.\n"}
@@ -158,14 +164,14 @@ def spoiled(files: Files, fault: str) -> Files:
 
 
 def _with_unused_import(text: str) -> str:
-    """After the docstring, where imports stand."""
+    """Adds an unused import after the docstring."""
     head = re.match(r'(?:""".*?"""\s*\n)?(?:from __future__ .*\n)?', text, re.S)
     at = head.end() if head else 0
     return f"{text[:at]}import colorsys\n{text[at:]}"
 
 
 def _reversed(text: str) -> str:
-    """Comparisons reversed; without any, sums; without any, numbers; else the last line is gone."""
+    """Reverses comparisons, else sums, else changes numbers, else removes the last line."""
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (tokenize.TokenError, SyntaxError):
@@ -192,11 +198,11 @@ def _replaced(
     return "".join(lines)
 
 
-# --- what it knows -------------------------------------------------------------------------------
+# --- known answers -------------------------------------------------------------------------------
 
 
 def solution(task: str, suite: str = "") -> Files | None:
-    """The reference answer to a task of the suite that ships, or of a folder; None if unknown."""
+    """Returns the reference answer to a task of the shipped suite or of a folder, if known."""
     shipped = Path(str(resources.files("judge_gym") / "suites" / "python"))
     for folder in (Path(suite).absolute(), shipped) if suite else (shipped,):
         if found := _answers(folder).get(content_hash(task)):
@@ -206,7 +212,7 @@ def solution(task: str, suite: str = "") -> Files | None:
 
 @lru_cache(maxsize=16)
 def _answers(folder: Path) -> dict[str, Files]:
-    """Answers by the hash of what is asked; a folder is read once."""
+    """Returns a suite's answers by the hash of their task; a folder is read once."""
     made = {}
     for file in sorted(folder.glob("*/*/TASK.*")):
         try:
@@ -217,6 +223,6 @@ def _answers(folder: Path) -> dict[str, Files]:
                 for path in paths
                 if path.suffix != ".pyc"
             }
-        except (OSError, UnicodeDecodeError) as fault:
-            raise DesignError(f"{file.parent} cannot be read: {fault}") from fault
+        except (OSError, UnicodeDecodeError) as error:
+            raise DesignError(f"{file.parent} cannot be read: {error}") from error
     return made

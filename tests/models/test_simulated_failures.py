@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from judge_gym.models.simulated import verdict_distribution
-from judge_gym.models.simulated.reviewing import Failure, failure_in
+from judge_gym.models.simulated.failures import Failure, failure_in
 from judge_gym.records import Request
 from judge_gym.stages import Scorer, ScoreTarget
 from judge_gym.triage import (
@@ -76,7 +76,7 @@ def test_only_the_error_and_the_facts_are_read_for_signs() -> None:
     one = make_case(DATES, files, find_facts(DATES, files))
     shown = failure_in(one.evidence.text)
     assert shown is not None
-    assert {sign for sign in shown.signs} == {"F401", "E501"}
+    assert {sign for sign in shown.evidence} == {"F401", "E501"}
 
 
 def test_what_is_quoted_stands_in_the_evidence() -> None:

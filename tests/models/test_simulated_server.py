@@ -31,11 +31,12 @@ from judge_gym.errors import (
     RejectedError,
     UnavailableError,
 )
-from judge_gym.models.quotas import Quota, listening
-from judge_gym.models.serving import SimulatedServer, serve
+from judge_gym.models.cards import Structured
+from judge_gym.models.quota_headers import Quota, quota_listener
 from judge_gym.models.simulated import CODERS, PRESETS, SimulatedModel
-from judge_gym.models.troubles import KINDS, Allowance, Faults
-from judge_gym.models.wire import Structured, WireModel, seed
+from judge_gym.models.simulated.faults import KINDS, Allowance, Faults
+from judge_gym.models.simulated.server import SimulatedServer, serve
+from judge_gym.models.wire import WireModel
 from judge_gym.records import Completion, Draw, Evidence, OrdinalRubric, Request
 from judge_gym.records import RubricStage as Stage
 from judge_gym.stages import Scorer, ScoreTarget
@@ -92,7 +93,7 @@ def ask(url: str, requests: Sequence[Request], **options: Any) -> list[Outcome]:
 
 def directly(request: Request) -> Completion:
     """The answer without a server between; the draw travels as a seed."""
-    asked = replace(request, draw=Draw("", seed(request.draw)))
+    asked = replace(request, draw=Draw("", request.draw.seed))
     return asyncio.run(SimulatedModel(request.model).complete(asked))
 
 
@@ -383,7 +384,7 @@ def test_64_calls_are_in_flight_at_once() -> None:
 def test_a_limit_that_is_reached_is_a_429_with_a_wait(limit: str) -> None:
     told: list[Quota] = []
     limits: dict[str, Any] = {limit: 2}
-    with serving(**limits) as url, listening(told.append):
+    with serving(**limits) as url, quota_listener(told.append):
         outcomes = [ask(url, [question(replicate=n)])[0] for n in range(3)]
         counted = stats(url)
     refused = [fault for fault in outcomes if isinstance(fault, RateLimitError)]
@@ -597,7 +598,7 @@ def test_the_command_prints_the_url_and_stops_when_told(ending: signal.Signals) 
     [
         (["--key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY, which is not set"),
         (["--faults", "flood=1"], "unknown fault 'flood'"),
-        (["--host", "192.0.2.1", "--port", "0"], "cannot listen at 192.0.2.1"),
+        (["--host", "192.0.2.1", "--port", "0"], "cannot listen on 192.0.2.1"),
     ],
 )
 def test_the_command_refuses_what_it_cannot_serve(

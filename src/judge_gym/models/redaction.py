@@ -1,22 +1,22 @@
-"""Keeping keys and passwords out of texts: no error, log or row may hold one."""
+"""Removes keys and passwords from texts: no error, log or row may contain one."""
 
 import base64
 import re
 from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
 
 LONGEST_MESSAGE = 200
-"""Characters of a provider's complaint that are kept."""
+"""Characters of a provider's error message that are kept."""
 SHORTEST_VALUE = 4
-"""Characters; a shorter value of a query is no secret, and is found in any text."""
+"""Characters; a shorter value of a query is not a secret, and occurs in any text."""
 MARK = "[key]"
 
 
-class Scrubber:
-    """Takes secrets out of what others say.
+class Redactor:
+    """Redacts secrets in texts of others.
 
     Args:
-        key: what is sent to the provider.
-        base_url: where; a password and the values of a query are secrets.
+        key: the key that is sent to the provider.
+        base_url: its URL; a password and the values of a query are secrets.
     """
 
     def __init__(self, key: str, base_url: str = "") -> None:
@@ -34,15 +34,15 @@ class Scrubber:
         self._secrets = re.compile(listed, re.IGNORECASE) if listed else None
 
     def __call__(self, text: str) -> str:
-        """The text on one line, short, and without secrets."""
+        """Returns the text on one line, shortened, and without secrets."""
         line = " ".join((self._secrets.sub(MARK, text) if self._secrets else text).split())
         return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 3] + "..."
 
     def __repr__(self) -> str:
-        return "Scrubber()"
+        return "Redactor()"
 
 
 def _forms(secret: str) -> set[str]:
-    """How a secret may be echoed: as it is, in a URL, in a form, in JSON."""
+    """Returns how a secret may be echoed: as it is, in a URL, in a form, in JSON."""
     escaped = secret.replace("\\", "\\\\").replace('"', '\\"')
     return {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), escaped}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge_gym.models.scrubbing import LONGEST_MESSAGE, Scrubber
+from judge_gym.models.redaction import LONGEST_MESSAGE, Redactor
 
 KEY = "sk/very+secret=0123"
 URL = "https://user:p%40ss+word@proxy:8443/v1?token=t0k%2Fen&v=3"
@@ -34,7 +34,7 @@ URL = "https://user:p%40ss+word@proxy:8443/v1?token=t0k%2Fen&v=3"
 )
 @pytest.mark.parametrize("before", [0, LONGEST_MESSAGE - 8])
 def test_a_secret_is_found_in_every_form(echo: str, before: int) -> None:
-    told = Scrubber(KEY, URL)(f"{'x' * before} no access with {echo} here")
+    told = Redactor(KEY, URL)(f"{'x' * before} no access with {echo} here")
     assert len(told) <= LONGEST_MESSAGE
     lowered = told.lower()
     for part in ("very", "ss+word", "ss%2bword", "t0k", "dxnlcjpw"):
@@ -42,23 +42,23 @@ def test_a_secret_is_found_in_every_form(echo: str, before: int) -> None:
 
 
 def test_a_password_with_a_blank_is_found_as_a_form_has_it() -> None:
-    told = Scrubber("", "https://user:open%20sesame@proxy/v1")("no access with open+sesame here")
+    told = Redactor("", "https://user:open%20sesame@proxy/v1")("no access with open+sesame here")
     assert "sesame" not in told
 
 
 def test_words_that_are_no_secret_stay() -> None:
-    scrub = Scrubber(KEY, URL)
+    scrub = Redactor(KEY, URL)
     assert scrub("version 3\n of   user at proxy:8443/v1") == "version 3 of user at proxy:8443/v1"
-    assert Scrubber("")("as it is") == "as it is"
+    assert Redactor("")("as it is") == "as it is"
 
 
 @given(st.text(min_size=4, max_size=30), st.text(max_size=30), st.text(max_size=30))
 def test_any_key_is_taken_out_of_any_text(key: str, before: str, after: str) -> None:
     key = f"k{key}"
-    told = Scrubber(key)(before + key + after)
+    told = Redactor(key)(before + key + after)
     assert key not in told or key in "[key]" or key in (before + "[key]" + after)
 
 
 def test_a_scrubber_shows_nothing() -> None:
-    scrub = Scrubber(KEY, URL)
-    assert repr(scrub) == "Scrubber()"
+    scrub = Redactor(KEY, URL)
+    assert repr(scrub) == "Redactor()"

@@ -1,7 +1,7 @@
-"""Serves the simulated judges in the OpenAI wire format, with the troubles that real servers have.
+"""Serves the simulated judges in the OpenAI wire format, with the faults of real servers.
 
-An answer is a function of the model, the messages, the parameters and the seed. `GET /stats` tells
-how requests ended and how many differed, so that a test can prove that nothing was paid for twice.
+An answer is a function of the model, the messages, the parameters and the seed. `GET /stats` counts
+outcomes and distinct requests, so that a test can prove that nothing was paid for twice.
 """
 
 import asyncio
@@ -22,21 +22,20 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from judge_gym.errors import ConflictError, ProviderError
-from judge_gym.models import dialect
-from judge_gym.models.dialect import Refusal
 from judge_gym.models.simulated import SIMULATED, SimulatedModel
-from judge_gym.models.troubles import Allowance, Faults
+from judge_gym.models.simulated.faults import Allowance, Faults
+from judge_gym.models.simulated.openai_format import Refusal, read_request, write_completion
 from judge_gym.records import Completion
 
 T = TypeVar("T")
 
 LONGEST_BODY = 64 * 1024**2
 STALL = 24 * 3600.0
-"""Seconds that nobody waits for."""
+"""Seconds, longer than any client waits."""
 GRACE = 0.1
-"""Seconds for what is in flight when the server stops."""
+"""Seconds for requests in flight when the server stops."""
 FAULT_WAIT = 0.1
-"""Seconds that a 429 and an overloaded server among the faults ask for."""
+"""Seconds that a simulated 429 or overload asks to wait."""
 OVERLOADED = ("503", "529")
 PAGE = "<html><head><title>Bad gateway</title></head><body>Please try again.</body></html>"
 
@@ -45,13 +44,13 @@ class SimulatedServer:
     """The simulated judges behind an OpenAI-compatible endpoint.
 
     Args:
-        latency: Seconds before an answer.
-        jitter: Seconds more at most, drawn evenly.
-        rpm: Requests a minute; None is any number.
-        tpm: Tokens a minute; None is any number.
-        key: What a client must send as a bearer token; empty where it need not.
-        faults: What goes wrong.
-        seed: Of the faults and the jitter.
+        latency: seconds before an answer.
+        jitter: at most so many seconds more, uniformly drawn.
+        rpm: requests per minute; None for no limit.
+        tpm: tokens per minute; None for no limit.
+        key: the bearer token that clients must send; empty for none.
+        faults: the simulated faults.
+        seed: seeds the faults and the jitter.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class SimulatedServer:
         self._answered: Counter[str] = Counter()
 
     def app(self) -> web.Application:
-        """The application with its routes."""
+        """Returns the application with its routes."""
         app = web.Application(client_max_size=LONGEST_BODY, middlewares=[_errors])
         app.router.add_post("/v1/chat/completions", self.chat)
         app.router.add_get("/v1/models", self.models)
@@ -85,10 +84,10 @@ class SimulatedServer:
         return app
 
     async def stats(self, request: web.Request) -> web.Response:
-        """How requests ended, and how many of their bodies differed.
+        """Answers with the outcomes of requests, and the number of distinct bodies.
 
         `answered` bodies got a completion; `repeated` counts the completions beyond the first of a
-        body, which a client that keeps what it paid for leaves at 0.
+        body: 0 for a client that keeps what it paid for.
         """
         answers = self._answered.total()
         bodies = {
@@ -102,35 +101,35 @@ class SimulatedServer:
         )
 
     async def models(self, request: web.Request) -> web.Response:
-        """The presets."""
-        self._admit(request)
+        """Answers with the list of presets."""
+        self._authorize(request)
         listed = [
             {"id": id, "object": "model", "created": 0, "owned_by": "judge-gym"} for id in SIMULATED
         ]
         return web.json_response({"object": "list", "data": listed})
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
-        """A chat completion; its outcome is counted, whatever it is."""
+        """Answers with a chat completion or a fault, and counts the outcome."""
         body = await request.read()
         name = hashlib.sha256(body).hexdigest()
         self._asked[name] += 1
-        outcome = "abandoned"  # unless something comes of it, the client has left
+        outcome = "abandoned"  # unless an answer is sent: then the client has left
         try:
-            self._admit(request)
-            asked = dialect.read(body)
+            self._authorize(request)
+            asked = read_request(body)
             rng = random.Random(f"{self.seed}/{name}/{self._asked[name]}")
             fault = self.faults.draw(rng, self._asked[name])
             outcome = fault or outcome
-            made = await SimulatedModel(asked.request.model).complete(asked.request)
-            headers = self._charge(made)
+            completion = await SimulatedModel(asked.request.model).complete(asked.request)
+            headers = self._charge(completion)
             await asyncio.sleep(self.latency + self.jitter * rng.random())
-            answer = dialect.written(made, name, asked.tool)
+            answer = write_completion(completion, name, asked.tool)
             if fault is not None:
-                return await _go_wrong(fault, request, answer)
+                return await _answer_with_fault(fault, request, answer)
             outcome = "answered"
             self._answered[name] += 1
             return web.json_response(answer, headers=headers)
-        except ProviderError as error:  # a temper that fails, or a prompt that no judge can read
+        except ProviderError as error:  # a profile with `fail`, or a prompt that no judge can read
             status, kind = (500, "server_error") if error.retry else (400, "invalid_request_error")
             outcome = str(status)
             raise Refusal(status, error.message, kind=kind) from error
@@ -140,26 +139,24 @@ class SimulatedServer:
         finally:
             self._outcomes[outcome] += 1
 
-    def _admit(self, request: web.Request) -> None:
+    def _authorize(self, request: web.Request) -> None:
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         if self._key and not hmac.compare_digest(given, f"Bearer {self._key}".encode()):
-            raise Refusal(
-                401, "the API key is missing or not the right one", code="invalid_api_key"
-            )
+            raise Refusal(401, "the API key is missing or wrong", code="invalid_api_key")
 
-    def _charge(self, made: Completion) -> dict[str, str]:
-        """Count a request and its tokens; the headers that tell what is left."""
+    def _charge(self, completion: Completion) -> dict[str, str]:
+        """Counts a request and its tokens; returns the rate-limit headers."""
         wait = max(self._requests.wait(), self._tokens.wait())
         if wait <= 0:
             self._requests.take(1)
-            self._tokens.take(made.input_tokens + made.output_tokens)
+            self._tokens.take(completion.input_tokens + completion.output_tokens)
         headers = self._requests.headers("requests") | self._tokens.headers("tokens")
         if wait > 0:
             raise _too_many(f"the limit is reached; try again in {wait:.3f} s", wait, headers)
         return headers
 
 
-# --- troubles ------------------------------------------------------------------------------------
+# --- faults --------------------------------------------------------------------------------------
 
 
 def _too_many(message: str, wait: float, headers: Mapping[str, str]) -> Refusal:
@@ -168,17 +165,19 @@ def _too_many(message: str, wait: float, headers: Mapping[str, str]) -> Refusal:
         message,
         kind="rate_limit_error",
         code="rate_limit_exceeded",
-        headers={**headers, **_patience(wait)},
+        headers={**headers, **_retry_after(wait)},
     )
 
 
-def _patience(wait: float) -> dict[str, str]:
-    """How a server asks to wait: in seconds, and more exactly."""
+def _retry_after(wait: float) -> dict[str, str]:
+    """Returns the headers that ask to wait, in seconds and in milliseconds."""
     return {"Retry-After": f"{math.ceil(wait)}", "retry-after-ms": f"{math.ceil(1000 * wait)}"}
 
 
-async def _go_wrong(fault: str, request: web.Request, answer: dict[str, Any]) -> web.StreamResponse:
-    """Answer as a server in trouble does."""
+async def _answer_with_fault(
+    fault: str, request: web.Request, answer: dict[str, Any]
+) -> web.StreamResponse:
+    """Answers with a fault."""
     transport = request.transport
     match fault:
         case "reset":
@@ -208,19 +207,19 @@ async def _go_wrong(fault: str, request: web.Request, answer: dict[str, Any]) ->
             raise _too_many("too many requests (simulated)", FAULT_WAIT, {})
         case _:
             kind = "server_error" if fault.startswith("5") else "invalid_request_error"
-            headers = _patience(FAULT_WAIT) if fault in OVERLOADED else {}
+            headers = _retry_after(FAULT_WAIT) if fault in OVERLOADED else {}
             raise Refusal(int(fault), f"a fault {fault} (simulated)", kind=kind, headers=headers)
 
 
 @web.middleware
 async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Every error is an error object."""
+    """Answers every error with an error object."""
     try:
         return await handler(request)
-    except web.HTTPException as fault:
-        refusal = Refusal(fault.status, f"{request.method} {request.path}: {fault.reason}")
-    except Refusal as fault:
-        refusal = fault
+    except web.HTTPException as error:
+        refusal = Refusal(error.status, f"{request.method} {request.path}: {error.reason}")
+    except Refusal as error:
+        refusal = error
     return web.json_response(
         {"error": refusal.error}, status=refusal.status, headers=refusal.headers
     )
@@ -231,12 +230,12 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 @contextmanager
 def serve(server: SimulatedServer, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """Serve in a thread until the context ends; the base URL, which ends in `/v1`.
+    """Serves in a thread until the context ends; yields the base URL, which ends in `/v1`.
 
     Args:
-        server: Who answers.
-        host: The address to listen at.
-        port: Where; 0 takes a free one.
+        server: the server.
+        host: the address to listen on.
+        port: the port; 0 for a free one.
     """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="simulated judges", daemon=True)
@@ -252,9 +251,9 @@ def serve(server: SimulatedServer, host: str = "127.0.0.1", port: int = 0) -> It
         do(runner.setup())
         try:
             do(web.TCPSite(runner, host, port).start())
-        except OSError as fault:
-            reason = fault.strerror or fault
-            raise ConflictError(f"cannot listen at {host}, port {port}: {reason}") from fault
+        except OSError as error:
+            reason = error.strerror or error
+            raise ConflictError(f"cannot listen on {host}, port {port}: {reason}") from error
         named = f"[{host}]" if ":" in host else host
         yield f"http://{named}:{runner.addresses[0][1]}/v1"
     finally:

@@ -1,7 +1,7 @@
-"""What a served simulated judge can be told to do wrong, and how much it may be asked.
+"""The simulated server's faults and rate limits.
 
-Troubles are drawn from a seed, the request and how often it came, never from the clock or the order
-of arrival, so that a run against them can be repeated.
+Faults are drawn from a seed, the request and its number of attempts, never from the clock or the
+order of arrival, so that a run against them is reproducible.
 """
 
 import math
@@ -13,21 +13,21 @@ from dataclasses import dataclass, field
 from judge_gym.errors import DesignError, unknown
 
 KINDS = ("reset", "stall", "truncated", "html", "empty")
-"""Beside statuses: a lost connection, no answer, half of one, a gateway's page, no choices."""
+"""Besides statuses: a lost connection, no answer, half of one, a gateway's page, no choices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Which requests go wrong, and how."""
+    """Which requests fail, and how."""
 
     shares: Mapping[str, float] = field(default_factory=dict)
     """The probability of each kind at every attempt."""
     schedule: Mapping[int, str] = field(default_factory=dict)
-    """The kind that meets every request at its first, second, ... attempt."""
+    """The kind of every request's first, second, ... attempt."""
 
     @classmethod
     def parse(cls, text: str) -> "Faults":
-        """Faults from words: `KIND=SHARE` at random, `KIND@N` at each request's Nth attempt.
+        """Reads faults: `KIND=SHARE` at random, `KIND@N` at each request's Nth attempt.
 
         >>> Faults.parse("429=0.05, 500@1")
         Faults(shares={'429': 0.05}, schedule={1: '500'})
@@ -50,15 +50,13 @@ class Faults:
                     f"the fault {entry!r} is neither KIND=SHARE nor KIND@ATTEMPT"
                 ) from None
         if not all(0 <= share <= 1 for share in shares.values()) or sum(shares.values()) > 1 + 1e-9:
-            raise DesignError(
-                f"the shares of {text!r} must lie between 0 and 1, and so must their sum"
-            )
+            raise DesignError(f"the shares of {text!r} and their sum must be between 0 and 1")
         if any(attempt < 1 for attempt in schedule):
             raise DesignError(f"the attempts of {text!r} are counted from 1")
         return cls(shares, schedule)
 
     def draw(self, rng: random.Random, attempt: int) -> str | None:
-        """What goes wrong at an attempt; None where all is well."""
+        """Draws the fault of an attempt; None for none."""
         point = rng.random()
         if attempt in self.schedule:
             return self.schedule[attempt]
@@ -70,11 +68,11 @@ class Faults:
 
 
 class Allowance:
-    """So much a minute: it starts full, refills steadily, and a large demand puts it into debt.
+    """An amount per minute: it starts full, refills steadily, and may go into debt.
 
     Args:
-        per_minute: How much; None is any amount.
-        clock: Seconds that only rise.
+        per_minute: the amount; None for no limit.
+        clock: seconds that only rise.
     """
 
     def __init__(
@@ -85,31 +83,28 @@ class Allowance:
         self._level = per_minute or 0.0
         self._at = clock()
 
-    def wait(self) -> float:
-        """Seconds until there is at least one."""
-        return self._until(1.0)
-
-    def take(self, amount: float) -> None:
-        """Use some of it up."""
-        self._refill()
-        self._level -= amount
-
-    def headers(self, what: str) -> dict[str, str]:
-        """How providers tell what is left; nothing where there is no limit."""
-        if self.per_minute is None:
-            return {}
-        full = self._until(self.per_minute)
-        return {
-            f"x-ratelimit-limit-{what}": f"{self.per_minute:g}",
-            f"x-ratelimit-remaining-{what}": str(max(0, math.floor(self._level))),
-            f"x-ratelimit-reset-{what}": f"{full:.3f}s",
-        }
-
-    def _until(self, level: float) -> float:
+    def wait(self, level: float = 1.0) -> float:
+        """Returns the seconds until so much is available."""
         self._refill()
         if self.per_minute is None:
             return 0.0
         return max(0.0, (level - self._level) * 60 / self.per_minute)
+
+    def take(self, amount: float) -> None:
+        """Uses some of it."""
+        self._refill()
+        self._level -= amount
+
+    def headers(self, what: str) -> dict[str, str]:
+        """Returns the rate-limit headers; none without a limit."""
+        if self.per_minute is None:
+            return {}
+        reset = self.wait(self.per_minute)
+        return {
+            f"x-ratelimit-limit-{what}": f"{self.per_minute:g}",
+            f"x-ratelimit-remaining-{what}": str(max(0, math.floor(self._level))),
+            f"x-ratelimit-reset-{what}": f"{reset:.3f}s",
+        }
 
     def _refill(self) -> None:
         now = self._clock()
