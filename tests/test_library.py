@@ -147,6 +147,12 @@ def test_a_pair_is_shown_with_both_responses(lab: Lab, tmp_path: Path) -> None:
     assert shown["metadata"]["id"] == "p1"
 
 
+def test_a_window_may_be_one_day_and_does_not_end_before_it_starts(lab: Lab) -> None:
+    lab.create_window("2026-01-31", "2026-01-31", "Valdoria")
+    with pytest.raises(DesignError, match="2026-01-31 to 2026-01-30"):
+        lab.create_window("2026-01-31", "2026-01-30", "Valdoria")
+
+
 # --- dropping ------------------------------------------------------------------------------------
 
 

@@ -318,6 +318,13 @@ def test_the_null_is_that_of_all_exchanges_of_labels() -> None:
     assert row["p_value"] == pytest.approx(at_least, abs=3 * np.sqrt(at_least / 999))
 
 
+def test_a_p_value_counts_what_was_seen_among_the_draws() -> None:
+    sides = (("a", "1"), ("b", "4"))
+    rows = [(judge, item, stage) for judge, stage in sides for item in range(4) for _ in range(5)]
+    row = only(polarization(verdicts(*rows)))
+    assert row["p_value"] == 1 / (1 + row["draws"]), "no exchange lies as far apart"
+
+
 def test_what_is_found_does_not_depend_on_the_order_of_samples() -> None:
     rng = np.random.default_rng(3)
     made = simulated(rng.dirichlet(np.ones(4), (1, 6, 3)), 5, rng)
