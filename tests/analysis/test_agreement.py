@@ -191,7 +191,7 @@ def test_stages_that_tie_are_no_most_frequent_stage() -> None:
 def test_rivals_rubrics_abstentions_and_repeated_calls_count_for_nothing() -> None:
     rows = [
         sample("j", 1, "2", call_id=1),
-        sample("j", 1, "3", call_id=2, is_swap=True),
+        sample("j", 1, "1", call_id=2, is_swap=True),
         sample("j", 1, "4", call_id=3, replicate=1),
         sample("j", 1, "4", call_id=3, replicate=1),
         sample("j", 1, "", call_id=4, replicate=2),
