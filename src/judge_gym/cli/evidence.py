@@ -21,6 +21,7 @@ from judge_gym.cli.app import (
 )
 from judge_gym.cli.workflows import evidence_app
 from judge_gym.errors import DesignError
+from judge_gym.records import find_origin, search_origins
 
 if TYPE_CHECKING:
     from judge_gym.lab.collection import CollectionResult
@@ -31,6 +32,11 @@ labels_app = typer.Typer(help="What people say of the evidence.", no_args_is_hel
 app.add_typer(pool_app, name="pool")
 app.add_typer(labels_app, name="labels")
 
+SEARCHES = " or ".join(
+    origin.name + (" (paid)" if origin.paid else "")
+    for origin in search_origins().values()
+    if origin.takes == "query"
+)
 Window = Annotated[int | None, typer.Option(help="A window by its number.")]
 
 
@@ -41,10 +47,9 @@ def add(
         typer.Argument(help="Files, folders or globs; or a study file, for all it searches."),
     ] = None,
     feed: Annotated[list[str] | None, typer.Option(help="An RSS or Atom feed; repeat it.")] = None,
-    gdelt: Annotated[bool, typer.Option("--gdelt", help="Search GDELT for --query.")] = False,
-    firecrawl: Annotated[
-        bool, typer.Option("--firecrawl", help="Search with Firecrawl for --query.")
-    ] = False,
+    search: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"Search for --query with {SEARCHES}.")
+    ] = None,
     query: Annotated[str, typer.Option(help="What to search for.")] = "",
     country: Annotated[str | None, typer.Option(help="The window's country.")] = None,
     start: Annotated[str | None, typer.Option(help="Its first day, YYYY-MM-DD.")] = None,
@@ -65,8 +70,7 @@ def add(
 
     study = next((Path(p) for p in paths or [] if Path(p).suffix in (".yaml", ".yml")), None)
     if study is not None:
-        flags: dict[str, Any] = {"--feed": feed, "--gdelt": gdelt, "--firecrawl": firecrawl}
-        flags |= {"--limit": limit}
+        flags: dict[str, Any] = {"--feed": feed, "--search": search, "--limit": limit}
         flags |= {
             "--query": query,
             "--country": country,
@@ -88,7 +92,7 @@ def add(
                 study, again=again, allow_private=allow_private, watch=watch
             )
         else:
-            spec = _spec(paths or [], feed or [], gdelt, firecrawl, query, limit)
+            spec = _spec(paths or [], feed or [], search, query, limit)
             spec = _in_window(spec, country, start, end, window)
             options: dict[str, Any] = {"allow_private": allow_private, "watch": watch}
             made = {"": lab.evidence.collect(spec, window_id=window, **options)}
@@ -104,30 +108,26 @@ def add(
 
 
 def _spec(
-    paths: list[str], feeds: list[str], gdelt: bool, firecrawl: bool, query: str, limit: int | None
+    paths: list[str], feeds: list[str], search: str | None, query: str, limit: int | None
 ) -> "PoolSpec":
     from judge_gym.studies import PoolSpec
 
-    origins: dict[str, Any] = {
-        "files": paths or None,
-        "feeds": feeds or None,
-        "gdelt": query if gdelt else None,
-        "firecrawl": query if firecrawl else None,
-    }
-    given = [name for name, value in origins.items() if value is not None]
+    origins: dict[str, Any] = {"files": paths, "feeds": feeds}
+    if search is not None:
+        origins[find_origin(search).name] = query if query.strip() else None
+    given = [name for name, value in origins.items() if value]
+    if search is not None and search not in given:
+        raise DesignError(f"--search {search} needs --query WORDS")
     if len(given) != 1:
-        ways = "files, --feed URL, --gdelt or --firecrawl"
         raise DesignError(
-            f"evidence comes from one origin at a time: {ways}; given: "
+            "evidence comes from one origin at a time: files, --feed URL or --search NAME; given: "
             f"{' and '.join(given) or 'none'}"
         )
-    if (gdelt or firecrawl) and not query.strip():
-        raise DesignError(f"--{given[0]} needs --query WORDS")
     if paths and (query or limit):
         raise DesignError("--query and --limit are for a search; files are taken as they are")
-    if limit:
-        origins["limit"] = limit
-    return PoolSpec(**origins, query=query if feeds else "")
+    options: dict[str, Any] = {"limit": limit} if limit else {}
+    [name] = given
+    return PoolSpec(**{name: origins[name]}, query=query if feeds else "", **options)
 
 
 def _in_window(

@@ -9,7 +9,7 @@ from judge_gym.engine import Engine
 from judge_gym.errors import DesignError, NotFoundError, unknown
 from judge_gym.lab.experiments import Experiments
 from judge_gym.models import ModelCard, Registry
-from judge_gym.records import Message
+from judge_gym.records import Message, search_origins
 from judge_gym.store import (
     Exported,
     Imported,
@@ -21,11 +21,6 @@ from judge_gym.store import (
     import_ledger,
 )
 from judge_gym.store.database import ENVIRONMENT
-
-SOURCES = {
-    ENVIRONMENT: "the lab's database",
-    "FIRECRAWL_API_KEY": "key of the source firecrawl",
-}
 
 
 class Admin:
@@ -139,7 +134,9 @@ class Admin:
     def environment(self) -> Sequence[dict[str, Any]]:
         """Returns the variables that the lab reads and whether each is set, without values."""
         entries = self._models.entries
-        known = dict(SOURCES)
+        known = {ENVIRONMENT: "the lab's database"}
+        for origin in search_origins().values():
+            known |= origin.variables
         for name, provider in entries.providers.items():
             known |= dict.fromkeys(provider.key_env, f"key of {name}")
             known |= {provider.base_url_env: f"address of {name}"} if provider.base_url_env else {}

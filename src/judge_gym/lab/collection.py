@@ -5,9 +5,9 @@ from pathlib import Path
 
 from judge_gym.errors import DesignError, SourceError
 from judge_gym.records import Evidence, Window, bare_endpoint, content_hash
-from judge_gym.sources import Collected, FileSource, Keep, Source, Watch
+from judge_gym.sources import Collected, FileSource, Keep, Source, Watch, open_search
 from judge_gym.store import Store
-from judge_gym.studies import SEARCHES, PoolSpec
+from judge_gym.studies import PoolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def window_of(spec: PoolSpec) -> Window | None:
     if spec.window is None:
         return None
     search = ""
-    if spec.origin in SEARCHES:
+    if spec.searched:
         search = " ".join([str(spec.origin), *map(redacted, spec.addresses)])
         search += f": {spec.wanted}" if spec.wanted else ""
     return Window(spec.window.country, spec.window.start, spec.window.end, search)
@@ -75,7 +75,7 @@ def collect(
         allow_private: fetch from addresses of the user's own network, too.
         watch: called with the progress.
     """
-    if window_id is not None and spec.origin in SEARCHES:
+    if window_id is not None and spec.searched:
         raise DesignError("a search has its own window; --window is for files")
     window = window_of(spec) if window_id is None else store.evidence.find_window(window_id)
     assert window is not None, "checked with the specification"
@@ -88,7 +88,7 @@ def collect(
         kept += store.evidence.add_to_window(store.evidence.save_window(window), [item])
 
     source = _source(spec, folder, known, allow_private, watch, keep)
-    searched = spec.origin in SEARCHES
+    searched = spec.searched
     limit = spec.limit if searched else 0  # of files, everything
     if (
         searched and collected_window(store, window) is None
@@ -121,19 +121,14 @@ def _source(
     watch: Watch,
     keep: Keep,
 ) -> Source:
-    if spec.origin not in SEARCHES:
+    if not spec.searched:
         files = [spec.files] if isinstance(spec.files, str) else spec.files or []
         return FileSource(files, folder, known)
-    from judge_gym.sources.feeds import FeedSource
-    from judge_gym.sources.fetching import Fetcher
-    from judge_gym.sources.firecrawl import FirecrawlSource
-    from judge_gym.sources.gdelt import GdeltSource
-
-    fetcher = Fetcher(allow_private=allow_private)
-    match spec.origin:
-        case "feeds":
-            return FeedSource(spec.addresses, fetcher, known=known, watch=watch, keep=keep)
-        case "gdelt":
-            return GdeltSource(fetcher, known=known, watch=watch, keep=keep)
-        case _:
-            return FirecrawlSource(fetcher, known=known, watch=watch, keep=keep)
+    return open_search(
+        str(spec.origin),
+        spec.addresses,
+        known=known,
+        allow_private=allow_private,
+        watch=watch,
+        keep=keep,
+    )

@@ -14,7 +14,7 @@ from judge_gym.models import Registry
 from judge_gym.records import Evidence, Pool, Window
 from judge_gym.sources import Watch, judgebench, load_benchmark, load_files
 from judge_gym.store import Page, Store
-from judge_gym.studies import SEARCHES, PoolSpec, check_pool
+from judge_gym.studies import PoolSpec, check_pool
 
 
 class EvidenceLibrary:
@@ -110,7 +110,7 @@ class EvidenceLibrary:
         results = {}
         for name, spec in study.evidence.items():
             window = window_of(spec)
-            if window is None or spec.origin not in SEARCHES:
+            if window is None or not spec.searched:
                 continue
             if again or collected_window(self._store, window) is None:
                 results[name] = self.collect(
@@ -144,11 +144,7 @@ class EvidenceLibrary:
     def _uncollected(self, path: Path) -> Sequence[str]:
         """Returns the evidence of a study file whose search has not finished."""
         study = read_file(path, self._models)
-        windows = {
-            name: window_of(spec)
-            for name, spec in study.evidence.items()
-            if spec.origin in SEARCHES
-        }
+        windows = {name: window_of(spec) for name, spec in study.evidence.items() if spec.searched}
         return [
             name
             for name, window in windows.items()

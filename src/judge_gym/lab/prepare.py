@@ -13,7 +13,6 @@ from judge_gym.records import Benchmark, Evidence, Pool, Window
 from judge_gym.sources import judgebench, load_benchmark, load_files, load_rubric, vdem_truth
 from judge_gym.store import Store, Targets
 from judge_gym.studies import (
-    SEARCHES,
     BudgetSpec,
     Experiment,
     PoolSpec,
@@ -196,7 +195,7 @@ def _pool(name: str, study: Study, folder: Path, store: Store, warnings: list[st
             warnings.append(f"evidence {name!r}: and {len(found.notes) - NOTED} more such notes")
         return _numbered(Pool(found.items, window))
     assert window is not None, "checked with the study"
-    searched = spec.origin in SEARCHES
+    searched = spec.searched
     id = collected_window(store, window) if searched else store.evidence.window_id(window)
     items = store.evidence.window_items(id) if id else ()
     if not items:

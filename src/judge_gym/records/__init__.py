@@ -12,6 +12,7 @@ from judge_gym.records.calls import (
 )
 from judge_gym.records.evidence import Evidence, Pool, TaskType, View, Window
 from judge_gym.records.hashes import bare_endpoint, content_hash, digest, proper
+from judge_gym.records.origins import Origin, find_origin, search_origins
 from judge_gym.records.outcomes import (
     FILESYSTEM,
     INCONCLUSIVE,
@@ -66,6 +67,7 @@ __all__ = [
     "Message",
     "NominalRubric",
     "OrdinalRubric",
+    "Origin",
     "Outcome",
     "Passed",
     "Pool",
@@ -89,9 +91,11 @@ __all__ = [
     "bare_endpoint",
     "content_hash",
     "digest",
+    "find_origin",
     "graded",
     "proper",
     "provided_rubric",
+    "search_origins",
     "search_step",
     "split_searches",
     "with_searches",

@@ -10,7 +10,7 @@ from judge_gym.studies.file import (
     read_truth,
 )
 from judge_gym.studies.lines import at
-from judge_gym.studies.origins import SEARCHES, PoolSpec, TruthSpec, WindowSpec, check_pool
+from judge_gym.studies.origins import PoolSpec, TruthSpec, WindowSpec, check_pool
 from judge_gym.studies.sweep import (
     Experiment,
     Sweep,
@@ -23,7 +23,6 @@ from judge_gym.studies.sweep import (
 )
 
 __all__ = [
-    "SEARCHES",
     "BudgetSpec",
     "Caps",
     "Experiment",

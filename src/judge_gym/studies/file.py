@@ -363,4 +363,5 @@ def _fields_at(path: Path) -> set[str]:
         "sweep": SampleSweep,
     }
     named = [places[part] for part in path if part in places]
-    return set((named[-1] if named else Study).model_fields)
+    place = named[-1] if named else Study
+    return PoolSpec.keys() if place is PoolSpec else set(place.model_fields)

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from judge_gym.errors import DesignError
+from judge_gym.errors import DesignError, unknown
+from judge_gym.records import find_origin, search_origins
 from judge_gym.studies.lines import Path
 
 
@@ -29,19 +30,19 @@ class WindowSpec(Spec):
         return self
 
 
-SEARCHES = ("feeds", "gdelt", "firecrawl")
-ORIGINS = ("files", *SEARCHES, "pool", "benchmark", "judgebench")
+FIXED = ("files", "pool", "benchmark", "judgebench")
+"""Origins that hold what they hold; every other one is a search."""
 
 
 class PoolSpec(Spec):
-    """A named pool and where it comes from; a window alone means what the lab holds of it."""
+    """A named pool and where it comes from; a window alone means what the lab holds of it.
+
+    Beside the keys here it may name one search of `records.search_origins`, such as `gdelt`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
     files: str | list[str] | None = None
-    feeds: str | list[str] | None = None
-    gdelt: str | None = None
-    """The query."""
-    firecrawl: str | None = None
-    """The query."""
     pool: str | None = None
     """The name of a frozen pool."""
     benchmark: str | None = None
@@ -55,19 +56,44 @@ class PoolSpec(Spec):
     """How many articles a search keeps at most."""
 
     @property
+    def origins(self) -> list[str]:
+        """The origins that are given; a valid pool has one, or none where only a window is."""
+        fixed = [name for name in FIXED if getattr(self, name) is not None]
+        return fixed + [name for name, value in self._searches.items() if value is not None]
+
+    @property
     def origin(self) -> str | None:
-        """Which of the origins is given; None where only a window is."""
-        return next((name for name in ORIGINS if getattr(self, name) is not None), None)
+        """The origin; None where only a window is given."""
+        return next(iter(self.origins), None)
+
+    @property
+    def searched(self) -> bool:
+        """Whether the origin is a search."""
+        return self.origin is not None and self.origin not in FIXED
 
     @property
     def addresses(self) -> list[str]:
-        """The feeds."""
-        return [self.feeds] if isinstance(self.feeds, str) else self.feeds or []
+        """What a search of addresses was given."""
+        if not self.searched or find_origin(str(self.origin)).takes != "addresses":
+            return []
+        given = self._searches[str(self.origin)]
+        return [given] if isinstance(given, str) else list(given)
 
     @property
     def wanted(self) -> str:
         """The query, wherever it stands."""
-        return self.gdelt or self.firecrawl or self.query
+        if self.searched and find_origin(str(self.origin)).takes == "query":
+            return str(self._searches[str(self.origin)])
+        return self.query
+
+    @property
+    def _searches(self) -> dict[str, Any]:
+        return self.model_extra or {}
+
+    @classmethod
+    def keys(cls) -> set[str]:
+        """Every key that a pool may have."""
+        return {*cls.model_fields, *search_origins()}
 
 
 class TruthSpec(Spec):
@@ -93,19 +119,22 @@ class TruthSpec(Spec):
 
 
 def check_pool(pool: PoolSpec, path: Path) -> None:
-    """Refuse an origin that is none, or with keys that cannot act on it."""
-    given = [name for name in ORIGINS if getattr(pool, name) is not None]
+    """Refuses an unknown origin, more than one, or keys that cannot act on it."""
+    searches = search_origins()
+    _check_searches(pool, path)
+    given = pool.origins
     if len(given) > 1:
         raise DesignError(
             f"evidence comes from one origin, not from {' and '.join(given)}", path=path
         )
     if not given and pool.window is None:
+        choices = ("files", *searches, *FIXED[1:])
         raise DesignError(
-            f"evidence needs an origin: {', '.join(ORIGINS)}, or a window that the lab holds",
-            choices=ORIGINS,
+            f"evidence needs an origin: {', '.join(choices)}, or a window that the lab holds",
+            choices=choices,
             path=path,
         )
-    if pool.origin in SEARCHES and pool.window is None:
+    if pool.searched and pool.window is None:
         raise DesignError(
             f"{pool.origin} searches a window, such as window: {{country: NAME, start: DATE, "
             "end: DATE}",
@@ -115,22 +144,42 @@ def check_pool(pool: PoolSpec, path: Path) -> None:
         raise DesignError(
             f"a {pool.origin} is what it is; leave window out", path=(*path, "window")
         )
-    if pool.query and pool.origin != "feeds":
-        raise DesignError("query belongs to feeds; gdelt and firecrawl are a query", path=path)
-    if "limit" in pool.model_fields_set and pool.origin not in SEARCHES:
+    if pool.query and not pool.addresses:
+        queries = [name for name, origin in searches.items() if origin.takes == "query"]
+        raise DesignError(f"query belongs to feeds; {' and '.join(queries)} are a query", path=path)
+    if "limit" in pool.model_fields_set and not pool.searched:
         raise DesignError(
-            f"limit is of a search ({', '.join(SEARCHES)}); here everything is judged",
+            f"limit is of a search ({', '.join(searches)}); here everything is judged",
             path=(*path, "limit"),
         )
     for address in pool.addresses:
         if address.strip() and not address.startswith(("http://", "https://")):
             raise DesignError(
                 f"{address!r} is no address of a feed; it begins with http:// or https://",
-                path=(*path, "feeds"),
+                path=(*path, str(pool.origin)),
             )
-    texts = pool.addresses if pool.origin == "feeds" else [pool.wanted]
-    if pool.origin in SEARCHES and not (texts and all(text.strip() for text in texts)):
+    texts = pool.addresses or [pool.wanted]
+    if pool.searched and not all(text.strip() for text in texts):
         raise DesignError(f"{pool.origin} is empty", path=(*path, str(pool.origin)))
+
+
+def _check_searches(pool: PoolSpec, path: Path) -> None:
+    """Refuses a key that names no search, and what its search does not take."""
+    searches, place = search_origins(), ".".join(map(str, path))
+    for name, value in (pool.model_extra or {}).items():
+        if name not in searches:
+            choices = sorted(PoolSpec.keys())
+            raise DesignError(
+                unknown("key", name, choices, place), choices=choices, path=(*path, name)
+            )
+        takes = searches[name].takes
+        parts = value if takes == "addresses" and isinstance(value, list) else [value]
+        if value is not None and not all(isinstance(part, str) for part in parts):
+            raise DesignError(
+                f"{place}.{name} cannot be {value!r}: it takes a "
+                f"{'query' if takes == 'query' else 'list of addresses'}",
+                path=(*path, name),
+            )
 
 
 def check_truth(truth: TruthSpec, path: Path) -> None:

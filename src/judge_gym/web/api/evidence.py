@@ -1,13 +1,13 @@
 """What is judged: windows of evidence, frozen pools, people's labels."""
 
 from datetime import date
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Path
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, create_model, model_validator
 from starlette.responses import Response
 
-from judge_gym.records import Pool
+from judge_gym.records import Pool, search_origins
 from judge_gym.studies import PoolSpec, WindowSpec
 from judge_gym.web import uploads
 from judge_gym.web.api.answers import (
@@ -96,12 +96,9 @@ class BenchmarkItems(Body):
     )
 
 
-class Search(NewWindow):
-    """Where to look for texts: feeds, GDELT or Firecrawl; addresses of the server's own are not."""
+class _Search(NewWindow):
+    """Where to look for texts; addresses of the server's own network are refused."""
 
-    feeds: Annotated[list[Name], Field(max_length=100)] | None = None
-    gdelt: Annotated[Name | None, Field(description="The query.")] = None
-    firecrawl: Annotated[Name | None, Field(description="The query.")] = None
     query: Annotated[
         str, Field(max_length=500, description="What articles of feeds must hold.")
     ] = ""
@@ -120,12 +117,33 @@ class Search(NewWindow):
     )
 
     @model_validator(mode="after")
-    def _one(self) -> "Search":
-        if sum(one is not None for one in (self.feeds, self.gdelt, self.firecrawl)) != 1:
-            raise ValueError("give one of feeds, gdelt and firecrawl")
+    def _one(self) -> "_Search":
+        if len(self.origins()) != 1:
+            *names, last = search_origins()
+            raise ValueError(f"give one of {', '.join(names)} and {last}")
         if self.start_date > self.end_date:
             raise ValueError("a window ends after it starts")
         return self
+
+    def origins(self) -> dict[str, Any]:
+        """Returns the searches that are asked for."""
+        given = {name: getattr(self, name) for name in search_origins()}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+_SEARCH_KEYS: dict[str, Any] = {
+    "query": (Annotated[Name | None, Field(description="The query.")], None),
+    "addresses": (Annotated[list[Name], Field(max_length=100)] | None, None),
+}
+if TYPE_CHECKING:
+    Search = _Search
+else:  # with a key for every search that there is
+    Search = create_model(
+        "Search",
+        __base__=_Search,
+        __doc__=_Search.__doc__,
+        **{name: _SEARCH_KEYS[origin.takes] for name, origin in search_origins().items()},
+    )
 
 
 class Dropped(Body):
@@ -238,7 +256,7 @@ def load_benchmark_evidence(lab: OpenLab, window_id: Id, body: BenchmarkItems) -
 )
 def collect(lab: OpenLab, body: Search) -> Response:
     """Search for texts of a window and keep what is new, also what was found before a fault."""
-    where = body.model_dump(include={"feeds", "gdelt", "firecrawl", "query", "limit"})
+    where: dict[str, Any] = {"query": body.query, "limit": body.limit, **body.origins()}
     window = WindowSpec(country=body.country, start=body.start_date, end=body.end_date)
     made = lab.evidence.collect(PoolSpec(**where, window=window))
     made.raise_error()

@@ -1,0 +1,60 @@
+"""The searches that evidence may come from: what a study writes, and which class carries it out.
+
+A search is declared by one row here and implemented by one file in `sources/`. Outside packages
+declare theirs as entry points of the group `judge_gym.sources`, each an `Origin`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Literal
+
+from judge_gym.errors import DesignError, unknown
+
+GROUP = "judge_gym.sources"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A search, as study files, commands and pages name it."""
+
+    name: str
+    takes: Literal["query", "addresses"]
+    """What a study writes after the name: words, or one address or several."""
+    label: str
+    """What people call it."""
+    source: str
+    """Its implementation, as `module:Class`, imported when it is used."""
+    paid: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables that it reads, with what each is for."""
+
+
+BUILT_IN = (
+    Origin("feeds", "addresses", "RSS and Atom feeds", "judge_gym.sources.feeds:FeedSource"),
+    Origin("gdelt", "query", "GDELT", "judge_gym.sources.gdelt:GdeltSource"),
+    Origin(
+        "firecrawl",
+        "query",
+        "Firecrawl",
+        "judge_gym.sources.firecrawl:FirecrawlSource",
+        paid=True,
+        variables={"FIRECRAWL_API_KEY": "key of the source firecrawl"},
+    ),
+)
+
+
+@cache
+def search_origins() -> Mapping[str, Origin]:
+    """Returns every search by its name, those of outside packages last."""
+    outside = [entry.load() for entry in entry_points(group=GROUP)]
+    return {origin.name: origin for origin in (*BUILT_IN, *outside)}
+
+
+def find_origin(name: str) -> Origin:
+    """Returns the search of a name, or raises an error with the choices."""
+    known = search_origins()
+    if name not in known:
+        raise DesignError(unknown("search", name, known), choices=known)
+    return known[name]
