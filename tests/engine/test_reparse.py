@@ -95,7 +95,9 @@ def test_a_verdict_that_stands_no_more_takes_its_probe_along(done: Lab) -> None:
     found = done.runs.reparse("small", write=True)
     assert found.changes == {("sample", "scored", "parse_failed"): wrong}
     assert 0 < found.probes_dropped <= wrong
-    assert len(rows(done.store, probes)) == asked - found.probes_dropped
+    left = rows(done.store, probes)
+    assert len(left) == asked - found.probes_dropped
+    assert found.read["probe"] == sum(row["status"] != "provider_error" for row in left)
     read = tidy(done)
     assert read.loc[read["status"] != "scored", "probe_status"].isna().all()
     assert done.runs.run("small", offline=True).status == "complete-with-failures"
