@@ -68,8 +68,9 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every test of the room `store` runs on both databases."""
-    if "store" in metafunc.fixturenames and metafunc.definition.path.parent.name == "store":
+    """Tests of the store that are marked `postgres` run on both databases."""
+    marked = metafunc.definition.get_closest_marker("postgres")
+    if "store" in metafunc.fixturenames and marked:
         metafunc.parametrize("store", ["sqlite", "postgres"], indirect=True)
 
 

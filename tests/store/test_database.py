@@ -83,6 +83,7 @@ def test_a_new_file_gets_the_schema_at_its_head(tmp_path: Path) -> None:
     assert set(tables.metadata.tables) <= found
 
 
+@pytest.mark.postgres
 def test_the_migrations_give_exactly_the_declared_tables(store: Store, tmp_path: Path) -> None:
     with store.database.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
@@ -107,6 +108,7 @@ def test_every_migration_says_whether_it_only_adds() -> None:
         assert script.revision == script.revision.zfill(4), "revisions are compared as strings"
 
 
+@pytest.mark.postgres
 def test_the_file_is_in_wal_mode_and_foreign_keys_are_enforced(store: Store) -> None:
     if store.database.file is not None:
         other = sqlite3.connect(store.database.file)

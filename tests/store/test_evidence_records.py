@@ -37,6 +37,7 @@ def filled(store: Store, *items: Evidence, window: Window = VALDORIA) -> int:
 # --- windows -------------------------------------------------------------------------------------
 
 
+@pytest.mark.postgres
 def test_a_window_is_one_row_and_comes_back_as_it_was(store: Store) -> None:
     windows = [
         VALDORIA,
@@ -73,6 +74,7 @@ def test_a_window_that_is_not_there_is_told_as_such(store: Store) -> None:
         store.evidence.find_window(99)
 
 
+@pytest.mark.postgres
 def test_windows_are_listed_with_what_they_hold_and_what_was_dropped(store: Store) -> None:
     full, empty = filled(store, *ITEMS), store.evidence.save_window(SEARCHED)
     store.evidence.drop(full, [store.evidence.window_items(full)[0].id])
@@ -87,6 +89,7 @@ def test_windows_are_listed_with_what_they_hold_and_what_was_dropped(store: Stor
 # --- what windows hold ---------------------------------------------------------------------------
 
 
+@pytest.mark.postgres
 def test_adding_again_adds_nothing_and_says_so(store: Store) -> None:
     window = filled(store, *ITEMS[:2])
     before = store.evidence.window_items(window)
@@ -116,6 +119,7 @@ def test_a_window_keeps_the_order_of_arrival_whatever_other_windows_held_before(
     assert ids != sorted(ids), "the order is not that of the rows"
 
 
+@pytest.mark.postgres
 def test_windows_share_texts_and_have_truths_of_their_own(store: Store) -> None:
     first = filled(store, *ITEMS)
     second = filled(store, *(replace(item, truth="Calm") for item in ITEMS), window=SEARCHED)
@@ -126,6 +130,7 @@ def test_windows_share_texts_and_have_truths_of_their_own(store: Store) -> None:
     assert len(rows(store, t.evidence)) == len(rows(store, t.texts)) == 4
 
 
+@pytest.mark.postgres
 def test_what_is_dropped_is_out_and_stays_out_until_it_is_put_back(store: Store) -> None:
     window = filled(store, *ITEMS)
     ids = [item.id for item in store.evidence.window_items(window)]
@@ -163,6 +168,7 @@ def test_dropping_what_a_window_does_not_hold_drops_nothing(store: Store) -> Non
     assert store.evidence.windows_of([99]) == []
 
 
+@pytest.mark.postgres
 def test_every_search_is_on_record_with_what_it_left_out(store: Store) -> None:
     window, other = store.evidence.save_window(VALDORIA), store.evidence.save_window(SEARCHED)
     store.evidence.record_collection(window, "files", 4, {"same text": 1}, "")
@@ -180,6 +186,7 @@ def test_every_search_is_on_record_with_what_it_left_out(store: Store) -> None:
 # --- items ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.postgres
 def test_a_pair_comes_back_as_it_was_from_window_pool_and_row(store: Store) -> None:
     window = filled(store, PAIR, ITEMS[0])
     saved = store.evidence.save_pool(Pool((PAIR, ITEMS[0]), VALDORIA))
@@ -209,6 +216,7 @@ def test_an_item_that_is_not_there_is_told_as_such(store: Store) -> None:
 
 
 @pytest.mark.parametrize("window", [VALDORIA, SEARCHED, None])
+@pytest.mark.postgres
 def test_a_pool_comes_back_as_it_was(store: Store, window: Window | None) -> None:
     items = (
         replace(ITEMS[2], metadata={"latent": 0.3}, date="2026-01-04", source="wire"),
@@ -235,6 +243,7 @@ def test_pools_are_told_apart_by_order_window_and_truth_but_share_their_texts(st
     assert len(rows(store, t.pool_items)) == 4 * len(ITEMS) + 3
 
 
+@pytest.mark.postgres
 def test_a_name_never_comes_to_mean_another_pool(store: Store) -> None:
     first = store.evidence.save_pool(Pool(ITEMS, VALDORIA))
     others = [
@@ -280,6 +289,7 @@ def said(store: Store) -> list[tuple[Any, ...]]:
     ]
 
 
+@pytest.mark.postgres
 def test_labels_are_new_then_the_same_and_change_only_when_told(store: Store) -> None:
     filled(store, *ITEMS)
     given = [label(1, "ann", "2"), label(1, "bob", "3"), label(2, "ann", "Stormy")]
@@ -446,6 +456,7 @@ def test_any_item_comes_back_as_it_was(template: Path, item: Evidence) -> None:
         assert store.evidence.find_pool(pool.id).items == (held,)
 
 
+@pytest.mark.postgres
 def test_a_zero_character_is_mended_on_the_way_in(store: Store) -> None:
     [held] = store.evidence.window_items(filled(store, Evidence("a\x00b", "c\x00d")))
     assert (held.title, held.text) == ("a\ufffdb", "c\ufffdd")

@@ -12,6 +12,7 @@ from judge_gym.store import Leases, Payer, Store
 from judge_gym.store import leases as leasing
 from stores import recorded
 
+pytestmark = pytest.mark.postgres
 Held = dict[str, Any]
 
 

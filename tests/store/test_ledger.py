@@ -102,12 +102,14 @@ def test_an_endpoint_is_part_of_the_key_but_not_who_logs_in_there() -> None:
     ],
     ids=["verdict", "refusal", "empty", "truncated", "unreadable", "unpriced"],
 )
+@pytest.mark.postgres
 def test_any_completion_is_the_answer_and_is_reused(store: Store, said: Completion) -> None:
     call_id = record(store, BASE, said)
     found = store.ledger.find([BASE.key()])[BASE.key()]
     assert (found.call_id, found.completion) == (call_id, replace(said, text=proper(said.text)))
 
 
+@pytest.mark.postgres
 def test_a_text_that_is_no_proper_unicode_is_not_lost_once_paid_for(store: Store) -> None:
     record(store, BASE, completion("Half a surrogate \ud83d came.\nVERDICT: A"))
     found = store.ledger.find([BASE.key()])[BASE.key()].completion
@@ -130,6 +132,7 @@ def test_failed_attempts_are_no_answers_but_stay_in_their_order(store: Store) ->
     ]
 
 
+@pytest.mark.postgres
 def test_what_may_be_there_already_is_written_once_and_a_later_attempt_all_the_same(
     store: Store,
 ) -> None:
@@ -141,6 +144,7 @@ def test_what_may_be_there_already_is_written_once_and_a_later_attempt_all_the_s
     assert [attempt["error"] for attempt in tried] == ["overloaded", None]
 
 
+@pytest.mark.postgres
 def test_the_latest_completion_is_the_answer_and_a_later_failure_takes_nothing_away(
     store: Store,
 ) -> None:
@@ -152,6 +156,7 @@ def test_the_latest_completion_is_the_answer_and_a_later_failure_takes_nothing_a
     assert rows(store, attempts) == 3
 
 
+@pytest.mark.postgres
 def test_many_keys_are_found_at_once_and_unknown_ones_are_left_out(store: Store) -> None:
     requests = [replace(BASE, draw=Draw("7", n)) for n in range(700)]
     for number, request in enumerate(requests[:650]):
@@ -182,6 +187,7 @@ def test_an_empty_answer_to_a_question_with_an_empty_part_is_kept(store: Store) 
     assert store.ledger.find([empty.key()])[empty.key()].completion == completion("")
 
 
+@pytest.mark.postgres
 def test_a_text_whose_transaction_failed_is_stored_the_next_time(store: Store) -> None:
     with suppress(KeyboardInterrupt), store.database.begin() as connection:
         store.ledger.keep(connection, "VERDICT: A")
@@ -207,6 +213,7 @@ KEEPS_ITS_STORE = settings(
 
 @KEEPS_ITS_STORE
 @given(st.lists(messages, min_size=1, max_size=4).map(tuple), st.text())
+@pytest.mark.postgres
 def test_a_transcript_is_exactly_what_was_asked_and_answered(
     store: Store, asked: tuple[Message, ...], said: str
 ) -> None:
@@ -237,6 +244,7 @@ def test_an_unknown_call_has_no_transcript(store: Store) -> None:
 # --- what was paid -------------------------------------------------------------------------------
 
 
+@pytest.mark.postgres
 def test_usage_adds_up_by_experiment_stage_and_model(store: Store) -> None:
     expected: dict[tuple[str, str, str, str], list[float]] = defaultdict(lambda: [0, 0, 0, 0, 0.0])
     number = 0

@@ -94,6 +94,7 @@ def filled(store: Store) -> Store:
 # --- there and back ------------------------------------------------------------------------------
 
 
+@pytest.mark.postgres
 def test_what_is_exported_and_imported_is_the_same_ledger(
     filled: Store, other: Store, tmp_path: Path
 ) -> None:
@@ -162,6 +163,7 @@ def test_a_file_of_the_format_before_searches_is_read(
     assert history(other) == history(filled)
 
 
+@pytest.mark.postgres
 def test_importing_twice_adds_nothing(filled: Store, other: Store, tmp_path: Path) -> None:
     file = tmp_path / "ledger.jsonl.gz"
     export_ledger(filled.database, file)
@@ -173,6 +175,7 @@ def test_importing_twice_adds_nothing(filled: Store, other: Store, tmp_path: Pat
     assert import_ledger(filled.database, file).attempts == 0, "nor where it came from"
 
 
+@pytest.mark.postgres
 def test_an_answer_that_is_here_stays_and_one_that_is_not_comes(
     store: Store, other: Store, tmp_path: Path
 ) -> None:
@@ -191,6 +194,7 @@ def test_an_answer_that_is_here_stays_and_one_that_is_not_comes(
     assert import_ledger(other.database, file) == (3, 0, 0, 2, 1)
 
 
+@pytest.mark.postgres
 def test_what_was_imported_is_on_record_and_eats_no_budget(
     filled: Store, other: Store, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from judge_gym.lab import Lab
 from judge_gym.store import Mark, Store
 from served import create, fill
 
+pytestmark = pytest.mark.postgres
 FAILING = "sim:balanced?fail=0.6"
 
 

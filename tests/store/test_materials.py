@@ -41,6 +41,7 @@ def call(store: Store, number: int) -> int:
 # --- views, rubrics, critiques -------------------------------------------------------------------
 
 
+@pytest.mark.postgres
 def test_views_are_found_by_their_maker_and_only_where_there_is_a_text(store: Store) -> None:
     pool = store.evidence.save_pool(Pool(ITEMS))
     made = [View(pool.items[0], "short 0", "scored", call(store, 0))]
@@ -79,6 +80,7 @@ def save_rubric(store: Store, key: str, what: Rubric | Status, asks: int, call_i
 
 
 @pytest.mark.parametrize("status", FAILED)
+@pytest.mark.postgres
 def test_a_rubric_that_came_after_all_replaces_the_record_that_none_came(
     store: Store, status: Status
 ) -> None:

@@ -156,6 +156,7 @@ def test_a_status_is_read_off_what_is_wanted_and_there(
     assert Progress(1, "t", "s", wanted, done, lost, {}, 0.05).status == status
 
 
+@pytest.mark.postgres
 def test_progress_counts_what_each_stage_wants_has_and_lost(store: Store) -> None:
     run = start(store, experiment(store), rivals=("sim:rival",))
     assert progress(store).wanted == stages(2, 1, 4, 4, 0)
@@ -193,6 +194,7 @@ def test_a_run_without_any_rubric_has_failed(store: Store) -> None:
     assert (found.status, found.wanted["score"], found.failed["rubric"]) == ("failed", 0, 1)
 
 
+@pytest.mark.postgres
 def test_a_superseded_run_is_counted_nowhere(store: Store) -> None:
     made = experiment(store)
     old = start(store, made)
@@ -233,6 +235,7 @@ def statements(store: Store) -> Iterator[list[str]]:
     sa.event.remove(store.database.engine, "before_cursor_execute", note)
 
 
+@pytest.mark.postgres
 def test_progress_of_many_experiments_is_that_of_each(store: Store) -> None:
     tags = [*make_many(store, 4), "study/unrun"]
     experiment(store, "study/unrun", judge__max_tokens=9)
@@ -249,6 +252,7 @@ def test_progress_of_many_experiments_is_that_of_each(store: Store) -> None:
         assert (reason["stage"], reason["count"]) == ("score", 1)
 
 
+@pytest.mark.postgres
 def test_listing_needs_as_many_statements_for_many_experiments_as_for_few(store: Store) -> None:
     lab = Lab(store)
 
@@ -264,6 +268,7 @@ def test_listing_needs_as_many_statements_for_many_experiments_as_for_few(store:
 # --- tidy rows and lists -------------------------------------------------------------------------
 
 
+@pytest.mark.postgres
 def test_a_tidy_row_carries_verdict_display_rubric_probe_and_call(store: Store) -> None:
     run = start(store, experiment(store))
     rubric_id = make_rubric(store, run)
@@ -314,6 +319,7 @@ def test_critics_scores_are_null_until_given(store: Store) -> None:
     assert [label for label, *_ in row["stages"]] == [stage.label for stage in STAGES]
 
 
+@pytest.mark.postgres
 def test_experiments_are_listed_by_study_type_and_tag(store: Store) -> None:
     experiment(store, "study/a")
     experiment(store, "study/b", type="control")

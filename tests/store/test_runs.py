@@ -83,6 +83,7 @@ def rows(store: Store, table: sa.Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("given", [None, OrdinalRubric(STAGES, "provided", "fascism", "Valdoria")])
+@pytest.mark.postgres
 def test_an_experiment_comes_back_as_it_was(store: Store, given: Rubric | None) -> None:
     author = {"rubric__author": "provided"} if given else {}
     made = experiment(store, given=given, verdict__method="subset", **author)
@@ -91,6 +92,7 @@ def test_an_experiment_comes_back_as_it_was(store: Store, given: Rubric | None) 
     assert found.digest == made.digest
 
 
+@pytest.mark.postgres
 def test_saving_an_experiment_again_is_nothing(store: Store) -> None:
     experiment(store)
     before = rows(store, t.experiments), rows(store, t.tags)
@@ -119,6 +121,7 @@ def test_a_corrected_truth_of_an_item_reaches_the_experiment(store: Store) -> No
     assert [item.truth for item in found.task.pool.items] == [9, 9]
 
 
+@pytest.mark.postgres
 def test_a_tag_that_moves_on_leaves_what_it_meant_under_tag_at_digest(store: Store) -> None:
     first = experiment(store, verdict__method="single")
     second = experiment(store, verdict__method="subset")
@@ -144,6 +147,7 @@ def test_an_unknown_tag_is_answered_with_those_that_hold_it(store: Store) -> Non
 # --- runs and their targets ----------------------------------------------------------------------
 
 
+@pytest.mark.postgres
 def test_targets_of_one_run_add_up(store: Store) -> None:
     made = experiment(store)
     first = run_of(store, made, samples=3, rivals=("sim:a",), probe=False)
@@ -182,6 +186,7 @@ def test_each_series_has_its_run_and_a_new_one_supersedes(store: Store) -> None:
     assert superseded == {first.id}
 
 
+@pytest.mark.postgres
 def test_the_database_itself_allows_one_active_run_per_experiment_and_series(store: Store) -> None:
     run = run_of(store, experiment(store))
     [row] = rows(store, t.runs)
@@ -211,6 +216,7 @@ def sample(run: Run, rubric: Rubric, n: int, status: Status, call_id: int) -> Sa
     )
 
 
+@pytest.mark.postgres
 def test_samples_come_back_as_they_were_with_the_judges_words(store: Store) -> None:
     run, rubric = run_of(store, experiment(store)), rubric_of(store)
     made = [sample(run, rubric, n, "scored", call(store, n)) for n in range(4)]
@@ -226,6 +232,7 @@ def test_samples_come_back_as_they_were_with_the_judges_words(store: Store) -> N
 
 
 @pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.postgres
 def test_only_a_scored_sample_without_an_answered_probe_is_to_be_probed(
     store: Store, status: Status
 ) -> None:
@@ -319,6 +326,7 @@ def filled(store: Store, of: Experiment, numbers: list[int]) -> Run:
 
 
 @pytest.mark.parametrize("ledger", [False, True])
+@pytest.mark.postgres
 def test_forgetting_keeps_the_ledger_or_drops_only_what_nobody_else_uses(
     store: Store, ledger: bool
 ) -> None:

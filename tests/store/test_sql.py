@@ -13,6 +13,7 @@ from judge_gym.store import Store
 from judge_gym.store import tables as t
 from judge_gym.store.sql import OPEN, SIZE
 
+pytestmark = pytest.mark.postgres
 ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT {} FROM r"
 
 

@@ -31,6 +31,7 @@ def test_a_run_keeps_the_time_at_which_it_was_first_made(store: Store) -> None:
     assert store.suites.paths("s", "w") == []
 
 
+@pytest.mark.postgres
 def test_the_same_result_is_taken_once_whatever_its_zone(store: Store) -> None:
     run = begun(store)
     first = store.suites.take_result(run, BAD, AT)
@@ -56,6 +57,7 @@ def test_one_that_told_nothing_is_replaced(store: Store) -> None:
     assert [row.id for row in store.suites.results(run.id)[run.id]] == [last]
 
 
+@pytest.mark.postgres
 def test_of_many_at_once_one_is_taken(store: Store) -> None:
     run = begun(store)
 

@@ -32,6 +32,7 @@ def test_secrets_differ(store: Store) -> None:
     assert len(set(secrets)) == 5
 
 
+@pytest.mark.postgres
 def test_a_token_is_found_by_its_secret_and_by_nothing_else(store: Store) -> None:
     made, secret = store.tokens.create("ada", "write")
     found = store.tokens.find(secret)
@@ -57,6 +58,7 @@ def test_the_last_use_is_known_to_a_minute(store: Store, monkeypatch: pytest.Mon
     assert later is not None and later > first
 
 
+@pytest.mark.postgres
 def test_a_revoked_token_is_found_no_more_and_its_name_is_free(store: Store) -> None:
     _, old = store.tokens.create("ada", "read")
     assert store.tokens.exist()

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from judge_gym.lab import Lab
 from judge_gym.records import Completion, Draw, Message, Request
 from judge_gym.store import Payer, Store
@@ -40,6 +42,7 @@ def test_sums_follow_what_is_added_and_what_is_cleaned_up(tmp_path: Path) -> Non
         assert told(lab) == told(lab)
 
 
+@pytest.mark.postgres
 def test_answers_without_a_price_and_failures_are_counted_apart(store: Store) -> None:
     payer = Payer(1, "study", "study/tag", "scorer")
     for index, usd in enumerate((0.25, None, 0.5)):
