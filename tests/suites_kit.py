@@ -1,4 +1,4 @@
-"""What tests of suites share: the lanes of this machine, and a look at what is left running."""
+"""Shared by tests of suites: the isolations of this machine, and the processes left running."""
 
 import shutil
 import time
@@ -6,23 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from judge_gym.suites.sandbox import lanes
-from judge_gym.suites.views import LANES, program
+from judge_gym.suites.mounts import ISOLATIONS, program
+from judge_gym.suites.sandbox import isolations
 
 EACH_LANE = [
     pytest.param(
-        lane,
+        isolation,
         marks=[
-            pytest.mark.needs(program(lane)),
+            pytest.mark.needs(program(isolation)),
             pytest.mark.skipif(
-                shutil.which(program(lane)) is not None and lane not in lanes(),
-                reason=f"the lane {lane} does not work here",
+                shutil.which(program(isolation)) is not None and isolation not in isolations(),
+                reason=f"the isolation {isolation} does not work here",
             ),
         ],
     )
-    for lane in LANES
+    for isolation in ISOLATIONS
 ]
-"""A parameter per lane; one that this machine lacks is skipped, and said so."""
+"""A parameter per isolation; one that this machine lacks is skipped, and said so."""
 
 
 def running(token: str) -> list[int]:

@@ -143,7 +143,7 @@ def test_an_ablation_keeps_to_the_condition_that_it_starts_from(call: Call, suit
         assert steps[0]["name"] == "search"
     bare = call(*words, "--experiment", "no_guidelines", "--json")
     assert bare.code == 2
-    assert "shows no guidelines" in bare.json["error"]["message"]
+    assert "no guidelines to remove" in bare.json["error"]["message"]
 
 
 def test_a_condition_of_the_suite_may_search(call: Call, suite: Path) -> None:

@@ -4,9 +4,9 @@ import pytest
 
 from judge_gym.records.outcomes import Passed
 from judge_gym.suites import bench, check_answers, load_suite
-from judge_gym.suites.sandbox import lanes
+from judge_gym.suites.sandbox import isolations
 
-pytestmark = pytest.mark.skipif(not lanes(), reason="no sandbox works here")
+pytestmark = pytest.mark.skipif(not isolations(), reason="no sandbox works here")
 
 
 def test_answers_pass() -> None:

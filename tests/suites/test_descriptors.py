@@ -5,9 +5,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from judge_gym.suites import Job, lanes, run
+from judge_gym.suites import Job, isolations, run
 
-needs_isolation = pytest.mark.skipif(not lanes(), reason="no sandbox works here")
+needs_isolation = pytest.mark.skipif(not isolations(), reason="no sandbox works here")
 
 
 @needs_isolation

@@ -8,9 +8,9 @@ import pytest
 
 from judge_gym.records.outcomes import EvalResult, Failed
 from judge_gym.suites import CodeTask, bench, load_suite, run_eval
-from judge_gym.suites.sandbox import lanes
+from judge_gym.suites.sandbox import isolations
 
-pytestmark = pytest.mark.skipif(not lanes(), reason="no sandbox works here")
+pytestmark = pytest.mark.skipif(not isolations(), reason="no sandbox works here")
 
 
 class Hollow(ast.NodeTransformer):

@@ -8,10 +8,10 @@ import pytest
 
 from judge_gym.records.outcomes import EvalResult, Failed, Inconclusive
 from judge_gym.suites import Bench, CodeTask, Suite, bench, load_suite, run_eval, run_reply
-from judge_gym.suites.sandbox import lanes
+from judge_gym.suites.sandbox import isolations
 from suites_kit import none_left
 
-pytestmark = pytest.mark.skipif(not lanes(), reason="no sandbox works here")
+pytestmark = pytest.mark.skipif(not isolations(), reason="no sandbox works here")
 
 WRONG = "def slug(text: str) -> str:\n    return 'wrong'\n"
 FAKE_TAP = "TAP version 13\\n1..5\\nok 1 - a\\nok 2 - b\\nok 3 - c\\nok 4 - d\\nok 5 - e\\n"
@@ -113,7 +113,7 @@ def test_no_trick_passes(source: str, suite: Suite, task: CodeTask, on: Bench) -
     assert failed(result).step in ("build", "tests")
     tests = result.steps[-1]
     assert tests.tests_passed in (0, None)
-    assert result.isolation == on.lane
+    assert result.isolation == on.isolation
 
 
 def test_planted_files_change_nothing(suite: Suite, task: CodeTask, on: Bench) -> None:

@@ -1,4 +1,4 @@
-"""Hostile commands in every lane that this machine has: what they reach, use and leave behind."""
+"""Hostile commands in every isolation of this machine: what they reach, use and leave behind."""
 
 import json
 import os
@@ -14,13 +14,13 @@ from judge_gym.suites import sandbox
 from judge_gym.suites.sandbox import Job, Limits, Ran, choose, run
 from suites_kit import EACH_LANE, none_left
 
-pytestmark = pytest.mark.parametrize("lane", EACH_LANE)
+pytestmark = pytest.mark.parametrize("isolation", EACH_LANE)
 SMALL = Limits(seconds=20, cpu_seconds=10, memory_mb=128, disk_mb=8, processes=16, output_kb=16)
 
 
-def python(lane: str, source: str, *args: str, limits: Limits = SMALL, **given: Any) -> Ran:
+def python(isolation: str, source: str, *args: str, limits: Limits = SMALL, **given: Any) -> Ran:
     command = ["{python}", "-I", "-c", source, *args]
-    return run(Job(command, limits=limits, **given), lane=lane)
+    return run(Job(command, limits=limits, **given), isolation=isolation)
 
 
 def told(ran: Ran) -> Any:
@@ -28,14 +28,16 @@ def told(ran: Ran) -> Any:
     return json.loads(ran.stdout)
 
 
-def test_a_command_sees_its_files_and_says_how_it_ended(lane: str) -> None:
+def test_a_command_sees_its_files_and_says_how_it_ended(isolation: str) -> None:
     source = "import sys; print(open('a/b.txt').read(), sys.stdin.read()); sys.exit(3)"
-    ran = python(lane, source, files={"a/b.txt": "héllo"}, stdin="given")
+    ran = python(isolation, source, files={"a/b.txt": "héllo"}, stdin="given")
     assert (ran.ended, ran.code, ran.stdout) == ("exited", 3, "héllo given\n")
-    assert ran.isolation == lane
+    assert ran.isolation == isolation
 
 
-def test_the_environment_is_empty_of_the_hosts(lane: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_empty_of_the_hosts(
+    isolation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     secret = secrets.token_hex(16)
     monkeypatch.setenv("OPENAI_API_KEY", secret)
     source = """
@@ -48,18 +50,18 @@ for name in os.listdir("/proc"):
         except OSError:
             pass
 """
-    ran = python(lane, source)
+    ran = python(isolation, source)
     assert ran.passed
     assert secret not in ran.output
     assert "PATH" in ran.output
 
 
-def test_no_process_of_the_host_is_seen(lane: str) -> None:
+def test_no_process_of_the_host_is_seen(isolation: str) -> None:
     source = "import json, os; print(json.dumps([p for p in os.listdir('/proc') if p.isdigit()]))"
-    assert len(told(python(lane, source))) == 2
+    assert len(told(python(isolation, source))) == 2
 
 
-def test_files_of_the_host_are_out_of_reach(lane: str, tmp_path: Path) -> None:
+def test_files_of_the_host_are_out_of_reach(isolation: str, tmp_path: Path) -> None:
     mine = tmp_path / "mine.txt"
     mine.write_text("secret")
     source = """
@@ -75,11 +77,11 @@ for path in sys.argv[1:]:
 print(json.dumps(found))
 """
     shadow = "/etc/shadow"
-    assert told(python(lane, source, str(mine), shadow, str(Path(__file__)))) == []
+    assert told(python(isolation, source, str(mine), shadow, str(Path(__file__)))) == []
     assert mine.read_text() == "secret"
 
 
-def test_nothing_is_writable_but_its_own_disk(lane: str) -> None:
+def test_nothing_is_writable_but_its_own_disk(isolation: str) -> None:
     source = """
 import json, os
 found = []
@@ -96,12 +98,12 @@ for folder, folders, files in os.walk("/"):
         pass
 print(json.dumps(found))
 """
-    found = told(python(lane, source))
+    found = told(python(isolation, source))
     assert {path.split("/")[1] for path in found} <= {"box", "dev"}
     assert {path for path in found if path.startswith("/dev")} <= {"/dev/shm"}
 
 
-def test_a_folder_that_it_is_given_is_read_and_not_written(lane: str, tmp_path: Path) -> None:
+def test_a_folder_that_it_is_given_is_read_and_not_written(isolation: str, tmp_path: Path) -> None:
     given = tmp_path / "given"
     given.mkdir()
     (given / "data.txt").write_text("read me")
@@ -118,12 +120,12 @@ for name in ("data.txt", "new.txt"):
         pass
 print(json.dumps(found))
 """
-    assert told(python(lane, source, "{given}", mounts={"given": given})) == ["read me"]
+    assert told(python(isolation, source, "{given}", mounts={"given": given})) == ["read me"]
     assert [path.name for path in given.iterdir()] == ["data.txt"]
     assert (given / "data.txt").read_text() == "read me"
 
 
-def test_it_is_no_one_and_stays_so(lane: str) -> None:
+def test_it_is_no_one_and_stays_so(isolation: str) -> None:
     source = """
 import ctypes, json, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -141,7 +143,7 @@ print(json.dumps({
     ],
 }))
 """
-    found = told(python(lane, source))
+    found = told(python(isolation, source))
     assert {int(value, 16) for value in found["capabilities"]} == {0}
     assert found["no_new_privs"] == "1"
     assert set(found["calls"]) == {-1}
@@ -152,7 +154,7 @@ print(json.dumps({
     assert who != 0 or os.getuid() != 0, "on the host it is root"
 
 
-def test_no_network_is_reached(lane: str) -> None:
+def test_no_network_is_reached(isolation: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as named:
         server.setblocking(False)
         name = f"\0judge-gym-{secrets.token_hex(8)}"
@@ -177,13 +179,13 @@ for family, address in tries:
         pass
 print(json.dumps(reached))
 """
-        assert told(python(lane, source, str(server.getsockname()[1]), name[1:])) == []
+        assert told(python(isolation, source, str(server.getsockname()[1]), name[1:])) == []
         for waiting in (server, named):
             with pytest.raises(BlockingIOError):
                 waiting.accept()
 
 
-def test_links_lead_to_nothing_of_the_host(lane: str, tmp_path: Path) -> None:
+def test_links_lead_to_nothing_of_the_host(isolation: str, tmp_path: Path) -> None:
     mine = tmp_path / "mine.txt"
     mine.write_text("secret")
     source = """
@@ -200,21 +202,21 @@ for name in ("link", "other"):
     except OSError:
         pass
 """
-    ran = python(lane, source, str(mine))
+    ran = python(isolation, source, str(mine))
     assert ran.passed
     assert "secret" not in ran.output
     assert mine.read_text() == "secret"
 
 
 def test_the_package_with_its_answers_is_hidden(
-    lane: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    isolation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Installed, it stands in a folder that sandboxes see; here a folder that tools come from."""
     package = tmp_path / "place" / "lib" / "judge_gym"
     package.mkdir(parents=True)
     (package / "answer.py").write_text("secret")
     tmp_path.chmod(0o755)
-    monkeypatch.setattr("judge_gym.suites.views.PACKAGE", package)
+    monkeypatch.setattr("judge_gym.suites.mounts.PACKAGE", package)
     tool = tmp_path / "place" / "bin" / "some-tool"
     tool.parent.mkdir()
     tool.touch(0o755)
@@ -223,30 +225,30 @@ def test_the_package_with_its_answers_is_hidden(
 import json, os, sys
 print(json.dumps([f for _, _, files in os.walk(sys.argv[1]) for f in files]))
 """
-    ran = python(lane, source, str(tmp_path / "place"), tools=["some-tool"])
+    ran = python(isolation, source, str(tmp_path / "place"), tools=["some-tool"])
     assert told(ran) == ["some-tool"]
 
 
-def test_a_command_that_is_not_there_is_told(lane: str) -> None:
-    ran = run(Job(["no-such-program"]), lane=lane)
+def test_a_command_that_is_not_there_is_told(isolation: str) -> None:
+    ran = run(Job(["no-such-program"]), isolation=isolation)
     assert ran.ended == "broken"
     assert "no-such-program" in ran.reason or "No such file" in ran.reason
 
 
 def test_unisolated_runs_are_refused_unless_allowed(
-    lane: str, monkeypatch: pytest.MonkeyPatch
+    isolation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(DesignError, match="unknown isolation 'none'"):
         choose("none")
-    assert choose(lane) == lane
-    monkeypatch.setattr(sandbox, "lanes", lambda: ())
+    assert choose(isolation) == isolation
+    monkeypatch.setattr(sandbox, "isolations", lambda: ())
     with pytest.raises(DesignError, match="no sandbox works here"):
         choose()
     assert choose(allow_unisolated=True) == "none"
 
 
 def test_an_unisolated_run_says_so_and_leaves_nothing(
-    lane: str, monkeypatch: pytest.MonkeyPatch
+    isolation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     token = secrets.token_hex(8)
@@ -257,7 +259,7 @@ subprocess.Popen(child, start_new_session=True)
 print(os.getcwd(), "OPENAI_API_KEY" in os.environ)
 """
     job = Job(["{python}", "-I", "-c", source, token], files={"a.txt": "x"}, limits=SMALL)
-    ran = run(job, lane="none", allow_unisolated=True)
+    ran = run(job, isolation="none", allow_unisolated=True)
     assert ran.passed, ran
     assert ran.isolation == "none"
     place, known = ran.stdout.split()

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from judge_gym.records.outcomes import EvalResult, Failed, Inconclusive, Passed, StepResult
 from judge_gym.suites import Bench, CodeTask, Limits, Step, Suite, bench, load_suite, run_eval
-from judge_gym.suites.installing import install, place
-from judge_gym.suites.sandbox import lanes
-from judge_gym.suites.steps import Tally, check_answers, outcome, read_tap
+from judge_gym.suites.install import install, place
+from judge_gym.suites.sandbox import isolations
+from judge_gym.suites.steps import GraderReport, check_answers, outcome, read_tap
 from suites_kit import EACH_LANE
 
-pytestmark = pytest.mark.skipif(not lanes(), reason="no sandbox works here")
+pytestmark = pytest.mark.skipif(not isolations(), reason="no sandbox works here")
 
 GOOD = "def double(n: int) -> int:\n    return 2 * n\n"
 GRADER = """
@@ -72,7 +72,7 @@ def test_a_right_answer_passes_every_step(judge: Of) -> None:
     }
     tests = result.steps[-1]
     assert (tests.tests_passed, tests.tests_collected) == (2, 2)
-    assert result.isolation in lanes()
+    assert result.isolation in isolations()
 
 
 def test_a_failing_build_stops(judge: Of) -> None:
@@ -167,13 +167,13 @@ def test_the_check_of_answers_counts_the_tests(suite: Suite) -> None:
     assert right.outcome == Passed(), "where no number is stated, any will do"
 
 
-@pytest.mark.parametrize("lane", EACH_LANE)
-def test_every_lane_judges_alike(lane: str, suite: Suite) -> None:
-    on = bench(lane)
+@pytest.mark.parametrize("isolation", EACH_LANE)
+def test_every_lane_judges_alike(isolation: str, suite: Suite) -> None:
+    on = bench(isolation)
     good = run_eval(suite, suite.evals[0], {"solution.py": GOOD}, on)
     bad = run_eval(suite, suite.evals[0], {"solution.py": GOOD.replace("2", "3")}, on)
     assert (good.outcome.kind, bad.outcome.kind) == ("passed", "failed")
-    assert good.isolation == bad.isolation == lane
+    assert good.isolation == bad.isolation == isolation
 
 
 def test_unisolated_runs_judge_too_and_say_so(suite: Suite) -> None:
@@ -203,7 +203,7 @@ def test_dependencies_are_installed_once_and_read_only(suite: Suite, tmp_path: P
     steps = {"install": Step("install", fetch, 30), "build": Step("build", build, 30)}
     steps |= {"tests": suite.steps["tests"]}
     own = replace(suite, steps=steps, dependencies={"list.txt": "7"})
-    on = Bench(lanes()[0], installed=tmp_path / "installed")
+    on = Bench(isolations()[0], installed=tmp_path / "installed")
     for _ in range(2):
         result = run_eval(own, own.evals[0], {"solution.py": GOOD}, on)
         assert statuses(result)["install"] == "passed", result.steps
@@ -236,7 +236,7 @@ def test_a_step_that_fails_says_what_it_found_not_how_much(
     script = f"print({printed!r}); raise SystemExit(1)"
     step = Step("types", ("{python}", "-c", script), 30)
     own = replace(suite, steps={"types": step, "tests": suite.steps["tests"]})
-    result = run_eval(own, own.evals[0], {"solution.py": GOOD}, Bench(lanes()[0]))
+    result = run_eval(own, own.evals[0], {"solution.py": GOOD}, Bench(isolations()[0]))
     assert isinstance(result.outcome, Failed)
     assert result.outcome.reason == "exit code 1" + (f": {told}" if told else "")
 
@@ -259,7 +259,7 @@ def test_what_cannot_be_installed_is_infrastructure(
     assert told in made.reason
     assert list(tmp_path.iterdir()) == []
     result = run_eval(
-        own, own.evals[0], {"solution.py": GOOD}, Bench(lanes()[0], installed=tmp_path)
+        own, own.evals[0], {"solution.py": GOOD}, Bench(isolations()[0], installed=tmp_path)
     )
     assert isinstance(result.outcome, Inconclusive)
     assert result.outcome.why == "infrastructure"
@@ -270,14 +270,14 @@ def test_what_cannot_be_installed_is_infrastructure(
 
 
 @pytest.mark.parametrize(
-    ("report", "tally"),
+    ("report", "expected"),
     [
-        ("TAP version 13\n1..2\nok 1 - a\nnot ok 2 - b\n", Tally(2, 1, ("b",))),
-        ("ok 1 - a\n    ok 1 - inner\n    1..1\n  ---\n  ...\n1..1\n", Tally(1, 1, ())),
-        ("1..2\nok 1\nok 2 # SKIP not here\n", Tally(2, 1, ("# SKIP not here",))),
-        ("1..1\nok 1 - a # todo later\n", Tally(1, 0, ("a # todo later",))),
-        ("1..3\nok 1\n", Tally(3, 1, ("a test that did not run",) * 2)),
-        ("1..0\n", Tally(0, 0, ())),
+        ("TAP version 13\n1..2\nok 1 - a\nnot ok 2 - b\n", GraderReport(2, 1, ("b",))),
+        ("ok 1 - a\n    ok 1 - inner\n    1..1\n  ---\n  ...\n1..1\n", GraderReport(1, 1, ())),
+        ("1..2\nok 1\nok 2 # SKIP not here\n", GraderReport(2, 1, ("# SKIP not here",))),
+        ("1..1\nok 1 - a # todo later\n", GraderReport(1, 0, ("a # todo later",))),
+        ("1..3\nok 1\n", GraderReport(3, 1, ("a test that did not run",) * 2)),
+        ("1..0\n", GraderReport(0, 0, ())),
         ("ok 1 - a\n", None),
         ("1..1\nok 1\nok 1\n", None),
         ("1..1\n1..1\nok 1\n", None),
@@ -285,8 +285,8 @@ def test_what_cannot_be_installed_is_infrastructure(
         ("", None),
     ],
 )
-def test_reports_are_read_strictly(report: str, tally: Tally | None) -> None:
-    assert read_tap(report) == tally
+def test_reports_are_read_strictly(report: str, expected: GraderReport | None) -> None:
+    assert read_tap(report) == expected
 
 
 @given(st.lists(st.tuples(st.booleans(), st.from_regex(r"[a-z]\w{0,8}", fullmatch=True))))

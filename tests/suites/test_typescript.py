@@ -6,12 +6,12 @@ import pytest
 
 from judge_gym.records.outcomes import Failed, Passed
 from judge_gym.suites import bench, load_suite, run_eval
-from judge_gym.suites.sandbox import lanes
+from judge_gym.suites.sandbox import isolations
 
 pytestmark = [
     pytest.mark.needs("node"),
     pytest.mark.needs("tsc"),
-    pytest.mark.skipif(not lanes(), reason="no sandbox works here"),
+    pytest.mark.skipif(not isolations(), reason="no sandbox works here"),
 ]
 SUITE = Path(__file__).parents[2] / "examples" / "typescript"
 

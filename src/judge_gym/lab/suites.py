@@ -245,7 +245,7 @@ class Suites:
         """
         loaded = self.find(suite)
         if not loaded.guidelines:
-            raise DesignError(f"the suite {loaded.name!r} has no guidelines to take away")
+            raise DesignError(f"the suite {loaded.name!r} has no guidelines to remove")
         base = _condition(loaded, experiment)
         conditions = [base, *ablations(loaded.guidelines, sections, base)]
         paths = [task.path for task in loaded.select(evals)]

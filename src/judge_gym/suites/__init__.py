@@ -3,7 +3,7 @@
 from judge_gym.suites.ablation import CONDITIONS, Condition, Effect, ablate, ablations
 from judge_gym.suites.generation import Reply, read_reply, requests
 from judge_gym.suites.loading import SHIPPED, CodeTask, Step, Suite, load_suite
-from judge_gym.suites.sandbox import Interrupted, Job, Limits, Ran, lanes, run
+from judge_gym.suites.sandbox import Interrupted, Job, Limits, Ran, isolations, run
 from judge_gym.suites.schedule import Attempt, Due, due, interval
 from judge_gym.suites.scores import Leaderboard, LeaderboardRow, RunScore, run_score
 from judge_gym.suites.steps import Bench, bench, check_answers, run_eval, run_reply
@@ -33,7 +33,7 @@ __all__ = [
     "check_answers",
     "due",
     "interval",
-    "lanes",
+    "isolations",
     "load_suite",
     "read_reply",
     "requests",

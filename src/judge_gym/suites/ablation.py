@@ -1,8 +1,7 @@
-"""Conditions under which a suite is asked, and what taking a guideline away does (pure).
+"""The conditions of suite runs, and the effect of removing a section of the guidelines. Pure.
 
-The unit is the eval: its replicates are averaged first, and evals are compared in pairs. What one
-eval does may be noise of its replicates, so each change is tested too, and all of them together
-are corrected for their number.
+The unit is the eval: its replicates are averaged first, and evals are compared in pairs. The change
+of one eval may be noise, so each is tested as well, corrected for the number of tests.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,15 +20,15 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a model is given besides the task; a name for it is an experiment's name."""
+    """What a model is given besides the task."""
 
     name: str
     guidelines: bool = True
     without: tuple[str, ...] = ()
-    """Sections of the guidelines that are left out."""
+    """Sections of the guidelines to leave out."""
     web_search: bool = False
     extra: str = ""
-    """The user's own words, after the guidelines."""
+    """Text of the user, after the guidelines."""
 
     def __post_init__(self) -> None:
         kinds = {"guidelines": bool, "without": tuple, "web_search": bool, "extra": str}
@@ -40,11 +39,11 @@ class Condition:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What it changes, for a hash."""
+        """What it changes, as part of hashes."""
         return {name: value for name, value in asdict(self).items() if name != "name"}
 
     def kept(self, guidelines: Mapping[str, str]) -> dict[str, str]:
-        """The sections that are shown."""
+        """Returns the sections that are shown."""
         if not self.guidelines:
             return {}
         return {name: text for name, text in guidelines.items() if name not in self.without}
@@ -63,11 +62,11 @@ CONDITIONS = {
 def ablations(
     guidelines: Mapping[str, str], sections: Sequence[str] = (), base: Condition | None = None
 ) -> tuple[Condition, ...]:
-    """A condition per section, without it; all sections that the base shows where none is named."""
+    """Returns a condition without each section; by default of all that the base shows."""
     base = base or CONDITIONS["default"]
     shown = base.kept(guidelines)
     if not shown:
-        raise DesignError(f"the condition {base.name!r} shows no guidelines to take away")
+        raise DesignError(f"the condition {base.name!r} has no guidelines to remove")
     for section in sections:
         if section not in shown:
             raise DesignError(unknown("section", section, shown), choices=shown)
@@ -80,28 +79,28 @@ def ablations(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An eval that passed more or less often under a condition than under the base."""
+    """The change of an eval's pass rate between the base and a condition."""
 
     eval: str
     base: float
-    """The share of its replicates that passed."""
+    """The share of passed replicates under the base."""
     under: float
     replicates: tuple[int, int]
-    """Conclusive ones, under the base and under the condition."""
+    """Conclusive replicates under the base and under the condition."""
     p: float
-    """Fisher's exact test of the two shares."""
+    """The p-value of Fisher's exact test."""
     q: float
-    """Corrected for the number of evals in all conditions."""
+    """The p-value corrected for the number of evals in all conditions."""
 
     @property
     def beyond_noise(self) -> bool:
-        """Whether replicates alone hardly explain it."""
+        """Whether it is significant after correction."""
         return self.q < ALPHA
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a condition does, against the base."""
+    """The effect of a condition against the base."""
 
     condition: str
     difference: Estimate
@@ -109,10 +108,10 @@ class Effect:
     p: float
     test: str
     q: float
-    """Corrected for the number of conditions."""
+    """The p-value corrected for the number of conditions."""
     changes: tuple[Change, ...]
     unpaired: tuple[str, ...]
-    """Evals without a conclusive replicate on one of the sides."""
+    """Evals without a conclusive replicate on one side."""
 
     @property
     def regressions(self) -> tuple[Change, ...]:
@@ -128,7 +127,7 @@ class Effect:
 
     @property
     def verdict(self) -> str:
-        """In words, what the condition did to the pass rate; no more than the test allows."""
+        """The conclusion: `regression`, `improvement` or `no effect shown`."""
         if not self.q < ALPHA:
             return "no effect shown"
         return "regression" if self.difference.value < 0 else "improvement"
@@ -138,7 +137,7 @@ Counts = Mapping[str, tuple[int, int]]
 
 
 def counts(results: Iterable[EvalResult]) -> dict[str, tuple[int, int]]:
-    """By eval, how many replicates passed and how many were conclusive."""
+    """Returns passed and conclusive replicates by eval."""
     found: dict[str, tuple[int, int]] = {}
     for result in results:
         passed, all_ = found.get(result.path, (0, 0))
@@ -151,7 +150,7 @@ def counts(results: Iterable[EvalResult]) -> dict[str, tuple[int, int]]:
 def ablate(
     base: Iterable[EvalResult], under: Mapping[str, Iterable[EvalResult]]
 ) -> tuple[Effect, ...]:
-    """Each condition against the base, eval by eval."""
+    """Compares each condition with the base, paired by eval."""
     # Every command knows conditions; what compares them costs a second to load.
     from judge_gym.analysis.stats.paired_tests import compare
 
@@ -179,7 +178,7 @@ def ablate(
 
 
 def _clipped(difference: Estimate) -> Estimate:
-    """An interval that keeps to what a difference of two shares can be."""
+    """Returns a difference with its interval limited to [-1, 1]."""
     low, high = (float(np.clip(end, -1, 1)) for end in (difference.low, difference.high))
     return difference._replace(low=low, high=high)
 
@@ -190,7 +189,7 @@ def _shares(side: Counts, evals: Sequence[str]) -> list[float]:
 
 
 def _changes(base: Counts, under: Counts) -> list[Change]:
-    """Every eval that both sides have; one that did not change has a p-value of 1."""
+    """Returns the changes of all evals that both sides have."""
     made = []
     for path in sorted(base.keys() & under.keys()):
         (was, n), (now, m) = base[path], under[path]
@@ -201,7 +200,7 @@ def _changes(base: Counts, under: Counts) -> list[Change]:
 
 
 def _corrected(p: Sequence[float]) -> list[float]:
-    """Benjamini and Hochberg's, over the p-values that are known."""
+    """Corrects the known p-values by the method of Benjamini and Hochberg."""
     from judge_gym.analysis.stats.paired_tests import benjamini_hochberg
 
     values = np.asarray(p, dtype=float)

@@ -1,4 +1,4 @@
-"""Asking for code, and reading the files out of an answer (pure)."""
+"""Builds the requests for code, and reads the files in an answer. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,13 +7,13 @@ from pathlib import PurePosixPath
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Draw, Message, Request, proper
-from judge_gym.suites import wording
+from judge_gym.suites import prompts
 from judge_gym.suites.ablation import Condition
 from judge_gym.suites.loading import CodeTask, Suite
 
 MAX_TOKENS = 16_384
 LONGEST = 200
-"""Characters of a path."""
+"""The most characters of a path."""
 HEADING = re.compile(r" {0,3}(#{2,6})[ \t]+(.*)")
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 DRIVE = re.compile(r"[A-Za-z]:")
@@ -32,16 +32,16 @@ def requests(
     replicates: int = 1,
     max_tokens: int = MAX_TOKENS,
 ) -> tuple[Request, ...]:
-    """What is asked: task by task, and within a task replicate by replicate."""
+    """Returns the requests, by task and then by replicate."""
     if replicates < 1:
         raise DesignError(f"replicates {replicates} is no number of answers; choose 1 or more")
     system = " ".join(
-        filter(None, (wording.SYSTEM, wording.WEB_SEARCH if condition.web_search else ""))
+        filter(None, (prompts.SYSTEM, prompts.WEB_SEARCH if condition.web_search else ""))
     )
-    shared = [wording.FORMAT]
+    shared = [prompts.FORMAT]
     if kept := condition.kept(suite.guidelines):
         sections = "\n\n".join(f"## {name}\n{text}" for name, text in kept.items())
-        shared.append(f"{wording.GUIDELINES}\n\n{sections}")
+        shared.append(f"{prompts.GUIDELINES}\n\n{sections}")
     if condition.extra:
         shared.append(condition.extra)
     head = "\n\n".join(shared)
@@ -50,7 +50,7 @@ def requests(
             model,
             (
                 Message("system", (system,)),
-                Message("user", (head, f"\n\n{wording.TASK}\n{task.task.strip()}\n")),
+                Message("user", (head, f"\n\n{prompts.TASK}\n{task.task.strip()}\n")),
             ),
             Draw(series, replicate),
             max_tokens=max_tokens,
@@ -66,19 +66,19 @@ def requests(
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The files of an answer, and what stands against taking it."""
+    """The files of an answer, and the reasons to refuse it."""
 
     files: Mapping[str, str]
     faults: tuple[str, ...] = ()
     unnamed: int = 0
-    """Code blocks that stand under no path."""
+    """Code blocks without a path."""
 
 
 def read_reply(text: str) -> Reply:
-    """The files in an answer: under each heading that is a path, the first fence.
+    """Reads the files in an answer: the first fence under each heading that is a path.
 
-    Commentary is passed over, and of a repeated file the last one wins. Faults are a path that
-    leaves the project folder, a file that is cut off, a file that another one needs as a folder.
+    Commentary is ignored, and the last of repeated files wins. Faults are a path that leaves the
+    project folder, a truncated file, and a file that another one needs as a folder.
     """
     files: dict[str, str] = {}
     faults: list[str] = []
@@ -113,9 +113,8 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def _path_of(heading: str) -> str | None:
-    """What a heading names, if it can be a path: one word, or anything in backticks."""
-    told = heading.strip().rstrip("#").strip().removesuffix(":")
-    bare = told.strip("*")
+    """Returns the path that a heading names, if any: one word, or anything in backticks."""
+    bare = heading.strip().rstrip("#").strip().removesuffix(":").strip("*")
     if len(bare) > 2 and bare[0] == bare[-1] == "`":
         return bare[1:-1]
     return bare if bare and len(bare.split()) == 1 else None
@@ -124,15 +123,15 @@ def _path_of(heading: str) -> str | None:
 def _keep(heading: str, body: Sequence[str], files: dict[str, str], faults: list[str]) -> None:
     try:
         path = safe_path(heading)
-    except DesignError as fault:
-        faults.append(fault.message)
+    except DesignError as refused:
+        faults.append(refused.message)
         return
     files.pop(path, None)
     files[path] = "".join(f"{line}\n" for line in body)
 
 
 def safe_path(text: str) -> str:
-    """A path inside the project folder, or a refusal.
+    """Returns a path inside the project folder; refuses any other.
 
     >>> safe_path("./src/solution.py")
     'src/solution.py'

@@ -1,7 +1,7 @@
-"""A suite from its folder: tasks, answers, graders, guidelines, steps, and a version of it all.
+"""Loads a suite from its folder: tasks, answers, graders, guidelines, steps, and its version.
 
-`SUITE/<NNN-category>/<NNN-name>/` holds a task; `suite.toml` says by which commands answers are
-judged, `kit/` holds what those commands need, `install/` a list of dependencies.
+`SUITE/<NNN-category>/<NNN-name>/` contains a task; `suite.toml` has the commands that grade
+answers, `kit/` the files that those commands need, `install/` a list of dependencies.
 """
 
 import re
@@ -17,20 +17,20 @@ from typing import Any, Literal, get_args
 from judge_gym.errors import DesignError, MissingToolError, NotFoundError, unknown
 from judge_gym.records import content_hash, digest
 from judge_gym.records.outcomes import EvalSource
-from judge_gym.suites import wording
+from judge_gym.suites import prompts
 from judge_gym.suites.ablation import CONDITIONS, Condition
+from judge_gym.suites.mounts import INSIDE
 from judge_gym.suites.sandbox import Limits
-from judge_gym.suites.views import INSIDE
 
 PROTOCOL = 2
-"""Raised whenever the same files would be asked or judged differently; since 2, a condition with
-`web_search` does not only speak of a search."""
+"""Raised whenever the same files would be asked or graded differently. Since 2, a condition with
+`web_search` really searches."""
 Pipeline = Literal["full", "static"]
 PIPELINES: tuple[Pipeline, ...] = get_args(Pipeline)
 COMMANDS = ("install", "build", "lint", "types", "tests")
-"""The steps that are commands, in their order; writing the files comes before them."""
+"""The steps that are commands, in order; writing the files comes before them."""
 SHIPPED = Path(__file__).parent / "python"
-"""The suite that comes with judge-gym."""
+"""The suite that ships with judge-gym."""
 NAME = re.compile(r"\d{3}-[a-z0-9]+(-[a-z0-9]+)*")
 SECTION = re.compile(r"^## +(.+?)\s*$", flags=re.M)
 IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".DS_Store"}
@@ -42,7 +42,7 @@ _GRADING = ("calling.py", "grading.py")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command that judges, or prepares to."""
+    """A command that grades an answer, or prepares to."""
 
     name: str
     command: tuple[str, ...]
@@ -51,7 +51,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class CodeTask:
-    """One eval: what is asked, and all that is needed to judge an answer."""
+    """One eval: the task, and all that is needed to grade an answer."""
 
     category: str
     name: str
@@ -61,39 +61,39 @@ class CodeTask:
     gaps: str = ""
     pipeline: Pipeline = "full"
     tests: int = 1
-    """A result counts only if at least so many tests were collected."""
+    """The least number of collected tests with which a result counts."""
     limits: Limits = field(default_factory=Limits)
     hash: str = ""
-    """Of every file of the eval."""
+    """The hash of every file of the eval."""
 
     @property
     def path(self) -> str:
-        """Where it stands in its suite."""
+        """`category/name`."""
         return f"{self.category}/{self.name}"
 
     @property
     def source(self) -> EvalSource:
-        """The files behind it, for whoever reads about a failure."""
+        """The files behind it, which explain a failure."""
         return EvalSource(self.category, self.name, self.task, self.answer, self.grader, self.gaps)
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Evals in order, and how they are asked and judged."""
+    """Evals in order, and how they are asked and graded."""
 
     name: str
     folder: Path
     evals: tuple[CodeTask, ...]
     steps: Mapping[str, Step]
     guidelines: Mapping[str, str]
-    """Text by section, in their order."""
+    """Text by section, in order."""
     conditions: Mapping[str, Condition]
     kit: Mapping[str, str]
     """Files that steps find under `{kit}`, such as the settings of linters."""
     dependencies: Mapping[str, str]
     """Files that the step `install` starts from."""
     tools: Mapping[str, tuple[str, ...]]
-    """How each tool that grades says its version."""
+    """The command by which each tool that grades prints its version."""
     summary: str = ""
 
     @cached_property
@@ -103,7 +103,7 @@ class Suite:
         return digest(
             {
                 "protocol": PROTOCOL,
-                "prompts": {k: v for k, v in vars(wording).items() if k.isupper()},
+                "prompts": {k: v for k, v in vars(prompts).items() if k.isupper()},
                 "guidelines": dict(self.guidelines),
                 "conditions": {k: v.key for k, v in self.conditions.items()},
                 "evals": {task.path: task.hash for task in self.evals},
@@ -119,7 +119,7 @@ class Suite:
         return {name: tool_version(name, words) for name, words in self.tools.items()}
 
     def find(self, path: str) -> CodeTask:
-        """An eval by `category/name`, or by its name where only one has it."""
+        """Finds an eval by `category/name`, or by a unique name."""
         found = [task for task in self.evals if path in (task.path, task.name)]
         if len(found) == 1:
             return found[0]
@@ -127,7 +127,7 @@ class Suite:
         raise NotFoundError(unknown("eval", path, paths, self.name), choices=paths)
 
     def select(self, patterns: Sequence[str] = ()) -> tuple[CodeTask, ...]:
-        """The evals whose paths hold one of the patterns; all where there is none."""
+        """Returns the evals whose paths contain one of the patterns; all without patterns."""
         found = tuple(
             task for task in self.evals if not patterns or any(p in task.path for p in patterns)
         )
@@ -155,7 +155,7 @@ def tool_version(name: str, words: tuple[str, ...]) -> str:
 
 
 def load_suite(path: Path | str) -> Suite:
-    """The suite in a folder, or `python` for the one that comes with judge-gym."""
+    """Loads the suite in a folder, or `python` for the one that ships with judge-gym."""
     folder = SHIPPED if str(path) == "python" and not Path(path).is_dir() else Path(path)
     if not (folder / "suite.toml").is_file():
         raise NotFoundError(f"no suite in {str(path)!r}: a suite is a folder with a suite.toml")
@@ -234,7 +234,7 @@ def _eval(place: Path, category: str, name: str, limits: Limits) -> CodeTask:
 
 
 def _one(place: Path, stem: str) -> str:
-    """The text of `STEM.md` or `STEM.txt`; empty where there is neither."""
+    """Returns the text of `STEM.md` or `STEM.txt`; empty without both."""
     found = [path for suffix in ("md", "txt") if (path := place / f"{stem}.{suffix}").is_file()]
     if len(found) > 1:
         raise DesignError(f"{place} has both {stem}.md and {stem}.txt; choose one")
@@ -242,7 +242,7 @@ def _one(place: Path, stem: str) -> str:
 
 
 def _files(folder: Path) -> dict[str, str]:
-    """Every file below a folder, by its path there; links are refused."""
+    """Returns every file below a folder by its relative path; refuses links."""
     found = {}
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder)
@@ -318,7 +318,7 @@ def _steps(table: Any, file: Path) -> dict[str, Step]:
 
 
 def _guidelines(file: Path) -> dict[str, str]:
-    """Sections by heading; what stands before the first one is the section `general`."""
+    """Returns sections by heading; text before the first one is the section `general`."""
     if not file.is_file():
         return {}
     first, *rest = SECTION.split(_read(file))
@@ -334,7 +334,7 @@ def _guidelines(file: Path) -> dict[str, str]:
 
 
 def _conditions(table: Any, guidelines: Mapping[str, str], file: Path) -> dict[str, Condition]:
-    """The conditions that every suite has, and the suite's own."""
+    """Returns the conditions that every suite has, and the suite's own."""
     made = dict(CONDITIONS)
     known = ("guidelines", "without", "web_search", "extra")
     for name, about in table.items():

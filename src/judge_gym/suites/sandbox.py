@@ -1,9 +1,9 @@
-"""A place to run hostile code: no network, little memory, disk and time, and nothing to reach.
+"""Runs hostile code without network, with limited memory, disk and time.
 
-A job runs on a disk of its own that is gone afterwards. It sees the system's programs and what it
-is given, both read-only; no file, process, variable or socket of its host. Where root starts it,
-it runs as a user whom no one else is. The lanes differ in who makes the view: bubblewrap, or
-namespaces of our own making; what confines the process within is the same (`inside`).
+A job runs on its own temporary disk. It sees the system's programs and its own files, read-only; no
+file, process, variable or socket of its host. When root starts it, it runs as an unused user id.
+Isolations differ in who sets up the view, bubblewrap or our own namespaces; the confinement of the
+process within is the same (`inside`).
 """
 
 import contextlib
@@ -25,57 +25,57 @@ from pathlib import Path
 from typing import Any, Literal
 
 from judge_gym.errors import DesignError, JudgeGymError, unknown
-from judge_gym.suites.views import INSIDE, LANES, Lane, enter, program, view
+from judge_gym.suites.mounts import INSIDE, ISOLATIONS, Isolation, enter, program, view
 
 Ended = Literal["exited", "time", "memory", "disk", "broken"]
 REPORT, ASK, ANSWER = 3, 4, 5
-"""Descriptors of a grader: where it reports, asks for a candidate's run, and is answered."""
+"""A grader's descriptors: for its report, its requests for candidate runs, and their results."""
 GRACE = 10.0
 """Seconds after its time limit in which a sandbox ends by itself."""
-GLANCE = 0.2
-"""Seconds between looks at whether it is to stop."""
+POLL = 0.2
+"""Seconds between checks of the stop event."""
 USERS = 1 << 30
 Answer = Callable[[Any], Any]
 
 
 class Interrupted(JudgeGymError):
-    """A job was ended because nobody waits for it any more; it says nothing of the candidate."""
+    """A job was ended because its result is not needed; it says nothing about the candidate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a job may use, all its processes together."""
+    """What all processes of a job may use together."""
 
     seconds: float = 20.0
     cpu_seconds: int = 20
-    """Of each process."""
+    """For each process."""
     memory_mb: int = 512
     disk_mb: int = 64
     processes: int = 64
-    """And threads."""
+    """Processes and threads."""
     output_kb: int = 64
-    """Kept of what is printed; the rest is read and dropped."""
+    """How much output is kept; the rest is read and dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A command and what it is given."""
+    """A command and its files."""
 
     command: Sequence[str]
-    """`{work}`, `{kit}`, `{python}` and the names of mounts in braces stand for their paths."""
+    """`{work}`, `{kit}`, `{python}` and the names of mounts in braces are replaced by paths."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Written into its folder before it starts."""
+    """Written into its working folder before it starts."""
     kit: Mapping[str, str] = field(default_factory=dict)
-    """Written beside its folder: a grader, the settings of a tool."""
+    """Written beside its working folder: a grader, the settings of a tool."""
     mounts: Mapping[str, Path] = field(default_factory=dict)
-    """By name, folders of the host that it may read besides."""
+    """Further folders of the host that it may read, by name."""
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: str = ""
     limits: Limits = field(default_factory=Limits)
     tools: Sequence[str] = ()
-    """Programs, by name, that it needs besides those of the system."""
+    """Programs that it needs besides those of the system."""
     hidden: Sequence[Path] = ()
-    """Folders that it must not see, wherever they are."""
+    """Folders that it must not see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,51 +84,51 @@ class Ran:
 
     ended: Ended
     code: int
-    """The exit code; negative where a signal ended it."""
+    """The exit code; negative for a signal."""
     stdout: str
     stderr: str
     seconds: float
     isolation: str
     reason: str = ""
     report: str = ""
-    """What a grader reported."""
+    """The report of a grader."""
 
     @property
     def passed(self) -> bool:
-        """Whether it ended by itself, and well."""
+        """Whether it exited with code 0."""
         return self.ended == "exited" and self.code == 0
 
     @property
     def output(self) -> str:
-        """All that it printed."""
+        """Everything that it printed."""
         return "\n".join(part.rstrip("\n") for part in (self.stdout, self.stderr) if part.strip())
 
 
-# --- lanes ---------------------------------------------------------------------------------------
+# --- isolation -----------------------------------------------------------------------------------
 
 
 @cache
-def lanes() -> tuple[Lane, ...]:
-    """The lanes that work on this machine, the preferred one first; found out by trying."""
-    return tuple(lane for lane in LANES if _try(lane))
+def isolations() -> tuple[Isolation, ...]:
+    """Returns the isolations that work on this machine, in order of preference, by trying each."""
+    return tuple(isolation for isolation in ISOLATIONS if _try(isolation))
 
 
-def _try(lane: Lane) -> bool:
-    if sys.platform != "linux" or not shutil.which(program(lane)):
+def _try(isolation: Isolation) -> bool:
+    if sys.platform != "linux" or not shutil.which(program(isolation)):
         return False
-    return _run(Job(["{python}", "-I", "-S", "-c", ""]), lane, None).passed
+    return _run(Job(["{python}", "-I", "-S", "-c", ""]), isolation, None).passed
 
 
-def choose(lane: str | None = None, *, allow_unisolated: bool = False) -> Lane:
-    """The lane to run in, or a refusal where there is none.
+def choose(isolation: str | None = None, *, allow_unisolated: bool = False) -> Isolation:
+    """Chooses the isolation to run in; refuses where none works.
 
     Args:
-        lane: the one that is wanted; else the first that works.
+        isolation: the requested one; by default the first that works.
         allow_unisolated: run with limits alone where nothing isolates. Candidates can then read
             and write what the user can.
     """
-    found = lanes()
-    if lane is None:
+    found = isolations()
+    if isolation is None:
         if found:
             return found[0]
         if allow_unisolated:
@@ -136,13 +136,13 @@ def choose(lane: str | None = None, *, allow_unisolated: bool = False) -> Lane:
         raise DesignError(
             "no sandbox works here: candidates are hostile code, and neither bubblewrap nor"
             " namespaces isolate them; install bubblewrap, or allow unisolated runs explicitly",
-            choices=LANES,
+            choices=ISOLATIONS,
         )
     choices = (*found, "none") if allow_unisolated else found
     for choice in choices:
-        if choice == lane:
+        if choice == isolation:
             return choice
-    raise DesignError(unknown("isolation", lane, choices), choices=choices)
+    raise DesignError(unknown("isolation", isolation, choices), choices=choices)
 
 
 # --- running -------------------------------------------------------------------------------------
@@ -151,25 +151,26 @@ def choose(lane: str | None = None, *, allow_unisolated: bool = False) -> Lane:
 def run(
     job: Job,
     *,
-    lane: str | None = None,
+    isolation: str | None = None,
     allow_unisolated: bool = False,
     answer: Answer | None = None,
     stop: threading.Event | None = None,
 ) -> Ran:
-    """Run a job to its end; whatever it started has ended too.
+    """Runs a job to its end, with all processes that it started.
 
     Args:
-        job: what to run.
-        lane: how it is isolated; else the first lane that works here.
+        job: the job.
+        isolation: its isolation; by default the first that works.
         allow_unisolated: run even where nothing isolates.
-        answer: of a grader: what it asks, a JSON value or None if it is none, becomes what it is
-            answered.
-        stop: once it is set, nothing begins, and what runs is ended.
+        answer: for a grader: returns the result of a request, a JSON value or None if invalid.
+        stop: once it is set, nothing starts, and a running job is ended.
     """
-    return _run(job, choose(lane, allow_unisolated=allow_unisolated), answer, stop)
+    return _run(job, choose(isolation, allow_unisolated=allow_unisolated), answer, stop)
 
 
-def _run(job: Job, lane: Lane, answer: Answer | None, stop: threading.Event | None = None) -> Ran:
+def _run(
+    job: Job, isolation: Isolation, answer: Answer | None, stop: threading.Event | None = None
+) -> Ran:
     stop = stop or threading.Event()
     _refuse(stop)
     seen = view(job.mounts, job.tools, job.hidden, job.limits.disk_mb)
@@ -183,25 +184,25 @@ def _run(job: Job, lane: Lane, answer: Answer | None, stop: threading.Event | No
         os.fchmod(end, 0o666)  # a path such as /dev/fd/3 opens it anew, as another user
     names = {"python": sys.executable, "work": "{box}/work", "kit": "{box}/kit"}
     for name, path in {**job.mounts, "inside": INSIDE}.items():
-        names[name] = str(path.resolve()) if lane == "none" else f"/mnt/{name}"
+        names[name] = str(path.resolve()) if isolation == "none" else f"/mnt/{name}"
     spec = {
-        "lane": lane,
+        "isolation": isolation,
         "view": seen,
         "command": [_filled(word, names) for word in job.command],
         "env": {**_environment(job), **{k: _filled(v, names) for k, v in job.env.items()}},
         "files": {f"work/{path}": text for path, text in job.files.items()}
         | {f"kit/{path}": text for path, text in job.kit.items()},
         "stdin": job.stdin,
-        "limits": {**asdict(job.limits), "processes": job.limits.processes + _others(lane)},
+        "limits": {**asdict(job.limits), "processes": job.limits.processes + _others(isolation)},
         "uid": USERS + secrets.randbelow(USERS >> 1)
-        if os.getuid() == 0 and lane != "none"
+        if os.getuid() == 0 and isolation != "none"
         else None,
         "status": given["status"],
         "channels": {numbers[name]: end for name, end in given.items() if name != "status"},
     }
     started = time.monotonic()
     process = subprocess.Popen(
-        enter(lane, seen),
+        enter(isolation, seen),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -213,14 +214,14 @@ def _run(job: Job, lane: Lane, answer: Answer | None, stop: threading.Event | No
     try:
         for end in given.values():
             os.close(end)
-        heard = _Heard(process, kept, job.limits, answer, stop)
-        heard.follow(json.dumps(spec).encode(), started + job.limits.seconds + GRACE)
+        output = _Output(process, kept, job.limits, answer, stop)
+        output.follow(json.dumps(spec).encode(), started + job.limits.seconds + GRACE)
     finally:
         _end(process)
         for end in kept.values():
             os.close(end)
     _refuse(stop)
-    return _ran(heard, lane, time.monotonic() - started)
+    return _ran(output, isolation, time.monotonic() - started)
 
 
 def _refuse(stop: threading.Event) -> None:
@@ -228,14 +229,14 @@ def _refuse(stop: threading.Event) -> None:
         raise Interrupted("the run was stopped")
 
 
-def _others(lane: Lane) -> int:
-    """Processes and threads of the user that count against a sandbox's own limit.
+def _others(isolation: Isolation) -> int:
+    """Returns the processes and threads of the user that count against a sandbox's limit.
 
-    A namespace has a count of its own from Linux 5.14 on, and root's sandboxes have users of
-    their own; elsewhere all that the user runs is counted.
+    A namespace has its own count from Linux 5.14 on, and root's sandboxes have their own users;
+    otherwise everything that the user runs is counted.
     """
     release = tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
-    if os.getuid() == 0 or (lane != "none" and release >= (5, 14)):
+    if os.getuid() == 0 or (isolation != "none" and release >= (5, 14)):
         return 0
     count = 0
     for path in Path("/proc").glob("[0-9]*"):
@@ -252,7 +253,7 @@ def _filled(word: str, names: Mapping[str, str]) -> str:
 
 
 def _environment(job: Job) -> dict[str, str]:
-    """All that a job knows of its surroundings: no variable of the host is among it."""
+    """Returns the environment of a job, without any variable of the host."""
     folders = [os.path.dirname(sys.executable)]
     folders += [os.path.dirname(shutil.which(tool) or "") for tool in job.tools]
     return {
@@ -266,7 +267,7 @@ def _environment(job: Job) -> dict[str, str]:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Kill what is left of a job; the first process dies with the one that started it."""
+    """Kills what is left of a job; the first process ends with its parent."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -277,8 +278,8 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
                 stream.close()
 
 
-class _Heard:
-    """Everything that comes out of a sandbox, each kept up to a cap."""
+class _Output:
+    """The output streams of a sandbox, each kept up to a cap."""
 
     def __init__(
         self,
@@ -298,7 +299,7 @@ class _Heard:
         self.dropped = dict.fromkeys(self.texts, 0)
 
     def follow(self, spec: bytes, last: float) -> None:
-        """Hand over the specification, then listen until all is said or the time is up."""
+        """Sends the specification, then reads until all streams end or the time is up."""
         stdin = self.process.stdin
         assert stdin
         os.set_blocking(stdin.fileno(), False)
@@ -309,7 +310,7 @@ class _Heard:
             while selector.get_map() and (left := last - time.monotonic()) > 0:
                 if self.stop.is_set():
                     return
-                for key, _ in selector.select(min(left, GLANCE)):
+                for key, _ in selector.select(min(left, POLL)):
                     if key.fileobj is stdin:
                         try:
                             spec = spec[os.write(key.fd, spec) :]
@@ -322,7 +323,7 @@ class _Heard:
                         selector.unregister(key.fd)
 
     def _take(self, descriptor: int) -> bool:
-        """Whether there may be more to read."""
+        """Reads from a stream; tells whether there may be more."""
         name = self.streams[descriptor]
         part = os.read(descriptor, 1 << 16)
         text = self.texts[name]
@@ -341,33 +342,33 @@ class _Heard:
             asked = json.loads(line)
         except ValueError:
             asked = None
-        said = json.dumps(self.answer(asked)).encode() + b"\n"
+        reply = json.dumps(self.answer(asked)).encode() + b"\n"
         with contextlib.suppress(BrokenPipeError):  # the grader has ended meanwhile
-            while said:
-                said = said[os.write(self.kept["answer"], said) :]
+            while reply:
+                reply = reply[os.write(self.kept["answer"], reply) :]
 
     def text(self, name: str) -> str:
-        """What was said there, and how much more."""
-        said = bytes(self.texts.get(name, b"")).decode("utf-8", "replace")
+        """Returns the text of a stream, with a note of how much was dropped."""
+        text = bytes(self.texts.get(name, b"")).decode("utf-8", "replace")
         more = self.dropped.get(name, 0)
-        return f"{said}\n[{more} more bytes were not kept]" if more else said
+        return f"{text}\n[{more} more bytes were not kept]" if more else text
 
 
-def _ran(heard: _Heard, lane: Lane, seconds: float) -> Ran:
-    stdout, stderr, report = (heard.text(name) for name in ("stdout", "stderr", "report"))
+def _ran(output: _Output, isolation: Isolation, seconds: float) -> Ran:
+    stdout, stderr, report = (output.text(name) for name in ("stdout", "stderr", "report"))
     try:
-        said = json.loads(heard.texts["status"])
+        status = json.loads(output.texts["status"])
     except ValueError:
-        late = heard.process.returncode == -signal.SIGKILL
+        late = output.process.returncode == -signal.SIGKILL
         reason = "it did not end" if late else f"the sandbox did not start: {stderr.strip()[:500]}"
-        said = {"ended": "time" if late else "broken", "code": -9, "reason": reason}
+        status = {"ended": "time" if late else "broken", "code": -9, "reason": reason}
     return Ran(
-        ended=said["ended"],
-        code=said["code"],
+        ended=status["ended"],
+        code=status["code"],
         stdout=stdout,
         stderr=stderr,
-        seconds=said.get("seconds", seconds),
-        isolation=lane,
-        reason=said.get("reason", ""),
+        seconds=status.get("seconds", seconds),
+        isolation=isolation,
+        reason=status.get("reason", ""),
         report=report,
     )

@@ -1,40 +1,40 @@
-"""When a model is due for another run (pure): new and cheap ones often, old and dear seldom."""
+"""Computes when a model is due for another run: new and cheap models more often. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 SHORTEST, SPAN, HALF_AGE = 1.0, 59.0, 365.0
-"""Days: the interval of a model that is new, what age adds at most, and the age for half of it."""
+"""Days: the interval of a new model, the most that age adds, and the age that adds half of it."""
 CHEAP, DEAR, DEAR_DAYS = 5.0, 50.0, 14.0
-"""USD a run from which cost counts, where its floor ends to rise, and the floor there in days."""
+"""USD per run where the cost floor starts and ends to rise, and the floor at the end in days."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What is known of a model: when it was first seen and last tried, and what a run costs."""
+    """When a model was first seen and last run, and what a run costs."""
 
     model: str
     first_seen: datetime
     last: datetime | None = None
-    """The latest attempt in whatever benchmark version; a failed one counts."""
+    """The latest attempt under any benchmark version; failed ones count."""
     usd: float | None = None
-    """Of a run; None where no price is known."""
+    """The cost of a run; None where it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Whether a model is to be run, and from when on."""
+    """Whether a model is due, and since when."""
 
     model: str
     interval: timedelta
     due_from: datetime | None
-    """When it became, or becomes, due; None where it was never tried."""
+    """When it became or becomes due; None before its first attempt."""
     due: bool
 
 
 def interval(age: timedelta, usd: float | None = None) -> timedelta:
-    """The time between two runs of a model.
+    """Returns the time between two runs of a model.
 
     >>> interval(timedelta(0)).days, interval(timedelta(days=365)).days
     (1, 30)
@@ -46,7 +46,7 @@ def interval(age: timedelta, usd: float | None = None) -> timedelta:
 
 
 def cost_floor(usd: float | None) -> float:
-    """Days that must pass for the sake of cost; none below 5 USD or where the price is unknown."""
+    """Returns the least days between runs given their cost; 0 below 5 USD or if unknown."""
     if usd is None or usd < CHEAP:
         return 0.0
     share = min(1.0, (usd - CHEAP) / (DEAR - CHEAP))
@@ -54,7 +54,7 @@ def cost_floor(usd: float | None) -> float:
 
 
 def due(attempts: Iterable[Attempt], now: datetime) -> tuple[Due, ...]:
-    """Every model: those never tried first, then in the order in which they are due."""
+    """Returns every model: those never tried first, then in the order in which they are due."""
     found = []
     for one in attempts:
         apart = interval(now - one.first_seen, one.usd)

@@ -1,4 +1,4 @@
-"""From outcomes to scores and a leaderboard (pure); what is inconclusive counts for nobody."""
+"""Computes scores and a leaderboard from outcomes, without inconclusive ones. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -11,12 +11,12 @@ from judge_gym.records.outcomes import EvalResult, Inconclusive
 from judge_gym.suites.ablation import counts
 
 LAST = 10
-"""Complete runs that a leaderboard looks back on."""
+"""The number of latest complete runs that a leaderboard uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunScore:
-    """What remains of a run for the leaderboard."""
+    """The score of a run, and what a leaderboard needs of it."""
 
     run: str
     model: str
@@ -24,40 +24,40 @@ class RunScore:
     version: str
     """Of the benchmark."""
     ended: float
-    """Orders the runs; seconds of any clock that they share."""
+    """Orders the runs; in seconds."""
     complete: bool
     evals: Mapping[str, tuple[int, int]]
-    """By eval: how often it passed, of how many conclusive replicates."""
+    """By eval: passed replicates, and conclusive ones."""
     inconclusive: Mapping[str, int] = field(default_factory=dict)
-    """By reason."""
+    """Inconclusive results by reason."""
     usd: float | None = None
     """None where the price of any call is unknown."""
     seconds: float | None = None
-    """Of a generation, on average."""
+    """The mean time of a generation."""
 
     @property
     def passed(self) -> int:
-        """How often an eval passed."""
+        """The number of passed results."""
         return sum(passed for passed, _ in self.evals.values())
 
     @property
     def failed(self) -> int:
-        """How often one failed."""
+        """The number of failed results."""
         return sum(n - passed for passed, n in self.evals.values())
 
     @property
     def score(self) -> float | None:
-        """Share that passed, of passed and failed; a run without a conclusive eval has none."""
+        """Passed / (passed + failed); None without a conclusive result."""
         concluded = self.passed + self.failed
         return self.passed / concluded if concluded else None
 
     @property
     def estimate(self) -> Estimate:
-        """The score with its interval: Wilson's, clustered by eval where there are replicates."""
+        """The score with its interval: Wilson's, or clustered by eval with replicates."""
         return pooled([self])
 
     def categories(self) -> dict[str, tuple[int, int]]:
-        """By category, how often an eval passed, of how many conclusive."""
+        """Returns passed and conclusive results by category."""
         found: dict[str, tuple[int, int]] = {}
         for path, (passed, n) in sorted(self.evals.items()):
             category = path.partition("/")[0]
@@ -76,7 +76,7 @@ def run_score(
     ended: float,
     complete: bool = True,
 ) -> RunScore:
-    """The score of a run from its results, whatever their order."""
+    """Computes the score of a run from its results, in any order."""
     rows = sorted(results, key=lambda row: (row.path, row.replicate))
     reasons = Counter(row.outcome.why for row in rows if isinstance(row.outcome, Inconclusive))
     prices = [row.usd for row in rows]
@@ -96,10 +96,10 @@ def run_score(
 
 
 def pooled(runs: Iterable[RunScore]) -> Estimate:
-    """The mean score of runs; evals are what varies, so the interval is clustered by eval.
+    """Returns the mean score of runs with an interval clustered by eval.
 
-    What an eval adds to the mean, over all runs, is one value; of a single run without replicates
-    these are 0 and 1, and the interval is Wilson's.
+    The contribution of an eval to the mean, over all runs, is one value; for a single run without
+    replicates these are 0 and 1, and the interval is Wilson's.
     """
     scored = [(run, run.score) for run in runs]
     known = [(run, score) for run, score in scored if score is not None]
@@ -125,24 +125,24 @@ class LeaderboardRow:
     experiment: str
     version: str
     runs: int
-    """With a score, of the last ten."""
+    """Runs with a score among the last ten."""
     score: Estimate
     sd: float
-    """Of the runs' scores, over the population."""
+    """The population standard deviation of the runs' scores."""
     evals: int
     passed: int
     failed: int
     inconclusive: int
     unscored: int
-    """Complete runs in which nothing was conclusive."""
+    """Complete runs without a conclusive result."""
     usd: float | None
-    """A run's mean cost, over the runs whose cost is known."""
+    """The mean cost of runs whose cost is known."""
     seconds: float | None
-    """A generation's mean time."""
+    """The mean time of a generation."""
 
 
 class Leaderboard:
-    """Rows that follow the runs: a run may be added, or added again, in any order."""
+    """Derives rows from runs, which may be added, or added again, in any order."""
 
     def __init__(self, runs: Iterable[RunScore] = ()) -> None:
         self._runs: dict[str, RunScore] = {}
@@ -150,11 +150,11 @@ class Leaderboard:
             self.add(run)
 
     def add(self, run: RunScore) -> None:
-        """Take a run in; one that is known is replaced."""
+        """Adds a run, or replaces one that is known."""
         self._runs[run.run] = run
 
     def rows(self) -> tuple[LeaderboardRow, ...]:
-        """The best first; only rows of one version and experiment are to be compared."""
+        """Returns the rows, the best first; compare only within one version and condition."""
         groups: defaultdict[tuple[str, str, str], list[RunScore]] = defaultdict(list)
         for run in self._runs.values():
             if run.complete:

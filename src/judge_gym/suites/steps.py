@@ -1,7 +1,7 @@
-"""The steps that an answer goes through, and what they say of it.
+"""Runs an answer through the steps of a suite.
 
-Every step starts from the candidate's files alone, on a disk of its own: nothing that one step
-leaves behind reaches the next. The tests run apart from the candidate (see `inside.grading`).
+Every step starts from the candidate's files alone, on a fresh disk: nothing that one step leaves
+behind reaches the next. The tests run apart from the candidate (see `inside.grading`).
 """
 
 import json
@@ -26,35 +26,35 @@ from judge_gym.records.outcomes import (
     StepResult,
 )
 from judge_gym.suites.generation import Reply, read_reply, safe_path
-from judge_gym.suites.installing import INSTALLED, install, place
+from judge_gym.suites.install import INSTALLED, install, place
 from judge_gym.suites.loading import COMMANDS, CodeTask, Step, Suite
 from judge_gym.suites.sandbox import Job, Limits, Ran, choose, run
 
 STEPS = (FILESYSTEM, *COMMANDS)
 STOPPING = (FILESYSTEM, "install", "build")
-"""Where one of these does not pass, the rest is not tried."""
+"""If one of these does not pass, the rest is skipped."""
 STATIC = (FILESYSTEM, "tests")
 TAP_LINE = re.compile(r"(not )?ok (\d+)\b(?: -)?(.*)")
 TAP_PLAN = re.compile(r"1\.\.(\d+)\b")
 COMPLAINT = re.compile(
-    r"(?!.*(: note: |Warning\b))"  # said beside the fault, not the fault
+    r"(?!.*(: note: |Warning\b))"  # these accompany an error
     r"(\S+:\d+(:\d+)?: |\S+\(\d+,\d+\): |[A-Z]{1,4}\d+ |invalid-syntax: )"
 )
-"""How checkers name a fault: file, line and column, or a rule."""
+"""How checkers report an error: file, line and column, or a rule."""
 UNDECIDED = re.compile(r"# *(skip|todo)\b", flags=re.I)
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """What a grader reported."""
+class GraderReport:
+    """The tests that a grader reported."""
 
     collected: int
     passed: int
     failed: tuple[str, ...]
 
 
-def read_tap(report: str) -> Tally | None:
-    """The top-level tests of a TAP report; None unless it has one plan, and no test twice."""
+def read_tap(report: str) -> GraderReport | None:
+    """Reads the top-level tests of a TAP report; None unless it has one plan and no test twice."""
     planned: list[int] = []
     found: dict[int, tuple[bool, str]] = {}
     lines = report.split("\n")
@@ -71,7 +71,7 @@ def read_tap(report: str) -> Tally | None:
     failed = tuple(name for passed, name in found.values() if not passed)
     passes = len(found) - len(failed)
     missing = planned[0] - len(found)
-    return Tally(planned[0], passes, failed + ("a test that did not run",) * missing)
+    return GraderReport(planned[0], passes, failed + ("a test that did not run",) * missing)
 
 
 # --- one eval ------------------------------------------------------------------------------------
@@ -79,24 +79,24 @@ def read_tap(report: str) -> Tally | None:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where evals are run: the isolation, and the folder of installed dependencies."""
+    """Where evals run: the isolation, and the folder of installed dependencies."""
 
-    lane: str
+    isolation: str
     allow_unisolated: bool = False
     installed: Path = INSTALLED
     stop: threading.Event = field(default_factory=threading.Event)
-    """Once it is set, what runs is ended, and whoever waits for it gets `Interrupted`."""
+    """Once it is set, running jobs end with `Interrupted`."""
 
 
 def bench(
-    lane: str | None = None, *, allow_unisolated: bool = False, installed: Path = INSTALLED
+    isolation: str | None = None, *, allow_unisolated: bool = False, installed: Path = INSTALLED
 ) -> Bench:
-    """A bench on this machine; refused where nothing isolates, unless that is allowed."""
-    return Bench(choose(lane, allow_unisolated=allow_unisolated), allow_unisolated, installed)
+    """Returns a bench on this machine; refuses where nothing isolates, unless that is allowed."""
+    return Bench(choose(isolation, allow_unisolated=allow_unisolated), allow_unisolated, installed)
 
 
 def run_reply(suite: Suite, task: CodeTask, text: str, on: Bench) -> EvalResult:
-    """What a model's answer is worth: its files are read, then run through the steps.
+    """Grades a model's answer: reads its files and runs them through the steps.
 
     An empty answer is inconclusive; one without a readable file is the model's failure, and its
     text is kept.
@@ -120,7 +120,7 @@ def _no_file(reply: Reply) -> str:
 
 
 def run_eval(suite: Suite, task: CodeTask, files: Mapping[str, str], on: Bench) -> EvalResult:
-    """Run a candidate's files through the steps of a suite."""
+    """Runs a candidate's files through the steps of a suite."""
     try:
         clean = {safe_path(path): text for path, text in files.items()}
         fault = "" if clean else "there is no file"
@@ -163,7 +163,7 @@ def check_answers(
 
 
 def outcome(steps: Sequence[StepResult], why: InconclusiveReason = "infrastructure") -> Outcome:
-    """What steps come to: a failure is one whatever else could not be found out."""
+    """Returns the outcome of steps: one failure decides, even if others are inconclusive."""
     for step in steps:
         if step.status == "failed":
             return Failed(step.name, step.reason)
@@ -177,7 +177,7 @@ def _result(
     task: CodeTask, files: Mapping[str, str], steps: Sequence[StepResult], on: Bench
 ) -> EvalResult:
     return EvalResult(
-        task.category, task.name, outcome(steps), tuple(steps), dict(files), isolation=on.lane
+        task.category, task.name, outcome(steps), tuple(steps), dict(files), isolation=on.isolation
     )
 
 
@@ -201,10 +201,10 @@ def _why_not(suite: Suite, name: str) -> StepResult:
 def _judged(
     suite: Suite, task: CodeTask, name: str, files: Mapping[str, str], on: Bench
 ) -> StepResult:
-    """A step's result.
+    """Returns a step's result.
 
-    Where a step did not come to an end, the reference answer decides whose fault that is: if it
-    fares no better, the machine or the grader is to blame.
+    If a step did not end by itself, the reference answer is tried: if that does not end either, the
+    machine or the grader is at fault, and the step is inconclusive.
     """
     result, ended = _attempt(suite, task, name, files, on)
     if not ended and not _attempt(suite, task, name, task.answer, on)[1]:
@@ -216,12 +216,12 @@ def _judged(
 def _attempt(
     suite: Suite, task: CodeTask, name: str, files: Mapping[str, str], on: Bench
 ) -> tuple[StepResult, bool]:
-    """A step's result, and whether all that it started came to an end."""
+    """Returns a step's result, and whether everything that it started ended by itself."""
     step = suite.steps[name]
     if name == "tests":
         return _tests(suite, task, step, files, on)
     ran = _run(suite, step.command, on, files=files, limits=_limits(task, step), kit=suite.kit)
-    reason = "" if ran.passed else _told(ran, step)
+    reason = "" if ran.passed else _reason(ran, step)
     return _made(name, ran, reason), ran.ended not in ("time", "broken")
 
 
@@ -233,7 +233,7 @@ def _tests(
     cut_off: list[Ran] = []
 
     def answer(asked: Any) -> dict[str, Any]:
-        """A grader's wish: a command in a fresh sandbox that holds the candidate's files."""
+        """Runs a grader's command in a fresh sandbox with the candidate's files."""
         match asked:
             case {"command": [str(), *_] as words, "stdin": str(stdin)}:
                 command = [str(word) for word in words]
@@ -253,30 +253,30 @@ def _tests(
         answer=answer,
         env={"PYTHONPATH": "{inside}/..", "CANDIDATE_FILES": "{kit}/candidate.json"},
     )
-    tally = read_tap(ran.report) if ran.ended == "exited" else None
-    if tally is None:
-        why = _told(ran, step) if ran.ended != "exited" else "the grader did not report"
+    counts = read_tap(ran.report) if ran.ended == "exited" else None
+    if counts is None:
+        why = _reason(ran, step) if ran.ended != "exited" else "the grader did not report"
         return _made("tests", ran, why), False
-    if tally.collected < task.tests:
-        reason = f"{tally.collected} tests were collected, {task.tests} are expected"
-    elif tally.failed:
-        first = ", ".join(tally.failed[:5]) + (", ..." if len(tally.failed) > 5 else "")
-        reason = f"{len(tally.failed)} of {tally.collected} tests failed: {first}"
+    if counts.collected < task.tests:
+        reason = f"{counts.collected} tests were collected, {task.tests} are expected"
+    elif counts.failed:
+        first = ", ".join(counts.failed[:5]) + (", ..." if len(counts.failed) > 5 else "")
+        reason = f"{len(counts.failed)} of {counts.collected} tests failed: {first}"
     else:
         reason = "" if ran.code == 0 else f"the grader ended with code {ran.code}"
-    return _made("tests", ran, reason, tally), not (reason and cut_off)
+    return _made("tests", ran, reason, counts), not (reason and cut_off)
 
 
-def _made(name: str, ran: Ran, reason: str, tally: Tally | None = None) -> StepResult:
-    """A step's result; a reason is why it failed."""
+def _made(name: str, ran: Ran, reason: str, counts: GraderReport | None = None) -> StepResult:
+    """Returns a step's result; it failed if there is a reason."""
     return StepResult(
         name,
         "failed" if reason else "passed",
         ran.seconds,
         reason,
         ran.output,
-        tests_passed=tally.passed if tally else None,
-        tests_collected=tally.collected if tally else None,
+        tests_passed=counts.passed if counts else None,
+        tests_collected=counts.collected if counts else None,
     )
 
 
@@ -305,15 +305,21 @@ def _run(
         tools=tools,
         hidden=[suite.folder],
     )
-    return run(job, lane=on.lane, allow_unisolated=on.allow_unisolated, answer=answer, stop=on.stop)
+    return run(
+        job,
+        isolation=on.isolation,
+        allow_unisolated=on.allow_unisolated,
+        answer=answer,
+        stop=on.stop,
+    )
 
 
 def _limits(task: CodeTask, step: Step) -> Limits:
     return replace(task.limits, seconds=step.seconds, cpu_seconds=max(1, int(step.seconds)))
 
 
-def _told(ran: Ran, step: Step) -> str:
-    """Why a run did not pass."""
+def _reason(ran: Ran, step: Step) -> str:
+    """Returns why a run did not pass."""
     match ran.ended:
         case "time":
             return f"not done within {step.seconds:g} s"
@@ -324,6 +330,6 @@ def _told(ran: Ran, step: Step) -> str:
     lines = [line.strip() for line in ran.output.split("\n") if line.strip()]
     if not lines:
         return f"exit code {ran.code}"
-    # Checkers end with a count of what they found, tracebacks with what it was.
-    told = next((line for line in lines if COMPLAINT.match(line)), lines[-1])
-    return f"exit code {ran.code}: {told[:200]}"
+    # Checkers end with a count of errors, tracebacks with the error.
+    line = next((line for line in lines if COMPLAINT.match(line)), lines[-1])
+    return f"exit code {ran.code}: {line[:200]}"

@@ -1,4 +1,4 @@
-"""What a sandbox shows of its host, and the command lines that make it so."""
+"""The mounts of a sandbox: what it shows of its host, and the commands that set it up."""
 
 import os
 import shutil
@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from judge_gym.errors import DesignError
 
-Lane = Literal["bubblewrap", "namespaces", "none"]
-LANES: tuple[Lane, ...] = ("bubblewrap", "namespaces")
-"""In the order in which they are preferred; `none` is never chosen unless it is asked for."""
+Isolation = Literal["bubblewrap", "namespaces", "none"]
+ISOLATIONS: tuple[Isolation, ...] = ("bubblewrap", "namespaces")
+"""In order of preference; `none` is used only on request."""
 BOX = "/box"
 INSIDE = Path(__file__).parent / "inside"
 PACKAGE = Path(__file__).parent.parent
@@ -19,15 +19,15 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 SETTINGS = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 
 
-def program(lane: Lane) -> str:
-    """The program that makes a lane."""
-    return {"bubblewrap": "bwrap", "namespaces": "unshare", "none": "sh"}[lane]
+def program(isolation: Isolation) -> str:
+    """Returns the program that sets up an isolation."""
+    return {"bubblewrap": "bwrap", "namespaces": "unshare", "none": "sh"}[isolation]
 
 
 def view(
     mounts: Mapping[str, Path], tools: Sequence[str], hidden: Sequence[Path], disk_mb: int
 ) -> dict[str, Any]:
-    """What a job sees, by path."""
+    """Returns what a job sees: bound folders, links and hidden folders."""
     binds, links = [], []
     for path in (*SYSTEM, *SETTINGS):
         if os.path.islink(path) and path in SYSTEM:
@@ -38,7 +38,7 @@ def view(
     for root in sorted(roots):
         if not any(Path(root).is_relative_to(path) for path, _ in binds):
             binds.append((root, root))
-    # The package holds reference answers; a candidate that could read them would pass by copying.
+    # The package contains reference answers; a candidate that can read them could copy them.
     secret = {folder.resolve() for folder in (PACKAGE, *hidden)}
     covered = [
         str(folder) for folder in secret if any(folder.is_relative_to(path) for path, _ in binds)
@@ -46,7 +46,7 @@ def view(
     binds += [(str(path.resolve()), f"/mnt/{name}") for name, path in mounts.items()]
     binds.append((str(INSIDE), "/mnt/inside"))
     if not any(Path(target).is_relative_to("/tmp") for _, target in binds):
-        links.append((f"{BOX}/tmp", "/tmp"))  # for programs that do not ask where it is
+        links.append((f"{BOX}/tmp", "/tmp"))  # for programs that ignore TMPDIR
     return {
         "binds": binds,
         "links": links,
@@ -57,27 +57,27 @@ def view(
 
 
 def _home(tool: str) -> str:
-    """The folder of a program and its libraries."""
+    """Returns the folder of a program and its libraries."""
     found = shutil.which(tool)
     if found is None:
         raise DesignError(f"the tool {tool!r} is not installed")
     program_file = Path(found).resolve()
     folder = program_file.parent.parent
-    # Of a program in ~/bin that would be the whole home, keys and all.
+    # For a program in ~/bin that would be the whole home folder, with its keys.
     return str(program_file.parent if Path.home().is_relative_to(folder) else folder)
 
 
-def enter(lane: Lane, seen: Mapping[str, Any]) -> list[str]:
-    """The command line that makes a lane's view and starts its first process there."""
+def enter(isolation: Isolation, seen: Mapping[str, Any]) -> list[str]:
+    """Returns the command line that sets up the view and starts the first process in it."""
     root = os.getuid() == 0
-    parts = "/mnt" if lane == "bubblewrap" else str(INSIDE.parent)
-    code = f"import sys; sys.path.append({parts!r}); from inside.stage import main; main()"
+    parts = "/mnt" if isolation == "bubblewrap" else str(INSIDE.parent)
+    code = f"import sys; sys.path.append({parts!r}); from inside.first_process import main; main()"
     start = [sys.executable, "-I", "-S", "-c", code]
-    if lane == "none":
+    if isolation == "none":
         return start
-    found = shutil.which(program(lane)) or program(lane)
+    found = shutil.which(program(isolation)) or program(isolation)
     spaces = ["pid", "ipc", "uts", "net", *([] if root else ["user"])]
-    if lane == "namespaces":
+    if isolation == "namespaces":
         own = [] if root else ["--map-root-user"]
         made = [f"--{space}" for space in ["mount", *spaces]]
         return [found, *made, *own, "--fork", "--kill-child=KILL", *start]
@@ -101,7 +101,7 @@ def enter(lane: Lane, seen: Mapping[str, Any]) -> list[str]:
 
 
 def _parents(targets: Sequence[str]) -> list[str]:
-    """The folders that lead to what is bound; left to itself, bubblewrap makes them root's own."""
+    """Returns the parent folders of mounts, which bubblewrap would make readable to root only."""
     found = {str(parent) for target in targets for parent in Path(target).parents}
     inside = {
         str(folder) for folder in found for top in targets if Path(folder).is_relative_to(top)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .confining import SET_DUMPABLE, SET_SUBREAPER, confine, prctl
+from .confinement import SET_DUMPABLE, SET_SUBREAPER, confine, prctl
 
 GLANCE = 20
 """Milliseconds between two looks at the clock and at the memory in use."""
@@ -35,11 +35,11 @@ def main() -> None:
     status: int = spec["status"]
     box = spec["view"]["box"]
     try:
-        if spec["lane"] == "namespaces":
-            from .mounting import furnish
+        if spec["isolation"] == "namespaces":
+            from .new_root import furnish
 
             furnish(spec["view"])
-        isolated = spec["lane"] != "none"
+        isolated = spec["isolation"] != "none"
         if not isolated:
             box = tempfile.mkdtemp(prefix="judge-gym-")
             prctl(SET_SUBREAPER, 1)
@@ -126,7 +126,7 @@ def _watch(child: int, spec: Spec) -> dict[str, Any]:
             continue
         if time.monotonic() >= last:
             return {"ended": "time", "code": -signal.SIGKILL}
-        if spec["lane"] != "none":
+        if spec["isolation"] != "none":
             disk = os.statvfs(spec["box"])
             if disk.f_files - disk.f_ffree > FILES:
                 return {"ended": "disk", "code": -signal.SIGKILL}

@@ -1,7 +1,7 @@
-"""What a suite needs besides the system's programs: fetched once, then read by every sandbox.
+"""Installs a suite's dependencies once; every sandbox then reads them.
 
-No candidate's code has a part in it, so no sandbox does: it may use the network, starts from the
-suite's own list of dependencies, and whatever goes wrong is infrastructure.
+No candidate's code takes part, so this runs outside of the sandbox: it may use the network, starts
+from the suite's own list of dependencies, and every failure is infrastructure.
 """
 
 import contextlib
@@ -19,18 +19,18 @@ from judge_gym.records.outcomes import StepResult
 from judge_gym.suites.loading import Suite
 
 INSTALLED = Path(".judge-gym/installed")
-"""Where dependencies of suites are kept, by their hash."""
+"""The folder of installed dependencies, by their hash."""
 KEPT = 64 << 10
 
 
 def place(suite: Suite, installed: Path = INSTALLED) -> Path:
-    """The folder of a suite's dependencies; another list makes another folder."""
+    """Returns the folder of a suite's dependencies; another list has another folder."""
     words = suite.steps["install"].command
     return installed / digest([words, dict(suite.dependencies)])[:16]
 
 
 def install(suite: Suite, installed: Path = INSTALLED) -> StepResult:
-    """Run the suite's command in a folder that holds its list, unless that was done before."""
+    """Runs the suite's install command in a new folder, unless that was done before."""
     final, started = place(suite, installed), time.monotonic()
     if final.is_dir():
         return StepResult("install", "passed", 0.0)
@@ -50,7 +50,7 @@ def install(suite: Suite, installed: Path = INSTALLED) -> StepResult:
 
 
 def _run(suite: Suite, folder: Path) -> tuple[str, str]:
-    """Why it did not succeed, if so, and what it printed."""
+    """Runs the command; returns why it failed, if it did, and what it printed."""
     step = suite.steps["install"]
     words = [sys.executable if word == "{python}" else word for word in step.command]
     env = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "LANG": "C.UTF-8"}
@@ -65,8 +65,8 @@ def _run(suite: Suite, folder: Path) -> tuple[str, str]:
                 stderr=log,
                 start_new_session=True,
             )
-        except OSError as fault:
-            return f"it could not be started: {fault}", ""
+        except OSError as error:
+            return f"it could not be started: {error}", ""
         try:
             code = process.wait(step.seconds)
             reason = f"exit code {code}" if code else ""

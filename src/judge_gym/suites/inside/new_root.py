@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .confining import LIBC
+from .confinement import LIBC
 
 RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 DETACH, AT_FDCWD, RECURSIVE, MOUNT_SETATTR = 2, -100, 0x8000, 442

@@ -1,4 +1,4 @@
-"""What a model is told when it is asked for code. Published wording: a change is a new version."""
+"""The prompts that ask for code. They are part of the benchmark version: do not edit them."""
 
 SYSTEM = (
     "You are a careful programmer. What you write is saved to files exactly as you send it, then"
