@@ -55,8 +55,8 @@ class Agent:
         """How something stands once nothing goes on any more."""
         deadline = time.monotonic() + PATIENCE
         while True:
-            found = self.call("status", target=target)
-            if not found["going_on"]:
+            found = self.call("runs_status", target=target)
+            if not found["in_progress"]:
                 return found
             assert time.monotonic() < deadline, found
             time.sleep(0.3)

@@ -21,7 +21,7 @@ PATHS = sorted(result.path for result in RESULTS)
 def post_tasks(client: Client, **changes: Any) -> None:
     """The files of every eval."""
     sources = [SOURCES.get(result.path, source(result)) for result in RESULTS]
-    client.keep_tasks(SUITE, VERSION, [{**asdict(one), **changes} for one in sources])
+    client.suites.save_tasks(SUITE, VERSION, [{**asdict(one), **changes} for one in sources])
 
 
 def post_run(client: Client, **changes: Any) -> int:
@@ -37,7 +37,7 @@ def post_run(client: Client, **changes: Any) -> int:
         "evals": PATHS,
         "created": BEGUN,
     }
-    return int(client.keep_run(**{**run, **changes})["run"])
+    return client.suites.save_run(**{**run, **changes})
 
 
 def made_at(number: int) -> datetime:
@@ -45,9 +45,15 @@ def made_at(number: int) -> datetime:
     return BEGUN + timedelta(seconds=number)
 
 
+def post_eval(client: Client, run: int, result: EvalResult, at: datetime) -> int:
+    """A result that was made at a time; its number."""
+    fields = {name: value for name, value in asdict(result).items() if name != "call_id"}
+    return client.suites.save_eval(run, at=at, **fields)
+
+
 def post_results(client: Client, run: int, results: tuple[EvalResult, ...] = RESULTS) -> list[int]:
     """Results, a second apart; their numbers."""
-    return [client.keep_eval(run, one, made_at(n)) for n, one in enumerate(results)]
+    return [post_eval(client, run, one, made_at(n)) for n, one in enumerate(results)]
 
 
 def post(client: Client, **changes: Any) -> int:

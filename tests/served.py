@@ -1,9 +1,13 @@
 """A lab on loopback with something in it, for tests of its faces over the network."""
 
+import atexit
 import json
+import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,9 +94,11 @@ def alone(lab: Lab) -> Iterator[None]:
         lock.__exit__(None, None, None)
 
 
-@contextmanager
-def served(folder: Path, *, run: bool = True, **given: Any) -> Iterator[Served]:
-    """A lab with three experiments, two of which were run if `run`, and its server."""
+@cache
+def _filled(run: bool) -> Path:
+    """The database of a lab with three experiments, made once per process and copied."""
+    folder = Path(tempfile.mkdtemp(prefix="judge-gym-served-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with Lab.open(blank(folder / "lab.db")) as lab:
         window = fill(lab, folder)
         create(lab, window, "pilot")
@@ -101,10 +107,25 @@ def served(folder: Path, *, run: bool = True, **given: Any) -> Iterator[Served]:
         if run:
             lab.runs.run("pilot")
             lab.runs.run("pilot/strict", samples=2)
-        _, read = lab.store.tokens.create("reader", "read")
-        _, revoked = lab.store.tokens.create("gone", "write")
-        lab.store.tokens.revoke("gone")
-        options = {"port": 0, "folder": folder, "work": False, "limits": EASY, **given}
+    return folder
+
+
+def copied(folder: Path, *, run: bool = True) -> str:
+    """Copies a lab with three experiments, two of which were run if `run`, and returns its URL."""
+    for file in _filled(run).iterdir():
+        if file.is_file():
+            shutil.copy(file, folder)
+    return f"sqlite:///{folder / 'lab.db'}"
+
+
+@contextmanager
+def served(folder: Path, *, run: bool = True, **given: Any) -> Iterator[Served]:
+    """A lab with three experiments, two of which were run if `run`, and its server."""
+    with Lab.open(copied(folder, run=run), folder=folder) as lab:
+        _, read = lab.admin.create_token("reader", "read")
+        _, revoked = lab.admin.create_token("gone", "write")
+        lab.admin.revoke_token("gone")
+        options = {"port": 0, "work": False, "limits": EASY, **given}
         with serve(lab, **options) as at, httpx.Client(base_url=at.url, timeout=120) as http:
             assert at.token is not None
             yield Served(lab, at.url, at.token, read, revoked, folder, http)

@@ -109,18 +109,18 @@ def test_the_calls_do_as_the_guide_says(tmp_path: Path) -> None:
         known = {tool.name for tool in agent.do("list_tools").tools}
         for name, part in sections().items():
             if "failed" in name:
-                agent.call("start", study=write_shaky(tmp_path).read_text())
+                agent.call("runs_start", study=write_shaky(tmp_path).read_text())
                 assert agent.settled("shaky")["runs"][0]["status"] == "failed"
             for step in steps(part):
                 assert step.tool in known
-                if "until going_on is false" in step.comment:
+                if "until in_progress is false" in step.comment:
                     run = agent.settled(step.arguments["target"])["runs"][0]
                     stood.setdefault(run["tag"], []).append(run["status"])
                     continue
                 found = agent.call(step.tool, **step.arguments)
-                if step.tool in ("data", "query", "logs"):
+                if step.tool in ("admin_rows", "admin_query", "runs_logs"):
                     assert found.get("items") or found.get("rows"), f"{step} finds nothing"
-        pilot = agent.call("status", target="pilot_fascism")["runs"][0]
+        pilot = agent.call("runs_status", target="pilot_fascism")["runs"][0]
     assert stood == {
         "pilot_fascism": ["evidence-done", "rubric-done", "probing", "complete"],
         f"shaky/fascism/here/{FAILING}": ["failed"],  # this judge fails again at the same calls

@@ -107,18 +107,18 @@ def test_the_blueprints_runbook_on_one_experiment(lab: Lab, window: int) -> None
     assert (summary["task_type"], summary["concept"], summary["country"]) == (
         "ecc", "fascism", "Valdoria",
     )  # fmt: skip
-    assert summary["truth"]["value"] == 0.2
+    assert summary["truth"] is not None and summary["truth"]["value"] == 0.2
     samples = lab.list_experiment_samples("pilot")
     assert len(samples) == 2 * 6 * len(TEXTS)
     assert sum(row["is_swap"] for row in samples) == 6 * len(TEXTS)
     probes = lab.list_experiment_probes("pilot")
     assert len(probes) == len(samples)  # a judge that may not abstain scores everything
-    assert all(0 <= row["probe"] <= 1 for row in probes)
+    assert all(row["probe"] is not None and 0 <= row["probe"] <= 1 for row in probes)
     rubrics = lab.list_experiment_rubrics("pilot")
     assert [(r["author"], r["is_swap"], len(r["stages"])) for r in rubrics] == [
         ("sim:balanced", False, 4), ("sim:strict", True, 4),
     ]  # fmt: skip
-    assert all(0 <= r["observability"] <= 1 for r in rubrics)
+    assert all(r["observability"] is not None and 0 <= r["observability"] <= 1 for r in rubrics)
 
 
 def test_the_blueprints_names_are_our_knobs(lab: Lab, window: int) -> None:
@@ -329,9 +329,10 @@ def test_another_rubric_is_another_experiment_and_the_first_is_kept(
 
 
 def test_a_study_may_name_a_frozen_pool(lab: Lab, window: int, write_study: WriteStudy) -> None:
-    frozen = lab.evidence.freeze_pool("january", window_id=window)
+    lab.evidence.freeze_pool("january", window_id=window)
+    frozen = lab.store.evidence.find_named_pool("january")
     path = write_study(evidence={"here": {"pool": "january"}})
-    [plan, _] = lab.runs.plan(path)
+    [plan, _] = lab.runs.estimate(path)
     first = lab.runs.run(path)
     assert (first.status, paid(first)) == ("complete", plan.total().to_pay)
     assert {row["country"] for row in lab.list_experiments()} == {"Valdoria"}
@@ -387,7 +388,7 @@ def test_a_window_that_holds_nothing_says_how_to_fill_it(
         lab.runs.run(path)
     lab.evidence.drop([1, 2, 3])
     with pytest.raises(ConflictError, match=r"nothing was found.*Valdoria.*2026-01-01"):
-        lab.runs.plan(write_study(evidence={"here": {"window": DATES}}))
+        lab.runs.estimate(write_study(evidence={"here": {"window": DATES}}))
     assert lab.list_experiments() == []
 
 
@@ -768,7 +769,9 @@ def test_a_truth_that_is_no_stage_is_refused(
     (tmp_path / "e.jsonl").write_text('{"text": "A paper was banned.", "truth": "Huge"}')
     task = {"type": "benchmark", "concept": "tone", "evidence": "here", "rubric": "r.json"}
     with pytest.raises(DesignError, match=r"'Huge'.*'Low' or 'High'"):
-        lab.runs.plan(write_study(evidence={"here": {"files": "e.jsonl"}}, tasks=[task], design={}))
+        lab.runs.estimate(
+            write_study(evidence={"here": {"files": "e.jsonl"}}, tasks=[task], design={})
+        )
 
 
 def test_a_report_says_what_is_unfinished_and_keeps_series_apart(
@@ -779,7 +782,7 @@ def test_a_report_says_what_is_unfinished_and_keeps_series_apart(
     lab.runs.run(path, workflows=["rubric"])
     lab.runs.run(path, workflows=["score"], samples=1)
     lab.runs.run(path, series="again", workflows=["score"], samples=2)
-    lab.runs.plan(path)
+    lab.runs.estimate(path)
     report = lab.reports.build(str(path))
     [shares] = [table.frame for table in report.tables if table.title == "Statuses"]
     assert set(shares["variant"]) == {"series=3", "series=again"}

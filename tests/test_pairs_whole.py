@@ -145,7 +145,7 @@ def test_a_partly_judged_pool_of_pairs_is_not_complete(lab: Lab, study: Write, o
 
 def test_each_order_is_an_experiment_and_they_share_what_they_ask(lab: Lab, study: Write) -> None:
     path = study(vary={"presentation.pair_order": list(ORDERS)})
-    plan, prepared = lab.runs.plan(path)
+    plan, prepared = lab.runs.estimate(path)
     assert len({made.digest for made in prepared.sweep.experiments}) == 3
     scorer = plan.stages["scorer"]
     both = 2 * ITEMS * SAMPLES
@@ -156,14 +156,14 @@ def test_each_order_is_an_experiment_and_they_share_what_they_ask(lab: Lab, stud
     calls = frame.groupby("presentation.pair_order")["call_id"].apply(set)
     assert calls["given"] | calls["swapped"] == calls["both"]
     assert not calls["given"] & calls["swapped"]
-    assert lab.runs.plan(path)[0].total().to_pay == 0
+    assert lab.runs.estimate(path)[0].total().to_pay == 0
 
 
 def test_more_samples_of_pairs_go_on_with_what_is_missing(lab: Lab, study: Write) -> None:
     lab.runs.run(study())
     before = paid(lab)
     more = study(samples=SAMPLES + 1)
-    plan, _ = lab.runs.plan(more)
+    plan, _ = lab.runs.estimate(more)
     assert plan.stages["scorer"].to_pay == 2 * ITEMS
     lab.runs.run(more)
     assert (paid(lab) - before)["scorer"] == 2 * ITEMS
@@ -186,7 +186,7 @@ def test_a_pair_of_equal_responses_is_asked_once_for_both_orders(
     path = study(samples=1, probe=False)
     item = {"text": "Which?", "responses": ["It was fined.", "It was fined."], "truth": 1}
     (tmp_path / "pairs.jsonl").write_text(json.dumps(item))
-    assert lab.runs.plan(path)[0].stages["scorer"].to_pay == 1
+    assert lab.runs.estimate(path)[0].stages["scorer"].to_pay == 1
     lab.runs.run(path)
     frame = lab.experiments.samples("pairs")
     assert paid(lab)["scorer"] == 1
@@ -267,7 +267,7 @@ def test_an_order_that_brought_no_answer_is_asked_again_alone(lab: Lab, study: W
     assert set(zip(lost["evidence_title"], lost["flipped"], strict=True)) == {("pair 2", True)}
     again = Judge()
     replace_engine(lab, Engine(lab.store, again))
-    assert lab.runs.plan(path)[0].stages["scorer"].to_pay == SAMPLES
+    assert lab.runs.estimate(path)[0].stages["scorer"].to_pay == SAMPLES
     lab.runs.run(path)
     assert [shown_first(request) for request in again.asked] == [(2, 1)] * SAMPLES
     frame = lab.experiments.samples("pairs")

@@ -62,8 +62,10 @@ def test_a_run_comes_to_the_remote_lab_whole(
     assert said["posted"]["there"] == 4
     assert results(remote.lab, said["posted"]["run"]) == results(here)
     with Client(remote.url, remote.read) as client:
-        [row] = [one for one in client.suite_run(1)["evals"] if one["path"].endswith("/001-value")]
-        found = client.eval_debug(row["eval"])
+        [row] = [
+            one for one in client.suites.show_run(1)["evals"] if one["path"].endswith("/001-value")
+        ]
+        found = client.suites.show_eval(row["eval"])
     assert "VALUE = 1000" in found["task"]
     assert set(found["files"]) == {"value.py"}
     again = succeed(call(*words))
@@ -136,20 +138,10 @@ def test_the_schedule_asks_the_remote_lab(
     [now] = succeed(call(*words, "--json")).json["schedule"]
     assert (now["model"], now["due"]) == (weak(suite), False), "it is known there now"
     with Client(remote.url, remote.local) as client:
-        version = client.suite_runs()[0]["version"]
-        paths = client.suite_tasks("tiny", version)
+        version = client.suites.list_runs()[0]["version"]
+        paths = client.suites.list_tasks("tiny", version)
         long_ago = datetime.fromisoformat("2020-01-01T00:00:00+00:00")
-        client.keep_run(
-            "tiny",
-            version,
-            "elsewhere:x",
-            "default",
-            {},
-            "0",
-            replicates=1,
-            evals=paths,
-            created=long_ago,
-        )
+        client.suites.save_run("tiny", version, "elsewhere:x", paths, created=long_ago)
     said = succeed(call(*words, "--run"))
     assert "cannot be asked from here: elsewhere:x" in said.err
 

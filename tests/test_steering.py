@@ -139,7 +139,7 @@ def test_a_budget_that_is_raised_lets_a_run_go_on(lab: Lab, write_study: WriteSt
     assert statuses(lab) == {"over-budget"}
     assert stopped.left is not None and stopped.left.to_pay > 0
     now = lab.runs.retune("small", budget={"calls": 1000})
-    assert now.calls == 1000
+    assert now["budget"]["calls"] == 1000
     assert lab.runs.run("small").status == "complete"
 
 

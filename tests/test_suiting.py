@@ -57,11 +57,11 @@ def test_a_finished_run_is_found_again_and_asks_nothing(lab: Lab, suite: Path) -
 def test_more_replicates_and_evals_go_on_with_the_run(lab: Lab, suite: Path) -> None:
     part = lab.suites.run(suite, perfect(suite), evals=["/001-", "/002-"])
     assert (part.run.wanted, part.whole, part.status) == (2, False, "complete")
-    assert lab.suites.leaderboard() == (), "only whole runs are compared"
+    assert lab.suites.leaderboard() == [], "only whole runs are compared"
     whole = lab.suites.run(suite, perfect(suite), replicates=2)
     assert (whole.run.id, whole.run.wanted, whole.whole, paid(lab)) == (part.run.id, 8, True, 8)
     [row] = lab.suites.leaderboard()
-    assert (row.runs, row.passed, row.score.value) == (1, 8, 1.0)
+    assert (row["runs"], row["passed"], row["score"]) == (1, 8, 1.0)
     fewer = lab.suites.run(suite, perfect(suite))
     assert (len(fewer.results), paid(lab)) == (8, 8), "nothing is deleted"
 
@@ -71,7 +71,7 @@ def test_another_series_asks_afresh(lab: Lab, suite: Path) -> None:
     assert len(set(runs)) == 2
     assert paid(lab) == 8
     [row] = lab.suites.leaderboard()
-    assert row.runs == 2
+    assert row["runs"] == 2
 
 
 def test_a_change_of_the_suite_is_another_run(lab: Lab, suite: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_change_of_the_suite_is_another_run(lab: Lab, suite: Path) -> None:
     second = lab.suites.run(suite, perfect(suite))
     assert first.run.id != second.run.id
     assert paid(lab) == 4, "the tasks are the same, and so are the answers"
-    assert {row.version for row in lab.suites.leaderboard()} == {
+    assert {row["version"] for row in lab.suites.leaderboard()} == {
         first.run.version,
         second.run.version,
     }
@@ -136,7 +136,7 @@ def test_what_is_not_there_is_refused_with_the_choices(
     with pytest.raises(error) as refusal:
         lab.suites.run(**asked)
     assert choice in refusal.value.choices  # type: ignore[attr-defined]
-    assert (lab.suites.list_runs(), paid(lab)) == ((), 0)
+    assert (lab.suites.list_runs(), paid(lab)) == ([], 0)
 
 
 # --- what writers get wrong ----------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_an_endpoint_that_is_down_is_inconclusive_until_it_is_back(
     rows = lab.suites.list_failed(down.run.id)
     assert all(row["step"] == "generation" and row["reason"] for row in rows)
     [board] = lab.suites.leaderboard()
-    assert (board.runs, board.unscored, board.inconclusive) == (0, 1, 4)
+    assert (board["runs"], board["unscored"], board["inconclusive"]) == (0, 1, 4)
     with serve(SimulatedServer(), port=port):
         back = lab.suites.run(suite, model)
     assert (back.run.id, back.status, back.score.inconclusive) == (down.run.id, "complete", {})
@@ -223,7 +223,7 @@ def test_a_limit_that_is_exhausted_is_inconclusive_by_its_own_reason(lab: Lab, s
         replicates=1, evals=whole,
     )  # fmt: skip
     SuiteRunner(lab.store, models).execute(run, loaded, default, bench())
-    report = lab.suites.show_run(run.id)
+    report = lab.suites.report(run.id)
     assert report.score.inconclusive == {"rate_limit": 3}
     assert (report.score.passed, report.score.score) == (1, 1.0)
     assert paid(lab) == 1, "waiting costs no attempt"
@@ -290,7 +290,7 @@ def test_a_model_is_due_when_it_was_never_run_and_again_after_its_interval(
 
 def test_the_draws_that_try_a_model_out_are_on_no_leaderboard(lab: Lab, suite: Path) -> None:
     whole = lab.suites.run(suite, perfect(suite), series="check")
-    assert (whole.whole, lab.suites.leaderboard()) == (True, ())
+    assert (whole.whole, lab.suites.leaderboard()) == (True, [])
 
 
 def test_a_writer_that_names_no_suite_is_told_so(lab: Lab, suite: Path) -> None:

@@ -3,6 +3,7 @@
 Heavy libraries load when a frame is made.
 """
 
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judge_gym.axes import Design
-from judge_gym.client import Client
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.store import Store
 from judge_gym.store.database import NEEDED, open_database
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from judge_gym.client import Client
 
 FORMATS = ("csv", "parquet")
 SERVED = ("http://", "https://")
@@ -95,9 +97,11 @@ def pull_experiment(tag: str, *, url: str | None = None) -> "pd.DataFrame":
     from judge_gym.analysis.frames import tidy
 
     if url is not None and url.startswith(SERVED):
+        from judge_gym.client import Client
+
         with Client(url) as lab:
-            lab.get_experiment_summary(tag)
-            return tidy(lab.samples(tag), source=tag)
+            lab.experiments.show(tag)
+            return tidy(_downloaded(lab, tag), source=tag)
     with _reading(url) as store:
         return tidy(stored_samples(store, store.experiments.rows(tags=[tag])), source=tag)
 
@@ -112,12 +116,20 @@ def pull_study(name: str, *, url: str | None = None) -> "pd.DataFrame":
     from judge_gym.analysis.frames import tidy
 
     if url is not None and url.startswith(SERVED):
+        from judge_gym.client import Client
+
         with Client(url) as lab:
-            _known(name, (row["study"] for row in lab.list_experiments()))
-            return tidy(lab.samples(name), source=name)
+            _known(name, (row["study"] for row in lab.experiments.list_studies()))
+            return tidy(_downloaded(lab, name), source=name)
     with _reading(url) as store:
         _known(name, (row["study"] for row in store.experiments.rows()))
         return tidy(stored_samples(store, store.experiments.rows(study=name)), source=name)
+
+
+def _downloaded(lab: "Client", target: str) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.read_parquet(io.BytesIO(lab.samples_file(target, format="parquet")))
 
 
 def _known(name: str, studies: Iterable[str]) -> None:

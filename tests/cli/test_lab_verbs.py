@@ -65,8 +65,8 @@ def test_a_lab_is_served_until_it_is_told_to_end(tmp_path: Path, end: signal.Sig
     assert process.stdout is not None
     address = process.stdout.readline().strip()
     with Client(address) as client:
-        client.create_window("2026-01-01", "2026-01-31", "Valdoria")
-        assert [row["country"] for row in client.list_windows()] == ["Valdoria"]
+        client.evidence.create_window("2026-01-01", "2026-01-31", "Valdoria")
+        assert [row["country"] for row in client.evidence.list_windows()] == ["Valdoria"]
     with httpx.Client(follow_redirects=True, timeout=60) as browser:
         assert browser.get(address).status_code == 200, "as one opens it"
     process.send_signal(end)

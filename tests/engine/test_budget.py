@@ -292,7 +292,7 @@ def test_what_is_reused_costs_nothing_and_shows_as_saved(lab: Lab, write_study: 
     again = lab.runs.run(write_study(**MANY), new_run=True)
     assert (paid(again), sum(run.usd for run in again.runs)) == (0, 0)
     # Views and rubrics are there as records; the others are asked of the ledger.
-    once = {row["stage"]: row["usd"] for row in lab.reports.usage("small", by=["stage"])}
+    once = {row["stage"]: row["usd"] or 0 for row in lab.reports.usage("small", by=["stage"])}
     saved = sum(run.saved for run in again.runs)
     assert saved == pytest.approx(once["critic"] + once["scorer"] + once["prober"])
     assert again.to_json()["runs"][0]["saved"] == again.runs[0].saved

@@ -127,7 +127,7 @@ def test_the_status_of_a_queued_run_says_what_it_waits_for(
 ) -> None:
     def said() -> set[str]:
         tags = [row["tag"] for row in lab.list_experiments(study="small")]
-        return {run["said"] for tag in tags for run in lab.get_experiment_summary(tag)["runs"]}
+        return {run["message"] for tag in tags for run in lab.get_experiment_summary(tag)["runs"]}
 
     url = postgres.fresh_url() if on == "postgres" else f"sqlite:///{tmp_path / 'lab.db'}"
     with Lab.open(url) as lab:

@@ -70,7 +70,7 @@ def use(lab: Lab, models: Authors | None = None) -> None:
 
 def planned(lab: Lab, path: Path | str, **options: Any) -> Counter[str]:
     """Calls to pay, by stage."""
-    plan, _ = lab.runs.plan(path, **options)
+    plan, _ = lab.runs.estimate(path, **options)
     return Counter({name: stage.to_pay for name, stage in plan.stages.items()})
 
 
@@ -139,7 +139,7 @@ def test_a_plan_is_what_the_run_pays_and_afterwards_nothing_is_left(
     before = planned(lab, path)
     assert lab.runs.run(path).status == "complete"
     assert_foreseen(before, paid(lab))
-    plan, _ = lab.runs.plan(path)
+    plan, _ = lab.runs.estimate(path)
     assert plan.total().to_pay == 0
     assert Counter({name: stage.in_ledger for name, stage in plan.stages.items()}) == +paid(lab)
     assert plan.total().input_tokens == plan.total().output_tokens == 0
@@ -148,7 +148,7 @@ def test_a_plan_is_what_the_run_pays_and_afterwards_nothing_is_left(
 
 def test_a_plan_names_every_experiment_and_adds_up(lab: Lab, study: WriteStudy) -> None:
     path = study(vary={"verdict.method": ["single", "subset"]})
-    plan, prepared = lab.runs.plan(path)
+    plan, prepared = lab.runs.estimate(path)
     assert list(plan.experiments) == [made.tag for made in prepared.sweep.experiments]
     assert len(plan.experiments) == 2 * JUDGES
     assert sum(counts["to_pay"] for counts in plan.experiments.values()) == plan.total().to_pay
@@ -166,8 +166,8 @@ def test_a_plan_writes_nothing(lab: Lab, study: WriteStudy) -> None:
     path = study(swap="all", vary={"verdict.method": ["single", "subset"]})
     for _ in range(2):
         before = contents(lab)
-        lab.runs.plan(path)
-        lab.runs.plan(path, series="again", overrides={"rubric.scale": 5})
+        lab.runs.estimate(path)
+        lab.runs.estimate(path, series="again", overrides={"rubric.scale": 5})
         assert contents(lab) == before
         lab.runs.run(path)
     assert sum(map(len, before.values())) > 0
@@ -354,7 +354,7 @@ def test_folded_points_and_skipped_swaps_are_listed(lab: Lab, study: WriteStudy)
             "rubric.author": ["own", "sim:cautious"],
         },
     )
-    plan, prepared = lab.runs.plan(path)
+    plan, prepared = lab.runs.estimate(path)
     assert len(plan.experiments) == 6  # of 8 points; raw with either editor is one
     assert len(prepared.sweep.folded) == 2
     for tag, other in prepared.sweep.folded.items():
@@ -372,7 +372,7 @@ def test_folded_points_and_skipped_swaps_are_listed(lab: Lab, study: WriteStudy)
 def test_a_plan_prices_models_that_it_cannot_call_and_says_where_a_price_is_unknown(
     lab: Lab, study: WriteStudy, judge: str, costs: bool
 ) -> None:
-    plan, _ = lab.runs.plan(study(judges=[judge]))
+    plan, _ = lab.runs.estimate(study(judges=[judge]))
     for stage in ("rubricer", "scorer", "prober"):
         usd = plan.stages[stage].usd
         assert (usd is not None and usd > 0) if costs else usd is None

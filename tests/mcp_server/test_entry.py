@@ -13,7 +13,7 @@ import agents
 from judge_gym.errors import ConflictError
 from judge_gym.lab import Lab
 from judge_gym.mcp import over_http
-from judge_gym.mcp.functions import EFFECTS
+from judge_gym.mcp.tools import TOOLS
 from judge_gym.web import serve
 from judge_gym.web.middleware import HEADERS, Limits
 from served import Served, served
@@ -22,7 +22,7 @@ CALL = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "tools/call",
-    "params": {"name": "status", "arguments": {}},
+    "params": {"name": "runs_status", "arguments": {}},
 }
 SENT = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
 
@@ -62,15 +62,15 @@ def test_nobody_connects_without_a_token_that_lives(lab: Served, token: str) -> 
 def test_a_reading_token_reads_and_nothing_else(lab: Served) -> None:
     before = contents(lab.lab)
     with agents.over_http(lab.url, lab.read) as agent:
-        assert agent.call("status")["runs"] == []
-        assert agent.call("query", sql="SELECT count(*) FROM tags")["rows"] == [[3]]
-        assert len(agent.call("read", function="list_windows")["items"]) == 1
+        assert agent.call("runs_status")["runs"] == []
+        assert agent.call("admin_query", sql="SELECT count(*) FROM tags")["rows"] == [[3]]
+        assert len(agent.call("read", function="evidence_list_windows")["items"]) == 1
         assert agent.call("functions")["items"]
         assert agent.do("list_resources").resources == []
         tools = [tool.name for tool in agent.do("list_tools").tools]
-        writing = [name for name in tools if name in EFFECTS]
+        writing = [name for name in tools if name in TOOLS and TOOLS[name].effect != "reads"]
         assert len(writing) >= 15
-        needs = {"window_id": 1, "tag": "pilot"}
+        needs = {"window_id": 1, "experiment_tag": "pilot"}
         for name in writing:
             schema = agent.call("functions", name=name)["arguments"]["properties"]
             given = {key: value for key, value in needs.items() if key in schema}
@@ -82,11 +82,11 @@ def test_a_reading_token_reads_and_nothing_else(lab: Served) -> None:
 def test_a_writing_token_writes_until_it_is_revoked(lab: Served) -> None:
     _, secret = lab.lab.store.tokens.create("passing", "write")
     with agents.over_http(lab.url, secret) as agent:
-        made = agent.call("freeze_pool", name="now", window_id=1)
+        made = agent.call("evidence_freeze_pool", name="now", window_id=1)
         assert made["items"] == 3
         lab.lab.store.tokens.revoke("passing")
         with pytest.raises(MCPError):
-            agent.call("status")
+            agent.call("runs_status")
     assert plain(lab, secret).status_code == 401
 
 
@@ -110,7 +110,7 @@ def test_each_request_counts_by_its_own_token(lab: Served) -> None:
     assert opened.status_code == 200
     assert "mcp-session-id" not in opened.headers
     assert plain(lab, lab.read, **{"Mcp-Session-Id": "a" * 32}).status_code == 200
-    body = {**CALL, "params": {"name": "pause", "arguments": {"target": "pilot"}}}
+    body = {**CALL, "params": {"name": "runs_pause", "arguments": {"target": "pilot"}}}
     said = lab.ask("POST", "/mcp", lab.read, json=body, headers=SENT).json()["result"]
     assert said["isError"] and said["structuredContent"]["error"]["kind"] == "scope"
 
@@ -153,7 +153,7 @@ def test_what_is_no_message_is_refused_without_a_fault(lab: Served, body: bytes)
 def test_long_messages_and_too_many_are_refused(tmp_path: Path) -> None:
     few = Limits(body=2000, per_second=0.1, burst=6)
     with served(tmp_path, run=False, face=over_http, limits=few) as lab:
-        long = {**CALL, "params": {"name": "query", "arguments": {"sql": "x" * 5000}}}
+        long = {**CALL, "params": {"name": "admin_query", "arguments": {"sql": "x" * 5000}}}
         assert lab.ask("POST", "/mcp", json=long, headers=SENT).status_code == 413
         codes = [plain(lab).status_code for _ in range(8)]
         assert codes[0] == 200 and codes[-1] == 429, "a call counts with what it asks in turn"
@@ -169,4 +169,4 @@ def test_what_others_reach_needs_a_token_in_the_lab(tmp_path: Path) -> None:
             assert at.token is None
             port = at.url.rpartition(":")[2]
             with agents.over_http(f"http://127.0.0.1:{port}", secret) as agent:
-                assert agent.call("status")["experiments"] == 0
+                assert agent.call("runs_status")["experiments"] == 0

@@ -72,11 +72,14 @@ def ask(id: int, tool: str, **arguments: Any) -> dict[str, Any]:
 def test_an_experiment_from_nothing_to_its_report(tmp_path: Path) -> None:
     with agents.over_stdio(tmp_path) as agent:
         window = agent.call(
-            "create_window", start_date="2026-01-01", end_date="2026-01-31", country="Valdoria"
+            "evidence_create_window",
+            start_date="2026-01-01",
+            end_date="2026-01-31",
+            country="Valdoria",
         )["window_id"]
-        agent.call("load_evidence", window_id=window, items=TEXTS)
+        agent.call("evidence_load", window_id=window, items=TEXTS)
         agent.call(
-            "create_experiment",
+            "experiments_create",
             experiment_tag="pilot",
             window_id=window,
             model_id="sim:balanced",
@@ -84,14 +87,14 @@ def test_an_experiment_from_nothing_to_its_report(tmp_path: Path) -> None:
             concept="fascism",
             config={"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"},
         )
-        plan = agent.call("plan", target="pilot", samples=3)["stages"]["scorer"]
-        assert agent.call("start", target="pilot", samples=3) == {"started": ["pilot"]}
+        plan = agent.call("runs_plan", target="pilot", samples=3)["stages"]["scorer"]
+        assert agent.call("runs_start", target="pilot", samples=3) == {"started": ["pilot"]}
         [run] = agent.settled("pilot")["runs"]
         assert (run["status"], run["done"]["score"]) == ("complete", plan["calls"])
         assert plan["calls"] == 3 * len(TEXTS)
         [report] = agent.do("read_resource", "judge-gym://reports/pilot").contents
         assert "pilot" in report.text
-        assert agent.refused("start", target="none")["kind"] == "notfound"
+        assert agent.refused("runs_start", target="none")["kind"] == "notfound"
     assert (tmp_path / ".judge-gym" / "lab.db").exists(), "the lab of the folder"
 
 
@@ -100,7 +103,7 @@ def test_it_speaks_the_protocol_alone_and_ends_cleanly(tmp_path: Path, end: str)
     with started(tmp_path, "mcp") as process:
         say(process, HELLO)
         assert hear(process)["result"]["serverInfo"]["name"] == "judge-gym"
-        say(process, READY, ask(2, "status"), ask(3, "nothing"))
+        say(process, READY, ask(2, "runs_status"), ask(3, "nothing"))
         answers = {said["id"]: said["result"] for said in (hear(process), hear(process))}
         assert not answers[2]["isError"] and answers[3]["isError"]
         assert process.stdin is not None
@@ -117,7 +120,7 @@ def test_what_is_no_message_does_not_end_it(tmp_path: Path) -> None:
     with started(tmp_path, "mcp", "--no-work") as process:
         assert process.stdin is not None
         process.stdin.write('nonsense\n\n{}\n[1, 2]\n{"jsonrpc": "2.0"}\n')
-        say(process, HELLO, READY, ask(2, "tables"))
+        say(process, HELLO, READY, ask(2, "admin_tables"))
         heard: list[Any] = []
         while not any(said.get("id") == 2 for said in heard):
             heard.append(hear(process))
@@ -133,9 +136,12 @@ def test_over_http_it_prints_where_and_with_what(tmp_path: Path) -> None:
         assert url.startswith("http://127.0.0.1:") and url.endswith("/mcp")
         assert header.startswith("Authorization: Bearer jg_")
         with agents.over_http(url.removesuffix("/mcp"), header.split()[-1]) as agent:
-            assert agent.call("status")["experiments"] == 0
+            assert agent.call("runs_status")["experiments"] == 0
             assert agent.call(
-                "create_window", start_date="2026-01-01", end_date="2026-01-31", country="Valdoria"
+                "evidence_create_window",
+                start_date="2026-01-01",
+                end_date="2026-01-31",
+                country="Valdoria",
             )
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)

@@ -7,7 +7,7 @@ import pytest
 
 from judge_gym.errors import NotFoundError
 from judge_gym.lab import Lab
-from judge_gym.store import Mark, Store
+from judge_gym.store import Store
 from served import create, fill
 
 pytestmark = pytest.mark.postgres
@@ -29,12 +29,12 @@ def lab(store: Store, tmp_path: Path) -> Lab:
 def pages(lab: Lab, target: str | None, limit: int) -> list[dict[str, Any]]:
     """The log, a page at a time, to its end."""
     seen: list[dict[str, Any]] = []
-    below: Mark | None = None
+    after: str | None = None
     while True:
-        rows, below = lab.runs.logs(target, below=below, limit=limit)
-        assert len(rows) <= limit
-        seen += rows
-        if below is None:
+        page = lab.runs.page_logs(target, after=after, limit=limit)
+        assert len(page.rows) <= limit
+        seen += page.rows
+        if (after := page.next) is None:
             return seen
 
 
@@ -42,11 +42,11 @@ def test_every_failed_attempt_is_there_once_with_its_reason(lab: Lab) -> None:
     summary = lab.get_experiment_summary("shaky")["runs"][0]
     assert summary["failed"]["score"] >= 2, "there is something to tell"
     whole = pages(lab, "shaky", 1000)
-    failed = [row for row in whole if row["what"] == "failed attempt"]
+    failed = [row for row in whole if row["type"] == "failed attempt"]
     told = {row["call_id"] for row in failed if row["stage"] == "scorer"}
     assert len(told) == summary["failed"]["score"]
     assert all(row["error"] and row["model"] == FAILING for row in failed)
-    kinds = [row["kind"] for row in whole if row["what"] == "event"]
+    kinds = [row["kind"] for row in whole if row["type"] == "event"]
     assert kinds[-1] == "started" and len(kinds) == len(set(map(str, kinds)))
     assert [row["at"] for row in whole] == sorted((row["at"] for row in whole), reverse=True)
     assert all(row["at"].endswith("+00:00") for row in whole)
@@ -64,14 +64,16 @@ def test_the_status_tells_what_stands_and_what_failed(lab: Lab) -> None:
         "shaky": "failed",
         "fine": "complete",
     }
-    assert (found["experiments"], found["going_on"]) == (2, False)
+    assert (found["experiments"], found["in_progress"]) == (2, False)
     assert [run["tag"] for run in lab.runs.status(limit=1)["runs"]] == ["fine"], "the newest"
     lab.runs.start("shaky", series="again")
     going = lab.runs.status(limit=1)
-    assert going["going_on"] and {run["tag"] for run in going["runs"]} == {"shaky"}, "comes first"
-    assert lab.runs.status("fine")["going_on"] is False
+    assert going["in_progress"] and {run["tag"] for run in going["runs"]} == {"shaky"}, (
+        "comes first"
+    )
+    assert lab.runs.status("fine")["in_progress"] is False
     lab.runs.cancel("shaky")
-    assert lab.runs.status()["going_on"] is False
+    assert lab.runs.status()["in_progress"] is False
     assert lab.experiments.list_studies() == []
     with pytest.raises(NotFoundError, match="unknown study 'shaky'"):
         lab.experiments.show_study("shaky")

@@ -1,6 +1,6 @@
 """Samples are found by what is asked of them, page by page, from either end."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield opened
 
 
-def cells(rows: Sequence[dict[str, Any]]) -> dict[tuple[int, int, int], list[set[str]]]:
+def cells(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int, int], list[set[str]]]:
     """The scored sets of stages of each run, rubric and item."""
     found: dict[tuple[int, int, int], list[set[str]]] = {}
     for row in rows:

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def key(row: dict[str, Any]) -> Any:
 def test_the_tables_are_those_of_the_lab(lab: Served) -> None:
     verbs = lab.lab
     window = verbs.evidence.list_windows()[0]["window"]
-    asked: list[tuple[str, dict[str, Any], Sequence[dict[str, Any]]]] = [
+    asked: list[tuple[str, dict[str, Any], Sequence[Mapping[str, Any]]]] = [
         ("/api/windows", {}, verbs.evidence.list_windows()),
         (f"/api/windows/{window}/evidence", {}, verbs.evidence.list(window)),
         ("/api/pools", {}, verbs.evidence.list_pools()),
@@ -72,7 +72,7 @@ def test_the_tables_are_those_of_the_lab(lab: Served) -> None:
         ("/api/experiments", {"task_type": "ecc"}, verbs.list_experiments_by_task_type("ecc")),
         ("/api/experiments", {"task_type": "control"}, []),
         ("/api/experiments", {"study": "nothing"}, []),
-        ("/api/rubrics", {"target": "pilot"}, verbs.list_experiment_rubrics("pilot")),
+        ("/api/rubrics", {"experiment_tag": "pilot"}, verbs.list_experiment_rubrics("pilot")),
         ("/api/usage", {}, verbs.reports.usage()),
         ("/api/usage", {"by": ["stage", "model"]}, verbs.reports.usage(by=["stage", "model"])),
         ("/api/usage", {"target": "pilot"}, verbs.reports.usage("pilot")),
@@ -88,14 +88,14 @@ def test_the_documents_are_those_of_the_lab(lab: Served) -> None:
     assert lab.get("/api/evidence/1") == plain(verbs.evidence.show(1))
     sample = verbs.list_experiment_samples("pilot")[0]
     call = lab.get(f"/api/calls/{sample['call_id']}")
-    asked, attempts = verbs.store.ledger.transcript(sample["call_id"])
+    asked, attempts = verbs.admin.transcript(sample["call_id"] or 0)
     assert [one["content"] for one in call["messages"]] == [one.content for one in asked]
     assert [one["body"] for one in call["attempts"]] == [one["body"] for one in attempts]
     report = lab.get("/api/report", target="pilot")
     assert [one["title"] for one in report["tables"]] == [
         one.title for one in verbs.reports.build("pilot").tables
     ]
-    page = lab.ask("GET", "/api/report", params={"target": "pilot", "format": "html"})
+    page = lab.ask("GET", "/api/report/file", params={"target": "pilot"})
     assert page.headers["content-disposition"].startswith("attachment")
     assert page.text.lstrip().startswith("<!doctype html>")
 
@@ -116,11 +116,13 @@ def test_axes_and_models_describe_themselves(lab: Served) -> None:
 @pytest.mark.parametrize("limit", [1, 4, 7, 15, 1000])
 def test_pages_hold_every_sample_once(lab: Served, limit: int) -> None:
     whole = plain(lab.lab.list_experiment_samples("pilot"))
-    found = pages(lab, "/api/samples", limit, target="pilot")
+    found = pages(lab, "/api/samples", limit, experiment_tag="pilot")
     assert [len(page) for page in found[:-1]] == [limit] * (len(found) - 1)
     rows = [row for page in found for row in page]
     assert sorted(rows, key=key) == sorted(whole, key=key)
-    assert rows == [row for page in pages(lab, "/api/samples", 2, target="pilot") for row in page]
+    assert rows == [
+        row for page in pages(lab, "/api/samples", 2, experiment_tag="pilot") for row in page
+    ]
 
 
 def test_a_page_of_a_study_is_refused_with_its_tags(
@@ -130,25 +132,24 @@ def test_a_page_of_a_study_is_refused_with_its_tags(
         path = study_file(own.folder)
         tags = own.lab.runs.start(path)
         for resource in ("samples", "probes", "rubrics"):
-            said = own.ask("GET", f"/api/{resource}", params={"target": "small"})
+            said = own.ask("GET", f"/api/{resource}", params={"experiment_tag": "small"})
             error = said.json()["error"]
             assert (said.status_code, error["choices"]) == (422, sorted(tags))
             assert "'small' is a study" in error["message"]
-            assert "format=csv" in error["message"]
-        whole = own.ask("GET", "/api/samples", params={"target": "small", "format": "csv"})
+        whole = own.ask("GET", "/api/samples/file", params={"target": "small"})
         assert whole.status_code == 200
 
 
 @pytest.mark.parametrize("value", ["0", "many", "-3"])
 def test_a_number_that_does_not_fit_is_said_back(lab: Served, value: str) -> None:
-    said = lab.ask("GET", "/api/samples", params={"target": "pilot", "limit": value})
+    said = lab.ask("GET", "/api/samples", params={"experiment_tag": "pilot", "limit": value})
     assert said.status_code == 422
     message = said.json()["error"]["message"]
     assert message.startswith("query.limit: ") and message.endswith(f", not {value!r}")
 
 
 def test_pages_of_probes_hold_every_probe_once(lab: Served) -> None:
-    rows = [row for page in pages(lab, "/api/probes", 4, target="pilot") for row in page]
+    rows = [row for page in pages(lab, "/api/probes", 4, experiment_tag="pilot") for row in page]
     whole = plain(lab.lab.list_experiment_probes("pilot"))
     assert whole and sorted(rows, key=key) == sorted(whole, key=key)
 
@@ -164,7 +165,7 @@ def test_a_page_may_be_of_one_status_or_one_item(lab: Served) -> None:
     whole = plain(lab.lab.list_experiment_samples("pilot/strict"))
     for name, values in (("status", {row["status"] for row in whole}), ("evidence", {1, 2})):
         for value in values:
-            found = pages(lab, "/api/samples", 2, target="pilot/strict", **{name: value})
+            found = pages(lab, "/api/samples", 2, experiment_tag="pilot/strict", **{name: value})
             rows = [row for page in found for row in page]
             wanted = [row for row in whole if row[name] == value]
             assert sorted(rows, key=key) == sorted(wanted, key=key)
@@ -173,10 +174,10 @@ def test_a_page_may_be_of_one_status_or_one_item(lab: Served) -> None:
 def test_what_comes_while_one_turns_pages_moves_nothing(tmp_path: Path) -> None:
     with served(tmp_path) as lab:
         before = {row["sample"] for row in lab.lab.list_experiment_samples("pilot")}
-        page = lab.get("/api/samples", target="pilot", limit=4)
+        page = lab.get("/api/samples", experiment_tag="pilot", limit=4)
         seen = [row["sample"] for row in page["items"]]
         lab.lab.runs.run("pilot", samples=7)
-        rest = pages(lab, "/api/samples", 4, target="pilot", cursor=page["next"])
+        rest = pages(lab, "/api/samples", 4, experiment_tag="pilot", cursor=page["next"])
         seen += [row["sample"] for one in rest for row in one]
         assert len(seen) == len(set(seen))
         assert before <= set(seen)
@@ -184,9 +185,9 @@ def test_what_comes_while_one_turns_pages_moves_nothing(tmp_path: Path) -> None:
 
 def test_a_cursor_of_nowhere_is_an_empty_page_or_an_error(lab: Served) -> None:
     for cursor in ("x", "0", "-1", "99999999999999999999", "1 OR 1=1", "²"):
-        said = lab.ask("GET", "/api/samples", params={"target": "pilot", "cursor": cursor})
+        said = lab.ask("GET", "/api/samples", params={"experiment_tag": "pilot", "cursor": cursor})
         assert said.status_code == 422, cursor
-    assert lab.get("/api/samples", target="pilot", cursor="2000000000")["items"] == []
+    assert lab.get("/api/samples", experiment_tag="pilot", cursor="2000000000")["items"] == []
     said = lab.ask("GET", "/api/windows", params={"cursor": "x"})
     assert said.status_code == 422
 
@@ -208,17 +209,17 @@ def test_a_page_begins_at_the_index(lab: Served) -> None:
 
 def test_a_csv_is_that_of_the_lab(lab: Served) -> None:
     for targets in (["pilot"], ["pilot/strict"], ["pilot", "pilot/strict", "later"], ["later"]):
-        said = lab.ask("GET", "/api/samples", params={"target": targets, "format": "csv"})
+        said = lab.ask("GET", "/api/samples/file", params={"target": targets})
         assert said.text == lab.lab.export_design_space_csv(targets)
         assert said.headers["content-type"].startswith("text/csv")
     assert said.headers["content-disposition"] == 'attachment; filename="samples.csv"'
-    one = lab.ask("GET", "/api/samples", params={"target": "pilot", "format": "csv"})
+    one = lab.ask("GET", "/api/samples/file", params={"target": "pilot"})
     assert one.text == lab.lab.export_experiment_csv("pilot")
 
 
 def test_a_parquet_file_is_that_of_the_lab(lab: Served, tmp_path: Path) -> None:
     lab.lab.experiments.export([], tmp_path / "all.parquet", format="parquet")
-    said = lab.ask("GET", "/api/samples", params={"format": "parquet"})
+    said = lab.ask("GET", "/api/samples/file", params={"format": "parquet"})
     found = pd.read_parquet(io.BytesIO(said.content))
     wanted = pd.read_parquet(tmp_path / "all.parquet")
     pd.testing.assert_frame_equal(found, wanted, check_dtype=False)
@@ -227,12 +228,12 @@ def test_a_parquet_file_is_that_of_the_lab(lab: Served, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    "windows experiments usage pools labels rubrics?target=pilot windows/1/evidence "
-    "probes?target=pilot".split(),
+    "windows experiments usage pools labels rubrics?experiment_tag=pilot windows/1/evidence "
+    "probes?experiment_tag=pilot samples?experiment_tag=pilot".split(),
 )
 def test_every_table_is_a_file_too(lab: Served, path: str) -> None:
     mark = "&" if "?" in path else "?"
-    rows = lab.get(f"/api/{path}{mark}limit=1000" if path != "usage" else "/api/usage")["items"]
+    rows = lab.get(f"/api/{path}{mark}limit=1000")["items"]
     said = lab.ask("GET", f"/api/{path}{mark}format=csv")
     frame = pd.read_csv(io.StringIO(said.text)) if rows else pd.DataFrame()
     assert len(frame) == len(rows)
@@ -246,8 +247,8 @@ def test_no_file_is_left_behind(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for format in ("csv", "parquet"):
-        lab.ask("GET", "/api/samples", params={"format": format}).raise_for_status()
-    assert lab.ask("GET", "/api/samples?format=csv&target=nothing").status_code == 404
+        lab.ask("GET", "/api/samples/file", params={"format": format}).raise_for_status()
+    assert lab.ask("GET", "/api/samples/file?target=nothing").status_code == 404
     lab.post("/api/windows/1/evidence", items=[{"title": "calm", "text": TEXTS["calm"]}])
     assert list(tmp_path.iterdir()) == []
 
@@ -364,8 +365,11 @@ def test_an_experiment_is_forgotten(lab: Served) -> None:
 def test_an_odd_name_is_a_name_and_nothing_more(lab: Served, name: str) -> None:
     with lab.lab.store.database.read() as connection:
         before = connection.scalar(sa.select(sa.func.count()).select_from(t.samples))
-    for path in ("/api/samples", "/api/rubrics", "/api/report", "/api/probes", "/api/events"):
+    for path in ("/api/report", "/api/report/file", "/api/samples/file", "/api/events"):
         said = lab.ask("GET", path, params={"target": name})
+        assert said.status_code in (404, 422), (path, said.text)
+    for path in ("/api/samples", "/api/rubrics", "/api/probes"):
+        said = lab.ask("GET", path, params={"experiment_tag": name})
         assert said.status_code in (404, 422), (path, said.text)
     for verb in ("pause", "cancel", "resume", "retry", "retune"):
         said = lab.ask("POST", f"/api/runs/{verb}", json={"target": name})

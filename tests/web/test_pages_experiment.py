@@ -1,7 +1,7 @@
 """An experiment's page: its design, rubrics, verdicts, and the samples that one asks for."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -94,7 +94,7 @@ def test_the_table_shows_the_samples_that_the_address_asks_for(
     )
     asked = f"evidence={rows[0]['evidence']}" if wanted == "item" else wanted
 
-    def meant(row: dict[str, Any]) -> bool:
+    def meant(row: Mapping[str, Any]) -> bool:
         means: dict[str, bool] = {
             "status=scored": row["status"] == "scored",
             "stage=2": "2" in row["stages"].split(),

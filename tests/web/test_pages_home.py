@@ -29,7 +29,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             )
         with opened.lab.store.database.begin() as connection:
             [run] = opened.lab.get_experiment_summary("pilot/strict")["runs"]
-            some = sa.and_(t.samples.c.run_id == run["run_id"], t.samples.c.replicate == 1)
+            some = sa.and_(t.samples.c.run_id == run["run"], t.samples.c.replicate == 1)
             lost = {"status": "provider_error", "stages": ""}
             connection.execute(sa.update(t.samples).where(some).values(lost))
         yield opened

@@ -88,7 +88,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             connection.execute(t.tags.update().where(t.tags.c.tag == TAG).values(study="hostile"))
         lab.store.studies.save("hostile", f"study: hostile\n# {HOSTILE}\n", {})
         lab.runs.run(TAG, samples=2)
-        run = lab.get_experiment_summary(TAG)["runs"][-1]["run_id"]
+        run = lab.get_experiment_summary(TAG)["runs"][-1]["run"]
         lab.store.events.record([run], "paused", HOSTILE)
         with lab.store.database.begin() as connection:  # what models wrote
             body = {"hash": content_hash(HOSTILE), "body": HOSTILE}

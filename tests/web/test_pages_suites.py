@@ -15,7 +15,7 @@ from judge_gym.store import SuiteRun
 from judge_gym.triage import RunInfo, make_finding, report_path, split_results, write_report
 from judge_gym.web.failure_reports import failure_analyses
 from made_runs import RESULTS, SLUG, SLUG_CODE, SLUG_GRADER, cases, judge_verdicts
-from posted import BEGUN, MODEL, SUITE, VERSION, made_at, post, post_run
+from posted import BEGUN, MODEL, SUITE, VERSION, made_at, post, post_eval, post_run
 from served import Served, served
 
 pytestmark = pytest.mark.needs("chromium")
@@ -47,8 +47,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             post(client, model="openrouter:maker/model", experiment="no_guidelines")
             hostile(client)
             post_run(client, series="begun")
-        analysed(opened.lab.suites.show_run(run).run, folder, "2026-03-02", "OVERLY_STRICT")
-        analysed(opened.lab.suites.show_run(run).run, folder, "2026-03-03", "MODEL_FAULT")
+        analysed(opened.lab.suites.report(run).run, folder, "2026-03-02", "OVERLY_STRICT")
+        analysed(opened.lab.suites.report(run).run, folder, "2026-03-03", "MODEL_FAULT")
         yield opened
 
 
@@ -57,18 +57,25 @@ def hostile(client: Client) -> None:
     name = NAME
     source = EvalSource("001-x", name, HOSTILE, {name: HOSTILE}, {name: HOSTILE}, HOSTILE)
     fields = {part: getattr(source, part) for part in source.__slots__}
-    client.keep_tasks(NAME, "v" * 16, [fields])
+    client.suites.save_tasks(NAME, "v" * 16, [fields])
     path = f"001-x/{name}"
     condition = {"extra": HOSTILE}
     for replicate in (1, 2):
-        made = client.keep_run(
-            NAME, "v" * 16, NAME, NAME, condition, NAME, replicates=replicate, evals=[path]
+        run = client.suites.save_run(
+            NAME,
+            "v" * 16,
+            NAME,
+            [path],
+            experiment=NAME,
+            condition=condition,
+            series=NAME,
+            replicates=replicate,
         )
     step = StepResult("tests", "failed", 1.0, HOSTILE, HOSTILE)
     result = replace(SLUG, category="001-x", name=name, outcome=Failed("tests", HOSTILE))
     for replicate in (0, 1):
         one = replace(result, steps=(step,), files={name: HOSTILE}, replicate=replicate)
-        client.keep_eval(made["run"], one, made_at(replicate))
+        post_eval(client, run, one, made_at(replicate))
 
 
 def of_run(run: int = 1) -> str:

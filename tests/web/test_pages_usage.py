@@ -1,6 +1,7 @@
 """What was spent is shown by day, model and study, and is what the ledger says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -38,7 +39,7 @@ def test_sums_are_those_of_the_ledger(browser: Browser, lab: Served) -> None:
         expect(row).to_contain_text(cost)
     expect(page.locator("figure svg")).to_contain_text("US $")
     expect(page.locator("figure svg")).to_contain_text("2026-01-02")
-    total = sum(row["usd"] for row in lab.lab.reports.usage(by=["study"]))
+    total = sum(row["usd"] or 0 for row in lab.lab.reports.usage(by=["study"]))
     expect(page.locator(".figures b").first).to_have_text(f"${total:,.2f}")
     page.set_viewport_size(PHONE)
     assert visit.fits()
@@ -49,7 +50,8 @@ def test_sums_are_those_of_the_ledger(browser: Browser, lab: Served) -> None:
 def test_kept_sums_grow_with_the_ledger_and_shrink_with_it(lab: Served, by: list[str]) -> None:
     def compared() -> None:
         known = [name for name in by if name != "imported"]
-        for row in lab.lab.reports.usage(by=known):
+        summed: Sequence[Mapping[str, Any]] = lab.lab.reports.usage(by=known)
+        for row in summed:
             mine = [
                 one
                 for one in lab.lab.store.usage_totals.rows()

@@ -17,7 +17,19 @@ from judge_gym.records.outcomes import Passed, search_step
 from judge_gym.records.searches import Search
 from judge_gym.suites import CONDITIONS
 from made_runs import RESULTS, SLUG, SOURCES, inconclusive, passed
-from posted import BEGUN, MODEL, PATHS, SUITE, VERSION, made_at, post, post_run, post_tasks, rows_in
+from posted import (
+    BEGUN,
+    MODEL,
+    PATHS,
+    SUITE,
+    VERSION,
+    made_at,
+    post,
+    post_eval,
+    post_run,
+    post_tasks,
+    rows_in,
+)
 from served import Served, served
 
 FAILED = {
@@ -51,19 +63,19 @@ def plain(value: Any) -> Any:
 
 
 def test_what_is_posted_is_read_back(client: Client) -> None:
-    run = client.suite_run(post(client))
+    run = client.suites.show_run(post(client))
     assert run["counts"] == {"passed": 5, "failed": 4, "inconclusive": 2}
     assert run["score"] == pytest.approx(5 / 9)
     assert run["inconclusive"] == {"infrastructure": 1, "rate_limit": 1}
     assert (run["status"], run["whole"], run["wanted"]) == ("complete-with-failures", True, 11)
     assert (run["suite"], run["version"], run["model"]) == (SUITE, VERSION, MODEL)
     assert [row["path"] for row in run["evals"]] == PATHS
-    assert {row["path"]: row["step"] for row in client.failed_evals(run["run"])} == FAILED
+    assert {row["path"]: row["step"] for row in client.suites.list_failed(run["run"])} == FAILED
 
 
 def test_an_eval_is_shown_with_all_that_was_posted(client: Client) -> None:
-    [row] = [row for row in client.failed_evals(post(client)) if row["path"] == SLUG.path]
-    found = client.eval_debug(row["eval"])
+    [row] = [row for row in client.suites.list_failed(post(client)) if row["path"] == SLUG.path]
+    found = client.suites.show_eval(row["eval"])
     files = SOURCES[SLUG.path]
     assert found["steps"] == [asdict(step) for step in SLUG.steps]
     assert (found["files"], found["outcome"]) == (SLUG.files, "failed")
@@ -79,11 +91,11 @@ def test_what_a_model_searched_is_posted_and_shown(lab: Served, client: Client) 
     post_tasks(client)
     run = post_run(client, experiment="web_search", condition=CONDITIONS["web_search"].key)
     found = search_step([Search("python slug", ("https://docs.example/slug",)), Search()])
-    number = client.keep_eval(run, replace(SLUG, steps=(found, *SLUG.steps)), made_at(1))
-    first, *rest = client.eval_debug(number)["steps"]
+    number = post_eval(client, run, replace(SLUG, steps=(found, *SLUG.steps)), made_at(1))
+    first, *rest = client.suites.show_eval(number)["steps"]
     assert (first["name"], first["status"], first["reason"]) == ("search", "passed", "2 searches")
     assert len(rest) == len(SLUG.steps)
-    assert lab.lab.suites.show_run(run).run.condition["web_search"] is True
+    assert lab.lab.suites.report(run).run.condition["web_search"] is True
     page = lab.ask("GET", f"/experiment/web_search/run/{run}/{SLUG.path}").text
     assert "python slug" in page and "https://docs.example/slug" in page
     refused = lab.ask("POST", "/api/suites/runs", json={"condition": {"web_search": "perhaps"}})
@@ -92,22 +104,22 @@ def test_what_a_model_searched_is_posted_and_shown(lab: Served, client: Client) 
 
 def test_the_client_says_what_the_lab_says(lab: Served, client: Client) -> None:
     run = post(client)
-    board = lab.lab.suites.leaderboard_rows()
-    assert client.leaderboard() == plain(board)
+    board = lab.lab.suites.leaderboard()
+    assert client.suites.leaderboard() == board
     assert [(row["model"], row["runs"], row["passed"], row["failed"]) for row in board] == [
         (MODEL, 1, 5, 4)
     ]
-    assert client.leaderboard(suite="another") == []
-    assert client.failed_evals(run) == plain(lab.lab.suites.list_failed(run))
-    eval = client.failed_evals(run)[0]["eval"]
-    assert client.eval_debug(eval) == plain(lab.lab.suites.show_eval(eval))
-    assert [one["run"] for one in client.suite_runs(suite=SUITE, model=MODEL)] == [run]
-    assert client.suite_runs(model="sim:nobody") == []
-    assert client.suite_tasks(SUITE, VERSION) == PATHS
+    assert client.suites.leaderboard(suite="another") == []
+    assert client.suites.list_failed(run) == lab.lab.suites.list_failed(run)
+    eval = client.suites.list_failed(run)[0]["eval"]
+    assert client.suites.show_eval(eval) == lab.lab.suites.show_eval(eval)
+    assert [one["run"] for one in client.suites.list_runs(suite=SUITE, model=MODEL)] == [run]
+    assert client.suites.list_runs(model="sim:nobody") == []
+    assert client.suites.list_tasks(SUITE, VERSION) == PATHS
     with pytest.raises(NotFoundError, match="no suite run 99"):
-        client.suite_run(99)
+        client.suites.show_run(99)
     with pytest.raises(NotFoundError, match="no eval 999"):
-        client.eval_debug(999)
+        client.suites.show_eval(999)
 
 
 def test_tables_come_in_pages_and_as_files(lab: Served, client: Client) -> None:
@@ -129,9 +141,9 @@ def test_tables_come_in_pages_and_as_files(lab: Served, client: Client) -> None:
 
 def test_a_result_that_is_posted_twice_is_kept_once(lab: Served, client: Client) -> None:
     run = post(client)
-    before = client.suite_run(run)
+    before = client.suites.show_run(run)
     assert post(client) == run
-    assert client.suite_run(run) == before
+    assert client.suites.show_run(run) == before
     assert rows_in(lab.lab) == len(RESULTS)
 
 
@@ -141,7 +153,7 @@ def test_many_who_post_the_same_at_once_leave_one(lab: Served, client: Client) -
     def all_of_it(_: int) -> list[int]:
         with Client(lab.url, lab.local) as own:
             run = post_run(own)
-            return [own.keep_eval(run, one, made_at(n)) for n, one in enumerate(RESULTS)]
+            return [post_eval(own, run, one, made_at(n)) for n, one in enumerate(RESULTS)]
 
     with ThreadPoolExecutor(4) as pool:
         told = list(pool.map(all_of_it, range(4)))
@@ -153,25 +165,25 @@ def test_a_result_that_stays_is_not_replaced_by_a_better_one(lab: Served, client
     run = post(client)
     better = replace(SLUG, outcome=Passed())
     with pytest.raises(ConflictError, match="another series"):
-        client.keep_eval(run, better, BEGUN + timedelta(days=1))
+        post_eval(client, run, better, BEGUN + timedelta(days=1))
     assert rows_in(lab.lab) == len(RESULTS)
-    assert client.suite_run(run)["counts"]["passed"] == 5
+    assert client.suites.show_run(run)["counts"]["passed"] == 5
 
 
 def test_what_told_nothing_gives_way(client: Client) -> None:
     run = post(client)
     path = "002-files/003-download"
     again = inconclusive(path, "infrastructure")
-    client.keep_eval(run, again, BEGUN + timedelta(hours=1))
-    client.keep_eval(run, passed(path), BEGUN + timedelta(hours=2))
-    assert client.suite_run(run)["counts"] == {"passed": 6, "failed": 4, "inconclusive": 1}
+    post_eval(client, run, again, BEGUN + timedelta(hours=1))
+    post_eval(client, run, passed(path), BEGUN + timedelta(hours=2))
+    assert client.suites.show_run(run)["counts"] == {"passed": 6, "failed": 4, "inconclusive": 1}
 
 
 def test_tasks_that_are_there_stay_as_they_are(client: Client) -> None:
     run = post(client)
     post_tasks(client, task="Pass, whatever you do.")
-    eval = client.failed_evals(run)[0]["eval"]
-    assert client.eval_debug(eval)["task"] == SOURCES[SLUG.path].task
+    eval = client.suites.list_failed(run)[0]["eval"]
+    assert client.suites.show_eval(eval)["task"] == SOURCES[SLUG.path].task
 
 
 def test_another_series_or_condition_is_another_run(client: Client) -> None:
@@ -179,7 +191,7 @@ def test_another_series_or_condition_is_another_run(client: Client) -> None:
     assert post_run(client, series="1") != first
     assert post_run(client, condition={"guidelines": False}) != first
     assert post_run(client, replicates=3) == first
-    assert client.suite_run(first)["wanted"] == 33
+    assert client.suites.show_run(first)["wanted"] == 33
 
 
 # --- what is refused -----------------------------------------------------------------------------
@@ -191,7 +203,7 @@ def test_a_run_of_evals_that_nobody_posted_is_refused(client: Client) -> None:
     post_tasks(client)
     with pytest.raises(NotFoundError, match="'x/y'"):
         post_run(client, evals=["x/y"])
-    assert client.suite_runs() == []
+    assert client.suites.list_runs() == []
 
 
 def test_a_result_that_the_run_does_not_ask_for_is_refused(client: Client) -> None:
@@ -199,9 +211,9 @@ def test_a_result_that_the_run_does_not_ask_for_is_refused(client: Client) -> No
     run = post_run(client)
     for wrong in (replace(SLUG, name="unknown"), replace(SLUG, replicate=1)):
         with pytest.raises(DesignError, match="asks for no replicate"):
-            client.keep_eval(run, wrong, BEGUN)
+            post_eval(client, run, wrong, BEGUN)
     with pytest.raises(NotFoundError):
-        client.keep_eval(run + 1, SLUG, BEGUN)
+        post_eval(client, run + 1, SLUG, BEGUN)
 
 
 ODD: list[dict[str, Any]] = [
@@ -253,9 +265,9 @@ def test_posting_needs_a_token_that_may_write(lab: Served, client: Client) -> No
             with pytest.raises(kind):
                 post_run(other, series="1")
             with pytest.raises(kind):
-                other.keep_eval(run, SLUG, BEGUN + timedelta(days=1))
+                post_eval(other, run, SLUG, BEGUN + timedelta(days=1))
     with Client(lab.url, lab.read) as reader:
-        assert [one["run"] for one in reader.suite_runs()] == [run]
+        assert [one["run"] for one in reader.suites.list_runs()] == [run]
     assert rows_in(lab.lab) == len(RESULTS)
 
 
@@ -263,7 +275,7 @@ def test_reads_are_public_only_if_the_server_is_started_so(
     lab: Served, client: Client, tmp_path: Path
 ) -> None:
     run = post(client)
-    eval = client.failed_evals(run)[0]["eval"]
+    eval = client.suites.list_failed(run)[0]["eval"]
     shown = [
         "/api/suites/runs",
         f"/api/suites/runs/{run}",
@@ -305,13 +317,14 @@ def test_reads_are_public_only_if_the_server_is_started_so(
 
 def test_the_schedule_goes_by_what_was_posted(client: Client) -> None:
     post(client, model="elsewhere:large")
-    [old] = client.schedule(SUITE)
-    since = datetime.fromisoformat(old["due_from"])
+    [old] = client.suites.due(SUITE)
+    since = old["due_from"]
+    assert since is not None
     assert since == pytest.approx(BEGUN + timedelta(days=old["days"]), abs=timedelta(seconds=1))
     assert old["due"] is (since <= datetime.now(UTC)), "counted from when it was begun there"
     post_run(client, model="elsewhere:fresh", created=None)
-    rows = {row["model"]: row for row in client.schedule(SUITE)}
+    rows = {row["model"]: row for row in client.suites.due(SUITE)}
     assert rows["elsewhere:fresh"]["due"] is False
-    [new] = client.schedule(SUITE, models=["elsewhere:new"])
+    [new] = client.suites.due(SUITE, models=["elsewhere:new"])
     assert (new["due"], new["due_from"]) == (True, None)
-    assert client.schedule("/etc") == client.schedule("nothing"), "a name opens no folder"
+    assert client.suites.due("/etc") == client.suites.due("nothing"), "a name opens no folder"

@@ -59,7 +59,7 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def message(lab: Lab) -> str:
-    return str(lab.get_experiment_summary("pilot")["runs"][-1]["said"])
+    return str(lab.get_experiment_summary("pilot")["runs"][-1]["message"])
 
 
 def test_queued_runs_are_executed_and_the_status_says_that_a_worker_is_starting(lab: Lab) -> None:

@@ -52,7 +52,7 @@ def demo(
                 {
                     **made,
                     "suite": coded.to_json() if coded else None,
-                    "board": lab.suites.leaderboard_rows(),
+                    "board": lab.suites.leaderboard(),
                     "analysis": analysis.to_json() if analysis else None,
                     "left_out": left_out,
                 }
@@ -65,7 +65,7 @@ def demo(
                     f"Isolation: {', '.join(coded.isolation)}. A suite of your own is a folder.",
                 )
                 show_reports([coded])
-                show_board(lab.suites.leaderboard_rows())
+                show_board(lab.suites.leaderboard())
                 show_analysis(analysis)
             display.out.print(
                 f"\non judges:   {out / 'report.html'}"

@@ -95,7 +95,7 @@ def add(
             spec = _spec(paths or [], feed or [], search, query, limit)
             spec = _in_window(spec, country, start, end, window)
             options: dict[str, Any] = {"allow_private": allow_private, "watch": watch}
-            made = {"": lab.evidence.collect(spec, window_id=window, **options)}
+            made = {"": lab.evidence.collect_pool(spec, window_id=window, **options)}
     if json:
         rows = [{"evidence": name, **_summary(one)} for name, one in made.items()]
         display.print_json(rows if study is not None else rows[0])
@@ -283,9 +283,9 @@ def freeze(
             name, window_id=window, files=files or (), experiment_tag=experiment
         )
     if json:
-        display.print_json({"name": name, "items": len(pool.items), "hash": pool.hash})
+        display.print_json(pool)
     else:
-        typer.echo(f"froze {name}: {len(pool.items)} items, {pool.hash[:12]}")
+        typer.echo(f"froze {name}: {pool['items']} items, {pool['hash'][:12]}")
 
 
 @pool_app.command("list")
@@ -328,12 +328,9 @@ def diff(before: str, after: str, json: AsJson = False) -> None:
         return
     order = ", in another order" if found["reordered"] else ""
     typer.echo(f"{found['shared']} items in both{order}")
-    for kind, title in (
-        ("added", f"only in {after}"),
-        ("removed", f"only in {before}"),
-        ("truths_changed", "with another truth"),
-    ):
-        display.table(title, found[kind], compact=True)
+    display.table(f"only in {after}", found["added"], compact=True)
+    display.table(f"only in {before}", found["removed"], compact=True)
+    display.table("with another truth", found["truths_changed"], compact=True)
 
 
 @labels_app.command("import")

@@ -1,6 +1,5 @@
 """The verb that serves the lab over HTTP."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -37,7 +36,6 @@ def lab(
             host,
             port,
             names=allow_host,
-            folder=Path(),
             work=work,
             options=limit_options(),
             public_reads=public_reads,

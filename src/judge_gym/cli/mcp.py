@@ -1,6 +1,5 @@
 """The verb that serves the lab to agents."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -31,7 +30,7 @@ def mcp(
     options = limit_options()
     with until_interrupted(), open_lab() as lab:
         if not http:
-            with within(lab, folder=Path(), work=work, options=options) as (behind, token):
+            with within(lab, work=work, options=options) as (behind, token):
                 over_stdio(behind, token)
             return
         with serve(
@@ -39,7 +38,6 @@ def mcp(
             host,
             port,
             names=allow_host,
-            folder=Path(),
             work=work,
             options=options,
             face=over_http,

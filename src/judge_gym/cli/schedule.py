@@ -1,6 +1,6 @@
 """What is due: which models are to be run on a suite again, and running them."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,10 +18,10 @@ from judge_gym.cli.suite import (
     remote_lab,
     run_and_post,
 )
-from judge_gym.errors import DesignError
 
 if TYPE_CHECKING:
     from judge_gym.lab import Lab
+    from judge_gym.records.responses import DueRow, SuiteRunRow
 
 
 @app.command()
@@ -97,31 +97,32 @@ def _here(lab: "Lab", suite: str, models: list[str], now: datetime) -> list[dict
 
 
 def _there(lab: "Lab", remote: str, suite: str, models: list[str]) -> list[dict[str, Any]]:
-    """What is due by the runs of a remote lab, which is told of the models of our own files."""
+    """Returns what is due by the runs of a remote lab, for its models and those of our files."""
     name = lab.suites.find(suite).name
     with remote_lab(remote) as client:
-        rows = client.schedule(name, models=[lab.models.resolve(one) for one in models])
+        ids = [lab.admin.resolve_model(model) for model in models]
+        rows = [*client.suites.due(name, models=ids)]
         known = {row["model"] for row in rows}
-        own = [one for one in lab.models.scheduled() if one not in known]
+        own = [model for model in lab.suites.scheduled_models() if model not in known]
         if own and not models:
-            rows += client.schedule(name, models=own)
-        rows = _by_own_dates(lab, rows, client.suite_runs(suite=name))
+            rows += client.suites.due(name, models=own)
+        rows = _by_own_dates(lab, rows, client.suites.list_runs(suite=name))
     return [
         {
             "model": row["model"],
             "due": row["due"],
             "due from": row["due_from"],
             "every days": row["days"],
-            "callable": _callable(lab, row),
+            "callable": lab.admin.can_call(row["model"]),
         }
         for row in rows
     ]
 
 
 def _by_own_dates(
-    lab: "Lab", rows: list[dict[str, Any]], runs: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """The rows of a remote lab; a model whose first day is known here is due by that."""
+    lab: "Lab", rows: "Sequence[DueRow]", runs: "Sequence[SuiteRunRow]"
+) -> "list[DueRow]":
+    """Returns the rows of a remote lab, with our own dates of models whose first day we know."""
     from judge_gym.lab.suites import CHECK
 
     own: dict[str, list[tuple[datetime, float | None]]] = {
@@ -130,23 +131,20 @@ def _by_own_dates(
     for run in runs:
         if run["model"] in own and run["series"] != CHECK:
             usd = run["cost"] if run["whole"] else None
-            own[run["model"]].append((datetime.fromisoformat(run["created"]), usd))
-    known = {one.model: one for one in lab.suites.due_by(own, datetime.now(UTC))}
-    made = []
+            own[run["model"]].append((run["created"], usd))
+    known = {due.model: due for due in lab.suites.due_by(own, datetime.now(UTC))}
+    dated: list[DueRow] = []
     for row in rows:
-        if one := known.get(row["model"]):
-            days = one.interval.total_seconds() / 86400
-            made.append({**row, "due": one.due, "due_from": one.due_from, "days": days})
+        if due := known.get(row["model"]):
+            days = due.interval.total_seconds() / 86400
+            dates: DueRow = {
+                "model": row["model"],
+                "due": due.due,
+                "due_from": due.due_from,
+                "days": days,
+            }
+            dated.append(dates)
         else:
-            began = row["due_from"] and datetime.fromisoformat(row["due_from"])
-            made.append({**row, "due_from": began})
-    return sorted(made, key=lambda row: (row["due_from"] is not None, row["due_from"] or 0))
-
-
-def _callable(lab: "Lab", row: Mapping[str, Any]) -> bool:
-    """Whether a model that the remote lab knows can be asked from here."""
-    try:
-        lab.models.open(row["model"])
-    except DesignError:
-        return False
-    return True
+            dated.append(row)
+    earliest = datetime.min.replace(tzinfo=UTC)
+    return sorted(dated, key=lambda row: row["due_from"] or earliest)

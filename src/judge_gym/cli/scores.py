@@ -80,13 +80,13 @@ def show_posted(posted: "Posted") -> None:
         notes(f"not taken: {name}: {why}")
     if (more := len(posted.refused) - FIRST_REFUSED) > 0:
         notes(f"and {more} more that were not taken")
-    if posted.fault:
-        notes(posted.fault)
+    if posted.error:
+        notes(posted.error)
     if posted.left > len(posted.refused):
         notes(f"what is not there is kept here; post it by: {same_command()}")
 
 
-def show_board(rows: Sequence[dict[str, Any]]) -> None:
+def show_board(rows: "Sequence[Mapping[str, Any]]") -> None:
     """A leaderboard as a table."""
     from judge_gym.cli import display
 

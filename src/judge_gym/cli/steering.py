@@ -29,6 +29,7 @@ from judge_gym.errors import DesignError, unknown
 if TYPE_CHECKING:
     from judge_gym.engine import Workflow
     from judge_gym.lab import Lab
+    from judge_gym.records.responses import ExperimentSummary
 
 Budget = Annotated[
     list[str],
@@ -162,11 +163,11 @@ def retune(target: Target, budget: Budget = NoSet, json: AsJson = False) -> None
     if not budget and not limits:
         raise DesignError("nothing to change; give --budget NAME=LIMIT, or --rpm N before 'retune'")
     with read_lab() as lab:
-        now = lab.runs.retune(target, budget=given("--budget", budget), limits=limits)
-    caps = now.model_dump(exclude_none=True)
+        result = lab.runs.retune(target, budget=given("--budget", budget), limits=limits)
     if json:
-        display.print_json({"budget": caps, "limits": limits})
+        display.print_json(result)
         return
+    caps = {**result["budget"]}
     of_runs = {f"run.{name}": cap for name, cap in caps.pop("run").items()}
     told = {**caps, **of_runs, **limits}.items()
     typer.echo(f"from now on: {', '.join(f'{name} {value:,}' for name, value in told)}")
@@ -237,8 +238,8 @@ def status(
     display.table("", [line for row in rows for line in _lines(row)])
     for row in rows:
         for run in row["runs"]:
-            if run["said"]:
-                notes(f"{row['tag']}: {run['said']}")
+            if run["message"]:
+                notes(f"{row['tag']}: {run['message']}")
             for one in run["failures"]:
                 notes(f"{row['tag']}: {one['count']} {one['stage']} failed: {one['reason']}")
 
@@ -246,7 +247,7 @@ def status(
 ENDED = ("complete", "complete-with-failures", "paused", "over-budget", "failed", "cancelled")
 
 
-def _rows(lab: "Lab", target: str | None, type: str | None) -> Sequence[dict[str, Any]]:
+def _rows(lab: "Lab", target: str | None, type: str | None) -> "Sequence[ExperimentSummary]":
     if target is None:
         return lab.experiments.list(task_type=type)
     name = lab.experiments.study_name(target)
@@ -276,7 +277,7 @@ def _lines(row: Mapping[str, Any]) -> list[dict[str, Any]]:
             "series": run["series"],
             **{stage: f"{run['done'][stage]}/{run['wanted'][stage]}" for stage in WORKFLOWS},
             "unread": ", ".join(
-                f"{n} {name}" for name, n in run["statuses"].items() if name != "scored"
+                f"{n} {name}" for name, n in run["verdicts"].items() if name != "scored"
             ),
         }
         for run in row["runs"]

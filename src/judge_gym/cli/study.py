@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,8 +33,7 @@ from judge_gym.cli.steering import Budget, PauseAfter, stage
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 
 if TYPE_CHECKING:
-    from judge_gym.engine import StagePlan
-    from judge_gym.studies import BudgetSpec
+    from judge_gym.records.responses import PlannedStage
 
 
 EXAMPLES = {
@@ -101,50 +101,23 @@ def plan(
             print_power(lab.reports.power(target, power), power, as_json=json)
         return
     with open_lab() as lab:
-        plan, prepared = lab.runs.plan(
-            target, overrides=given("--set", set), series=series, samples=samples
-        )
-    stages: dict[str, Any] = {name: stage for name, stage in plan.stages.items()}
-    stages["all"] = plan.total()
-    fields = (
-        "calls",
-        "in_ledger",
-        "to_pay",
-        "shared",
-        "input_tokens",
-        "output_tokens",
-        "usd",
-        "seconds",
-    )
+        plan = lab.runs.plan(target, overrides=given("--set", set), series=series, samples=samples)
     if json:
-        display.print_json(
-            {
-                "study": prepared.study,
-                "experiments": [{"tag": tag, **counts} for tag, counts in plan.experiments.items()],
-                "stages": {
-                    name: {field: getattr(stage, field) for field in fields}
-                    for name, stage in stages.items()
-                },
-                "folded": dict(prepared.sweep.folded),
-                "skipped_swaps": list(prepared.sweep.skipped_swaps),
-                "warnings": list(prepared.warnings),
-            }
-        )
+        display.print_json(plan)
         return
+    total = plan["stages"]["all"]
+    columns = ("calls", "in_ledger", "to_pay", "shared", "input_tokens", "output_tokens", "usd")
+    display.table(f"{len(plan['experiments'])} experiments", plan["experiments"])
     display.table(
-        f"{len(plan.experiments)} experiments",
-        [{"tag": tag, **counts} for tag, counts in plan.experiments.items()],
-    )
-    display.table(
-        f"{stages['all'].calls:,} distinct calls, {stages['all'].in_ledger:,} of them answered in "
-        f"the ledger: at most {stages['all'].to_pay:,} to pay",
+        f"{total['calls']:,} distinct calls, {total['in_ledger']:,} of them answered in "
+        f"the ledger: at most {total['to_pay']:,} to pay",
         [
             {
                 "stage": name,
-                **{field: getattr(stage, field) for field in fields[:-1]},
-                "time": display.duration(stage.seconds),
+                **{column: value for column, value in stage.items() if column in columns},
+                "time": display.duration(stage["seconds"]),
             }
-            for name, stage in stages.items()
+            for name, stage in plan["stages"].items()
         ],
         note="Tokens, cost and time are of what is to pay. It becomes less where a verdict is not "
         "scored, and so not probed, or where answers lead to the same question; what is asked "
@@ -152,33 +125,29 @@ def plan(
         "the price of a model is unknown.",
     )
     notes(
-        *(
-            f"{tag} is the same experiment as {other}"
-            for tag, other in prepared.sweep.folded.items()
-        ),
+        *(f"{tag} is the same experiment as {other}" for tag, other in plan["folded"].items()),
         *(
             f"no swap for {tag}: its judge does not write its own rubric"
-            for tag in prepared.sweep.skipped_swaps
+            for tag in plan["skipped_swaps"]
         ),
-        *prepared.warnings,
-        *over_budget(plan.total(), prepared.budget),
-        f"the ledger is {lab.store.database.shown}",
+        *plan["warnings"],
+        *over_budget(total, plan["budget"]),
+        f"the ledger is {lab.admin.database}",
     )
 
 
-def over_budget(total: "StagePlan", budget: "BudgetSpec") -> list[str]:
-    """Where a plan, which counts probes at their most, goes beyond what is allowed."""
+def over_budget(total: "PlannedStage", budget: Mapping[str, Any]) -> list[str]:
+    """Returns where a plan, which counts every possible probe, exceeds the budget."""
     planned = {
-        "calls": total.to_pay,
-        "tokens": total.input_tokens + total.output_tokens,
-        "usd": total.usd or 0.0,
-        "minutes": total.seconds / 60,
+        "calls": total["to_pay"],
+        "tokens": total["input_tokens"] + total["output_tokens"],
+        "usd": total["usd"] or 0.0,
+        "minutes": total["seconds"] / 60,
     }
-    limits = budget.model_dump(exclude_none=True, exclude={"run"})
     return [
-        f"budget: {limits[name]:g} {name}, the plan needs up to {planned[name]:,.4g}"
-        for name in limits
-        if planned[name] > limits[name]
+        f"budget: {budget[name]:g} {name}, the plan needs up to {planned[name]:,.4g}"
+        for name in planned
+        if name in budget and planned[name] > budget[name]
     ]
 
 

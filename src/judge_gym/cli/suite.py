@@ -109,14 +109,14 @@ def show(
 
     with read_lab() if target.isdecimal() else open_lab() as lab:
         if target.isdecimal():
-            report = lab.suites.show_run(int(target))
+            report = lab.suites.report(int(target))
             rows = [eval_row(row) for row in report.results]
             if json:
                 display.print_json({**report.to_json(), "evals": rows})
                 return
             show_reports([report])
             columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason", "seconds")
-            display.table("", [{name: row[name] for name in columns} for row in rows])
+            display.table("", [{k: v for k, v in row.items() if k in columns} for row in rows])
             return
         suite = lab.suites.find(target)
     rows = [
@@ -245,8 +245,8 @@ def run_and_post(
 
         def begun(run: "SuiteRun") -> None:
             poster.follow(run)
-            if poster.fault:
-                notes(f"{poster.fault}; results are kept here meanwhile")
+            if poster.error:
+                notes(f"{poster.error}; results are kept here meanwhile")
 
         return lab.suites.run(suite, model, begun=begun, **given), poster.finish()
 
@@ -320,7 +320,7 @@ def runs(
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        found = lab.suites.list_runs(suite=suite, model=model)
+        found = lab.suites.reports(suite=suite, model=model)
     if json:
         display.print_json([report.to_json() for report in found])
     else:
@@ -336,7 +336,7 @@ def board(
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        rows = lab.suites.leaderboard_rows(suite=suite)
+        rows = lab.suites.leaderboard(suite=suite)
     if json:
         display.print_json(rows)
         return
@@ -357,7 +357,7 @@ def failed(
         display.print_json(rows)
         return
     columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason")
-    display.table("", [{name: row[name] for name in columns} for row in rows])
+    display.table("", [{k: v for k, v in row.items() if k in columns} for row in rows])
     number = rows[0]["eval"] if rows else 0
     notes(f"look into one with: judge-gym suite debug {number}" if rows else "every eval passed")
 

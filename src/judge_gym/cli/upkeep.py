@@ -132,22 +132,22 @@ def reparse(
     from judge_gym.cli import display
 
     with read_lab() as lab:
-        found = lab.runs.reparse(target, write=write)
-    said = found.to_json()
+        result = lab.runs.reparse(target, write=write)
     if json:
-        display.print_json(said)
+        display.print_json(result)
         return
-    display.table("changes", said["changes"])
-    display.table("examples; judge-gym ledger show CALL prints the answer", said["examples"])
-    read = ", ".join(f"{count:,} {record}s" for record, count in said["read"].items())
-    typer.echo(f"read {read or 'nothing'}: {found.changes.total():,} changed")
-    if found.probes_dropped:
+    display.table("changes", result["changes"])
+    display.table("examples; judge-gym ledger show CALL prints the answer", result["examples"])
+    read = ", ".join(f"{count:,} {record}s" for record, count in result["read"].items())
+    changed = sum(change["count"] for change in result["changes"])
+    typer.echo(f"read {read or 'nothing'}: {changed:,} changed")
+    if result["probes_dropped"]:
         verb = "were deleted" if write else "would be deleted"
         notes(
-            f"{found.probes_dropped:,} probes asked about verdicts that changed and {verb}; "
+            f"{result['probes_dropped']:,} probes asked about verdicts that changed and {verb}; "
             "the ledger keeps their answers"
         )
-    if found.changes:
+    if changed:
         command = f"judge-gym {'run' if write else 'reparse'} {shlex.quote(target)}"
         ways = "ask what is missing now with: " if write else "nothing is written yet; write with: "
         notes(ways + command + (" --write" if not write else ""))

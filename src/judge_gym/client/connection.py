@@ -1,25 +1,28 @@
-"""The way to a remote lab: a token, pages of rows, and refusals as the errors that they are."""
+"""The connection to a remote lab: sends verbs, reads all pages, and raises what is refused."""
 
 import json
 import logging
 import os
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Self
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import urllib3
+from pydantic import TypeAdapter
 
 from judge_gym import errors
 from judge_gym.errors import DesignError, JudgeGymError, UnavailableError
+from judge_gym.verbs import BY_NAME, Verb
 
-# Its warnings of every retry are for whoever sets up logging; to others the end is told, in words.
+# Warnings about every retry are for those who set up logging; others get the final error.
 logging.getLogger("urllib3").addHandler(logging.NullHandler())
 PAGE = 1000
-"""Rows that are asked for at once."""
+"""Rows of a page."""
 
 
 class Connection:
-    """A remote lab that can be asked.
+    """A connection to a remote lab.
 
     Args:
         url: where it is: `http://HOST:PORT`, or the address that `judge-gym lab` prints.
@@ -42,7 +45,7 @@ class Connection:
         )
 
     def close(self) -> None:
-        """Release the connections."""
+        """Closes the connections."""
         self._pool.clear()
 
     def __enter__(self) -> Self:
@@ -51,25 +54,33 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _rows(self, path: str, *, paged: bool = True, **query: Any) -> Iterator[dict[str, Any]]:
-        """All rows of a table, page by page."""
-        if paged:
-            query["limit"] = PAGE
+    def call(self, name: str, given: Mapping[str, Any]) -> Any:
+        """Calls a verb by its name and returns what `Lab` would return.
+
+        Args:
+            name: the noun and the method: `runs.start`.
+            given: its arguments, of which None and `self` are left out.
+        """
+        verb = BY_NAME[name]
+        arguments = {key: value for key, value in given.items() if key != "self"}
+        if not verb.paged:
+            answer = self._send(verb, arguments)
+            return _typed(name).validate_python(answer[verb.result] if verb.result else answer)
+        rows: list[Any] = []
+        paging: dict[str, Any] = {"limit": PAGE}
         while True:
-            page = self._get(path, **query)
-            yield from page["items"]
+            page = self._send(verb, {**arguments, **paging})
+            rows += page["items"]
             if page["next"] is None:
-                return
-            query["cursor"] = page["next"]
+                return _typed(name).validate_python(rows)
+            paging["cursor"] = page["next"]
 
-    def _get(self, path: str, **query: Any) -> dict[str, Any]:
-        return dict(self._ask("GET", path, query).json())
+    def _send(self, verb: Verb, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        request = verb.http_request(arguments)
+        body = json.dumps(request.body, default=str) if request.body is not None else None
+        return dict(self.ask(request.method, request.path, request.query, body=body).json())
 
-    def _post(self, path: str, sent: Mapping[str, Any]) -> dict[str, Any]:
-        given = {name: value for name, value in sent.items() if value is not None}
-        return dict(self._ask("POST", path, {}, body=json.dumps(given, default=str)).json())
-
-    def _ask(
+    def ask(
         self,
         method: str,
         path: str,
@@ -79,8 +90,9 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         stream: bool = False,
     ) -> urllib3.BaseHTTPResponse:
+        """Sends a request and returns the response; what is refused is raised as its error."""
         given = {name: value for name, value in query.items() if value is not None}
-        url = f"{self.url}/api/{path}?{urlencode(given, doseq=True)}"
+        url = f"{self.url}{path}?{urlencode(given, doseq=True)}"
         typed = {"Content-Type": "application/json"} if body is not None else {}
         try:
             answer = self._pool.request(
@@ -90,18 +102,24 @@ class Connection:
                 headers={**self._headers, **typed, **(headers or {})},
                 preload_content=not stream,
             )
-        except urllib3.exceptions.HTTPError as fault:
+        except urllib3.exceptions.HTTPError as error:
             raise UnavailableError(
-                f"the lab at {self.url} {_lost(fault)} (check the address, and that "
+                f"the lab at {self.url} {_lost(error)} (check the address, and that "
                 "'judge-gym lab' runs there)"
-            ) from fault
+            ) from error
         if answer.status >= 300:
-            raise _fault(answer)
+            raise _refusal(answer)
         return answer
 
 
+@cache
+def _typed(name: str) -> TypeAdapter[Any]:
+    """Returns what reads the response of a verb."""
+    return TypeAdapter(BY_NAME[name].response)
+
+
 def fields(stream: urllib3.BaseHTTPResponse) -> Iterator[tuple[str, str]]:
-    """The fields of server-sent events, as they come."""
+    """Yields the fields of server-sent events as they arrive."""
     rest = b""
     for part in stream.stream(decode_content=True):
         *lines, rest = (rest + part).split(b"\n")
@@ -110,39 +128,39 @@ def fields(stream: urllib3.BaseHTTPResponse) -> Iterator[tuple[str, str]]:
             yield name, value.removeprefix(" ")
 
 
-def _lost(fault: Exception) -> str:
-    """How a request ended without an answer, in words that a person can act on."""
-    cause: BaseException | None = getattr(fault, "reason", None) or fault
+def _lost(error: Exception) -> str:
+    """Returns how a request ended without an answer, in words that a person can act on."""
+    cause: BaseException | None = getattr(error, "reason", None) or error
     kinds = urllib3.exceptions
     match cause:
         case kinds.NameResolutionError():
             return "cannot be found: there is no host of that name"
         case kinds.NewConnectionError():  # a kind of the next, whatever the reason
-            told = getattr(cause.__cause__, "strerror", None) or "no connection"
-            return f"cannot be reached: {str(told).lower()}"
+            reason = getattr(cause.__cause__, "strerror", None) or "no connection"
+            return f"cannot be reached: {str(reason).lower()}"
         case kinds.ConnectTimeoutError():
             return "cannot be reached: no connection in time"
         case kinds.ReadTimeoutError():
             return "does not answer in time"
         case kinds.SSLError():
             return "does not speak HTTPS as it should"
-    return "broke the connection off"
+    return "closed the connection"
 
 
-def _fault(answer: urllib3.BaseHTTPResponse) -> JudgeGymError:
-    """What the server refused, as `Lab` would have raised it."""
+def _refusal(answer: urllib3.BaseHTTPResponse) -> JudgeGymError:
+    """Returns what the server refused as the error that `Lab` would have raised."""
     kinds = [
         kind
         for kind in vars(errors).values()
         if isinstance(kind, type) and issubclass(kind, JudgeGymError)
     ]
     try:
-        said = json.loads(answer.data)["error"]
-        message, choices = str(said["message"]), tuple(map(str, said["choices"]))
+        detail = json.loads(answer.data)["error"]
+        message, choices = str(detail["message"]), tuple(map(str, detail["choices"]))
     except (ValueError, KeyError, TypeError):
         return UnavailableError(f"no lab answers there: status {answer.status}")
-    named = [kind for kind in kinds if kind("").kind == said["kind"]]
+    named = [kind for kind in kinds if kind("").kind == detail["kind"]]
     alike = [kind for kind in kinds if kind.status == answer.status]
-    fault: JudgeGymError = [*named, *alike, JudgeGymError][0](message)
-    fault.choices = choices
-    return fault
+    error: JudgeGymError = [*named, *alike, JudgeGymError][0](message)
+    error.choices = choices
+    return error

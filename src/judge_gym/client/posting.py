@@ -1,7 +1,7 @@
-"""Posting a suite run to a remote lab while it goes on; the rows there say what is missing.
+"""Posts a suite run to a remote lab while it is in progress.
 
-Nothing is written down here of what was posted: whoever gives the same command again asks the
-remote lab what it has, and posts the rest. It takes each result once, by the time it was made.
+Nothing is stored here about what was posted: the same command, given again, asks the remote lab
+what it has and posts the rest. The remote lab stores each result once, by the time it was made.
 """
 
 import threading
@@ -19,32 +19,32 @@ from judge_gym.errors import (
 )
 from judge_gym.records import EvalSource, SuiteResult, SuiteRun
 
-LOOK = 1.0
-"""Seconds between two looks at what has come meanwhile."""
-LONGEST = 30.0
-"""Seconds to wait at most while the remote lab is away."""
+PERIOD = 1.0
+"""Seconds between two checks for new results."""
+MAX_WAIT = 30.0
+"""Seconds to wait at most while the remote lab does not answer."""
 BATCH = 4_000_000
 """Characters of evals' files that are sent at once."""
-ALONE = (ConflictError, DesignError, TooLargeError)
-"""What concerns the result that was sent, and not the next one."""
+REFUSALS = (ConflictError, DesignError, TooLargeError)
+"""Errors that concern one result and not the next one."""
 Target = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """How far a run has come to a remote lab."""
+    """How much of a run a remote lab has."""
 
     lab: str
     run: int | None
-    """Its number there; None where it has not come so far."""
+    """Its number there; None before it has one."""
     there: int
     """Results of this run that are there."""
     left: int
-    """Results that are here alone."""
+    """Results that are only here."""
     refused: dict[str, str] = field(default_factory=dict)
-    """By eval: why the remote lab does not take it."""
-    fault: str = ""
-    """Why it came no further."""
+    """Why the remote lab refuses a result, by eval."""
+    error: str = ""
+    """Why posting stopped."""
 
     @property
     def whole(self) -> bool:
@@ -81,9 +81,9 @@ class Poster:
         self._client = client
         self._run: SuiteRun | None = None
         self._remote: int | None = None
-        self._there: dict[Target, datetime] = {}
+        self._posted: dict[Target, datetime] = {}
         self._refused: dict[Target, str] = {}
-        self._fault: JudgeGymError | None = None
+        self._error: JudgeGymError | None = None
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -94,34 +94,34 @@ class Poster:
         self._stop()
 
     @property
-    def fault(self) -> str:
-        """Why it comes no further for now; empty where it does."""
-        return self._fault.message if self._fault else ""
+    def error(self) -> str:
+        """Why posting does not succeed at present; empty where it does."""
+        return self._error.message if self._error else ""
 
     def follow(self, run: SuiteRun) -> None:
-        """Begin; raises what no patience mends, such as a token that may not write."""
+        """Starts posting; raises an error that no retry solves, such as a read-only token."""
         self._run = run
         self._post()
-        if self._fault is not None and not self._fault.retry:
-            raise self._fault
-        self._thread = threading.Thread(target=self._keep_on, name="posting", daemon=True)
+        if self._error is not None and not self._error.retry:
+            raise self._error
+        self._thread = threading.Thread(target=self._repeat, name="posting", daemon=True)
         self._thread.start()
 
     def finish(self) -> Posted:
-        """Post what is left, and tell how far it came."""
+        """Posts what is left and returns how much the remote lab has."""
         self._stop()
         assert self._run is not None
-        if self._fault is None or self._fault.retry:
+        if self._error is None or self._error.retry:
             self._post()
         rows = self._rows()
-        there = sum(self._there.get(_target(row)) == row.at for row in rows)
+        there = sum(self._posted.get(_target(row)) == row.at for row in rows)
         return Posted(
             self._client.url,
             self._remote,
             there,
             len(rows) - there,
             {f"{path}, replicate {n}": why for (path, n), why in self._refused.items()},
-            self.fault,
+            self.error,
         )
 
     def _stop(self) -> None:
@@ -130,32 +130,32 @@ class Poster:
             self._thread.join()
             self._thread = None
 
-    def _keep_on(self) -> None:
-        wait = LOOK
+    def _repeat(self) -> None:
+        wait = PERIOD
         while not self._end.wait(wait):
             self._post()
-            if self._fault is not None and not self._fault.retry:
+            if self._error is not None and not self._error.retry:
                 return
-            asked = getattr(self._fault, "wait", None) or 0.0
-            wait = min(max(2 * wait, asked), LONGEST) if self._fault else LOOK
+            requested = getattr(self._error, "wait", None) or 0.0
+            wait = min(max(2 * wait, requested), MAX_WAIT) if self._error else PERIOD
 
     def _post(self) -> None:
-        """Post what is not there yet, as far as it comes."""
+        """Posts what is not there yet, until an error."""
         try:
-            self._fault = None
+            self._error = None
             if self._remote is None:
-                self._remote = self._begin()
+                self._remote = self._open()
             for row in self._rows():
-                if self._there.get(_target(row)) != row.at and _target(row) not in self._refused:
+                if self._posted.get(_target(row)) != row.at and _target(row) not in self._refused:
                     self._send(self._remote, row)
-        except JudgeGymError as fault:
-            self._fault = fault
+        except JudgeGymError as error:
+            self._error = error
 
-    def _begin(self) -> int:
-        """The run's number there; the files of all evals of its version come first."""
-        run, client = self._run, self._client
+    def _open(self) -> int:
+        """Returns the run's number there; the files of all evals of its version come first."""
+        run, suites = self._run, self._client.suites
         assert run is not None
-        known = set(client.suite_tasks(run.suite, run.version))
+        known = set(suites.list_tasks(run.suite, run.version))
         batch: list[dict[str, Any]] = []
         size = 0
         for path in self._runs.list_tasks(run.suite, run.version):
@@ -164,37 +164,36 @@ class Poster:
             source = asdict(self._runs.find_task(run, path))
             length = sum(map(len, _texts(source)))
             if batch and size + length > BATCH:
-                client.keep_tasks(run.suite, run.version, batch)
+                suites.save_tasks(run.suite, run.version, batch)
                 batch, size = [], 0
             batch.append(source)
             size += length
         if batch:
-            client.keep_tasks(run.suite, run.version, batch)
-        made = client.keep_run(
+            suites.save_tasks(run.suite, run.version, batch)
+        number = suites.save_run(
             run.suite,
             run.version,
             run.model,
-            run.experiment,
-            run.condition,
-            run.series,
+            run.evals,
+            experiment=run.experiment,
+            condition=run.condition,
+            series=run.series,
             replicates=run.replicates,
-            evals=run.evals,
             created=run.created,
         )
-        number = int(made["run"])
-        self._there = {
-            (row["path"], row["replicate"]): datetime.fromisoformat(row["at"])
-            for row in client.suite_run(number)["evals"]
-        }
+        evals = suites.show_run(number)["evals"]
+        self._posted = {(row["path"], row["replicate"]): row["at"] for row in evals}
         return number
 
     def _send(self, run: int, row: SuiteResult) -> None:
+        result = asdict(self._runs.find_result(row.id).result)
+        del result["call_id"]
         try:
-            self._client.keep_eval(run, self._runs.find_result(row.id).result, row.at)
-        except ALONE as fault:
-            self._refused[_target(row)] = fault.message
+            self._client.suites.save_eval(run, at=row.at, **result)
+        except REFUSALS as error:
+            self._refused[_target(row)] = error.message
         else:
-            self._there[_target(row)] = row.at
+            self._posted[_target(row)] = row.at
 
     def _rows(self) -> Sequence[SuiteResult]:
         assert self._run is not None

@@ -6,7 +6,7 @@ room. The flat names of `Lab` are those of the blueprint, and call a noun.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from judge_gym.engine import Engine, Result
 from judge_gym.lab.admin import Admin
@@ -20,9 +20,28 @@ from judge_gym.lab.suites import Suites
 from judge_gym.models import Registry
 from judge_gym.models.cards import Limits
 from judge_gym.records import TaskType
+from judge_gym.records.responses import ExperimentSummary, ProbeRow, RubricRow, SampleRow
 from judge_gym.store import Store
+from judge_gym.verbs import Verb
 
-__all__ = ["Lab"]
+__all__ = ["NOUNS", "Lab", "describe"]
+
+NOUNS: Mapping[str, type] = {
+    "evidence": EvidenceLibrary,
+    "experiments": Experiments,
+    "runs": Runs,
+    "labels": Labels,
+    "reports": Reports,
+    "suites": Suites,
+    "failures": Failures,
+    "admin": Admin,
+}
+"""The parts of a lab, by the names under which it has them."""
+
+
+def describe(verb: Verb) -> str:
+    """Returns the first line of the docstring of a verb's method."""
+    return str(getattr(NOUNS[verb.noun], verb.method).__doc__).partition("\n")[0]
 
 
 class Lab:
@@ -32,16 +51,23 @@ class Lab:
         store: its database.
         limits: limits on calls, instead of those that the registry states.
         engine: carries runs out; by default one on the store and the registry.
+        folder: where the files are that the text of a study may name, and the reports.
     """
 
     def __init__(
-        self, store: Store, *, limits: Limits | None = None, engine: Engine | None = None
+        self,
+        store: Store,
+        *,
+        limits: Limits | None = None,
+        engine: Engine | None = None,
+        folder: Path = Path(),
     ) -> None:
         self.store = store
+        self.folder = folder
         self.models = Registry()
         self.engine = engine or Engine(store, self.models, limits=limits)
         self.evidence = EvidenceLibrary(store, self.models, self.engine)
-        self.experiments = Experiments(store, self.models, self.engine)
+        self.experiments = Experiments(store, self.models, self.engine, folder)
         self.runs = Runs(store, self.models, self.engine, self.evidence, self.experiments)
         self.labels = Labels(store, self.experiments)
         self.reports = Reports(store, self.experiments, self.labels)
@@ -51,7 +77,12 @@ class Lab:
 
     @classmethod
     def open(
-        cls, url: str | None = None, *, limits: Limits | None = None, create: bool = True
+        cls,
+        url: str | None = None,
+        *,
+        limits: Limits | None = None,
+        create: bool = True,
+        folder: Path = Path(),
     ) -> "Lab":
         """Opens the lab of a database URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder.
 
@@ -59,8 +90,9 @@ class Lab:
             url: the database.
             limits: limits on calls, instead of those that the registry states.
             create: create the database if there is none; otherwise that is an error.
+            folder: where the files are that the text of a study may name, and the reports.
         """
-        return cls(Store.open(url, create=create), limits=limits)
+        return cls(Store.open(url, create=create), limits=limits, folder=folder)
 
     def close(self) -> None:
         """Closes the database."""
@@ -79,14 +111,23 @@ class Lab:
         return self.evidence.create_window(start_date, end_date, country)
 
     def load_evidence(
-        self, window_id: int, files: str | Sequence[str], *, folder: Path = Path()
+        self,
+        window_id: int,
+        items: str | Sequence[str] | Sequence[Mapping[str, Any]],
+        *,
+        folder: Path = Path(),
     ) -> int:
-        """Calls `evidence.load_files`."""
-        return self.evidence.load_files(window_id, files, folder=folder)
+        """Calls `evidence.load` with items, or `evidence.load_files` with names of files."""
+        if isinstance(items, str):
+            return self.evidence.load_files(window_id, items, folder=folder)
+        files = [item for item in items if isinstance(item, str)]
+        if files:
+            return self.evidence.load_files(window_id, files, folder=folder)
+        return self.evidence.load(window_id, cast(Sequence[Mapping[str, Any]], items))
 
     def load_benchmark_evidence(self, window_id: int, dataset_path: str | Path) -> int:
-        """Calls `evidence.load_benchmark`."""
-        return self.evidence.load_benchmark(window_id, dataset_path)
+        """Calls `evidence.load_benchmark_files`."""
+        return self.evidence.load_benchmark_files(window_id, dataset_path)
 
     def create_experiment(
         self,
@@ -105,8 +146,8 @@ class Lab:
         return self.experiments.create(*point, seed=seed)
 
     def load_benchmark_rubric(self, experiment_tag: str, rubric_path: str | Path) -> str:
-        """Calls `experiments.load_rubric`."""
-        return self.experiments.load_rubric(experiment_tag, rubric_path)
+        """Calls `experiments.load_rubric_file`."""
+        return self.experiments.load_rubric_file(experiment_tag, rubric_path)
 
     def start_evidence_pipeline(self, experiment_tag: str) -> Result:
         """Runs W1: makes the views that an experiment's judge reads."""
@@ -130,29 +171,29 @@ class Lab:
 
     # --- the blueprint's data --------------------------------------------------------------------
 
-    def get_experiment_summary(self, experiment_tag: str) -> dict[str, Any]:
+    def get_experiment_summary(self, experiment_tag: str) -> ExperimentSummary:
         """Calls `experiments.show`."""
         return self.experiments.show(experiment_tag)
 
     def list_experiments(
         self, *, study: str | None = None, task_type: str | None = None
-    ) -> Sequence[dict[str, Any]]:
+    ) -> Sequence[ExperimentSummary]:
         """Calls `experiments.list`."""
         return self.experiments.list(study=study, task_type=task_type)
 
-    def list_experiments_by_task_type(self, task_type: TaskType) -> Sequence[dict[str, Any]]:
+    def list_experiments_by_task_type(self, task_type: TaskType) -> Sequence[ExperimentSummary]:
         """Calls `experiments.list` for one type of task."""
         return self.experiments.list(task_type=task_type)
 
-    def list_experiment_rubrics(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
+    def list_experiment_rubrics(self, experiment_tag: str) -> Sequence[RubricRow]:
         """Calls `experiments.list_rubrics`."""
         return self.experiments.list_rubrics(experiment_tag)
 
-    def list_experiment_samples(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
+    def list_experiment_samples(self, experiment_tag: str) -> Sequence[SampleRow]:
         """Calls `experiments.list_samples`."""
         return self.experiments.list_samples(experiment_tag)
 
-    def list_experiment_probes(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
+    def list_experiment_probes(self, experiment_tag: str) -> Sequence[ProbeRow]:
         """Calls `experiments.list_probes`."""
         return self.experiments.list_probes(experiment_tag)
 

@@ -2,18 +2,30 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
+from judge_gym.axes import Design
 from judge_gym.engine import Engine
 from judge_gym.errors import DesignError, NotFoundError, unknown
+from judge_gym.lab.cursors import read_cursor, write_cursor
 from judge_gym.lab.experiments import Experiments
 from judge_gym.models import ModelCard, Registry
 from judge_gym.records import Message, search_origins
+from judge_gym.records.responses import (
+    Axes,
+    CallTranscript,
+    ModelInfo,
+    ModelList,
+    QueryResult,
+    TableInfo,
+    Variable,
+)
 from judge_gym.store import (
     Exported,
     Imported,
-    Rows,
+    Page,
     Scope,
     Store,
     Token,
@@ -21,6 +33,8 @@ from judge_gym.store import (
     import_ledger,
 )
 from judge_gym.store.database import ENVIRONMENT
+
+Row = dict[str, Any]
 
 
 class Admin:
@@ -58,24 +72,38 @@ class Admin:
         """Whether the database is a server, which several workers may use."""
         return self._store.database.file is None
 
-    def tables(self) -> Sequence[dict[str, Any]]:
+    def tables(self) -> Sequence[TableInfo]:
         """Returns the readable tables with columns, keys and row counts; tokens are not one."""
-        return self._store.sql.tables()
+        return cast(Sequence[TableInfo], self._store.sql.tables())
 
-    def page_table(
+    def rows(self, table: str, *, order: Literal["asc", "desc"] = "asc") -> Sequence[Row]:
+        """Returns the rows of a table as they are stored, in the order of its key."""
+        rows: Sequence[Row] = ()
+        after: str | None = None
+        while True:
+            page = self.page_rows(table, order=order, after=after, limit=1000)
+            rows = [*rows, *page.rows]
+            if (after := page.next) is None:
+                return rows
+
+    def page_rows(
         self,
         table: str,
         *,
-        after: Sequence[int | str] | None = None,
+        order: Literal["asc", "desc"] = "asc",
+        after: str | None = None,
         limit: int = 100,
-        descending: bool = False,
-    ) -> tuple[Sequence[dict[str, Any]], Sequence[int | str] | None]:
-        """Returns rows of a table in the order of its key, and the key to continue after."""
-        return self._store.sql.page(table, after=after, limit=limit, descending=descending)
+    ) -> Page:
+        """Returns a page of a table, after the cursor of the previous page."""
+        key = read_cursor(after) if after is not None else None
+        rows, last = self._store.sql.page(table, after=key, limit=limit, descending=order == "desc")
+        return Page([_plain(row) for row in rows], write_cursor(last))
 
-    def query(self, sql: str, *, limit: int = 100) -> Rows:
-        """Returns the result of one SELECT; the connection cannot change anything."""
-        return self._store.sql.select(sql, limit=limit)
+    def query(self, sql: str, *, limit: int = 100) -> QueryResult:
+        """Returns the result of one SELECT, in 5 seconds at most; it cannot change anything."""
+        found = self._store.sql.select(sql, limit=limit)
+        rows = [[_plain_value(value) for value in row] for row in found.rows]
+        return {"columns": [*found.columns], "rows": rows, "more": found.more}
 
     # --- ledger ----------------------------------------------------------------------------------
 
@@ -97,7 +125,34 @@ class Admin:
             raise NotFoundError(f"there is no call {call_id}")
         return messages, [dict(row) for row in attempts]
 
+    def show_call(self, id: int) -> CallTranscript:
+        """Returns what was asked in a call, and every attempt at an answer."""
+        messages, attempts = self.transcript(id)
+        return {
+            "call": id,
+            "messages": [{"role": one.role, "content": one.content} for one in messages],
+            "attempts": [_plain(row) for row in attempts],
+        }
+
     # --- models ----------------------------------------------------------------------------------
+
+    def axes(self) -> Axes:
+        """Returns every knob with its levels and question, and the JSON Schema of a design."""
+        fields = ("path", "levels", "open", "default", "question", "cite")
+        knobs = [
+            {name: _plain_value(getattr(knob, name)) for name in fields}
+            for knob in Design.knobs().values()
+        ]
+        return {"knobs": knobs, "schema": Design.model_json_schema()}
+
+    def models(self, *, provider: str | None = None) -> ModelList:
+        """Returns providers with what they need, and the named models or those of a provider."""
+        cards = [_model(card) for card in self.model_cards(provider)]
+        return {"providers": [*self.providers()], "models": cards}
+
+    def show_model(self, id: str) -> ModelInfo:
+        """Returns what is known of a model, by its id or its bare name."""
+        return _model(self.model_card(id))
 
     def providers(self) -> Sequence[dict[str, Any]]:
         """Returns the model providers with what each needs."""
@@ -131,7 +186,7 @@ class Admin:
             return False
         return True
 
-    def environment(self) -> Sequence[dict[str, Any]]:
+    def environment(self) -> Sequence[Variable]:
         """Returns the variables that the lab reads and whether each is set, without values."""
         entries = self._models.entries
         known = {ENVIRONMENT: "the lab's database"}
@@ -143,7 +198,7 @@ class Admin:
         for name, endpoint in entries.endpoints.items():
             known |= {endpoint.key_env: f"key of {name}"} if endpoint.key_env else {}
         return [
-            {"name": name, "set": bool(os.environ.get(name, "").strip()), "for": purpose}
+            {"name": name, "set": bool(os.environ.get(name, "").strip()), "purpose": purpose}
             for name, purpose in known.items()
         ]
 
@@ -168,3 +223,42 @@ class Admin:
     def has_tokens(self) -> bool:
         """Returns whether there is a valid token."""
         return self._store.tokens.exist()
+
+
+def _model(card: ModelCard) -> ModelInfo:
+    prices = card.tariff()
+    return {
+        "id": card.id,
+        "kind": card.kind,
+        "provider": card.provider,
+        "name": card.name,
+        "family": card.family,
+        "context": card.context,
+        "dated": card.dated,
+        "version": card.version,
+        "structured": card.structured,
+        "deadline": card.deadline,
+        "endpoint": card.endpoint or None,
+        "takes_temperature": card.takes_temperature,
+        "takes_seed": card.takes_seed,
+        "input_usd": prices.input if prices else None,
+        "cached_usd": prices.cached if prices else None,
+        "output_usd": prices.output if prices else None,
+        "limits": asdict(card.limits),
+    }
+
+
+def _plain(row: Mapping[str, Any]) -> Row:
+    return {name: _plain_value(value) for name, value in row.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    """Returns a value as JSON has it; dates and other types of the database become text."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case dict():
+            return _plain(value)
+        case list() | tuple():
+            return [_plain_value(item) for item in value]
+    return str(value)

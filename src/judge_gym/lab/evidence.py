@@ -1,20 +1,38 @@
 """The noun `lab.evidence`: windows, items and frozen pools."""
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Collection as AnyOf
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from judge_gym.axes import Design
 from judge_gym.engine import WORKFLOWS, Engine
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.lab.collection import CollectionResult, collect, collected_window, window_of
-from judge_gym.lab.prepare import STUDY_SUFFIXES, read_file
+from judge_gym.lab.prepare import read_file
+from judge_gym.lab.texts import files_of
 from judge_gym.models import Registry
 from judge_gym.records import Evidence, Pool, Window
-from judge_gym.sources import Watch, judgebench, load_benchmark, load_files
+from judge_gym.records.requests import STUDY_SUFFIXES
+from judge_gym.records.responses import (
+    Collected,
+    Collection,
+    FrozenPool,
+    ItemDetail,
+    ItemSummary,
+    PoolDifference,
+    PoolRow,
+    WindowItem,
+    WindowRow,
+)
+from judge_gym.sources import Watch, load_benchmark, load_files
+from judge_gym.sources import judgebench as judgebench_file
 from judge_gym.store import Page, Store
-from judge_gym.studies import PoolSpec, check_pool
+from judge_gym.studies import PoolSpec, WindowSpec, check_pool
+
+ITEMS, PAIRS = "items.jsonl", "pairs.jsonl"
 
 
 class EvidenceLibrary:
@@ -33,42 +51,93 @@ class EvidenceLibrary:
 
     # --- windows ---------------------------------------------------------------------------------
 
-    def create_window(self, start_date: str, end_date: str, country: str) -> int:
+    def create_window(self, start_date: date | str, end_date: date | str, country: str) -> int:
         """Creates a window for evidence, or finds the same one, and returns its number."""
-        try:
-            start, end = date.fromisoformat(start_date), date.fromisoformat(end_date)
-        except ValueError as error:
-            raise DesignError(f"a date is YYYY-MM-DD: {error}") from error
+        start, end = _day(start_date), _day(end_date)
         if start > end:
             raise DesignError(f"a window ends after it starts, not {start} to {end}")
         if not country.strip():
             raise DesignError("a window has a country")
         return self._store.evidence.save_window(Window(country, start, end))
 
-    def find_window(self, window_id: int) -> tuple[Window, Sequence[Mapping[str, Any]]]:
+    def find_window(self, window_id: int) -> tuple[Window, Sequence[Collection]]:
         """Returns a window and the collections that filled it, oldest first."""
-        window = self._store.evidence.find_window(window_id)
-        return window, self._store.evidence.collections(window_id)
+        return self._store.evidence.find_window(window_id), self._collections(window_id)
 
-    def list_windows(self) -> Sequence[dict[str, Any]]:
+    def list_windows(self) -> Sequence[WindowRow]:
         """Returns every window with its number of items and how it was filled."""
-        rows = self._store.evidence.list_windows()
-        for row in rows:
-            row["collections"] = [
-                {name: entry[name] for name in ("at", "source", "added", "dropped", "fault")}
-                for entry in self._store.evidence.collections(row["window"])
-            ]
+        rows = [
+            {**row, "collections": self._collections(row["window"])}
+            for row in self._store.evidence.list_windows()
+        ]
         # A search that failed at once is on record, but its empty window is not worth showing.
         failed = [
             row["window"]
             for row in rows
             if row["collections"]
             and not row["items"] + row["dropped"]
-            and all(entry["fault"] for entry in row["collections"])
+            and all(entry["error"] for entry in row["collections"])
         ]
-        return [row for row in rows if row["window"] not in failed]
+        return [cast(WindowRow, row) for row in rows if row["window"] not in failed]
+
+    def _collections(self, window_id: int) -> Sequence[Collection]:
+        return [
+            {
+                "at": row["at"],
+                "source": row["source"],
+                "added": row["added"],
+                "dropped": row["dropped"],
+                "error": row["fault"],
+            }
+            for row in self._store.evidence.collections(window_id)
+        ]
 
     def collect(
+        self,
+        start_date: date | str,
+        end_date: date | str,
+        country: str,
+        *,
+        feeds: Sequence[str] | None = None,
+        gdelt: str | None = None,
+        firecrawl: str | None = None,
+        query: str = "",
+        limit: int = 100,
+    ) -> Collected:
+        """Searches the web for texts of a window and keeps what is new, even if it ends early.
+
+        Args:
+            start_date: the first day of the window.
+            end_date: its last day.
+            country: its country.
+            feeds: addresses of feeds.
+            gdelt: a query to GDELT.
+            firecrawl: a query to Firecrawl, which charges for searches.
+            query: what articles of feeds must contain.
+            limit: items at most.
+        """
+        window = WindowSpec(country=country, start=_day(start_date), end=_day(end_date))
+        addresses = [*feeds] if feeds is not None else None
+        result = self.collect_pool(
+            PoolSpec(
+                feeds=addresses,
+                gdelt=gdelt,
+                firecrawl=firecrawl,
+                query=query,
+                limit=limit,
+                window=window,
+            )
+        )
+        result.raise_error()
+        return {
+            "window_id": result.window_id,
+            "added": result.added,
+            "held": result.held,
+            "left_out": dict(result.found.dropped),
+            "notes": [*result.found.notes],
+        }
+
+    def collect_pool(
         self,
         spec: PoolSpec,
         *,
@@ -77,7 +146,7 @@ class EvidenceLibrary:
         allow_private: bool = False,
         watch: Watch = lambda done, wanted: None,
     ) -> CollectionResult:
-        """Searches for evidence and keeps what is new, even if the search ends early.
+        """Collects what a pool's specification says and keeps what is new.
 
         Args:
             spec: where to search, for what, and in which window.
@@ -113,7 +182,7 @@ class EvidenceLibrary:
             if window is None or not spec.searched:
                 continue
             if again or collected_window(self._store, window) is None:
-                results[name] = self.collect(
+                results[name] = self.collect_pool(
                     spec, folder=path.parent, allow_private=allow_private, watch=watch
                 )
                 if results[name].found.fault or results[name].found.interrupted:
@@ -153,26 +222,62 @@ class EvidenceLibrary:
 
     # --- items -----------------------------------------------------------------------------------
 
+    def load(self, window_id: int, items: Sequence[Mapping[str, Any]]) -> int:
+        """Loads items into a window and returns how many it then holds; known ones are skipped.
+
+        Args:
+            window_id: the window.
+            items: title and text, and any of url, date, source, truth, responses and metadata.
+        """
+        with files_of({ITEMS: _lines(items)}) as folder:
+            return self.load_files(window_id, ITEMS, folder=folder)
+
     def load_files(
         self, window_id: int, files: str | Sequence[str], *, folder: Path = Path()
     ) -> int:
         """Loads files into a window and returns how many items it then holds."""
         patterns = files if isinstance(files, str) else [*files]
-        return self.collect(PoolSpec(files=patterns), folder=folder, window_id=window_id).held
+        return self.collect_pool(PoolSpec(files=patterns), folder=folder, window_id=window_id).held
 
-    def load_benchmark(self, window_id: int, dataset_path: str | Path) -> int:
+    def load_benchmark(
+        self,
+        window_id: int,
+        *,
+        concept: str = "the better response",
+        items: Sequence[Mapping[str, Any]] = (),
+        rubric: Mapping[str, Any] | None = None,
+        judgebench: str | None = None,
+    ) -> int:
         """Loads a benchmark's items with their known answers; returns the window's item count.
 
-        A folder is a benchmark in judge-gym's format, a file JudgeBench's pairs as published.
+        Args:
+            window_id: the window.
+            concept: what is judged.
+            items: as `load` takes them, with truths.
+            rubric: the rubric that the truths are stages of.
+            judgebench: instead of these, the text of JudgeBench's published pairs.
         """
+        if judgebench is not None:
+            with files_of({PAIRS: judgebench}) as folder:
+                return self.load_benchmark_files(window_id, folder / PAIRS)
+        texts = {
+            "benchmark.toml": f"concept = {json.dumps(concept)}",
+            ITEMS: _lines(items),
+            "rubric.json": json.dumps(rubric or {}),
+        }
+        with files_of(texts) as folder:
+            return self.load_benchmark_files(window_id, folder)
+
+    def load_benchmark_files(self, window_id: int, dataset_path: str | Path) -> int:
+        """Loads a benchmark from a folder, or from JudgeBench's published file."""
         self._store.evidence.find_window(window_id)
         path = Path(dataset_path)
-        benchmark = load_benchmark(path) if path.is_dir() else judgebench(path)
+        benchmark = load_benchmark(path) if path.is_dir() else judgebench_file(path)
         added = self._store.evidence.add_to_window(window_id, benchmark.items)
         self._store.evidence.record_collection(window_id, benchmark.name, added, {}, "")
         return len(self._store.evidence.window_items(window_id))
 
-    def list(self, window_id: int) -> Sequence[dict[str, Any]]:
+    def list(self, window_id: int) -> Sequence[WindowItem]:
         """Returns the items of a window."""
         self._store.evidence.find_window(window_id)
         kept = {item.id for item in self._store.evidence.window_items(window_id)}
@@ -216,7 +321,7 @@ class EvidenceLibrary:
         ]
         return Page(rows, str(found[limit - 1][0]) if len(found) > limit else None)
 
-    def show(self, id: int) -> dict[str, Any]:
+    def show(self, id: int) -> ItemDetail:
         """Returns an item with its text and all its views."""
         item = self._store.evidence.find_evidence(id)
         return {
@@ -225,16 +330,14 @@ class EvidenceLibrary:
             "metadata": dict(item.metadata),
             "text": item.text,
             "responses": [*item.responses],
-            "views": self._store.evidence.find_views(id),
+            "views": cast(Any, self._store.evidence.find_views(id)),
         }
 
     def uses(self, id: int, limit: int = 50) -> dict[str, Any]:
         """Returns the windows, frozen pools and experiments that hold an item, `limit` of each."""
         return self._store.evidence.holders(id, limit)
 
-    def drop(
-        self, ids: Collection[int], *, window_id: int | None = None, undo: bool = False
-    ) -> int:
+    def drop(self, ids: AnyOf[int], *, window_id: int | None = None, undo: bool = False) -> int:
         """Removes items from their window, or restores them; frozen pools keep them."""
         if window_id is None:
             windows = self._store.evidence.windows_of(ids)
@@ -254,7 +357,7 @@ class EvidenceLibrary:
         files: Sequence[str] = (),
         experiment_tag: str | None = None,
         folder: Path = Path(),
-    ) -> Pool:
+    ) -> FrozenPool:
         """Freezes the items of a window, of files or of an experiment under a permanent name."""
         if not name.strip():
             raise DesignError("a pool needs a name")
@@ -278,17 +381,17 @@ class EvidenceLibrary:
                 )
         saved = self._store.evidence.save_pool(pool)
         self._store.evidence.name_pool(name, saved)  # raises if another process took the name
-        return saved
+        return {"name": name, "items": len(saved.items), "hash": saved.hash}
 
-    def list_pools(self) -> Sequence[dict[str, Any]]:
+    def list_pools(self) -> Sequence[PoolRow]:
         """Returns the frozen pools."""
-        return self._store.evidence.list_pools()
+        return cast(Sequence[PoolRow], self._store.evidence.list_pools())
 
-    def list_pool_items(self, name: str) -> Sequence[dict[str, Any]]:
+    def list_pool_items(self, name: str) -> Sequence[ItemSummary]:
         """Returns the items of a frozen pool, in its order."""
         return [_described(item) for item in self._store.evidence.find_named_pool(name).items]
 
-    def diff_pools(self, before: str, after: str) -> dict[str, Any]:
+    def diff_pools(self, before: str, after: str) -> PoolDifference:
         """Returns what was added, removed, reordered and relabelled between two frozen pools."""
         old, new = (self._store.evidence.find_named_pool(name) for name in (before, after))
         olds, news = ({item.hash: item for item in pool.items} for pool in (old, new))
@@ -311,7 +414,26 @@ def _contents(pool: Pool) -> tuple[Any, ...]:
     return pool.hash, pool.window, [item.truth for item in pool.items]
 
 
-def _described(item: Evidence) -> dict[str, Any]:
-    fields = ("id", "title", "url", "date", "source")
-    described = {name: getattr(item, name) for name in fields}
-    return described | {"words": len(item.text.split()), "truth": item.truth}
+def _described(item: Evidence) -> ItemSummary:
+    return {
+        "id": item.id,
+        "title": item.title,
+        "url": item.url,
+        "date": item.date,
+        "source": item.source,
+        "words": len(item.text.split()),
+        "truth": item.truth,
+    }
+
+
+def _day(given: date | str) -> date:
+    if isinstance(given, date):
+        return given
+    try:
+        return date.fromisoformat(given)
+    except ValueError as error:
+        raise DesignError(f"a date is YYYY-MM-DD: {error}") from error
+
+
+def _lines(items: Sequence[Mapping[str, Any]]) -> str:
+    return "\n".join(json.dumps(item) for item in items)

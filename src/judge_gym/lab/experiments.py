@@ -1,26 +1,40 @@
 """The noun `lab.experiments`: studies, experiments and what was judged in them."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import yaml
 
 from judge_gym.axes import Design
 from judge_gym.engine import FINISHED, Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
+from judge_gym.lab.cursors import read_row
 from judge_gym.lab.prepare import (
-    STUDY_SUFFIXES,
     PreparedStudy,
     prepare_file,
     prepare_study,
     prepare_tags,
     read_file,
 )
+from judge_gym.lab.study_text import prepare_text
+from judge_gym.lab.texts import files_of
 from judge_gym.models import Registry
 from judge_gym.records import Pool, TaskType
+from judge_gym.records.requests import STUDY_SUFFIXES
+from judge_gym.records.responses import (
+    Counts,
+    ExperimentSummary,
+    ProbeRow,
+    RubricRow,
+    RunSummary,
+    SampleRow,
+    StudyFile,
+    StudyRow,
+)
 from judge_gym.samples import file_format, stored_samples, write_samples
 from judge_gym.sources import load_benchmark, load_rubric
 from judge_gym.store import Page, Progress, Selection, Span, Store
@@ -38,6 +52,10 @@ from judge_gym.studies import (
 if TYPE_CHECKING:
     import pandas as pd
 
+RUBRIC = "rubric.json"
+FEW = 20
+"""Tags of a study that are named where one of them is meant."""
+
 
 class Experiments:
     """Creates, lists and exports experiments.
@@ -46,10 +64,14 @@ class Experiments:
         store: the lab's database.
         models: the model registry.
         engine: whose lock is held while an experiment is deleted.
+        folder: where the files are that the text of a study may name.
     """
 
-    def __init__(self, store: Store, models: Registry, engine: Engine) -> None:
+    def __init__(
+        self, store: Store, models: Registry, engine: Engine, folder: Path = Path()
+    ) -> None:
         self._store = store
+        self._folder = folder
         self._models = models
         self._engine = engine
 
@@ -62,19 +84,19 @@ class Experiments:
         model_id: str,
         task_type: TaskType,
         concept: str,
-        config: Mapping[str, Any],
+        config: Mapping[str, Any] | None = None,
         ground_truth: Mapping[str, Any] | None = None,
         *,
         seed: int = 0,
     ) -> str:
-        """Creates one point of the design space on the window's current evidence; its digest."""
+        """Creates an experiment on the current evidence of a window, and returns its digest."""
         window = self._store.evidence.find_window(window_id)
         pool = Pool(self._store.evidence.window_items(window_id), window)
         if not pool.items:
             raise ConflictError(
                 f"the window {window_id} holds no evidence for {concept!r}; load it first"
             )
-        knobs = read_knobs(config, resolve=self._models.resolve)
+        knobs = read_knobs(config or {}, resolve=self._models.resolve)
         if task_type not in get_args(TaskType):
             raise DesignError(unknown("task type", task_type, get_args(TaskType)))
         truth = read_truth(ground_truth) if ground_truth else None
@@ -91,11 +113,16 @@ class Experiments:
             raise ConflictError(f"there is an experiment {experiment_tag!r} already")
         return self.save("", Experiment(experiment_tag, task, design, seed)).digest
 
-    def load_rubric(self, experiment_tag: str, rubric_path: str | Path) -> str:
+    def load_rubric(self, experiment_tag: str, rubric: Mapping[str, Any]) -> str:
         """Gives a benchmark its rubric, and its known answers their stages; its new digest.
 
         A given rubric is not criticised: its quality is null.
         """
+        with files_of({RUBRIC: json.dumps(rubric)}) as folder:
+            return self.load_rubric_file(experiment_tag, folder / RUBRIC)
+
+    def load_rubric_file(self, experiment_tag: str, rubric_path: str | Path) -> str:
+        """Gives a benchmark the rubric of a file, and the design of a benchmark's folder."""
         experiment, study = self._store.experiments.find(experiment_tag)
         if experiment.task.type != "benchmark":
             raise DesignError(f"{experiment_tag} is no benchmark: its judge writes the rubric")
@@ -134,9 +161,7 @@ class Experiments:
             task = replace(experiment.task, pool=pools[id(pool)])
             yield self.save(prepared.study, replace(experiment, task=task))
 
-    def cleanup(
-        self, experiment_tag: str, *, ledger: bool = False, force: bool = False
-    ) -> dict[str, int]:
+    def cleanup(self, experiment_tag: str, *, ledger: bool = False, force: bool = False) -> Counts:
         """Deletes an experiment's runs; the ledger keeps every answer unless `ledger` is given."""
         delete = self._store.experiments.delete
         progress = self._store.progress.of_tag(experiment_tag)
@@ -166,12 +191,10 @@ class Experiments:
         return prepare_tags(str(target), self._store, self._models)
 
     def prepare_text(
-        self, text: str, folder: Path = Path(), *, overrides: Mapping[str, Any] | None = None
+        self, text: str, *, overrides: Mapping[str, Any] | None = None
     ) -> PreparedStudy:
-        """Reads a study from the text of its file; the files that it names are in the folder."""
-        given = overrides or {}
-        study = read_study(text, "study", resolve=self._models.resolve, overrides=given)
-        return prepare_study(study, text, folder, self._models, self._store, given)
+        """Reads a study from the text of its file; it may name files of the lab's folder alone."""
+        return prepare_text(text, self._folder, self._models, self._store, overrides or {})
 
     def prepare_benchmark(
         self, path: Path, judges: Sequence[str], *, overrides: Mapping[str, Any] | None = None
@@ -199,11 +222,11 @@ class Experiments:
             return target
         return read_file(path, self._models).study
 
-    def list_studies(self) -> Sequence[dict[str, Any]]:
+    def list_studies(self) -> Sequence[StudyRow]:
         """Returns studies with their number of experiments, and whether their file is stored."""
-        return self._store.studies.rows()
+        return cast(Sequence[StudyRow], self._store.studies.rows())
 
-    def show_study(self, name: str) -> dict[str, Any]:
+    def show_study(self, name: str) -> StudyFile:
         """Returns a study's file as it was last run, empty if it had none, and its budget."""
         if not self._store.experiments.page(limit=1, study=name).rows:
             known = [row["study"] for row in self.list_studies() if row["study"]]
@@ -245,14 +268,14 @@ class Experiments:
         """Returns every model that judges in an experiment, by name."""
         return sorted(self._store.experiments.judges())
 
-    def show(self, experiment_tag: str) -> dict[str, Any]:
+    def show(self, experiment_tag: str) -> ExperimentSummary:
         """Returns an experiment's design, the progress of its runs and why targets failed."""
         [summary] = self._summaries(self._store.experiments.rows(tags=[experiment_tag]))
         return summary
 
     def list(
         self, *, study: str | None = None, task_type: str | None = None
-    ) -> Sequence[dict[str, Any]]:
+    ) -> Sequence[ExperimentSummary]:
         """Returns experiments with the status of their newest run."""
         return self._summaries(self._store.experiments.rows(study=study, task_type=task_type))
 
@@ -284,7 +307,7 @@ class Experiments:
         names = [row["tag"] for row in tags.rows]
         rows = self._store.experiments.rows(tags=names) if names else []
         found = self._summaries(rows, reasons=reasons)
-        return Page([*found], tags.next, tags.previous)
+        return Page(cast(Any, found), tags.next, tags.previous)
 
     def page_tags(
         self,
@@ -303,34 +326,54 @@ class Experiments:
 
     def _summaries(
         self, rows: Sequence[Mapping[str, Any]], *, reasons: bool = True
-    ) -> Sequence[dict[str, Any]]:
+    ) -> Sequence[ExperimentSummary]:
         """Returns experiments with their runs, by as many statements for many as for one."""
         progress = self._store.progress.of_tags([row["tag"] for row in rows])
         failed = [
             run.run_id for runs in progress.values() for run in runs if any(run.failed.values())
         ]
         failures = self._store.progress.failures(failed) if reasons and failed else {}
-        summaries = []
-        for row in rows:
-            runs = [
-                {**_progress(run), "failures": failures.get(run.run_id, [])}
-                for run in progress[row["tag"]]
-            ]
-            status = runs[-1]["status"] if runs else "pending"
-            summaries.append({**_described(row), "status": status, "runs": runs})
-        return summaries
+        return [
+            _summary(row, [_run(run, failures.get(run.run_id, ())) for run in progress[row["tag"]]])
+            for row in rows
+        ]
 
     # --- rubrics, samples, probes ----------------------------------------------------------------
 
-    def list_rubrics(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
-        """Returns rubrics with the critic's scores."""
-        self._store.experiments.rows(tags=[experiment_tag])
-        return self._store.materials.list_rubrics(experiment_tag)
+    def list_rubrics(self, experiment_tag: str) -> Sequence[RubricRow]:
+        """Returns the rubrics of an experiment with the critic's scores."""
+        self._refuse_unknown(experiment_tag)
+        return cast(Sequence[RubricRow], self._store.materials.list_rubrics(experiment_tag))
 
-    def list_samples(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
-        """Returns samples with decoded stages."""
+    def list_samples(
+        self, experiment_tag: str, *, status: str | None = None, evidence: int | None = None
+    ) -> Sequence[SampleRow]:
+        """Returns the samples of an experiment with decoded stages.
+
+        Args:
+            experiment_tag: the experiment.
+            status: only samples with this status.
+            evidence: only samples of this item.
+        """
+        self._refuse_unknown(experiment_tag)
+        rows = cast(Iterator[SampleRow], self._store.samples.rows([experiment_tag]))
+        return [
+            row
+            for row in rows
+            if status in (None, row["status"]) and evidence in (None, row["evidence"])
+        ]
+
+    def _refuse_unknown(self, experiment_tag: str) -> None:
+        """Raises an error that says of a study's name that it is no tag."""
+        few = self._store.experiments.page(study=experiment_tag, limit=FEW)
+        tags = [row["tag"] for row in few.rows]
+        if tags and experiment_tag not in tags:
+            raise DesignError(
+                f"{experiment_tag!r} is a study; name one of its experiments, such as "
+                f"{tags[0]!r}; an export takes a whole study",
+                choices=tags,
+            )
         self._store.experiments.rows(tags=[experiment_tag])
-        return [*self._store.samples.rows([experiment_tag])]
 
     def page_samples(
         self,
@@ -338,13 +381,15 @@ class Experiments:
         *,
         status: str | None = None,
         evidence: int | None = None,
-        after: int | None = None,
+        after: str | None = None,
         limit: int = 100,
     ) -> Page:
         """Returns a page of an experiment's samples, after the last sample of the previous one."""
-        self._store.experiments.rows(tags=[experiment_tag])
+        self._refuse_unknown(experiment_tag)
         chosen = Selection(status=status, evidence=evidence)
-        found = self._store.samples.browse(experiment_tag, chosen, after=after, limit=limit)
+        found = self._store.samples.browse(
+            experiment_tag, chosen, after=read_row(after), limit=limit
+        )
         return Page(found.rows, None if found.after is None else str(found.after))
 
     def browse_samples(
@@ -365,11 +410,16 @@ class Experiments:
         """Returns a sample as a tidy row, under this tag or the first of its experiment."""
         return self._store.samples.find(id, experiment_tag)
 
-    def list_probes(self, experiment_tag: str) -> Sequence[dict[str, Any]]:
+    def list_probes(self, experiment_tag: str) -> Sequence[ProbeRow]:
         """Returns probes with the probability of expert agreement; null if unreadable."""
-        kept = ("sample", "evidence", "replicate", "is_swap", "stages", "probe", "probe_status")
-        rows = self.list_samples(experiment_tag)
-        return [{name: row[name] for name in kept} for row in rows if row["probe_status"]]
+        return _probes(self.list_samples(experiment_tag))
+
+    def page_probes(
+        self, experiment_tag: str, *, after: str | None = None, limit: int = 100
+    ) -> Page:
+        """Returns the probes of a page of samples; it may hold fewer than the limit."""
+        page = self.page_samples(experiment_tag, after=after, limit=limit)
+        return Page(cast(Any, _probes(page.rows)), page.next)
 
     def samples(self, *targets: str) -> "pd.DataFrame":
         """Returns a tidy row per sample with a column per knob, of tags, studies or everything."""
@@ -403,18 +453,40 @@ class Experiments:
         return len(frame)
 
 
-def _progress(progress: Progress) -> dict[str, Any]:
-    fields = ("run_id", "series", "status", "wanted", "done", "failed", "statuses")
-    event = progress.event
-    said = event.said if event is not None and progress.status not in FINISHED else ""
-    return {**{name: getattr(progress, name) for name in fields}, "said": said}
-
-
-def _described(row: Mapping[str, Any]) -> dict[str, Any]:
+def _summary(row: Mapping[str, Any], runs: list[RunSummary]) -> ExperimentSummary:
     design = Design.of(row["design"])
-    kept = ("tag", "study", "task_type", "concept", "country", "dose", "truth", "digest")
     return {
-        **{name: row[name] for name in kept},
+        "tag": row["tag"],
+        "study": row["study"],
+        "task_type": row["task_type"],
+        "concept": row["concept"],
+        "country": row["country"],
+        "dose": row["dose"],
+        "truth": row["truth"],
+        "digest": row["digest"],
         "judge": design.judge.model,
         "design": design.chosen(),
+        "status": runs[-1]["status"] if runs else "pending",
+        "runs": runs,
     }
+
+
+def _run(progress: Progress, failures: Sequence[Mapping[str, Any]]) -> RunSummary:
+    event = progress.event
+    return {
+        "run": progress.run_id,
+        "series": progress.series,
+        "status": progress.status,
+        "wanted": dict(progress.wanted),
+        "done": dict(progress.done),
+        "failed": dict(progress.failed),
+        "verdicts": dict(progress.statuses),
+        "message": event.said if event and progress.status not in FINISHED else "",
+        "failures": cast(Any, [*failures]),
+    }
+
+
+def _probes(rows: Sequence[Mapping[str, Any]]) -> Sequence[ProbeRow]:
+    fields = ProbeRow.__annotations__
+    found = [{name: row[name] for name in fields} for row in rows if row["probe_status"]]
+    return cast(Sequence[ProbeRow], found)

@@ -1,18 +1,24 @@
 """The noun `lab.labels`: the stages that people give to items."""
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError, NotFoundError
 from judge_gym.lab.experiments import Experiments
+from judge_gym.lab.texts import files_of
 from judge_gym.records import Evidence
+from judge_gym.records.responses import Counts, LabelRow
 from judge_gym.sources import read_labels
 from judge_gym.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
+
+CSV = "labels.csv"
 
 
 class Labels:
@@ -27,9 +33,32 @@ class Labels:
         self._store = store
         self._experiments = experiments
 
+    def add(
+        self,
+        labels: Sequence[Mapping[str, str]],
+        *,
+        target: str | None = None,
+        concept: str = "",
+        replace: bool = False,
+    ) -> Counts:
+        """Adds the stages that people gave to items, all or none.
+
+        Args:
+            labels: item, rater and stage of each.
+            target: a study or tag whose evidence is meant; else everything that the lab holds.
+            concept: what the raters judged; else whatever the items are judged for.
+            replace: accept a stage that differs from the rater's earlier one.
+        """
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, ["item", "rater", "stage"])
+        writer.writeheader()
+        writer.writerows(labels)
+        with files_of({CSV: text.getvalue()}) as folder:
+            return self.import_file(folder / CSV, target=target, concept=concept, replace=replace)
+
     def import_file(
         self, path: Path, *, target: str | None = None, concept: str = "", replace: bool = False
-    ) -> dict[str, int]:
+    ) -> Counts:
         """Imports labels from a CSV with item, rater and stage; all of it or nothing.
 
         Args:
@@ -83,9 +112,9 @@ class Labels:
             stages |= dict.fromkeys(stage.label for stage in rubric.stages) if rubric else {}
         return tuple(items.values()), [*stages]
 
-    def list(self) -> Sequence[dict[str, Any]]:
-        """Returns all labels."""
-        return self._store.evidence.labels()
+    def list(self) -> Sequence[LabelRow]:
+        """Returns all labels, in the order in which they were given."""
+        return cast(Sequence[LabelRow], self._store.evidence.labels())
 
     def frame(self, target: str) -> "pd.DataFrame":
         """Returns raters' stages of the items that experiments judge: tag, evidence, rater, stage.

@@ -26,7 +26,6 @@ from judge_gym.studies import (
     read_study,
 )
 
-STUDY_SUFFIXES = (".yaml", ".yml")
 NOTED = 5
 """So many notes on single items of a pool are passed on."""
 USUAL = Targets(samples=5, rivals=(), probe=True, tolerance=0.05)

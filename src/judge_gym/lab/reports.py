@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from judge_gym.engine import FINISHED
 from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.labels import Labels
 from judge_gym.lab.prepare import PreparedStudy
+from judge_gym.records.responses import ReportTables, UsageRow
 from judge_gym.samples import read_samples, stored_samples
 from judge_gym.store import USAGE_BY, Store
 
@@ -55,6 +56,20 @@ class Reports:
             warnings=self._warnings(name, rows),
             thresholds=Thresholds.of(gates or {}),
         )
+
+    def show(self, target: str) -> ReportTables:
+        """Returns the tables of the report on a study or an experiment."""
+        report = self.build(target)
+        return {
+            "title": report.title,
+            "banner": report.banner,
+            "facts": dict(report.facts),
+            "warnings": [*report.warnings],
+            "tables": [
+                {"title": table.title, "note": table.note, "rows": _records(table.frame)}
+                for table in report.tables
+            ],
+        }
 
     def _warnings(self, study: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         """Returns what a reader must know beside the numbers: what is unfinished or re-asked."""
@@ -108,21 +123,24 @@ class Reports:
     # --- spending --------------------------------------------------------------------------------
 
     def usage(
-        self, target: str | None = None, *, by: Sequence[str] = USAGE_BY
-    ) -> Sequence[dict[str, Any]]:
-        """Returns what was paid, of a study, a tag, or everything.
+        self, target: str | None = None, *, by: Sequence[str] | None = None
+    ) -> Sequence[UsageRow]:
+        """Returns what was paid, of a study, a tag, or everything; imported calls separately.
 
         Args:
             target: the study or tag.
-            by: sums by any of study, tag, stage, model and day.
+            by: sums by any of study, tag, stage, model and day; by default by all.
         """
-        for name in by:
+        columns = [*dict.fromkeys(USAGE_BY if by is None else by)]
+        for name in columns:
             if name not in USAGE_BY:
                 raise DesignError(unknown("column", name, USAGE_BY, "usage"), choices=USAGE_BY)
+        usage = self._store.usage
         if target is None:
-            return self._store.usage.rows(by=by)
+            return cast(Sequence[UsageRow], usage.rows(by=columns))
         name = self._experiments.study_name(target)
-        return self._store.usage.rows(by=by, study=name) or self._store.usage.rows(by=by, tag=name)
+        rows = usage.rows(by=columns, study=name) or usage.rows(by=columns, tag=name)
+        return cast(Sequence[UsageRow], rows)
 
     def spending(self, study: str | None = None) -> Sequence[dict[str, Any]]:
         """Returns what a study paid, or everything, in sums by all columns; kept up cheaply."""
@@ -163,6 +181,12 @@ class Reports:
 
     def _prepared(self, target: str | Path | PreparedStudy) -> PreparedStudy:
         return target if isinstance(target, PreparedStudy) else self._experiments.prepare(target)
+
+
+def _records(frame: "pd.DataFrame") -> list[dict[str, Any]]:
+    """Returns the rows of a frame with undefined numbers as None."""
+    plain = frame.astype(object).where(frame.notna(), None)
+    return cast(list[dict[str, Any]], plain.to_dict("records"))
 
 
 def report_file(path: str | Path, *, gates: Mapping[str, float] | None = None) -> "Report":

@@ -8,14 +8,13 @@ from contextlib import nullcontext
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 from judge_gym.engine import (
     FINISHED,
     WORKFLOWS,
     Engine,
     Plan,
-    Reparsed,
     Result,
     RunOptions,
     RunProgress,
@@ -25,13 +24,25 @@ from judge_gym.engine import (
     reparse,
 )
 from judge_gym.errors import BudgetError, ConflictError, DesignError
+from judge_gym.lab.cursors import read_cursor, write_cursor
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.prepare import PreparedStudy, wanted_of
 from judge_gym.models import Registry
-from judge_gym.store import Event, Kind, Mark, Progress, Run, Store
+from judge_gym.records.responses import (
+    LabStatus,
+    LogRow,
+    PlannedExperiment,
+    PlanSummary,
+    Reparsed,
+    Retuned,
+    RunState,
+)
+from judge_gym.store import Event, Kind, Mark, Page, Progress, Run, Store
 from judge_gym.studies import BudgetSpec
 
+RENAMED = {"what": "type", "said": "message"}
+"""Columns of the log under the names of its rows."""
 WatchProgress = Callable[[Sequence[RunProgress]], None]
 
 
@@ -80,18 +91,61 @@ class Runs:
 
     def plan(
         self,
+        target: str | Path | PreparedStudy | None = None,
+        *,
+        study: str | None = None,
+        overrides: Mapping[str, Any] | None = None,
+        series: str | None = None,
+        samples: int | None = None,
+    ) -> PlanSummary:
+        """Estimates what a study would ask and cost at most, and what is in the ledger already.
+
+        Args:
+            target: a study file, a study's name or an experiment's tag, or a prepared study.
+            study: instead of a target, the text of a study file.
+            overrides: knobs over those of the study file's base design.
+            series: draw scores and probes afresh under this name.
+            samples: replicates per cell, instead of the study's.
+        """
+        source = self._prepared(target, study, overrides or {})
+        plan, prepared = self.estimate(source, series=series, samples=samples)
+        stages: dict[str, StagePlan] = dict(plan.stages.items())
+        stages["all"] = plan.total()
+        return {
+            "study": prepared.study,
+            "experiments": [
+                cast(PlannedExperiment, {"tag": tag, **counts})
+                for tag, counts in plan.experiments.items()
+            ],
+            "stages": {
+                name: {
+                    "calls": stage.calls,
+                    "in_ledger": stage.in_ledger,
+                    "to_pay": stage.to_pay,
+                    "shared": stage.shared,
+                    "input_tokens": stage.input_tokens,
+                    "output_tokens": stage.output_tokens,
+                    "usd": stage.usd,
+                    "seconds": stage.seconds,
+                }
+                for name, stage in stages.items()
+            },
+            "folded": dict(prepared.sweep.folded),
+            "skipped_swaps": [*prepared.sweep.skipped_swaps],
+            "budget": prepared.budget.model_dump(exclude_none=True),
+            "warnings": [*prepared.warnings],
+        }
+
+    def estimate(
+        self,
         target: str | Path | PreparedStudy,
         *,
         overrides: Mapping[str, Any] | None = None,
         series: str | None = None,
         samples: int | None = None,
     ) -> tuple[Plan, PreparedStudy]:
-        """Estimates what a study would ask and cost, and what the ledger holds; writes nothing."""
-        prepared = (
-            target
-            if isinstance(target, PreparedStudy)
-            else self._experiments.prepare(target, overrides=overrides)
-        )
+        """Plans a target, and returns it with the warnings that planning adds."""
+        prepared = self._prepared(target, None, overrides or {})
         wanted, notes = wanted_of(prepared, self._models, samples=samples)
         planner = self._engine.planner()
         for experiment in prepared.sweep.experiments:
@@ -125,7 +179,7 @@ class Runs:
             options: see `RunOptions`.
         """
         chosen = RunOptions(**options)
-        prepared, runs, notes = self._stored(target, chosen)
+        prepared, runs, notes = self._stored(self._collected(target, chosen), chosen)
         execution = self._engine.execute(
             runs, chosen, budget=prepared.budget, watch=watch, concurrency=concurrency
         )
@@ -133,11 +187,22 @@ class Runs:
         return execution.result(prepared.study, [*prepared.warnings, *notes], left)
 
     def start(
-        self, target: str | Path | PreparedStudy, **options: Unpack[RunKeywords]
+        self,
+        target: str | Path | PreparedStudy | None = None,
+        *,
+        study: str | None = None,
+        **options: Unpack[RunKeywords],
     ) -> Sequence[str]:
-        """Queues what `run` would do for a worker and returns the tags at once."""
+        """Queues a study or an experiment for a worker and returns the tags at once.
+
+        Args:
+            target: a study file, a study's name or an experiment's tag, or a prepared study.
+            study: instead of a target, the text of a study file.
+            options: see `RunOptions`.
+        """
         chosen = RunOptions(**options)
-        prepared, runs, _ = self._stored(target, chosen)
+        source = target if study is None else self._prepared(target, study, chosen.overrides)
+        prepared, runs, _ = self._stored(self._collected(source, chosen), chosen)
         clashes = self._engine.begin(runs, chosen, budget=prepared.budget)
         if clashes:
             raise ConflictError(
@@ -160,15 +225,37 @@ class Runs:
         """Queues the failed calls of runs to be asked again, and returns the tags."""
         return self.start(target, only_failed=True)
 
+    def _prepared(
+        self,
+        target: str | Path | PreparedStudy | None,
+        study: str | None,
+        overrides: Mapping[str, Any],
+    ) -> PreparedStudy:
+        if (target is None) == (study is None):
+            raise DesignError("give either target or study")
+        if study is not None:
+            return self._experiments.prepare_text(study, overrides=overrides)
+        if isinstance(target, PreparedStudy):
+            return target
+        return self._experiments.prepare(target or "", overrides=overrides)
+
+    def _collected(
+        self, target: str | Path | PreparedStudy | None, options: RunOptions
+    ) -> PreparedStudy:
+        """Prepares a target whose evidence is collected first, if it has to be searched for."""
+        if not options.offline and isinstance(target, str | Path):
+            collected = self._evidence.collect_missing(target, allow_private=options.allow_private)
+            for result in collected.values():
+                result.raise_error()
+                if result.found.interrupted:
+                    raise KeyboardInterrupt
+        return self._prepared(target, None, options.overrides)
+
     def _stored(
-        self, target: str | Path | PreparedStudy, options: RunOptions
+        self, prepared: PreparedStudy, options: RunOptions
     ) -> tuple[PreparedStudy, Sequence[Run], Sequence[str]]:
         """Stores runs with their targets; refuses those that cannot be carried out."""
-        if not isinstance(target, PreparedStudy):
-            if not options.offline:
-                self._collect_missing(target, options.allow_private)
-            target = self._experiments.prepare(target, overrides=options.overrides)
-        prepared = replace(target, budget=target.budget.changed(options.budget))
+        prepared = replace(prepared, budget=prepared.budget.changed(options.budget))
         wanted, notes = wanted_of(
             prepared, self._models, samples=options.samples, rivals=options.rivals
         )
@@ -197,13 +284,6 @@ class Runs:
         ]
         return prepared, runs, notes
 
-    def _collect_missing(self, target: str | Path, allow_private: bool) -> None:
-        collected = self._evidence.collect_missing(target, allow_private=allow_private)
-        for result in collected.values():
-            result.raise_error()
-            if result.found.interrupted:
-                raise KeyboardInterrupt
-
     def _left(self, runs: Sequence[Run]) -> StagePlan:
         """Returns what is still to be paid of runs that were started."""
         planner = self._engine.planner()
@@ -227,8 +307,8 @@ class Runs:
         *,
         budget: Mapping[str, Any] | None = None,
         limits: Mapping[str, int] | None = None,
-    ) -> BudgetSpec:
-        """Changes the budget of a study, or limits, while its runs continue; the new budget.
+    ) -> Retuned:
+        """Changes the budget of a study, or limits on calls, while its runs continue.
 
         Args:
             target: a study file, a study's name or an experiment's tag.
@@ -239,7 +319,8 @@ class Runs:
         changed = BudgetSpec.model_validate(self._store.studies.budget(study)).changed(budget or {})
         self._store.studies.save_budget(study, changed.model_dump(exclude_none=True))
         self._record(target, "retuned", "", {"limits": dict(limits or {})})
-        return changed
+        budget_now = changed.model_dump(exclude_none=True)
+        return {"budget": budget_now, "limits": dict(limits or {})}
 
     def _record(
         self, target: str, kind: Kind, message: str, detail: Mapping[str, Any] | None = None
@@ -256,7 +337,7 @@ class Runs:
         return [run.tag for run in unfinished]
 
     def reparse(self, target: str, *, write: bool = False) -> Reparsed:
-        """Reads the stored answers of experiments with today's parsers; returns what changes.
+        """Reads stored answers with today's parsers and returns what changes; asks nothing.
 
         Args:
             target: a study file, a study's name or an experiment's tag.
@@ -264,11 +345,11 @@ class Runs:
         """
         tags = [row["tag"] for row in self._experiments.find(target)]
         with self._engine.lock() if write else nullcontext():
-            return reparse(self._store, tags, write=write)
+            return cast(Reparsed, reparse(self._store, tags, write=write).to_json())
 
     # --- watching --------------------------------------------------------------------------------
 
-    def status(self, target: str | None = None, *, limit: int = 20) -> dict[str, Any]:
+    def status(self, target: str | None = None, *, limit: int = 20) -> LabStatus:
         """Returns the progress of runs, active ones first: of a target, or of the newest.
 
         Args:
@@ -277,38 +358,51 @@ class Runs:
         """
         rows = self._experiments.find(*([target] if target is not None else []))
         all_tags = [row["tag"] for row in rows]
-        going = set(self._store.logs.in_progress()) & set(all_tags)
+        active = set(self._store.logs.in_progress()) & set(all_tags)
         others = self._store.logs.recent(limit) if target is None else all_tags
-        tags = [*sorted(going), *(tag for tag in others if tag not in going)][:limit]
+        tags = [*sorted(active), *(tag for tag in others if tag not in active)][:limit]
         progress = self._store.progress.of_tags(tags)
         runs = [_run(run) for tag in tags for run in progress[tag]]
-        status = {
+        status: LabStatus = {
             "version": metadata.version("judge-gym"),
             "database": self._store.database.engine.dialect.name,
-            "somebody_is_at_work": self._store.progress.has_worker(),
+            "active": self._store.progress.has_worker(),
             "experiments": len(all_tags),
             "shown": len(tags),
-            "going_on": len(going) > limit or any(run["going_on"] for run in runs),
+            "in_progress": len(active) > limit or any(run["in_progress"] for run in runs),
             "runs": runs,
         }
         if target is not None:
             name = self._experiments.study_name(target)
             spent = self._store.usage.rows(by=["study"], study=name)
             spent = spent or self._store.usage.rows(by=["study"], tag=name)
-            status["usd"] = sum(row["usd"] or 0 for row in spent)
+            status["usd"] = sum(row["usd"] or 0.0 for row in spent)
         return status
 
     def progress(self, experiment_tag: str) -> Sequence[Progress]:
         """Returns the progress of each run of an experiment, oldest first."""
         return self._store.progress.of_tag(experiment_tag)
 
-    def logs(
-        self, target: str | None = None, *, below: Mark | None = None, limit: int = 100
-    ) -> tuple[Sequence[dict[str, Any]], Mark | None]:
-        """Returns events of runs and failed attempts, newest first, and where to continue."""
+    def logs(self, target: str | None = None) -> Sequence[LogRow]:
+        """Returns events of runs, and attempts at calls that failed and why, newest first."""
+        rows: Sequence[LogRow] = ()
+        after: str | None = None
+        while True:
+            page = self.page_logs(target, after=after, limit=1000)
+            rows = [*rows, *cast(Sequence[LogRow], page.rows)]
+            if (after := page.next) is None:
+                return rows
+
+    def page_logs(
+        self, target: str | None = None, *, after: str | None = None, limit: int = 100
+    ) -> Page:
+        """Returns a page of the log, after the cursor of the previous page."""
         if target is not None:
             self._experiments.find(target)
-        return self._store.logs.page(target, below=below, limit=limit)
+        below = Mark(*read_cursor(after, int, int)) if after is not None else None
+        found, mark = self._store.logs.page(target, below=below, limit=limit)
+        rows = [{RENAMED.get(name, name): row[name] for name in row} for row in found]
+        return Page(rows, write_cursor(mark))
 
     def events(self, after: int, run_ids: Collection[int]) -> Sequence[Event]:
         """Returns the events of runs after one of them, oldest first."""
@@ -382,18 +476,17 @@ class Runs:
         return file.with_suffix(".worker.log") if file else None
 
 
-def _run(progress: Progress) -> dict[str, Any]:
+def _run(progress: Progress) -> RunState:
     event = progress.event
-    going = event is not None and event.kind == "started" and not progress.ended
     return {
         "tag": progress.tag,
         "run": progress.run_id,
         "series": progress.series,
         "status": progress.status,
-        "going_on": going,
+        "in_progress": event is not None and event.kind == "started" and not progress.ended,
         "wanted": dict(progress.wanted),
         "done": dict(progress.done),
         "failed": dict(progress.failed),
         "verdicts": dict(progress.statuses),
-        "said": event.said if event is not None else "",
+        "message": event.said if event is not None else "",
     }

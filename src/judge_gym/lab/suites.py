@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from judge_gym.engine.suite_reports import SuiteReport, eval_row, reports
@@ -16,7 +16,27 @@ from judge_gym.models import Registry
 from judge_gym.models.cards import Limits
 from judge_gym.models.simulated import CODERS, CoderProfile, profile
 from judge_gym.models.simulated.coder import solution
-from judge_gym.records import EvalResult, EvalSource, Passed, SuiteResult, SuiteRun
+from judge_gym.records import (
+    EvalResult,
+    EvalSource,
+    Failed,
+    Inconclusive,
+    Outcome,
+    Passed,
+    StepResult,
+    SuiteResult,
+    SuiteRun,
+)
+from judge_gym.records.requests import ConditionSettings
+from judge_gym.records.responses import (
+    DueRow,
+    EvalDetail,
+    EvalRow,
+    LeaderboardRow,
+    StepRow,
+    SuiteRunDetail,
+    SuiteRunRow,
+)
 from judge_gym.store import Store
 from judge_gym.studies import BudgetSpec
 from judge_gym.suites import (
@@ -27,7 +47,6 @@ from judge_gym.suites import (
     Due,
     Effect,
     Leaderboard,
-    LeaderboardRow,
     Suite,
     ablate,
     ablations,
@@ -43,6 +62,15 @@ _RUN_PAGE = re.compile(r"/run/([^/]+)")
 CHECK = "check"
 """The series of the draws by which a model is tried out."""
 UNBOUND: Mapping[str, Any] = {}
+DEFAULT_CONDITION: Mapping[str, Any] = ConditionSettings().model_dump()
+NO_FILES: Mapping[str, str] = {}
+OUTCOMES: Mapping[str, type[Outcome]] = {
+    "passed": Passed,
+    "failed": Failed,
+    "inconclusive": Inconclusive,
+}
+EXECUTION = ("calls", "reused", "usd")
+"""What a report says of the command that was just run."""
 
 
 class Suites:
@@ -270,16 +298,27 @@ class Suites:
         names = [condition.name for condition in conditions[1:]]
         return tuple(made), ablate(sides[0], dict(zip(names, sides[1:], strict=True)))
 
-    # --- what came of them -----------------------------------------------------------------------
+    # --- scores ----------------------------------------------------------------------------------
 
     def list_runs(
         self, *, suite: str | None = None, model: str | None = None
+    ) -> Sequence[SuiteRunRow]:
+        """Returns suite runs with their scores, oldest first."""
+        return [_run_row(report) for report in self.reports(suite=suite, model=model)]
+
+    def show_run(self, run: int) -> SuiteRunDetail:
+        """Returns a suite run with its score and all its evals."""
+        report = self.report(run)
+        return {**_run_row(report), "evals": [_eval_row(row) for row in report.results]}
+
+    def reports(
+        self, *, suite: str | None = None, model: str | None = None
     ) -> tuple[SuiteReport, ...]:
-        """All runs, or those of a suite or a model, oldest first."""
+        """Returns the reports of all runs, or those of a suite or a model, oldest first."""
         return reports(self._store, self._store.suites.list_runs(suite=suite, model=model))
 
-    def show_run(self, run: int) -> SuiteReport:
-        """A run by its number."""
+    def report(self, run: int) -> SuiteReport:
+        """Returns the report of a run by its number."""
         [report] = reports(self._store, [self._store.suites.find_run(run)])
         return report
 
@@ -319,16 +358,38 @@ class Suites:
         """Returns the files behind an eval of a run, by its `category/name`."""
         return self._store.suites.source(run, *path.split("/", 1))
 
-    def leaderboard(self, *, suite: str | None = None) -> tuple[LeaderboardRow, ...]:
-        """The last complete runs of each model, experiment and version, from their rows."""
-        found = self.list_runs(suite=suite)
-        return Leaderboard(one.score for one in found if one.run.series != CHECK).rows()
-
-    def list_failed(self, run: int) -> Sequence[dict[str, Any]]:
-        """The evals of a run that did not pass, with the step and the reason."""
+    def leaderboard(self, *, suite: str | None = None) -> Sequence[LeaderboardRow]:
+        """Returns the last complete runs of each model, condition and version; the best first."""
+        found = self.reports(suite=suite)
+        names = {report.run.version: report.run.suite for report in found}
+        scores = (report.score for report in found if report.run.series != CHECK)
         return [
-            eval_row(row)
-            for row in self.show_run(run).results
+            {
+                "suite": names[row.version],
+                "version": row.version,
+                "experiment": row.experiment,
+                "model": row.model,
+                "score": _number(row.score.value),
+                "low": _number(row.score.low),
+                "high": _number(row.score.high),
+                "sd": _number(row.sd),
+                "runs": row.runs,
+                "evals": row.evals,
+                "passed": row.passed,
+                "failed": row.failed,
+                "inconclusive": row.inconclusive,
+                "unscored": row.unscored,
+                "usd": row.usd,
+                "seconds": row.seconds,
+            }
+            for row in Leaderboard(scores).rows()
+        ]
+
+    def list_failed(self, run: int) -> Sequence[EvalRow]:
+        """Returns the evals of a run that did not pass, with the step and the reason."""
+        return [
+            _eval_row(row)
+            for row in self.report(run).results
             if not isinstance(row.result.outcome, Passed)
         ]
 
@@ -340,7 +401,7 @@ class Suites:
             run: only this one.
             replicate: which.
         """
-        found = self.list_runs() if run is None else (self.show_run(run),)
+        found = self.reports() if run is None else (self.report(run),)
         for report in reversed(found):
             for row in report.results:
                 if (row.result.path, row.result.replicate) == (path, replicate):
@@ -351,24 +412,23 @@ class Suites:
             raise NotFoundError(f"there is no replicate {replicate} of {path!r} in {where}")
         raise NotFoundError(unknown("eval", path, choices, where), choices=choices)
 
-    def show_eval(self, eval: int) -> dict[str, Any]:
-        """All that there is about one eval of a run.
+    def show_eval(self, eval: int) -> EvalDetail:
+        """Returns an eval's task, steps, output files, reference answer, grader and gaps.
 
-        That is the task, steps, output files, answer, grader and gaps. What a model searched is
-        the output of the step `search`.
+        What a model searched for is the output of the step `search`.
         """
         row = self._store.suites.find_result(eval)
         run = self._store.suites.find_run(row.run_id)
         source = self._store.suites.source(run, row.result.category, row.result.name)
         return {
-            **eval_row(row),
+            **_eval_row(row),
             "finish": self._finish(row.result.call_id),
             "suite": run.suite,
             "version": run.version,
             "model": run.model,
             "experiment": run.experiment,
             "task": source.task,
-            "steps": [asdict(step) for step in row.result.steps],
+            "steps": [cast(StepRow, asdict(step)) for step in row.result.steps],
             "files": dict(row.result.files),
             "answer": dict(source.answer),
             "grader": dict(source.grader),
@@ -397,15 +457,28 @@ class Suites:
             now: the time; by default it is now.
         """
         ids = [self._models.resolve(model) for model in models]
-        return self.due(self.find(suite).name, models=ids, now=now)
+        return self._due(self.find(suite).name, ids, now or datetime.now(UTC))
 
-    def due(
-        self, suite: str, *, models: Sequence[str] = (), now: datetime | None = None
-    ) -> tuple[Due, ...]:
-        """The same for what only its name is known of: a suite, and ids of models."""
-        at = now or datetime.now(UTC)
+    def due(self, suite: str = "python", *, models: Sequence[str] = ()) -> Sequence[DueRow]:
+        """Returns when each model is due for another run of a suite; those that are due first.
+
+        Args:
+            suite: its name; no folder is opened.
+            models: only these ids; by default those that the lab or its files know.
+        """
+        return [
+            {
+                "model": row.model,
+                "due": row.due,
+                "due_from": row.due_from,
+                "days": row.interval.total_seconds() / 86400,
+            }
+            for row in self._due(suite, [*models], datetime.now(UTC))
+        ]
+
+    def _due(self, suite: str, models: Sequence[str], at: datetime) -> tuple[Due, ...]:
         runs: dict[str, list[tuple[datetime, float | None]]] = {}
-        for report in self.list_runs(suite=suite):
+        for report in self.reports(suite=suite):
             if report.run.series != CHECK:
                 usd = report.score.usd if report.whole else None
                 runs.setdefault(report.run.model, []).append((report.run.created, usd))
@@ -431,22 +504,35 @@ class Suites:
             attempts.append(Attempt(model, begun, max(tried, default=None), prices[-1]))
         return when_due(attempts, now)
 
+    def scheduled_models(self) -> Sequence[str]:
+        """Returns the models whose entries say that suites are run on them from time to time."""
+        return self._models.scheduled()
+
     def first_seen(self, model: str) -> date | None:
-        """The day; None where it is not known, or the model is one of another lab."""
+        """Returns the first day of a model; None where it is not known here."""
         try:
             return self._models.card(model).first_seen
         except DesignError:
             return None
 
-    # --- scores of other labs ---------------------------------------------------------------------
+    # --- scores of other labs --------------------------------------------------------------------
 
     def list_tasks(self, suite: str, version: str) -> Sequence[str]:
-        """The evals of a version of a suite whose files are here, by their paths."""
+        """Returns the evals of a version of a suite whose files are stored, by their paths."""
         return self._store.suites.paths(suite, version)
 
-    def save_tasks(self, suite: str, version: str, evals: Sequence[EvalSource]) -> Sequence[str]:
-        """Keep the files of evals; what is here stays. All that is here then, by their paths."""
-        self._store.suites.save_tasks(suite, version, evals)
+    def save_tasks(
+        self, suite: str, version: str, evals: Sequence[Mapping[str, Any]]
+    ) -> Sequence[str]:
+        """Stores the files of evals and returns all stored paths; stored files do not change.
+
+        Args:
+            suite: its name.
+            version: of the suite; all its evals are stored before its first run.
+            evals: category, name, task, answer, grader and gaps of each.
+        """
+        sources = [EvalSource(**{"answer": {}, "grader": {}, **files}) for files in evals]
+        self._store.suites.save_tasks(suite, version, sources)
         return self.list_tasks(suite, version)
 
     def save_run(
@@ -454,78 +540,90 @@ class Suites:
         suite: str,
         version: str,
         model: str,
-        experiment: str,
-        condition: Mapping[str, Any],
-        series: str,
-        *,
-        replicates: int,
         evals: Sequence[str],
+        *,
+        experiment: str = "default",
+        condition: Mapping[str, Any] = DEFAULT_CONDITION,
+        series: str = SERIES,
+        replicates: int = 1,
         created: datetime | None = None,
-    ) -> SuiteRun:
-        """Find the run of another lab and raise its targets, or begin it.
+    ) -> int:
+        """Stores a run that another lab makes, or raises its targets, and returns its number.
 
         Args:
             suite: its name.
-            version: of the benchmark; all its evals are kept before its first run.
+            version: of the suite.
             model: an id, which need not be known here.
-            experiment: the condition's name.
-            condition: what it changes.
+            evals: paths.
+            experiment: the name of the condition.
+            condition: what the condition changes.
             series: of the draws.
             replicates: answers to each task.
-            evals: paths.
-            created: when it was begun there.
+            created: when the run was started there.
         """
         known = set(self.list_tasks(suite, version))
-        if strange := sorted({*evals} - known):
+        if unknown_paths := sorted({*evals} - known):
             raise NotFoundError(
-                f"there is no eval {strange[0]!r} in version {version!r} of the suite {suite!r} "
-                "here; its files come first"
+                f"there is no eval {unknown_paths[0]!r} in version {version!r} of the suite "
+                f"{suite!r} here; its files come first"
             )
         return self._store.suites.save_run(
             suite,
             version,
             model,
             experiment,
-            condition,
+            {**DEFAULT_CONDITION, **condition},
             series,
             replicates=replicates,
             evals=evals,
             created=created,
-        )
+        ).id
 
-    def save_eval(self, run: int, result: EvalResult, at: datetime) -> int:
-        """Keep a result that another lab made at a time; its number. Once is as good as twice."""
+    def save_eval(
+        self,
+        run: int,
+        category: str,
+        name: str,
+        outcome: Mapping[str, Any],
+        at: datetime,
+        *,
+        replicate: int = 0,
+        steps: Sequence[Mapping[str, Any]] = (),
+        files: Mapping[str, str] = NO_FILES,
+        seconds: float = 0.0,
+        usd: float | None = None,
+        isolation: str = "",
+    ) -> int:
+        """Stores a result of a run and returns its number; only an inconclusive one is replaced.
+
+        Args:
+            run: the number of the run.
+            category: of the eval.
+            name: of the eval.
+            outcome: its kind, and the step and the reason of a failure.
+            at: when it was made; a result with the same time is stored once.
+            replicate: which answer to the task.
+            steps: name, status and seconds of each, and what it printed.
+            files: what the model wrote.
+            seconds: of the generation.
+            usd: its price.
+            isolation: how the candidate was kept apart from its host.
+        """
         found = self._store.suites.find_run(run)
-        if result.path not in found.evals or not 0 <= result.replicate < found.replicates:
-            raise DesignError(
-                f"run {run} asks for no replicate {result.replicate} of {result.path!r}"
-            )
+        result = EvalResult(
+            category=category,
+            name=name,
+            outcome=OUTCOMES[outcome["kind"]](**outcome),
+            replicate=replicate,
+            steps=tuple(StepResult(**step) for step in steps),
+            files=files,
+            seconds=seconds,
+            usd=usd,
+            isolation=isolation,
+        )
+        if result.path not in found.evals or not 0 <= replicate < found.replicates:
+            raise DesignError(f"run {run} asks for no replicate {replicate} of {result.path!r}")
         return self._store.suites.take_result(found, result, at)
-
-    def leaderboard_rows(self, *, suite: str | None = None) -> Sequence[dict[str, Any]]:
-        """The leaderboard as rows: a model, an experiment and a version of a suite each."""
-        names = {report.run.version: report.run.suite for report in self.list_runs(suite=suite)}
-        return [
-            {
-                "suite": names[row.version],
-                "version": row.version,
-                "experiment": row.experiment,
-                "model": row.model,
-                "score": _number(row.score.value),
-                "low": _number(row.score.low),
-                "high": _number(row.score.high),
-                "sd": _number(row.sd),
-                "runs": row.runs,
-                "evals": row.evals,
-                "passed": row.passed,
-                "failed": row.failed,
-                "inconclusive": row.inconclusive,
-                "unscored": row.unscored,
-                "usd": row.usd,
-                "seconds": row.seconds,
-            }
-            for row in self.leaderboard(suite=suite)
-        ]
 
 
 def _condition(suite: Suite, experiment: str) -> Condition:
@@ -539,3 +637,13 @@ def _condition(suite: Suite, experiment: str) -> Condition:
 def _number(value: float) -> float | None:
     """A number, or nothing where it is undefined: NaN is no JSON."""
     return None if value != value else value
+
+
+def _run_row(report: SuiteReport) -> SuiteRunRow:
+    """Returns a run without what only the command that just ran it knows."""
+    row = {name: value for name, value in report.to_json().items() if name not in EXECUTION}
+    return cast(SuiteRunRow, {**row, "created": report.run.created})
+
+
+def _eval_row(row: SuiteResult) -> EvalRow:
+    return cast(EvalRow, eval_row(row))

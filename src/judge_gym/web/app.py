@@ -11,7 +11,6 @@ from contextlib import (
     contextmanager,
 )
 from importlib import metadata
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import uvicorn
@@ -68,7 +67,6 @@ def make_app(
     auth: Authenticator,
     watch: Watch,
     *,
-    folder: Path,
     supervisor: WorkerSupervisor | None,
     limits: Limits,
     public: bool = False,
@@ -80,7 +78,6 @@ def make_app(
         lab: what is served.
         auth: authenticates callers.
         watch: sees what goes on.
-        folder: where the files of studies that are sent lie.
         supervisor: starts workers; None where others run them.
         limits: what one client may ask.
         public: whether scores of suite runs may be read without a token.
@@ -114,7 +111,7 @@ def make_app(
     )
     app.state.lab, app.state.watch = lab, watch
     app.state.reports, app.state.analyses = reports, AnalysisCache(lab)
-    app.state.folder, app.state.supervisor = folder, supervisor
+    app.state.supervisor = supervisor
     app.include_router(router)
     app.include_router(pages)
     app.mount("/static", StaticFiles(packages=[("judge_gym.web", "static")]))
@@ -146,13 +143,12 @@ async def _refused(request: Request, fault: Exception) -> Response:
 
 @contextmanager
 def within(
-    lab: Lab, *, folder: Path = Path(), work: bool = True, options: tuple[str, ...] = ()
+    lab: Lab, *, work: bool = True, options: tuple[str, ...] = ()
 ) -> Iterator[tuple[ASGIApp, str]]:
     """The application for a face in this process, and a token that may write.
 
     Args:
         lab: what is behind it.
-        folder: where the files of studies that are sent lie.
         work: have runs carried out while nobody else does.
         options: of every verb, for the worker.
     """
@@ -160,7 +156,7 @@ def within(
     assert auth.local is not None
     supervisor = WorkerSupervisor(lab, options) if work else None
     watch = Watch(lab)
-    app = make_app(lab, auth, watch, folder=folder, supervisor=supervisor, limits=Limits())
+    app = make_app(lab, auth, watch, supervisor=supervisor, limits=Limits())
     if supervisor is not None:
         supervisor.start()
     try:
@@ -178,7 +174,6 @@ def serve(
     port: int = PORT,
     *,
     names: Collection[str] = (),
-    folder: Path = Path(),
     work: bool = True,
     options: tuple[str, ...] = (),
     limits: Limits | None = None,
@@ -192,7 +187,6 @@ def serve(
         host: the address to listen at; one that others reach needs a token in the lab.
         port: 0 takes a free one.
         names: further names under which the server may be asked.
-        folder: where the files of studies that are sent lie.
         work: have runs carried out while nobody else does.
         options: of every verb, for the worker.
         limits: what one client may ask.
@@ -215,7 +209,6 @@ def serve(
         lab,
         auth,
         watch,
-        folder=folder,
         supervisor=supervisor,
         limits=limits or Limits(),
         public=public_reads,

@@ -77,7 +77,7 @@ class Watch:
         try:
             while not self._over:
                 rows = await self._seen(target, sight)
-                tags = {run["run_id"]: row["tag"] for row in rows for run in row["runs"]}
+                tags = {run["run"]: row["tag"] for row in rows for run in row["runs"]}
                 events = await anyio.to_thread.run_sync(self._since, heard, list(tags))
                 heard_at = time.monotonic()
                 for event in events:
@@ -133,7 +133,7 @@ def _told(event: Event, tag: str) -> dict[str, Any]:
         "id": event.id,
         "at": event.at.replace(tzinfo=UTC).isoformat(),  # SQLite forgets the zone
         "kind": event.kind,
-        "said": event.said,
+        "message": event.said,
         "run": event.run_id,
         "tag": tag,
     }

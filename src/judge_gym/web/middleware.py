@@ -17,14 +17,17 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from judge_gym.errors import BusyError, JudgeGymError, TokenError, TooLargeError
+from judge_gym.verbs import VERBS
 from judge_gym.web.rendering import error_page
-from judge_gym.web.security import Authenticator, RateLimiter
+from judge_gym.web.security import READ_METHODS, Authenticator, RateLimiter
 
 PUBLIC = ("/api/health", "/api/openapi.json")
 STATIC = "/static/"
 """Paths that reveal nothing about the lab and need no token."""
 SCORES = ("/suites", "/experiment", "/model", "/api/suites")
 """Paths that need no token under `--public-reads`: suite runs and their scores."""
+READS = {(verb.http_method, f"/api{verb.path}") for verb in VERBS if verb.effect == "reads"}
+"""Requests that change nothing, such as POST /api/plan: a reading token is enough."""
 AGENTS = "/mcp"
 """The endpoint for agents, which calls the API with the token of each request."""
 HEADERS = {
@@ -184,6 +187,7 @@ class AccessMiddleware:
             self._auth.authorize(
                 caller,
                 "GET" if agent else method,
+                writes=method not in READ_METHODS and (method, path) not in READS,
                 csrf=headers.get("x-csrf-token", ""),
                 origin=headers.get("origin", ""),
                 host=host,

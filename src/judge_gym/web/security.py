@@ -88,13 +88,21 @@ class Authenticator:
         return session
 
     def authorize(
-        self, caller: Caller | None, method: str, *, csrf: str, origin: str, host: str
+        self,
+        caller: Caller | None,
+        method: str,
+        *,
+        writes: bool,
+        csrf: str,
+        origin: str,
+        host: str,
     ) -> None:
         """Raises an error if the caller may not make this request.
 
         Args:
             caller: the sender, if it is known.
             method: the request's method.
+            writes: whether the request may change something.
             csrf: the request's X-CSRF-Token header.
             origin: the request's Origin header: the site that a browser sends it from.
             host: the request's Host header.
@@ -105,7 +113,7 @@ class Authenticator:
             )
         if method in READ_METHODS:
             return
-        if caller.scope != "write":
+        if writes and caller.scope != "write":
             raise ScopeError(
                 f"the token {caller.name!r} may only read; this request needs one that may write"
             )

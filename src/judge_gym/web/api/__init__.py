@@ -1,18 +1,19 @@
-"""The resources under `/api`: each calls one verb of `Lab` and shows what it returns."""
+"""The HTTP API under `/api`: a route for every verb, and a few that are no verbs."""
 
 from fastapi import APIRouter, Security
 from fastapi.security import HTTPBearer
 
-from judge_gym.web.api import evidence, experiments, inspection, reference, runs, suites
-from judge_gym.web.api.answers import ERRORS
+from judge_gym.web.api import streams
+from judge_gym.web.api.errors import ERRORS
+from judge_gym.web.api.routes import verb_routes
 
 __all__ = ["router"]
 
-# The gate has checked it already; this says so in the description of the API.
+# The middleware has checked it already; this says so in the description of the API.
 _token = HTTPBearer(auto_error=False, scheme_name="token", description="judge-gym token create")
 
 router = APIRouter(prefix="/api")
-router.include_router(reference.public)
-_PARTS = (reference, evidence, experiments, runs, suites, inspection)
-for _part in (part.router for part in _PARTS):
+router.include_router(streams.public)
+# Files come first: `/samples/file` must not be taken for anything else.
+for _part in (streams.router, verb_routes()):
     router.include_router(_part, dependencies=[Security(_token)], responses=ERRORS)

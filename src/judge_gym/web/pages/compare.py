@@ -14,7 +14,7 @@ from judge_gym.axes import Design
 from judge_gym.errors import DesignError
 from judge_gym.lab import Lab
 from judge_gym.web.analysis_cache import Analyses, tidy_samples
-from judge_gym.web.api.answers import OpenLab
+from judge_gym.web.api.parameters import OpenLab
 from judge_gym.web.pages.experiment import differences
 from judge_gym.web.pages.filters import Text
 from judge_gym.web.rendering import render

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from judge_gym.lab import Lab
 from judge_gym.stages.fidelity import flagged, marked
-from judge_gym.web.api.answers import LARGEST, Cursor, Name, OpenLab
+from judge_gym.web.api.parameters import LARGEST, Cursor, Name, OpenLab
 from judge_gym.web.rendering import render
 
 router = APIRouter()
@@ -64,14 +64,14 @@ def evidence(
 def window(request: Request, lab: OpenLab, id: Id, after: Place = 0) -> Response:
     """Shows the items of a window."""
     page = lab.evidence.page(window_id=id, after=after, limit=ROWS)
-    found = lab.store.evidence.find_window(id)
+    found, collections = lab.evidence.find_window(id)
     return render(
         request,
         "evidence_items.html.j2",
         title=" · ".join(filter(None, (found.country, found.search))),
         window=id,
         dates=(found.start, found.end),
-        collections=lab.store.evidence.collections(id),
+        collections=collections,
         pool=None,
         others=[],
         difference=None,
@@ -141,7 +141,7 @@ def item(
         id: the item.
         compare: mark what the checks flag, or every word that differs.
     """
-    shown = lab.evidence.show(id)
+    shown: dict[str, Any] = {**lab.evidence.show(id)}
     cut = max(map(len, (shown["text"], *shown["responses"]))) > LONGEST
     shown |= {
         "text": shown["text"][:LONGEST],
@@ -162,7 +162,7 @@ def item(
 
 
 def _difference(lab: Lab, before: str, after: str) -> dict[str, Any]:
-    found = lab.evidence.diff_pools(before, after)
+    found: dict[str, Any] = {**lab.evidence.diff_pools(before, after)}
     counts = {name: len(found[name]) for name in ("added", "removed", "truths_changed")}
     return {**found, **{name: found[name][:ROWS] for name in counts}, "counts": counts}
 

@@ -12,7 +12,7 @@ from judge_gym.axes import Design
 from judge_gym.lab import Lab
 from judge_gym.records import STATUSES
 from judge_gym.web.analysis_cache import MAX_SAMPLES, Analyses, count_samples, tidy_samples
-from judge_gym.web.api.answers import Name, OpenLab
+from judge_gym.web.api.parameters import Name, OpenLab
 from judge_gym.web.pages.filters import PAGE, Filters, Number, Text
 from judge_gym.web.rendering import render
 

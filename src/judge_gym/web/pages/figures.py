@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from judge_gym.web.analysis_cache import Analyse, Analyses
-from judge_gym.web.api.answers import Name
+from judge_gym.web.api.parameters import Name
 from judge_gym.web.pages import compare, experiment
 
 router = APIRouter()

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from judge_gym.records import Status
 from judge_gym.store import Selection
-from judge_gym.web.api.answers import LARGEST
+from judge_gym.web.api.parameters import LARGEST
 
 PAGE = 50
 """Samples per page."""

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.records import TaskType
-from judge_gym.web.api.answers import Name, OpenLab
+from judge_gym.web.api.parameters import Name, OpenLab
 from judge_gym.web.middleware import Json
 from judge_gym.web.pages import usage
 from judge_gym.web.pages.filters import EMPTY_IS_NONE, Text

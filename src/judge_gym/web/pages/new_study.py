@@ -14,7 +14,7 @@ from judge_gym.models.simulated import PRESETS
 from judge_gym.records import TaskType
 from judge_gym.studies import Study
 from judge_gym.studies.file import MODEL_KNOBS, Caps
-from judge_gym.web.api.answers import Name, OpenLab
+from judge_gym.web.api.parameters import Name, OpenLab
 from judge_gym.web.rendering import render
 
 router = APIRouter()

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from judge_gym.errors import ConflictError
-from judge_gym.web.api.answers import Name, OpenLab
+from judge_gym.web.api.parameters import Name, OpenLab
 from judge_gym.web.middleware import HEADERS
 from judge_gym.web.rendering import render
 from judge_gym.web.reports import ReportBuilder

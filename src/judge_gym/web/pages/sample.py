@@ -11,7 +11,7 @@ from judge_gym.axes import Design
 from judge_gym.lab import Lab
 from judge_gym.records import Message
 from judge_gym.stages.verdicts import deciding_lines
-from judge_gym.web.api.answers import LARGEST, OpenLab
+from judge_gym.web.api.parameters import LARGEST, OpenLab
 from judge_gym.web.pages.filters import Filters, Text
 from judge_gym.web.rendering import render
 

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.lab import Lab
+from judge_gym.records.requests import CallLimits
 from judge_gym.studies.file import Caps
-from judge_gym.web.api.answers import LARGEST, Cursor, Name, OpenLab
-from judge_gym.web.api.runs import Limits
+from judge_gym.web.api.parameters import LARGEST, Cursor, Name, OpenLab
 from judge_gym.web.middleware import Json
 from judge_gym.web.pages.usage import spent
 from judge_gym.web.pages.usage import totals as usage_totals
@@ -62,7 +62,7 @@ def study(
         older=log[LOG - 1][0].id if len(log) > LOG else None,
         latest=before is None,
         caps={cap: budget.get(cap) for cap in Caps.model_fields},
-        limits=list(Limits.model_fields),
+        limits=list(CallLimits.model_fields),
         progress=progress,
     )
 
@@ -75,7 +75,7 @@ def paid(lab: OpenLab, name: Name) -> Response:
     return Json({"calls": total["calls"], "usd": None if total["unpriced"] else total["usd"]})
 
 
-def _described(lab: Lab, tags: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _described(lab: Lab, tags: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     """Yields experiments with their progress while time allows; live events bring the rest."""
     end = time.monotonic() + PATIENCE
     for row in lab.store.experiments.rows(tags=tags):
@@ -87,7 +87,7 @@ def _described(lab: Lab, tags: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 def progress(row: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the progress of an experiment's newest run, in total and by step."""
-    empty: dict[str, Any] = {"wanted": {}, "done": {}, "failed": {}, "said": ""}
+    empty: dict[str, Any] = {"wanted": {}, "done": {}, "failed": {}, "message": ""}
     run = row["runs"][-1] if row.get("runs") else empty
     stages = [
         f"{stage} {run['done'][stage]}/{wanted}"
@@ -99,11 +99,11 @@ def progress(row: Mapping[str, Any]) -> dict[str, Any]:
         "done": sum(run["done"].values()),
         "failed": sum(run["failed"].values()),
         "stages": " · ".join(stages),
-        "message": run["said"],
+        "message": run["message"],
     }
 
 
-def totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def totals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Returns sums over experiments, and the messages of their runs."""
     runs = [progress(row) for row in rows]
     return {

@@ -1,10 +1,10 @@
 """Suite runs: the leaderboard, each run with its evals, and each eval with its answer and steps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,14 +12,14 @@ from judge_gym.engine.suite_reports import SuiteReport, eval_row
 from judge_gym.errors import NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.triage import result_name
-from judge_gym.web.api.answers import LARGEST, OpenLab
-from judge_gym.web.api.suites import Number
+from judge_gym.web.api.parameters import LARGEST, OpenLab
 from judge_gym.web.failure_reports import failure_analyses
 from judge_gym.web.rendering import render
 
 router = APIRouter()
 PAGE = 50
 """Runs per page."""
+Number = Annotated[int, Path(ge=1, le=LARGEST)]
 Before = Annotated[int | None, Query(ge=1, le=LARGEST)]
 KINDS = {"experiment": "condition", "model": "model"}
 """What the first part of a page's path means."""
@@ -28,11 +28,11 @@ KINDS = {"experiment": "condition", "model": "model"}
 @router.get("/suites")
 def suites(request: Request, lab: OpenLab, before: Before = None) -> Response:
     """Shows the leaderboard, conditions, models, and the runs, newest first."""
-    reports = lab.suites.list_runs()
+    reports = lab.suites.reports()
     return render(
         request,
         "suites.html.j2",
-        boards=_boards(lab.suites.leaderboard_rows()),
+        boards=_boards(lab.suites.leaderboard()),
         conditions=_counts(reports, "experiment"),
         models=_counts(reports, "model"),
         **_page(reports, before),
@@ -56,7 +56,7 @@ def one_eval(
     for row in report.results:
         result = row.result
         if (result.category, result.name, result.replicate) == key:
-            known = failure_analyses(request.app.state.folder, report.run)
+            known = failure_analyses(lab.folder, report.run)
             return render(
                 request,
                 "suite_eval.html.j2",
@@ -76,7 +76,7 @@ def one_eval(
 def one_run(request: Request, lab: OpenLab, name: str, run: Number) -> Response:
     """Shows a run: its pass rate, categories, and every eval."""
     of, report = _find(request, lab, name, run)
-    known = failure_analyses(request.app.state.folder, report.run)
+    known = failure_analyses(lab.folder, report.run)
     rows = [
         {
             **eval_row(row),
@@ -102,16 +102,17 @@ def one_run(request: Request, lab: OpenLab, name: str, run: Number) -> Response:
 def group(request: Request, lab: OpenLab, name: str, before: Before = None) -> Response:
     """Shows the runs of a condition or of a model, with their part of the leaderboard."""
     of = _of(request)
-    reports = [report for report in lab.suites.list_runs() if getattr(report.run, of) == name]
+    reports = [report for report in lab.suites.reports() if getattr(report.run, of) == name]
     if not reports:
         raise NotFoundError(f"there is no suite run of the {KINDS[of]} {name!r}")
+    rows: Sequence[Mapping[str, Any]] = lab.suites.leaderboard()
     return render(
         request,
         "suite_group.html.j2",
         of=of,
         kind=KINDS[of],
         name=name,
-        boards=_boards([row for row in lab.suites.leaderboard_rows() if row[of] == name]),
+        boards=_boards([row for row in rows if row[of] == name]),
         **_page(reports, before, of),
     )
 
@@ -123,7 +124,7 @@ def _of(request: Request) -> str:
 
 def _find(request: Request, lab: Lab, name: str, run: int) -> tuple[str, SuiteReport]:
     of = _of(request)
-    report = lab.suites.show_run(run)
+    report = lab.suites.report(run)
     if getattr(report.run, of) != name:
         raise NotFoundError(f"run {run} does not belong to the {KINDS[of]} {name!r}")
     return of, report
@@ -160,7 +161,7 @@ def _run_row(report: SuiteReport, of: str) -> dict[str, Any]:
     }
 
 
-def _boards(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _boards(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Returns a leaderboard for each set of comparable rows: a suite's version, one condition."""
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.lab import Lab
-from judge_gym.web.api.answers import Name, OpenLab
+from judge_gym.web.api.parameters import Name, OpenLab
 from judge_gym.web.rendering import render
 
 router = APIRouter()

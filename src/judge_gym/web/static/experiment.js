@@ -8,7 +8,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const show = (card, run) => {
     card.querySelector("[data-run-status]").replaceChildren(lab.pill(run.status));
-    card.querySelector("[data-message]").textContent = run.said;
+    card.querySelector("[data-message]").textContent = run.message;
     for (const [stage, wanted] of Object.entries(run.wanted)) {
       let line = card.querySelector(`[data-stage="${stage}"]`);
       if (!line && !wanted) continue;
@@ -23,7 +23,7 @@ document.addEventListener("DOMContentLoaded", () => {
       line.querySelector("[data-done]").textContent = lab.count(run.done[stage]);
       line.querySelector("[data-wanted]").textContent = lab.count(wanted);
     }
-    card.querySelector("[data-statuses]").replaceChildren(...Object.entries(run.statuses).map(([status, count]) => {
+    card.querySelector("[data-statuses]").replaceChildren(...Object.entries(run.verdicts).map(([status, count]) => {
       const link = document.createElement("a");
       link.href = `${place}?run=${run.run_id}&status=${status}#samples`;
       link.append(lab.pill(status), ` ${lab.count(count)}`);

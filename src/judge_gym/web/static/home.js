@@ -53,7 +53,7 @@ document.addEventListener("DOMContentLoaded", () => {
       row.querySelector("[data-done]").textContent = lab.count(done);
       row.querySelector("[data-wanted]").textContent = lab.count(wanted);
       row.querySelector("[data-failed]").textContent = lab.count(failed(experiment));
-      row.querySelector("[data-message]").textContent = run.said;
+      row.querySelector("[data-message]").textContent = run.message;
     },
   });
 });

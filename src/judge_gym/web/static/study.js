@@ -6,7 +6,7 @@ const study = page.dataset.study;
 const at = (id) => document.getElementById(id);
 const experiments = new Map(); // tag -> its latest status
 const rows = new Map([...document.querySelectorAll("#rows tr[data-tag]")].map((row) => [row.dataset.tag, row]));
-const NO_RUN = { wanted: {}, done: {}, failed: {}, said: "" };
+const NO_RUN = { wanted: {}, done: {}, failed: {}, message: "" };
 let newest = Number(page.dataset.newest);
 let costLoaded = 0; // when the cost was last loaded
 let drawing = false;
@@ -16,7 +16,7 @@ function drawRow(row, experiment, run) {
   Object.assign(row.querySelector("progress"), { max: lab.sum(run.wanted) || 1, value: lab.sum(run.done) });
   row.querySelector(".stages").textContent = Object.entries(run.wanted).filter(([, wanted]) => wanted)
     .map(([stage, wanted]) => `${stage} ${run.done[stage]}/${wanted}`).join(" · ");
-  row.querySelector(".message").textContent = run.said;
+  row.querySelector(".message").textContent = run.message;
   row.querySelector("a.done").textContent = lab.count(lab.sum(run.done));
   row.querySelector(".wanted").textContent = lab.count(lab.sum(run.wanted));
   row.querySelector("a.failed").textContent = lab.count(lab.sum(run.failed));
@@ -30,7 +30,7 @@ function drawTotals() {
     const run = experiment.runs.at(-1) || NO_RUN;
     for (const name of Object.keys(totals)) totals[name] += lab.sum(run[name]);
     statuses.set(experiment.status, (statuses.get(experiment.status) || 0) + 1);
-    if (run.said) messages.add(run.said);
+    if (run.message) messages.add(run.message);
   }
   at("experiments").textContent = lab.count(experiments.size);
   for (const [name, total] of Object.entries(totals)) at(name).textContent = lab.count(total);
@@ -51,7 +51,7 @@ function drawEvent(event) {
   const time = row.insertCell();
   time.className = "tight";
   time.textContent = event.at.slice(0, 19).replace("T", " ");
-  row.insertCell().append(lab.pill(event.kind), ` ${event.said}`);
+  row.insertCell().append(lab.pill(event.kind), ` ${event.message}`);
   const where = row.insertCell(), link = document.createElement("a");
   where.className = "long";
   link.href = `/experiments/${event.tag.split("/").map(encodeURIComponent).join("/")}`;

@@ -1,0 +1,41 @@
+"""Cursors: the key of the last row of a page, as text."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from judge_gym.errors import DesignError
+from judge_gym.records.requests import LARGEST
+
+
+def write_cursor(key: Sequence[int | str] | None) -> str | None:
+    """Returns the cursor of a key; None on the last page."""
+    return json.dumps([*key]) if key is not None else None
+
+
+def read_cursor(cursor: str, *types: type) -> list[Any]:
+    """Returns the key of a cursor, of numbers of rows and texts.
+
+    Args:
+        cursor: what `write_cursor` returned.
+        types: the type of each part; without, any number of parts of either type.
+    """
+    try:
+        key = json.loads(cursor)
+    except (ValueError, RecursionError):
+        key = None
+    parts = key if isinstance(key, list) else [None]
+    fits = all(type(part) in (int, str) for part in parts)
+    small = all(0 <= part <= LARGEST for part in parts if isinstance(part, int))
+    if not (fits and small) or (types and [type(part) for part in parts] != [*types]):
+        raise DesignError(f"{cursor[:50]!r} is no cursor; take `next` of the page before")
+    return parts
+
+
+def read_row(cursor: str | None) -> int | None:
+    """Returns the number of the row that a cursor names."""
+    if cursor is None:
+        return None
+    if not (cursor.isascii() and cursor.isdigit()) or not 0 < int(cursor) <= LARGEST:
+        raise DesignError(f"{cursor[:50]!r} is no cursor; take `next` of the page before")
+    return int(cursor)

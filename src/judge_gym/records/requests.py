@@ -1,0 +1,514 @@
+"""The request models of all verbs: what Lab, the HTTP API, agents and the client are given."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import PurePath
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
+
+from judge_gym.errors import NotFoundError
+from judge_gym.records.evidence import TaskType
+from judge_gym.records.outcomes import InconclusiveReason, StepStatus
+from judge_gym.records.verdicts import Status
+
+STUDY_SUFFIXES = (".yaml", ".yml")
+LARGEST = 2**31 - 1
+"""The largest number of a row."""
+Workflow = Literal["evidence", "rubric", "score", "swap", "probe"]
+UsageColumn = Literal["study", "tag", "stage", "model", "day"]
+
+
+def _refuse_study_file(target: str) -> str:
+    if PurePath(target).suffix in STUDY_SUFFIXES:
+        raise NotFoundError(f"there is no experiment {target!r}; a study file is sent as its text")
+    return target
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00]+$")]
+Tag = Annotated[Name, Field(description="An experiment's tag.")]
+Target = Annotated[
+    Name,
+    AfterValidator(_refuse_study_file),
+    Field(description="A study's name or an experiment's tag."),
+]
+Id = Annotated[int, Field(ge=1, le=LARGEST)]
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+Budget = Annotated[
+    dict[str, int | float | None],
+    Field(description="usd, calls, tokens, minutes, or run.usd ... of each run."),
+]
+Knobs = Annotated[dict[str, Any], Field(description="Knobs by path.")]
+# A part of an eval's path, which is category/name.
+Part = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^/\x00]+$")]
+Word = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
+Short = Annotated[str, StringConstraints(max_length=20_000)]
+Long = Annotated[str, StringConstraints(max_length=4_000_000)]
+Files = Annotated[dict[Name, Long], Field(max_length=500)]
+
+
+class VerbRequest(BaseModel):
+    """The arguments of a verb; unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NoArguments(VerbRequest):
+    """A verb without arguments."""
+
+
+# --- evidence ------------------------------------------------------------------------------------
+
+
+class CreateWindow(VerbRequest):
+    """A window to create."""
+
+    start_date: date
+    end_date: date
+    country: Name
+
+
+class OfWindow(VerbRequest):
+    """A window."""
+
+    window_id: Id
+
+
+class OfItem(VerbRequest):
+    """An item of evidence."""
+
+    id: Id
+
+
+class Item(VerbRequest):
+    """A text, or two responses to compare."""
+
+    title: Name
+    text: Annotated[str, StringConstraints(min_length=1)]
+    url: str = ""
+    date: Annotated[str, Field(description="YYYY-MM-DD")] = ""
+    source: str = ""
+    truth: int | str | None = None
+    responses: Sequence[str] | None = None
+    metadata: Mapping[str, str] | None = None
+
+
+class LoadItems(OfWindow):
+    """Items for a window."""
+
+    items: Annotated[Sequence[Item], Field(min_length=1, max_length=10_000)]
+
+
+class LoadBenchmark(OfWindow):
+    """A benchmark's items with their known answers, or JudgeBench's published pairs."""
+
+    concept: Name = "the better response"
+    items: Annotated[Sequence[Item], Field(max_length=10_000)] = ()
+    rubric: Mapping[str, Any] = {}
+    judgebench: Annotated[str | None, Field(description="The text of the published file.")] = None
+
+
+class Collect(CreateWindow):
+    """A search for texts in feeds, GDELT or Firecrawl; the server's own network is not searched."""
+
+    feeds: Annotated[Sequence[Name], Field(max_length=100)] | None = None
+    gdelt: Annotated[Name | None, Field(description="The query.")] = None
+    firecrawl: Annotated[Name | None, Field(description="The query.")] = None
+    query: Annotated[
+        str, Field(max_length=500, description="What articles of feeds must contain.")
+    ] = ""
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
+
+    @model_validator(mode="after")
+    def _check(self) -> "Collect":
+        if sum(origin is not None for origin in (self.feeds, self.gdelt, self.firecrawl)) != 1:
+            raise ValueError("give one of feeds, gdelt and firecrawl")
+        if self.start_date > self.end_date:
+            raise ValueError("a window ends after it starts")
+        return self
+
+
+class DropItems(OfWindow):
+    """Items to remove from a window, or to restore."""
+
+    ids: Annotated[Sequence[Id], Field(min_length=1, max_length=10_000)]
+    undo: bool = False
+
+
+class FreezePool(VerbRequest):
+    """A pool to freeze."""
+
+    name: Name
+    window_id: Id | None = None
+    experiment_tag: Annotated[Name | None, Field(description="Freeze its evidence.")] = None
+
+
+class OfPool(VerbRequest):
+    """A frozen pool."""
+
+    name: Name
+
+
+class DiffPools(VerbRequest):
+    """Two frozen pools."""
+
+    before: Name
+    after: Name
+
+
+class Label(VerbRequest):
+    """The stage that a person gave an item."""
+
+    item: Annotated[Name, Field(description="Its number, address, hash, published id or title.")]
+    rater: Name
+    stage: Name
+
+
+class AddLabels(VerbRequest):
+    """Labels to add, all or none."""
+
+    labels: Annotated[Sequence[Label], Field(min_length=1, max_length=100_000)]
+    target: Annotated[Target | None, Field(description="Whose evidence is meant.")] = None
+    concept: Annotated[str, Field(description="What the raters judged.")] = ""
+    replace: Annotated[bool, Field(description="Accept a rater's changed stage.")] = False
+
+
+# --- experiments ---------------------------------------------------------------------------------
+
+
+class CreateExperiment(VerbRequest):
+    """One point of the design space."""
+
+    experiment_tag: Name
+    window_id: Id
+    model_id: Name
+    task_type: TaskType
+    concept: Name
+    config: Knobs = {}
+    ground_truth: Mapping[str, Any] | None = None
+    seed: Count = 0
+
+
+class OfExperiment(VerbRequest):
+    """An experiment."""
+
+    experiment_tag: Tag
+
+
+class LoadRubric(OfExperiment):
+    """A benchmark's rubric."""
+
+    rubric: Mapping[str, Any]
+
+
+class ListExperiments(VerbRequest):
+    """Which experiments are listed."""
+
+    study: Name | None = None
+    task_type: TaskType | None = None
+
+
+class ListSamples(OfExperiment):
+    """Which samples of an experiment are listed."""
+
+    status: Status | None = None
+    evidence: Id | None = None
+
+
+class Cleanup(OfExperiment):
+    """What is deleted of an experiment."""
+
+    ledger: Annotated[bool, Field(description="Also answers that only it uses.")] = False
+    force: Annotated[bool, Field(description="Even if it may be running.")] = False
+
+
+class OfStudy(VerbRequest):
+    """A study."""
+
+    name: Name
+
+
+class ExportCsv(VerbRequest):
+    """Which experiments are exported."""
+
+    experiment_tags: Annotated[Sequence[Target], Field(min_length=1, max_length=1000)]
+
+
+class Usage(VerbRequest):
+    """Whose cost is added up, and how."""
+
+    target: Target | None = None
+    by: Annotated[Sequence[UsageColumn] | None, Field(max_length=5)] = None
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+class OfTarget(VerbRequest):
+    """A study or an experiment."""
+
+    target: Target
+
+
+class Plan(VerbRequest):
+    """A study by its name, an experiment by its tag, or the text of a study file."""
+
+    target: Target | None = None
+    study: Annotated[str | None, Field(description="The text of a study file (YAML).")] = None
+    overrides: Annotated[Knobs, Field(description="Knobs over those of the text.")] = {}
+    series: Annotated[Name | None, Field(description="Draw scores and probes afresh.")] = None
+    samples: Annotated[
+        int | None, Field(ge=1, le=10_000, description="Replicates of each cell.")
+    ] = None
+
+    @model_validator(mode="after")
+    def _check(self) -> "Plan":
+        if (self.target is None) == (self.study is None):
+            raise ValueError("give either target or study")
+        if self.target is not None and self.overrides:
+            raise ValueError("overrides change a study's text; a target has its design")
+        return self
+
+
+class Start(Plan):
+    """What to run, and how."""
+
+    new_run: bool = False
+    workflows: Annotated[Sequence[Workflow], Field(min_length=1, max_length=5)] = (
+        "evidence",
+        "rubric",
+        "score",
+        "swap",
+        "probe",
+    )
+    rivals: Annotated[Sequence[Name], Field(max_length=50)] = ()
+    budget: Budget = {}
+    pause_after: Workflow | None = None
+    only_failed: bool = False
+
+
+class Resume(OfTarget):
+    """What to continue, and how far."""
+
+    budget: Budget = {}
+    pause_after: Workflow | None = None
+
+
+class CallLimits(VerbRequest):
+    """Limits on calls, in every process that works on a run."""
+
+    rpm: Id | None = None
+    tpm: Id | None = None
+    concurrency: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+
+class Retune(OfTarget):
+    """What changes while runs are in progress."""
+
+    budget: Budget = {}
+    limits: CallLimits = CallLimits()
+
+
+class Reparse(OfTarget):
+    """Whose stored answers are read again."""
+
+    write: Annotated[bool, Field(description="Change the records; else only compare.")] = False
+
+
+class RunStatus(VerbRequest):
+    """Whose runs are shown."""
+
+    target: Target | None = None
+    limit: Annotated[int, Field(ge=1, le=1000, description="Experiments at most.")] = 20
+
+
+class OptionalTarget(VerbRequest):
+    """A study or an experiment, or everything."""
+
+    target: Target | None = None
+
+
+# --- admin ---------------------------------------------------------------------------------------
+
+
+class OfTable(VerbRequest):
+    """A table."""
+
+    table: Annotated[Name, Field(description="One of `tables`.")]
+    order: Literal["asc", "desc"] = "asc"
+
+
+class Query(VerbRequest):
+    """A question in SQL."""
+
+    sql: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=10_000,
+            description="One SELECT, of SQLite or Postgres as `status` says.",
+        ),
+    ]
+    limit: Annotated[int, Field(ge=1, le=1000, description="Rows at most.")] = 100
+
+
+class ListModels(VerbRequest):
+    """Which models are listed."""
+
+    provider: Annotated[Name | None, Field(description="All its models with a price.")] = None
+
+
+class OfModel(VerbRequest):
+    """A model."""
+
+    id: Annotated[Name, Field(description="Its id, or its bare name.")]
+
+
+class OfCall(VerbRequest):
+    """A call of the ledger."""
+
+    id: Id
+
+
+# --- suites --------------------------------------------------------------------------------------
+
+
+class OfSuiteVersion(VerbRequest):
+    """A version of a suite."""
+
+    suite: Name
+    version: Name
+
+
+class TaskFiles(VerbRequest):
+    """The files behind an eval."""
+
+    category: Part
+    name: Part
+    task: Long
+    answer: Files = {}
+    grader: Files = {}
+    gaps: Long = ""
+
+
+class SaveTasks(OfSuiteVersion):
+    """Evals of a version of a suite; several requests may bring them."""
+
+    evals: Annotated[Sequence[TaskFiles], Field(min_length=1, max_length=1000)]
+
+
+class ConditionSettings(VerbRequest):
+    """What a model was given besides the task."""
+
+    guidelines: bool = True
+    without: Annotated[Sequence[Name], Field(max_length=500)] = ()
+    web_search: bool = False
+    extra: Long = ""
+
+
+class SaveRun(OfSuiteVersion):
+    """A run of a suite by a model, under a condition, in a series of draws."""
+
+    model: Name
+    evals: Annotated[Sequence[Name], Field(min_length=1, max_length=10_000, description="Paths.")]
+    experiment: Annotated[Name, Field(description="The name of the condition.")] = "default"
+    condition: ConditionSettings = ConditionSettings()
+    series: Name = "0"
+    replicates: Annotated[int, Field(ge=1, le=1000)] = 1
+    created: AwareDatetime | None = None
+
+
+class OutcomePassed(VerbRequest):
+    """Every step passed, and every test."""
+
+    kind: Literal["passed"]
+
+
+class OutcomeFailed(VerbRequest):
+    """The candidate failed a step."""
+
+    kind: Literal["failed"]
+    step: Part
+    reason: Short
+
+
+class OutcomeInconclusive(VerbRequest):
+    """Nothing was learnt about the candidate."""
+
+    kind: Literal["inconclusive"]
+    why: InconclusiveReason
+    step: Word = ""
+    reason: Short
+
+
+class Step(VerbRequest):
+    """One step of an eval."""
+
+    name: Part
+    status: StepStatus
+    seconds: Amount
+    reason: Short = ""
+    output: Long = ""
+    tests_passed: Count | None = None
+    tests_collected: Count | None = None
+
+
+class SaveEval(VerbRequest):
+    """A result of a run, with its steps and the files that the model wrote."""
+
+    run: Id
+    category: Part
+    name: Part
+    outcome: Annotated[
+        OutcomePassed | OutcomeFailed | OutcomeInconclusive, Field(discriminator="kind")
+    ]
+    at: Annotated[AwareDatetime, Field(description="When it was made; stored once per time.")]
+    replicate: Count = 0
+    steps: Annotated[Sequence[Step], Field(max_length=100)] = ()
+    files: Files = {}
+    seconds: Annotated[Amount, Field(description="Of the generation.")] = 0.0
+    usd: Amount | None = None
+    isolation: Word = ""
+
+
+class ListRuns(VerbRequest):
+    """Which runs are listed."""
+
+    suite: Name | None = None
+    model: Name | None = None
+
+
+class OfRun(VerbRequest):
+    """A suite run."""
+
+    run: Id
+
+
+class OfEval(VerbRequest):
+    """A result of a suite run."""
+
+    eval: Id
+
+
+class OptionalSuite(VerbRequest):
+    """A suite, or all."""
+
+    suite: Name | None = None
+
+
+class Due(VerbRequest):
+    """For which suite and models the schedule is shown."""
+
+    suite: Annotated[Name, Field(description="Its name.")] = "python"
+    models: Annotated[
+        Sequence[Name], Field(max_length=200, description="Ids; else all known.")
+    ] = ()

@@ -1,0 +1,598 @@
+"""The response types of all verbs: what Lab and the client return, as plain dictionaries."""
+
+from datetime import date, datetime
+from typing import Any, NotRequired
+
+from pydantic import JsonValue
+from typing_extensions import TypedDict
+
+Counts = dict[str, int]
+"""Numbers by name: a workflow, a status, a kind of record."""
+
+
+# --- evidence ------------------------------------------------------------------------------------
+
+
+class Collection(TypedDict):
+    """One search or load that filled a window."""
+
+    at: datetime
+    source: str
+    added: int
+    dropped: Counts
+    error: str
+
+
+class WindowRow(TypedDict):
+    """A window with its number of items and how it was filled."""
+
+    window: int
+    country: str
+    start: date | None
+    end: date | None
+    search: str
+    items: int
+    dropped: int
+    collections: list[Collection]
+
+
+class ItemSummary(TypedDict):
+    """An item without its text."""
+
+    id: int
+    title: str
+    url: str
+    date: str
+    source: str
+    words: int
+    truth: int | str | None
+
+
+class WindowItem(ItemSummary):
+    """An item of a window."""
+
+    dropped: bool
+
+
+class ViewText(TypedDict):
+    """A text that an editor made from an item."""
+
+    editor: str
+    maker: str
+    status: str
+    checks: dict[str, Any] | None
+    call_id: int | None
+    text: str | None
+
+
+class ItemDetail(ItemSummary):
+    """An item with its text and all its views."""
+
+    hash: str
+    metadata: dict[str, Any]
+    text: str
+    responses: list[str]
+    views: list[ViewText]
+
+
+class Collected(TypedDict):
+    """What a search added to a window."""
+
+    window_id: int
+    added: int
+    held: int
+    left_out: Counts
+    notes: list[str]
+
+
+class FrozenPool(TypedDict):
+    """A pool that was frozen."""
+
+    name: str
+    items: int
+    hash: str
+
+
+class PoolRow(FrozenPool):
+    """A frozen pool in a list."""
+
+    window_id: int | None
+    frozen: datetime
+
+
+class ChangedTruth(ItemSummary):
+    """An item whose known answer differs between two pools."""
+
+    was: int | str | None
+
+
+class PoolDifference(TypedDict):
+    """How two frozen pools differ."""
+
+    same: bool
+    shared: int
+    added: list[ItemSummary]
+    removed: list[ItemSummary]
+    reordered: bool
+    truths_changed: list[ChangedTruth]
+
+
+class LabelRow(TypedDict):
+    """The stage that a person gave an item."""
+
+    evidence: int
+    title: str
+    concept: str
+    rater: str
+    stage: str
+
+
+# --- experiments ---------------------------------------------------------------------------------
+
+
+class FailureReason(TypedDict):
+    """Why some calls of a stage failed."""
+
+    stage: str
+    reason: str
+    count: int
+
+
+class RunSummary(TypedDict):
+    """The progress of a run."""
+
+    run: int
+    series: str
+    status: str
+    wanted: Counts
+    done: Counts
+    failed: Counts
+    verdicts: Counts
+    message: str
+    failures: list[FailureReason]
+
+
+class ExperimentSummary(TypedDict):
+    """An experiment, the progress of its runs and why calls failed."""
+
+    tag: str
+    study: str
+    task_type: str
+    concept: str
+    country: str
+    dose: float | None
+    truth: dict[str, Any] | None
+    digest: str
+    judge: str
+    design: dict[str, Any]
+    status: str
+    runs: list[RunSummary]
+
+
+class StudyRow(TypedDict):
+    """A study in a list."""
+
+    study: str
+    experiments: int
+    file: bool
+
+
+class StudyFile(TypedDict):
+    """A study's file as it was last run, and its budget."""
+
+    study: str
+    text: str
+    budget: dict[str, Any]
+
+
+class RubricRow(TypedDict):
+    """A rubric with the critic's scores."""
+
+    id: int
+    key: str
+    status: str
+    kind: str
+    author: str
+    concept: str
+    country: str
+    scale: int
+    draw: int
+    asks: int
+    stages: list[list[str]]
+    reasoning: str
+    call_id: int | None
+    is_swap: bool
+    critic: str | None
+    observability: float | None
+    discriminability: float | None
+
+
+class ProbeRow(TypedDict):
+    """The probability that experts agree with a sample."""
+
+    sample: int
+    evidence: int
+    replicate: int
+    is_swap: bool
+    stages: str
+    probe: float | None
+    probe_status: str | None
+
+
+class SampleRow(ProbeRow):
+    """A verdict of a judge on an item, with its context."""
+
+    tag: str
+    study: str
+    task_type: str
+    concept: str
+    country: str
+    pool: str
+    dose: float | None
+    run: int
+    series: str
+    evidence_title: str
+    pair: bool
+    truth: int | str | None
+    flipped: bool
+    status: str
+    n_stages: int
+    display: str
+    probe_call_id: int | None
+    rubric: int
+    rubric_kind: str
+    rubric_author: str
+    rubric_draw: int
+    observability: float | None
+    discriminability: float | None
+    call_id: int | None
+    reported_model: str | None
+    usd: float | None
+
+
+class UsageRow(TypedDict):
+    """What was paid, in one sum."""
+
+    study: NotRequired[str]
+    tag: NotRequired[str]
+    stage: NotRequired[str]
+    model: NotRequired[str]
+    day: NotRequired[str]
+    imported: bool
+    attempts: int
+    calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    usd: float | None
+    seconds: float
+
+
+class ReportTable(TypedDict):
+    """A table of a report."""
+
+    title: str
+    note: str
+    rows: list[dict[str, Any]]
+
+
+class ReportTables(TypedDict):
+    """The tables of a report."""
+
+    title: str
+    banner: str
+    facts: dict[str, str]
+    warnings: list[str]
+    tables: list[ReportTable]
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+class PlannedExperiment(TypedDict):
+    """The calls of an experiment."""
+
+    tag: str
+    to_pay: int
+    in_ledger: int
+    shared: int
+
+
+class PlannedStage(TypedDict):
+    """The calls of a stage."""
+
+    calls: int
+    in_ledger: int
+    to_pay: int
+    shared: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+    seconds: float
+
+
+class PlanSummary(TypedDict):
+    """What a study would ask and cost at most."""
+
+    study: str
+    experiments: list[PlannedExperiment]
+    stages: dict[str, PlannedStage]
+    folded: dict[str, Any]
+    skipped_swaps: list[str]
+    budget: dict[str, Any]
+    warnings: list[str]
+
+
+class RunState(TypedDict):
+    """The state of a run in `status`."""
+
+    tag: str
+    run: int
+    series: str
+    status: str
+    in_progress: bool
+    wanted: Counts
+    done: Counts
+    failed: Counts
+    verdicts: Counts
+    message: str
+
+
+class LabStatus(TypedDict):
+    """The state of the lab and of its runs."""
+
+    version: str
+    database: str
+    active: bool
+    experiments: int
+    shown: int
+    in_progress: bool
+    runs: list[RunState]
+    usd: NotRequired[float]
+
+
+class LogRow(TypedDict):
+    """An event of a run, or a failed attempt at a call."""
+
+    type: str
+    id: int
+    at: str
+    run_id: int | None
+    tag: str | None
+    kind: NotRequired[str]
+    message: NotRequired[str]
+    detail: NotRequired[dict[str, Any]]
+    stage: NotRequired[str]
+    model: NotRequired[str]
+    call_id: NotRequired[int]
+    error: NotRequired[str | None]
+
+
+class Retuned(TypedDict):
+    """The budget and the limits after a change."""
+
+    budget: dict[str, Any]
+    limits: Counts
+
+
+class ReparseChange(TypedDict):
+    """How many records of a kind read differently."""
+
+    record: str
+    before: str
+    after: str
+    count: int
+
+
+class ReparseExample(TypedDict):
+    """One record that reads differently."""
+
+    record: str
+    tag: str
+    call_id: int | None
+    before: str
+    after: str
+    was: str
+    reads: str
+
+
+class Reparsed(TypedDict):
+    """What reading stored answers again changes."""
+
+    written: bool
+    read: Counts
+    changes: list[ReparseChange]
+    stages_changed: int
+    probes_dropped: int
+    examples: list[ReparseExample]
+
+
+# --- admin ---------------------------------------------------------------------------------------
+
+
+class TableInfo(TypedDict):
+    """A readable table."""
+
+    table: str
+    rows: int
+    columns: list[dict[str, Any]]
+
+
+class QueryResult(TypedDict):
+    """The result of one SELECT."""
+
+    columns: list[str]
+    rows: list[list[JsonValue]]
+    more: bool
+
+
+class Variable(TypedDict):
+    """A variable of the environment that the lab reads."""
+
+    name: str
+    set: bool
+    purpose: str
+
+
+class ModelInfo(TypedDict):
+    """What is known of a model."""
+
+    id: str
+    kind: str
+    provider: str
+    name: str
+    family: str
+    context: int | None
+    dated: bool
+    version: str | None
+    structured: str
+    deadline: float
+    endpoint: str | None
+    takes_temperature: bool
+    takes_seed: bool
+    input_usd: float | None
+    cached_usd: float | None
+    output_usd: float | None
+    limits: dict[str, Any]
+
+
+class ModelList(TypedDict):
+    """Providers with what they need, and models."""
+
+    providers: list[dict[str, Any]]
+    models: list[ModelInfo]
+
+
+class Axes(TypedDict):
+    """Every knob, and the JSON Schema of a design."""
+
+    knobs: list[dict[str, Any]]
+    schema: dict[str, Any]
+
+
+class ChatMessage(TypedDict):
+    """A message of a call."""
+
+    role: str
+    content: str
+
+
+class CallTranscript(TypedDict):
+    """What was asked in a call, and every attempt at an answer."""
+
+    call: int
+    messages: list[ChatMessage]
+    attempts: list[dict[str, Any]]
+
+
+# --- suites --------------------------------------------------------------------------------------
+
+
+class SuiteRunRow(TypedDict):
+    """A suite run with its score."""
+
+    run: int
+    key: str
+    suite: str
+    version: str
+    model: str
+    experiment: str
+    series: str
+    replicates: int
+    status: str
+    whole: bool
+    wanted: int
+    counts: Counts
+    inconclusive: Counts
+    score: float | None
+    low: float | None
+    high: float | None
+    categories: dict[str, list[int]]
+    cost: float | None
+    seconds: float
+    isolation: list[str]
+    created: datetime
+
+
+class EvalRow(TypedDict):
+    """A result of a suite run."""
+
+    eval: int
+    run: int
+    path: str
+    category: str
+    name: str
+    replicate: int
+    outcome: str
+    why: str | None
+    step: str | None
+    reason: str | None
+    call_id: int | None
+    seconds: float
+    usd: float | None
+    isolation: str
+    at: datetime
+
+
+class SuiteRunDetail(SuiteRunRow):
+    """A suite run with all its results."""
+
+    evals: list[EvalRow]
+
+
+class StepRow(TypedDict):
+    """A step of an eval."""
+
+    name: str
+    status: str
+    seconds: float
+    reason: str
+    output: str
+    tests_passed: int | None
+    tests_collected: int | None
+
+
+class EvalDetail(EvalRow):
+    """A result with its task, steps, files, reference answer and grader."""
+
+    finish: str | None
+    suite: str
+    version: str
+    model: str
+    experiment: str
+    task: str
+    steps: list[StepRow]
+    files: dict[str, str]
+    answer: dict[str, str]
+    grader: dict[str, str]
+    gaps: str
+
+
+class LeaderboardRow(TypedDict):
+    """The last complete runs of a model under a condition."""
+
+    suite: str
+    version: str
+    experiment: str
+    model: str
+    score: float | None
+    low: float | None
+    high: float | None
+    sd: float | None
+    runs: int
+    evals: int
+    passed: int
+    failed: int
+    inconclusive: int
+    unscored: int
+    usd: float | None
+    seconds: float | None
+
+
+class DueRow(TypedDict):
+    """When a model is due for another run."""
+
+    model: str
+    due: bool
+    due_from: datetime | None
+    days: float

@@ -1,0 +1,241 @@
+"""The one list of what users can do with a lab: every verb, declared once.
+
+A row names a method of a noun of `Lab`, its request and response, its effect, and its HTTP route.
+The HTTP routes, the tools for agents, the methods of the client, the permission check and the
+reference are derived from it. A verb's description is the first line of its method's docstring.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import quote
+
+from judge_gym.errors import DesignError, unknown
+from judge_gym.records import requests as ask
+from judge_gym.records import responses as say
+
+Effect = Literal["reads", "pays", "writes", "destroys"]
+Place = Literal["path", "query", "body"]
+HINTS: Mapping[Effect, str] = {
+    "reads": "Free: no model is called. Changes nothing.",
+    "pays": "Pays for model calls, up to the budget; simulated judges (sim:...) are free.",
+    "writes": "Free: no model is called. Adds to the lab.",
+    "destroys": "Free: no model is called. May delete or overwrite; ask the user first.",
+}
+STARTED = "Call `runs_status` until `in_progress` is false."
+PAGING = ("cursor", "limit")
+"""Arguments of a list over HTTP and for agents, besides those of its request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One thing that users can do."""
+
+    name: str
+    """The noun and the method: `runs.start`."""
+    request: type[ask.VerbRequest]
+    response: Any
+    """The type that `Lab` and the client return."""
+    effect: Effect
+    route: str
+    """The HTTP method and the path under `/api`: `GET /windows/{window_id}/evidence`."""
+    result: str = ""
+    """The JSON key of a response that is no object; `items` marks a list, which has pages."""
+    cursor: str = ""
+    """The column of a list whose last value begins the next page; its position without one."""
+    page: str = ""
+    """The method that returns one page, where a list is too long to be held whole."""
+    status: int = 200
+    agents: bool = True
+    """Whether agents get it."""
+    note: str = ""
+    """What agents are told besides its effect."""
+
+    @property
+    def noun(self) -> str:
+        """The part of the lab: `runs`."""
+        return self.name.partition(".")[0]
+
+    @property
+    def method(self) -> str:
+        """The method of the noun: `start`."""
+        return self.name.partition(".")[2]
+
+    @property
+    def tool(self) -> str:
+        """The name for agents, and in the description of the API: `runs_start`."""
+        return self.name.replace(".", "_")
+
+    @property
+    def http_method(self) -> str:
+        """GET, POST or DELETE."""
+        return self.route.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        """The path under `/api`."""
+        return self.route.partition(" ")[2]
+
+    @property
+    def paged(self) -> bool:
+        """Whether the response is a list that is sent page by page."""
+        return self.result == "items"
+
+    @property
+    def hint(self) -> str:
+        """What it costs and changes, in words."""
+        return f"{HINTS[self.effect]} {self.note}".strip()
+
+    def places(self) -> dict[str, Place]:
+        """Returns where each argument is sent."""
+        in_path = re.findall(r"\{(\w+)", self.path)
+        other: Place = "body" if self.http_method == "POST" else "query"
+        places: dict[str, Place] = {
+            name: "path" if name in in_path else other for name in self.request.model_fields
+        }
+        return places | dict.fromkeys(PAGING, "query") if self.paged else places
+
+    def http_request(self, arguments: Mapping[str, Any]) -> "HttpRequest":
+        """Returns the HTTP request of a call; arguments that are None are left out."""
+        places = self.places()
+        sent: dict[Place, dict[str, Any]] = {"path": {}, "query": {}, "body": {}}
+        for name, value in arguments.items():
+            if name not in places:
+                raise DesignError(
+                    unknown("argument", name, places, self.tool), choices=tuple(places)
+                )
+            if value is not None:
+                sent[places[name]][name] = value
+        path = self.path
+        for name in (name for name, place in places.items() if place == "path"):
+            if not str(sent["path"].get(name, "")):
+                raise DesignError(f"{self.tool} needs {name}")
+            start, _, rest = path.partition(f"{{{name}")
+            end = rest.partition("}")[2]
+            path = start + quote(str(sent["path"][name]), safe="") + end
+        body = sent["body"] if self.http_method == "POST" else None
+        return HttpRequest(self.http_method, f"/api{path}", sent["query"], body)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """What is sent for a call."""
+
+    method: str
+    path: str
+    query: dict[str, Any]
+    body: dict[str, Any] | None
+
+
+# fmt: off
+VERBS: tuple[Verb, ...] = (
+    # --- evidence --------------------------------------------------------------------------------
+    Verb("evidence.list_windows", ask.NoArguments, Sequence[say.WindowRow], "reads", "GET /windows",
+         result="items", cursor="window"),
+    Verb("evidence.create_window", ask.CreateWindow, int, "writes", "POST /windows",
+         result="window_id", status=201),
+    Verb("evidence.list", ask.OfWindow, Sequence[say.WindowItem], "reads",
+         "GET /windows/{window_id}/evidence", result="items", cursor="id"),
+    Verb("evidence.load", ask.LoadItems, int, "writes", "POST /windows/{window_id}/evidence",
+         result="held", status=201),
+    Verb("evidence.load_benchmark", ask.LoadBenchmark, int, "writes",
+         "POST /windows/{window_id}/benchmark", result="held", status=201),
+    Verb("evidence.collect", ask.Collect, say.Collected, "pays", "POST /windows/search",
+         note="Only Firecrawl charges, for searches; feeds and GDELT are free."),
+    Verb("evidence.drop", ask.DropItems, int, "destroys", "POST /windows/{window_id}/dropped",
+         result="changed", note="`undo` restores items."),
+    Verb("evidence.show", ask.OfItem, say.ItemDetail, "reads", "GET /evidence/{id}"),
+    Verb("evidence.list_pools", ask.NoArguments, Sequence[say.PoolRow], "reads", "GET /pools",
+         result="items", cursor="name"),
+    Verb("evidence.freeze_pool", ask.FreezePool, say.FrozenPool, "writes", "POST /pools",
+         status=201, note="A frozen pool never changes."),
+    Verb("evidence.diff_pools", ask.DiffPools, say.PoolDifference, "reads",
+         "GET /pools/difference"),
+    Verb("evidence.list_pool_items", ask.OfPool, Sequence[say.ItemSummary], "reads",
+         "GET /pools/items", result="items", cursor="id"),
+    # --- labels ----------------------------------------------------------------------------------
+    Verb("labels.list", ask.NoArguments, Sequence[say.LabelRow], "reads", "GET /labels",
+         result="items"),
+    Verb("labels.add", ask.AddLabels, say.Counts, "destroys", "POST /labels", status=201),
+    # --- experiments -----------------------------------------------------------------------------
+    Verb("experiments.list", ask.ListExperiments, Sequence[say.ExperimentSummary], "reads",
+         "GET /experiments", result="items", page="page",
+         note="With `task_type`, the blueprint's listExperimentsByTaskType."),
+    Verb("experiments.create", ask.CreateExperiment, str, "writes", "POST /experiments",
+         result="digest", status=201, note="`runs_start` runs it."),
+    Verb("experiments.show", ask.OfExperiment, say.ExperimentSummary, "reads",
+         "GET /experiments/{experiment_tag:path}"),
+    Verb("experiments.cleanup", ask.Cleanup, say.Counts, "destroys",
+         "DELETE /experiments/{experiment_tag:path}",
+         note="With `ledger`, paid answers are deleted, too."),
+    Verb("experiments.list_studies", ask.NoArguments, Sequence[say.StudyRow], "reads",
+         "GET /studies", result="items", cursor="study"),
+    Verb("experiments.show_study", ask.OfStudy, say.StudyFile, "reads", "GET /studies/{name:path}"),
+    Verb("experiments.list_rubrics", ask.OfExperiment, Sequence[say.RubricRow], "reads",
+         "GET /rubrics", result="items", cursor="id"),
+    Verb("experiments.load_rubric", ask.LoadRubric, str, "writes", "POST /rubrics", result="digest",
+         status=201),
+    Verb("experiments.list_samples", ask.ListSamples, Sequence[say.SampleRow], "reads",
+         "GET /samples", result="items", page="page_samples"),
+    Verb("experiments.list_probes", ask.OfExperiment, Sequence[say.ProbeRow], "reads",
+         "GET /probes", result="items", page="page_probes"),
+    Verb("experiments.export_csv", ask.ExportCsv, str, "reads", "GET /export", result="csv",
+         note="The blueprint's exportExperimentCSV and exportDesignSpaceCSV."),
+    # --- runs ------------------------------------------------------------------------------------
+    Verb("runs.plan", ask.Plan, say.PlanSummary, "reads", "POST /plan"),
+    Verb("runs.start", ask.Start, Sequence[str], "pays", "POST /runs", result="started", status=202,
+         note=STARTED),
+    Verb("runs.resume", ask.Resume, Sequence[str], "pays", "POST /runs/resume", result="started",
+         status=202, note=STARTED),
+    Verb("runs.retry", ask.OfTarget, Sequence[str], "pays", "POST /runs/retry", result="started",
+         status=202, note=STARTED),
+    Verb("runs.pause", ask.OfTarget, Sequence[str], "writes", "POST /runs/pause", result="paused",
+         note="`runs_resume` continues; nothing that was paid for is lost."),
+    Verb("runs.cancel", ask.OfTarget, Sequence[str], "destroys", "POST /runs/cancel",
+         result="cancelled",
+         note="Only `runs_start` continues; nothing that was paid for is lost."),
+    Verb("runs.retune", ask.Retune, say.Retuned, "writes", "POST /runs/retune",
+         note="A higher budget lets runs in progress pay more."),
+    Verb("runs.reparse", ask.Reparse, say.Reparsed, "destroys", "POST /reparse",
+         note="With `write`, verdicts that read differently today are changed."),
+    Verb("runs.status", ask.RunStatus, say.LabStatus, "reads", "GET /status"),
+    Verb("runs.logs", ask.OptionalTarget, Sequence[say.LogRow], "reads", "GET /logs",
+         result="items", page="page_logs"),
+    # --- reports ---------------------------------------------------------------------------------
+    Verb("reports.show", ask.OfTarget, say.ReportTables, "reads", "GET /report"),
+    Verb("reports.usage", ask.Usage, Sequence[say.UsageRow], "reads", "GET /usage", result="items"),
+    # --- suites ----------------------------------------------------------------------------------
+    Verb("suites.list_tasks", ask.OfSuiteVersion, Sequence[str], "reads", "GET /suites/tasks",
+         result="evals", agents=False),
+    Verb("suites.save_tasks", ask.SaveTasks, Sequence[str], "writes", "POST /suites/tasks",
+         result="evals", status=201, agents=False),
+    Verb("suites.list_runs", ask.ListRuns, Sequence[say.SuiteRunRow], "reads", "GET /suites/runs",
+         result="items", cursor="run"),
+    Verb("suites.save_run", ask.SaveRun, int, "writes", "POST /suites/runs", result="run",
+         status=201, agents=False),
+    Verb("suites.show_run", ask.OfRun, say.SuiteRunDetail, "reads", "GET /suites/runs/{run}"),
+    Verb("suites.save_eval", ask.SaveEval, int, "writes", "POST /suites/runs/{run}/evals",
+         result="eval", status=201, agents=False),
+    Verb("suites.list_failed", ask.OfRun, Sequence[say.EvalRow], "reads",
+         "GET /suites/runs/{run}/failed", result="items", cursor="eval"),
+    Verb("suites.show_eval", ask.OfEval, say.EvalDetail, "reads", "GET /suites/evals/{eval}"),
+    Verb("suites.leaderboard", ask.OptionalSuite, Sequence[say.LeaderboardRow], "reads",
+         "GET /suites/leaderboard", result="items"),
+    Verb("suites.due", ask.Due, Sequence[say.DueRow], "reads", "GET /suites/schedule",
+         result="items"),
+    # --- admin -----------------------------------------------------------------------------------
+    Verb("admin.tables", ask.NoArguments, Sequence[say.TableInfo], "reads", "GET /tables",
+         result="items"),
+    Verb("admin.rows", ask.OfTable, Sequence[dict[str, Any]], "reads", "GET /rows", result="items",
+         page="page_rows"),
+    Verb("admin.query", ask.Query, say.QueryResult, "reads", "GET /query"),
+    Verb("admin.environment", ask.NoArguments, Sequence[say.Variable], "reads", "GET /environment",
+         result="items"),
+    Verb("admin.axes", ask.NoArguments, say.Axes, "reads", "GET /axes"),
+    Verb("admin.models", ask.ListModels, say.ModelList, "reads", "GET /models"),
+    Verb("admin.show_model", ask.OfModel, say.ModelInfo, "reads", "GET /models/{id:path}"),
+    Verb("admin.show_call", ask.OfCall, say.CallTranscript, "reads", "GET /calls/{id}"),
+)
+# fmt: on
+BY_NAME: Mapping[str, Verb] = {verb.name: verb for verb in VERBS}

@@ -1,0 +1,94 @@
+"""The routes that are no verbs: health, session, live events, and files to download."""
+
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from importlib import metadata
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.responses import Response
+
+from judge_gym.records.requests import Target
+from judge_gym.web import tables
+from judge_gym.web.api.errors import STREAM_ERRORS
+from judge_gym.web.api.parameters import LARGEST, OpenLab
+from judge_gym.web.events import Watch
+from judge_gym.web.security import Caller
+
+public = APIRouter(tags=["server"])
+router = APIRouter(tags=["server"])
+TEXT = {"schema": {"type": "string"}}
+Targets = Annotated[
+    list[Target] | None,
+    Query(max_length=1000, description="Tags and studies; everything where none is given."),
+]
+
+
+@public.get("/health")
+def health() -> dict[str, str]:
+    """Returns whether the server answers; needs no token."""
+    return {"status": "ok", "version": metadata.version("judge-gym")}
+
+
+@router.get("/session")
+def session(request: Request) -> dict[str, str | None]:
+    """Returns who asks, and what a browser must send in X-CSRF-Token when it writes."""
+    caller: Caller = request.state.caller
+    return asdict(caller)
+
+
+@router.get(
+    "/samples/file",
+    response_class=Response,
+    responses={200: {"content": {tables.TYPES["csv"]: TEXT, tables.TYPES["parquet"]: TEXT}}},
+)
+def samples_file(
+    lab: OpenLab, target: Targets = None, format: Literal["csv", "parquet"] = "csv"
+) -> Response:
+    """Returns all samples as a file, with a column per knob."""
+    return tables.sent(lab.experiments.sample_parts(*(target or ())), format, "samples")
+
+
+@router.get(
+    "/report/file",
+    response_class=Response,
+    responses={200: {"content": {"text/html": TEXT, "text/markdown": TEXT}}},
+)
+def report_file(
+    lab: OpenLab, target: Target, format: Literal["html", "markdown"] = "html"
+) -> Response:
+    """Returns the report on a study or an experiment as a page or as text."""
+    report = lab.reports.build(target)
+    if format == "markdown":
+        return Response(report.markdown(), media_type="text/markdown")
+    attached = {"Content-Disposition": 'attachment; filename="report.html"'}
+    return Response(report.html(), media_type="text/html", headers=attached)
+
+
+def _watched(request: Request, lab: OpenLab, target: Target | None = None) -> str | None:
+    """Refuses an unknown target before the stream starts: later, an error has no status."""
+    watch: Watch = request.app.state.watch
+    watch.refuse_crowd()
+    if target is not None:
+        lab.experiments.find(target)
+    return target
+
+
+@router.get(
+    "/events",
+    response_class=EventSourceResponse,
+    responses=STREAM_ERRORS
+    | {200: {"content": {"text/event-stream": {"example": "event: status\ndata: {...}\n\n"}}}},
+)
+async def events(
+    request: Request,
+    target: Annotated[str | None, Depends(_watched)],
+    last_event_id: Annotated[
+        int, Header(ge=0, le=LARGEST, description="Continue after this event.")
+    ] = 0,
+) -> AsyncIterator[ServerSentEvent]:
+    """Streams `event` for each event of a run, `status` for each change, and `end`."""
+    watch: Watch = request.app.state.watch
+    async for event in watch.follow(target, last_event_id):
+        yield event

@@ -1,0 +1,288 @@
+"""Every verb does the same on a Lab and on a Client, and everything derived from it is current."""
+
+import ast
+import importlib.util
+import inspect
+import shutil
+import typing
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from judge_gym import errors
+from judge_gym.client import Client
+from judge_gym.errors import DesignError, JudgeGymError
+from judge_gym.lab import NOUNS, Lab, describe
+from judge_gym.records.requests import VerbRequest
+from judge_gym.verbs import BY_NAME, VERBS, Verb
+from judge_gym.web import serve
+from served import EASY, OURS, copied
+
+ROOT = Path(__file__).parents[1]
+RUBRIC = {
+    "kind": "ordinal",
+    "stages": [
+        {"label": "minor", "criteria": ["Style alone"]},
+        {"label": "major", "criteria": ["It breaks"]},
+    ],
+}
+JUNE = {"start_date": "2026-06-01", "end_date": "2026-06-30", "country": "Norvessa"}
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+TASK = {"category": "a", "name": "b", "task": "Write b.py."}
+STUDY = """
+study: sent
+samples: 1
+evidence: {here: {files: news.jsonl, window: {country: Valdoria}}}
+tasks: [{type: ecc, concept: fascism, evidence: here}]
+judges: [sim:balanced]
+design: {evidence.view: raw, rubric.critic: sim:critic}
+"""
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("evidence.create_window", JUNE),
+    ("evidence.load", {"window_id": 2, "items": [{"title": "A", "text": "It fell.", "truth": 1}]}),
+    ("evidence.list_windows", {}),
+    ("evidence.list", {"window_id": 1}),
+    ("evidence.show", {"id": 1}),
+    ("evidence.drop", {"window_id": 1, "ids": [2]}),
+    ("evidence.drop", {"window_id": 1, "ids": [2], "undo": True}),
+    ("evidence.freeze_pool", {"name": "june", "window_id": 2}),
+    ("evidence.freeze_pool", {"name": "pilots", "experiment_tag": "pilot"}),
+    ("evidence.freeze_pool", {"name": "june", "window_id": 1}),
+    ("evidence.list_pools", {}),
+    ("evidence.list_pool_items", {"name": "pilots"}),
+    ("evidence.diff_pools", {"before": "june", "after": "pilots"}),
+    ("evidence.collect", {**JUNE, "feeds": ["http://127.0.0.1:9/feed"]}),
+    (
+        "evidence.load_benchmark",
+        {
+            "window_id": 2,
+            "concept": "severity",
+            "items": [{"title": "T", "text": "A typo.", "truth": "minor"}],
+            "rubric": RUBRIC,
+        },
+    ),
+    ("labels.add", {"labels": [{"item": "calm", "rater": "ada", "stage": "1"}], "concept": "x"}),
+    ("labels.add", {"labels": [{"item": "nothing", "rater": "ada", "stage": "1"}]}),
+    ("labels.list", {}),
+    (
+        "experiments.create",
+        {
+            "experiment_tag": "severity",
+            "window_id": 2,
+            "model_id": "sim:balanced",
+            "task_type": "benchmark",
+            "concept": "severity",
+            "config": OURS,
+        },
+    ),
+    ("experiments.load_rubric", {"experiment_tag": "severity", "rubric": RUBRIC}),
+    ("experiments.list", {}),
+    ("experiments.list", {"task_type": "benchmark"}),
+    ("experiments.show", {"experiment_tag": "pilot/strict"}),
+    ("experiments.show", {"experiment_tag": "pilo"}),
+    ("experiments.list_rubrics", {"experiment_tag": "pilot"}),
+    ("experiments.list_samples", {"experiment_tag": "pilot"}),
+    ("experiments.list_samples", {"experiment_tag": "pilot", "status": "scored", "evidence": 2}),
+    ("experiments.list_probes", {"experiment_tag": "pilot"}),
+    ("experiments.export_csv", {"experiment_tags": ["pilot", "pilot/strict"]}),
+    ("experiments.cleanup", {"experiment_tag": "severity"}),
+    ("runs.plan", {"target": "later"}),
+    ("runs.plan", {"study": STUDY, "overrides": {"verdict.method": "subset"}, "samples": 2}),
+    ("runs.start", {"study": STUDY, "budget": {"calls": 100}}),
+    ("runs.start", {"target": "later", "samples": 1}),
+    ("experiments.list_studies", {}),
+    ("experiments.show_study", {"name": "sent"}),
+    ("runs.pause", {"target": "later"}),
+    ("runs.retune", {"target": "sent", "budget": {"usd": 3}, "limits": {"rpm": 50}}),
+    ("runs.resume", {"target": "later"}),
+    ("runs.cancel", {"target": "later"}),
+    ("runs.retry", {"target": "pilot"}),
+    ("runs.reparse", {"target": "pilot"}),
+    ("runs.status", {"target": "pilot"}),
+    ("runs.status", {"limit": 5}),
+    ("runs.logs", {"target": "later"}),
+    ("reports.show", {"target": "pilot"}),
+    ("reports.usage", {}),
+    ("reports.usage", {"target": "pilot", "by": ["stage", "model"]}),
+    ("suites.save_tasks", {"suite": "s", "version": "1", "evals": [TASK]}),
+    ("suites.list_tasks", {"suite": "s", "version": "1"}),
+    (
+        "suites.save_run",
+        {"suite": "s", "version": "1", "model": "x:y", "evals": ["a/b"], "created": AT},
+    ),
+    (
+        "suites.save_eval",
+        {
+            "run": 1,
+            "category": "a",
+            "name": "b",
+            "outcome": {"kind": "failed", "step": "tests", "reason": "1 of 2 failed"},
+            "at": AT,
+            "steps": [{"name": "tests", "status": "failed", "seconds": 0.5}],
+            "files": {"b.py": "pass"},
+        },
+    ),
+    ("suites.list_runs", {"suite": "s"}),
+    ("suites.show_run", {"run": 1}),
+    ("suites.list_failed", {"run": 1}),
+    ("suites.show_eval", {"eval": 1}),
+    ("suites.leaderboard", {}),
+    ("suites.due", {"suite": "s"}),
+    ("admin.tables", {}),
+    ("admin.rows", {"table": "samples", "order": "desc"}),
+    ("admin.query", {"sql": "SELECT status, count(*) AS n FROM samples GROUP BY status"}),
+    ("admin.query", {"sql": "DELETE FROM samples"}),
+    ("admin.environment", {}),
+    ("admin.axes", {}),
+    ("admin.models", {}),
+    ("admin.show_model", {"id": "gpt-4.1"}),
+    ("admin.show_call", {"id": 1}),
+]
+"""Calls of every verb, in an order in which each has something to do."""
+CLOCK = {"at", "frozen", "created", "due", "due_from", "days"}
+"""Keys whose values depend on when a call was made."""
+
+
+@pytest.fixture(scope="module")
+def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lab, Client]]:
+    """A lab, and a client of a copy of it."""
+    here, there = tmp_path_factory.mktemp("here"), tmp_path_factory.mktemp("there")
+    url = copied(here)
+    for file in here.iterdir():
+        shutil.copy(file, there)
+    with (
+        Lab.open(url, folder=here) as own,
+        Lab.open(f"sqlite:///{there / 'lab.db'}", folder=there) as other,
+        serve(other, port=0, work=False, limits=EASY) as at,
+        Client(at.url, at.token) as client,
+    ):
+        yield own, client
+
+
+def outcome(lab: Lab | Client, name: str, arguments: Mapping[str, Any]) -> Any:
+    """What a verb returns, or the error that it raises."""
+    noun, _, method = name.partition(".")
+    try:
+        return getattr(getattr(lab, noun), method)(**arguments)
+    except JudgeGymError as error:
+        return type(error), error.message, error.choices
+
+
+def timeless(value: Any) -> Any:
+    """A value without what depends on the clock; a tuple is a list."""
+    if isinstance(value, dict):
+        return {key: timeless(item) for key, item in value.items() if key not in CLOCK}
+    return [timeless(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def test_a_client_returns_what_the_lab_returns(labs: tuple[Lab, Client]) -> None:
+    lab, client = labs
+    refused = set()
+    for name, arguments in CALLS:
+        own, remote = (outcome(one, name, arguments) for one in (lab, client))
+        assert timeless(remote) == timeless(own), (name, arguments)
+        assert own or name == "suites.leaderboard", f"{name} showed nothing"
+        if isinstance(own, tuple) and own and own[0] in vars(errors).values():
+            refused.add(name)
+        else:
+            conforms(BY_NAME[name], own)
+    assert {name for name, _ in CALLS} == set(BY_NAME), "every verb is called"
+    expected = {"evidence.freeze_pool", "evidence.collect", "labels.add", "experiments.show"}
+    assert refused == expected | {"admin.query"}
+
+
+def conforms(verb: Verb, value: Any) -> None:
+    """A response has the keys and types of its declaration, and no others."""
+    adapter = TypeAdapter(verb.response)
+    adapter.validate_python(value)
+    row = typing.get_args(verb.response)[0] if verb.paged else verb.response
+    if typing.is_typeddict(row) or hasattr(row, "__required_keys__"):
+        strict = TypeAdapter(row)
+        for one in value if verb.paged else [value]:
+            strict.validate_python(one)
+            assert set(one) <= row.__required_keys__ | row.__optional_keys__, verb.name
+
+
+def test_a_verb_takes_the_fields_of_its_request() -> None:
+    for verb in VERBS:
+        method = getattr(NOUNS[verb.noun], verb.method)
+        parameters = inspect.signature(method).parameters
+        hints = typing.get_type_hints(method)
+        taken = {name for name in parameters if name != "self"}
+        if "options" in parameters:
+            taken |= typing.get_args(hints["options"])[0].__annotations__.keys()
+        fields = verb.request.model_fields
+        assert fields.keys() <= taken, verb.name
+        for name, parameter in parameters.items():
+            if parameter.default is inspect.Parameter.empty and name in fields:
+                assert fields[name].is_required() or name == "options", (verb.name, name)
+        assert hints["return"] == verb.response, verb.name
+        assert describe(verb).endswith((".", ":")), verb.name
+
+
+def test_the_table_is_consistent() -> None:
+    assert len(BY_NAME) == len({verb.route for verb in VERBS}) == len(VERBS)
+    for verb in VERBS:
+        assert issubclass(verb.request, VerbRequest)
+        if verb.http_method == "GET":
+            assert verb.effect == "reads", verb.name
+        assert verb.effect != "reads" or verb.http_method == "GET" or verb.name == "runs.plan"
+        assert verb.paged or not (verb.cursor or verb.page), verb.name
+        if verb.page:
+            assert callable(getattr(NOUNS[verb.noun], verb.page))
+
+
+def test_an_http_request_has_each_argument_in_its_place() -> None:
+    drop = BY_NAME["evidence.drop"].http_request({"window_id": 3, "ids": [1], "undo": None})
+    assert (drop.method, drop.path) == ("POST", "/api/windows/3/dropped")
+    assert (drop.query, drop.body) == ({}, {"ids": [1]})
+    show = BY_NAME["experiments.show"].http_request({"experiment_tag": "a/b ?"})
+    assert (show.path, show.body) == ("/api/experiments/a%2Fb%20%3F", None)
+    listed = BY_NAME["experiments.list"].http_request({"study": "s", "limit": 3, "cursor": "x"})
+    assert listed.query == {"study": "s", "limit": 3, "cursor": "x"}
+    with pytest.raises(DesignError, match="evidence_show needs id"):
+        BY_NAME["evidence.show"].http_request({})
+    with pytest.raises(DesignError, match="unknown argument 'idd' for evidence_show"):
+        BY_NAME["evidence.show"].http_request({"idd": 1})
+
+
+@pytest.fixture(scope="module")
+def generator() -> Any:
+    path = ROOT / "scripts/generate_from_verbs.py"
+    spec = importlib.util.spec_from_file_location("generate_from_verbs", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_of_tools_is_current(generator: Any) -> None:
+    page = generator.PAGE.read_text(encoding="utf-8")
+    assert generator.tools_page(page) == page, "run: make docs"
+    assert page.count("| `runs_start` |") == 1
+
+
+def test_the_generated_client_is_current(generator: Any) -> None:
+    written = generator.FILE.read_text(encoding="utf-8")
+    assert same_code(written, generator.client_source()), "run: make docs"
+    changed = written.replace("def create_window(self, start_date", "def create_window(self, start")
+    assert not same_code(changed, written), "the comparison notices a changed name"
+
+
+def same_code(one: str, other: str) -> bool:
+    """Whether two modules differ in their layout alone."""
+    return ast.dump(ast.parse(one)) == ast.dump(ast.parse(other))
+
+
+def test_a_client_has_the_signatures_of_the_lab() -> None:
+    with Client("http://127.0.0.1:9") as client:
+        for verb in VERBS:
+            own = inspect.signature(getattr(NOUNS[verb.noun], verb.method)).parameters
+            remote = inspect.signature(getattr(getattr(client, verb.noun), verb.method)).parameters
+            assert set(remote) == set(verb.request.model_fields), verb.name
+            shared = [name for name in own if name in remote]
+            assert [name for name in remote if name in shared] == shared, verb.name
