@@ -46,7 +46,9 @@ class Costly(Scripted):
         self.flying = self.most_flying = 0
 
     def card(self, id: str) -> ModelCard:
-        return ModelCard(id, "openai", self.model, family="openai", simulated=False)
+        return ModelCard(
+            id, "openai", self.model, family="openai", simulated=False, priced_as="openai"
+        )
 
     async def complete(self, request: Request) -> Completion:
         self.flying += 1
