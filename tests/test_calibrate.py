@@ -10,8 +10,7 @@ import pytest
 
 import judge_gym.calibrate
 from conftest import Call
-from judge_gym.analysis.belief import Masses, squared_distance, stage_masks
-from judge_gym.analysis.belief.disagreement import Verdicts, squared_jousselme
+from judge_gym.analysis.belief import Verdicts, squared_distances, stage_masks
 from judge_gym.analysis.belief.masses import sources
 from judge_gym.analysis.stats.intervals import seeded, student
 from judge_gym.axes import Design
@@ -26,6 +25,7 @@ from judge_gym.errors import DesignError
 from judge_gym.models.simulated import judge_profile, verdict_distribution
 from judge_gym.records import Completion, Evidence, Request
 from judge_gym.stages import Prober, ProbeTarget, Scorer, ScoreTarget
+from plain_belief import squared_jousselme
 
 SHAPE = Shape()
 
@@ -83,16 +83,19 @@ def test_half_the_squared_euclidean_distance_is_the_distance_of_single_verdicts(
 
 
 def test_the_distance_of_subsets_is_that_of_the_belief_room() -> None:
-    kinds = np.arange(len(population()))
-    rows = [law(name).share for name in ("plain, subset", "biased, subset")]
-    tables = [
-        {frozenset(s + 1 for s in range(4) if mask >> s & 1): p for mask, p in enumerate(row) if p}
-        for row in np.concatenate(rows)
-    ]
-    masses = Masses.of(tables, frame=4)
-    found = squared_jousselme(masses, kinds, kinds + len(kinds))
-    exact = Known(Shape(replicates=1000)).distance("plain, subset", "biased, subset")
-    assert exact == pytest.approx(float(found.mean()), rel=1e-9)
+    names = ("plain, subset", "biased, subset")
+    ours, theirs = (
+        [
+            {frozenset(s + 1 for s in range(4) if mask >> s & 1): p for mask, p in enumerate(row)}
+            for row in law(name).share
+        ]
+        for name in names
+    )
+    for table in (*ours, *theirs):
+        table.pop(frozenset())
+    found = [squared_jousselme(*two) for two in zip(ours, theirs, strict=True)]
+    exact = Known(Shape(replicates=1000)).distance(*names)
+    assert exact == pytest.approx(np.mean(found), rel=1e-9)
 
 
 def test_judges_that_are_alike_differ_in_nothing() -> None:
@@ -322,14 +325,14 @@ def stage_by(interval: Interval) -> Quantity:
 
 
 def unbiased(ours: Verdicts, theirs: Verdicts, items: int) -> np.ndarray:
-    return squared_distance(ours, theirs, items=items)
+    return squared_distances([ours, theirs], items=items)[:, 0]
 
 
 def of_frequencies(ours: Verdicts, theirs: Verdicts, items: int) -> np.ndarray:
     """What chance alone makes larger than 0."""
     sides = [sources(one.item, one.chosen, frame=4, cells=items).masses for one in (ours, theirs)]
-    tables = Masses.of([side.mapping(row) for side in sides for row in range(items)], frame=4)
-    return squared_jousselme(tables, np.arange(items), np.arange(items) + items)
+    each = [[side.mapping(row) for row in range(items)] for side in sides]
+    return np.array([squared_jousselme(*two) for two in zip(*each, strict=True)])
 
 
 def distance_by(distance: Distance) -> Quantity:

@@ -242,7 +242,7 @@ def test_a_parquet_file_of_others_is_read(tmp_path: Path) -> None:
         (f"{HEADER},status\n{ROWS[0]},9", "names the column 'status' twice"),
         (f"{HEADER}\na,x,0,done,1,4", "unknown status 'done' for mine.csv; choose 'scored', "),
         (f"{HEADER}\na,x,0,scored,5,4", "mine.csv: stage 5 of [5]; choose 1 to 4"),
-        (f"{HEADER}\na,x,one,scored,1,4", "mine.csv: replicate 'one' of sample 1 is no number"),
+        (f"{HEADER}\na,x,one,scored,1,4", "mine.csv: replicate 'one' of sample 1 is not a number"),
         (
             f"{HEADER}\n{ROWS[0]}\n{ROWS[1]}\n{ROWS[0]}",
             "mine.csv has two samples of judge.model a, evidence x, replicate 0; number replicates",

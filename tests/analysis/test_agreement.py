@@ -15,18 +15,15 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
 from judge_gym.analysis.frames import ordinal, tidy
-from judge_gym.analysis.stats.agreement import (
+from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement, ratings
+from judge_gym.analysis.stats.agreement_coefficients import (
     Level,
     cohen_kappa,
     fleiss_kappa,
     intraclass_correlation,
     krippendorff_alpha,
-    nominal_agreement,
-    ordinal_agreement,
-    pairwise_kappa,
-    ratings,
 )
-from judge_gym.analysis.stats.intervals import Floats, Summed, bootstrap
+from judge_gym.analysis.stats.intervals import Floats, SumStatistic, bootstrap
 from judge_gym.errors import DesignError
 
 ROOT = Path(__file__).parents[2]
@@ -147,7 +144,7 @@ def test_intraclass_correlation_of_shrout_and_fleiss() -> None:
     ],
 )
 def test_sums_over_some_items_give_what_these_items_give_alone(
-    measure: Callable[[Floats], Summed],
+    measure: Callable[[Floats], SumStatistic],
 ) -> None:
     rng = np.random.default_rng(4)
     table = rng.multinomial(5, [0.5, 0.3, 0.2], 12).astype(float)
@@ -231,16 +228,6 @@ def test_every_estimate_has_an_interval_and_none_ends_above_1() -> None:
     pd.testing.assert_frame_equal(found, again)
 
 
-def test_pairs_of_judges_are_named() -> None:
-    rated = np.random.default_rng(6).integers(1, 5, (15, 3)).astype(float)
-    found = pairwise_kappa(ordinal(panel(rated)))
-    assert found["judge"].unique().tolist() == ["judge 0", "judge 1"]
-    one = found.set_index(["judge", "other", "measure"])["value"]
-    assert one[("judge 0", "judge 2", "kappa_quadratic")] == pytest.approx(
-        cohen_kappa(rated[:, [0, 2]], 2).value
-    )
-
-
 def test_a_judge_alone_agrees_with_nobody() -> None:
     found = nominal_agreement(panel(np.array([[1.0], [2.0], [3.0]])))
     assert found["value"].isna().all()
@@ -250,7 +237,7 @@ def test_a_judge_alone_agrees_with_nobody() -> None:
 def test_a_frame_without_judges_is_a_table_without_rows() -> None:
     none = panel(np.array([[1.0, 2.0]]), is_swap=True)
     assert nominal_agreement(none).empty
-    assert {"judge", "other", "value"} <= set(pairwise_kappa(ordinal(none)).columns)
+    assert {"task", "measure", "value"} <= set(ordinal_agreement(ordinal(none)).columns)
 
 
 def test_who_abstains_throughout_leaves_nothing_to_compare() -> None:

@@ -2,7 +2,7 @@
 
 import random
 from itertools import combinations
-from math import log, sqrt
+from math import sqrt
 from typing import cast
 
 import pytest
@@ -25,7 +25,6 @@ from judge_gym.analysis.belief import (
     jousselme,
     pignistic,
     plausibility,
-    weights_of_evidence,
 )
 from judge_gym.errors import DesignError
 
@@ -257,11 +256,6 @@ def test_evtools_agrees_on_what_is_read_off_a_mass(
     discounted = discount(one, alpha, frame=frame)
     expected = evtools_discount(vector, 1 - alpha)
     assert discounted == pytest.approx(from_dsvector(expected), abs=1e-9)
-    weights = weights_of_evidence(discounted, frame=frame)
-    factors = expected.to_w().sparse
-    for chosen in [frozenset[int](), *subsets(frame)[:-1]]:
-        factor = factors.get(frozenset(map(str, chosen)), 1.0)
-        assert weights.get(chosen, 0.0) == pytest.approx(-log(factor), abs=1e-6)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -394,15 +388,6 @@ def test_a_discount_moves_mass_to_the_frame(one: Mass, alpha: float) -> None:
     assert discount(one, 1, frame=4) == {whole: 1}
 
 
-def test_weights_of_evidence_add_up() -> None:
-    first, second = mass(A=0.5, AB=0.2, ABC=0.3), mass(B=0.4, BC=0.3, ABC=0.3)
-    together = combined([first, second], "dempster", 3).mass
-    apart = [weights_of_evidence(one, frame=3) for one in (first, second)]
-    for chosen, weight in weights_of_evidence(together, frame=3).items():
-        if chosen:
-            assert weight == pytest.approx(sum(one.get(chosen, 0.0) for one in apart), abs=1e-9)
-
-
 # --- the ends of the range -----------------------------------------------------------------------
 
 
@@ -504,5 +489,3 @@ def test_other_bad_input_is_refused() -> None:
         discount(mass(A=1), 1.5, frame=2)
     with pytest.raises(DesignError, match="all mass is on the empty set"):
         pignistic({frozenset(): 1.0})
-    with pytest.raises(DesignError, match="discount it first"):
-        weights_of_evidence(mass(A=1), frame=2)

@@ -12,9 +12,9 @@ from statsmodels.stats.multitest import multipletests
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.stats.contrasts import (
     UNAFFECTED,
+    changed_knobs,
     contrasts,
-    diff,
-    find,
+    find_contrasts,
     judge_contrasts,
     register,
 )
@@ -69,21 +69,25 @@ def only(table: pd.DataFrame, **where: Any) -> pd.Series:
 def test_a_diff_names_the_knobs_that_differ() -> None:
     base = Design.of({"judge.model": "sim:a"})
     other = base.replace({"verdict.method": "subset", "rubric.scale": 5})
-    assert set(diff(base, other)) == {"verdict.method", "rubric.scale"}
-    assert diff(base, base) == ()
-    assert diff(base, base.replace({"judge.model": "sim:b"})) == ("judge.model",)
+    assert set(changed_knobs(base, other)) == {"verdict.method", "rubric.scale"}
+    assert changed_knobs(base, base) == ()
+    assert changed_knobs(base, base.replace({"judge.model": "sim:b"})) == ("judge.model",)
 
 
 def test_what_is_unset_equals_itself() -> None:
-    assert diff({"judge.temperature": np.nan}, {"judge.temperature": None}) == ()
-    assert diff({"judge.temperature": np.nan}, {"judge.temperature": 0.5}) == ("judge.temperature",)
+    assert changed_knobs({"judge.temperature": np.nan}, {"judge.temperature": None}) == ()
+    assert changed_knobs({"judge.temperature": np.nan}, {"judge.temperature": 0.5}) == (
+        "judge.temperature",
+    )
 
 
 def test_a_knob_without_anything_to_act_on_does_not_differ() -> None:
     neutral = {"evidence.view": "neutralized", "evidence.editor": "sim:editor"}
     raw = {"evidence.view": "raw", "evidence.editor": "openai:gpt-4.1-mini"}
-    assert diff(neutral, raw) == ("evidence.view",)
-    assert diff(neutral, {**neutral, "evidence.editor": "sim:other"}) == ("evidence.editor",)
+    assert changed_knobs(neutral, raw) == ("evidence.view",)
+    assert changed_knobs(neutral, {**neutral, "evidence.editor": "sim:other"}) == (
+        "evidence.editor",
+    )
 
 
 def test_designs_that_differ_in_two_knobs_are_refused_by_name() -> None:
@@ -92,7 +96,7 @@ def test_designs_that_differ_in_two_knobs_are_refused_by_name() -> None:
     with pytest.raises(DesignError, match=r"differ in presentation.first, verdict.method") as fault:
         register(frame, both, BASE, task=TASK)
     assert set(fault.value.choices) == set(both)
-    assert find(frame) == []
+    assert find_contrasts(frame) == []
 
 
 def test_a_design_is_no_contrast_with_itself_or_with_its_retest() -> None:
@@ -103,7 +107,7 @@ def test_a_design_is_no_contrast_with_itself_or_with_its_retest() -> None:
     retest = panel([BASE, BASE], stages, series=series)
     with pytest.raises(DesignError, match="differ in series"):
         register(retest, {"series": "second"}, {"series": "first"}, task=TASK)
-    assert find(retest) == []
+    assert find_contrasts(retest) == []
     moved = panel([BASE, SUBSET], stages, series=series)
     with pytest.raises(DesignError, match=r"verdict\.method, series"):
         register(moved, SUBSET, BASE, task=TASK)
@@ -111,19 +115,19 @@ def test_a_design_is_no_contrast_with_itself_or_with_its_retest() -> None:
 
 def test_levels_must_pick_out_one_variant_of_a_known_task() -> None:
     frame = panel([BASE, SUBSET, EVIDENCE_FIRST], random_stages("pick", 3, 1, 4, 2))
-    with pytest.raises(DesignError, match="picks out 2 variants"):
+    with pytest.raises(DesignError, match="matches 2 variants"):
         register(frame, {"verdict.method": "single"}, SUBSET, task=TASK)
     with pytest.raises(DesignError, match="unknown task 'none'"):
         register(frame, SUBSET, BASE, task="none")
-    assert register(frame, SUBSET, BASE, task=TASK) in find(frame)
+    assert register(frame, SUBSET, BASE, task=TASK) in find_contrasts(frame)
 
 
 def test_levels_are_compared_with_the_default_or_with_the_first() -> None:
     scales = [{"rubric.scale": scale} for scale in (3, 4, 5)]
-    found = find(panel(scales, random_stages("scale", 3, 1, 4, 2) % 3 + 1))
+    found = find_contrasts(panel(scales, random_stages("scale", 3, 1, 4, 2) % 3 + 1))
     assert [(one.level, one.base) for one in found] == [("3", "4"), ("5", "4")]
     others = [{"rubric.scale": scale} for scale in (7, 5, 10)]
-    found = find(panel(others, random_stages("scale", 3, 1, 4, 2)))
+    found = find_contrasts(panel(others, random_stages("scale", 3, 1, 4, 2)))
     assert [(one.level, one.base) for one in found] == [("10", "5"), ("7", "5")]
 
 
@@ -133,7 +137,7 @@ def test_a_grid_is_contrasted_at_every_level_of_the_other_knob() -> None:
         for method in ("single", "subset")
         for first in ("rubric", "evidence")
     ]
-    found = find(panel(grid, random_stages("grid", 4, 1, 4, 2)))
+    found = find_contrasts(panel(grid, random_stages("grid", 4, 1, 4, 2)))
     assert sorted((one.knob, one.at) for one in found) == [
         ("presentation.first", "verdict.method=single"),
         ("presentation.first", "verdict.method=subset"),

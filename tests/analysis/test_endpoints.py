@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from judge_gym.analysis.belief import sources
+from judge_gym.analysis.belief import sources, stage_masks
 from judge_gym.analysis.endpoints import (
     GAP,
     cell_endpoints,
@@ -40,9 +40,15 @@ ROW = {
 
 
 def frame(*rows: dict[str, Any]) -> OrdinalFrame:
-    """A frame of samples; each is a call of its own unless it says otherwise."""
+    """A frame of samples, each with its own call by default; `ordinal` still checks it."""
     made = [{**ROW, "call_id": number, **row} for number, row in enumerate(rows, 1)]
-    return OrdinalFrame(pd.DataFrame(made))  # one that lies about it is refused when it is used
+    masks = [
+        int(stage_masks([row["stages"]], frame=row["n_stages"])[0])
+        if row["status"] == "scored"
+        else 0
+        for row in made
+    ]
+    return OrdinalFrame(pd.DataFrame(made).assign(mask=masks))
 
 
 def replicated(stages: list[str], **columns: Any) -> pd.DataFrame:

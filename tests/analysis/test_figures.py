@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.figures import page
+from judge_gym.analysis.figures import drawing
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES, content_hash
 
@@ -135,7 +135,7 @@ def methods(_: tuple[str, ...] = JUDGES) -> Frame:
     )
 
 
-def geometry(judges: tuple[str, ...] = JUDGES) -> Frame:
+def shapes(judges: tuple[str, ...] = JUDGES) -> Frame:
     kinds = (("abstain", 0.1, np.nan), ("singleton", 0.7, 0.9), ("non-adjacent", 0.2, 0.4))
     return Frame(
         {**c, "shape": shape, "share": share, "confidence": sure}
@@ -193,15 +193,6 @@ def scores(judges: tuple[str, ...] = JUDGES) -> Frame:
     )
 
 
-def coverage(_: tuple[str, ...] = JUDGES) -> Frame:
-    found = {"expected stage": 0.95, "P above chance": 0.90, "distance": 0.99, "swap": 0.925}
-    band = {"band_low": 0.93, "band_high": 0.97}
-    return Frame(
-        {"quantity": q, "coverage": c, "low": c - 0.01, "high": c + 0.01, **band}
-        for q, c in found.items()
-    )
-
-
 def spend(judges: tuple[str, ...] = JUDGES) -> Frame:
     days = {"2026-01-01": 3.0, "2026-01-02": 1.0}
     return Frame(
@@ -219,88 +210,85 @@ class Case:
     finding: str
 
     def draw(self, name: str, data: Frame, title: str | None = TITLE) -> figures.Figure | None:
-        drawn: figures.Figure | None = getattr(figures, f"{name}_figure")(data, title)
-        return drawn
+        return figures.FIGURES[f"{name}_figure"](data, title)
 
 
 CASES = {
     "distribution": Case(
-        shares, {"bar": 16}, "All judges choose one stage most often in 4 of 4 panels"
+        shares, {"bar": 16}, "All judges choose the same stage most often in 4 of 4 panels"
     ),
-    "status": Case(rates, {"bar": 12}, "83.3% of verdicts carry no score"),
-    "heat": Case(cells, {"rect mark": 12}, "“high item” stands highest, at 0.90"),
+    "status": Case(rates, {"bar": 12}, "83.3% of verdicts have no score"),
+    "heat": Case(cells, {"rect mark": 12}, "“high item” has the highest expected stage, 0.90"),
     "pair": Case(
         pairs,
         {"rect mark": 3, "text mark": 6},
-        "1 of 3 comparisons lie farther apart than chance; "
-        "sim:alarmist and sim:strict the farthest (+0.30)",
+        "In 1 of 3 comparisons judges disagree more than by chance; most, "
+        "sim:alarmist and sim:strict (+0.30)",
     ),
     "belief": Case(
         beliefs,
         {"bar": 24, "point": 24},
-        "sim:alarmist leaves most open: plausibility is 0.20 above belief on average "
+        "sim:alarmist is the least decisive: plausibility exceeds belief by 0.20 on average "
         "(sim:strict: 0.10)",
     ),
     # The diagonal is a line in each of the two panels.
     "reliability": Case(
         curve,
         {"point": 6, "rule mark": 6, "line mark": 2},
-        "Judges state 0.70 agreement where 0.60 is found: 0.10 too much",
+        "Judges state 0.70 agreement, 0.60 is found: overconfident by 0.10",
     ),
     "forest": Case(
         effects,
         {"point": 4, "rule mark": 6, "text mark": 6},  # with a line at zero in each block
-        "2 of 4 contrasts move the verdicts (q < 0.05); most, "
+        "2 of 4 contrasts have a clear effect (q < 0.05); the largest: "
         "verdict.method subset against single (+0.30)",
     ),
     "rank": Case(
         ranks,
         {"bar": 8, "text mark": 4},
-        "First most often: verdict.method b (80%), rubric.scale b (80%)",
+        'verdict.method: "b" scores higher than "a" in 80 % of matched comparisons; '
+        'rubric.scale: "b" scores higher than "a" in 80 % of matched comparisons',
     ),
     "swap": Case(
         swaps,
         {"point": 16, "rule mark": 8, "text mark": 8},
-        "Judges state 0.20 more agreement under their own rubric than a rival's; so do 2 of 2",
+        "Judges state 0.20 more agreement under their own rubric than under a rival's; "
+        "this holds for 2 of 2 judges",
     ),
     "method": Case(
         methods,
         {"point": 6, "line mark": 2},
-        "Judges lie closer with subsets than with single stages on 4 of 6 items (-0.05 on average)",
+        "Judges disagree less with subsets than with single stages on 4 of 6 items "
+        "(-0.05 on average)",
     ),
-    "geometry": Case(
-        geometry,
+    "shape": Case(
+        shapes,
         {"bar": 24, "point": 16},
-        "70% of verdicts name one stage; 20% name stages that do not touch",
+        "70% of verdicts name one stage; 20% name non-adjacent stages",
     ),
     "cost": Case(
         costs,
         {"point": 4, "rule mark": 4, "text mark": 4},
-        "sim:alarmist is right most often, 70% at $0.04; the cheapest, sim:strict, 60% at $0.001",
+        "sim:alarmist is the most accurate, 70% at $0.04; "
+        "the cheapest, sim:strict, reaches 60% at $0.001",
     ),
     "polarization": Case(
         polarization,
         {"point": 12, "rule mark": 4},
-        "Judges lie farther apart than chance in 2 of 4 panels; farthest on "
+        "Judges disagree more than by chance in 2 of 4 panels; most on "
         "fascism (ecc, Valdoria) · verdict.method=subset (+0.42)",
     ),
     "probe": Case(
         probes,
         {"bar": 4, "tick": 4, "rule mark": 4},
-        "Judges state that experts would agree: at the median, 0.60 under their own rubric, "
-        "0.50 under a rival's",
+        "Median stated expert agreement: 0.60 under their own rubric, 0.50 under a rival's rubric",
     ),
     "accuracy": Case(
         scores,
         {"point": 4, "rule mark": 2},
-        "How often each judge is right; the best, 60.0%",
+        "Accuracy of each judge; the highest is 60.0%",
     ),
-    "coverage": Case(
-        coverage,
-        {"point": 4, "rule mark": 8},
-        "2 of 4 quantities reach their band; not P above chance, distance",
-    ),
-    "spend": Case(spend, {"bar": 4}, "sim:strict took 67% of 12 US $"),
+    "spend": Case(spend, {"bar": 4}, "sim:strict accounts for 67% of 12 US $"),
 }
 PICTURES: dict[str, str] = {}
 
@@ -342,10 +330,9 @@ def size(picture: str) -> tuple[float, float]:
     return float(root["width"]), float(root["height"])
 
 
-def test_every_figure_has_a_case_and_a_finding() -> None:
-    public = {n.removesuffix("_figure") for n in figures.__all__ if n.endswith("_figure")}
-    findings = {n.removesuffix("_finding") for n in figures.__all__ if n.endswith("_finding")}
-    assert public == findings == set(CASES)
+def test_every_registered_figure_is_exported_and_has_a_case() -> None:
+    assert {name.removesuffix("_figure") for name in figures.FIGURES} == set(CASES)
+    assert all(getattr(figures, name) is kind for name, kind in figures.FIGURES.items())
 
 
 # --- what is shown -------------------------------------------------------------------------------
@@ -364,7 +351,7 @@ def test_a_figure_shows_its_title(picture: ElementTree.Element) -> None:
 
 def test_a_finding_says_what_the_data_say(name: str) -> None:
     case = CASES[name]
-    assert getattr(figures, f"{name}_finding")(case.data()) == case.finding
+    assert figures.FIGURES[f"{name}_figure"].finding(case.data()) == case.finding
 
 
 def test_without_a_title_the_finding_is_the_title(name: str) -> None:
@@ -375,7 +362,7 @@ def test_without_a_title_the_finding_is_the_title(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "said"),
+    ("name", "kind", "value"),
     [
         ("distribution", "bar", "share of scored verdicts: 75"),
         ("status", "bar", "status: parse_failed"),
@@ -383,11 +370,11 @@ def test_without_a_title_the_finding_is_the_title(name: str) -> None:
         ("polarization", "point", "0.62"),
     ],
 )
-def test_marks_speak_their_values(name: str, kind: str, said: str) -> None:
-    spoken = [
+def test_marks_have_their_values_as_labels(name: str, kind: str, value: str) -> None:
+    labels = [
         m.attrib.get("aria-label", "") for m in marks(ElementTree.fromstring(drawn(name)), kind)
     ]
-    assert any(said in words for words in spoken)
+    assert any(value in label for label in labels)
 
 
 def test_tasks_are_not_pooled_to_say_which_stage_is_chosen_most() -> None:
@@ -399,8 +386,8 @@ def test_tasks_are_not_pooled_to_say_which_stage_is_chosen_most() -> None:
         for judge, stage in judges.items()
     ]
     found = pd.DataFrame(rows)
-    assert figures.distribution_finding(found).endswith("in 1 of 2 panels")
-    one = figures.distribution_finding(found[found["task"] == "x"])
+    assert figures.distribution_figure.finding(found).endswith("in 1 of 2 panels")
+    one = figures.distribution_figure.finding(found[found["task"] == "x"])
     assert one == "All 2 judges choose stage 1 most often"
 
 
@@ -438,7 +425,7 @@ def test_a_pair_says_raw_minus_chance_in_its_cell() -> None:
 def test_contrasts_are_filled_where_they_hold() -> None:
     points = marks(ElementTree.fromstring(drawn("forest")), "point")
     fills = [point.get("fill") for point in points]
-    assert fills.count(page.BLUE) == 2 and fills.count(None) == 2
+    assert fills.count(drawing.BLUE) == 2 and fills.count(None) == 2
     assert "unaffected by construction" in words(ElementTree.fromstring(drawn("forest")))
 
 
@@ -450,17 +437,6 @@ def test_the_names_of_contrasts_are_whole() -> None:
     told = " ".join(words(ElementTree.fromstring(figures.svg(chart))))
     assert "…" not in told
     assert all(word in told for word in long.split())
-
-
-def test_coverage_is_judged_by_its_whole_interval() -> None:
-    rows = rows_of(figures.coverage_figure(coverage()))
-    places = {row["quantity"]: row["place"] for row in rows}
-    assert places == {
-        "expected stage": "reaches its band",
-        "P above chance": "below its band",
-        "distance": "above its band",
-        "swap": "reaches its band",
-    }
 
 
 def test_cost_is_filled_exactly_where_none_is_cheaper_and_better() -> None:
@@ -526,7 +502,7 @@ def test_polarization_without_a_null_is_drawn_raw() -> None:
     assert chart is not None
     found = ElementTree.fromstring(figures.svg(chart))
     assert len(marks(found, "point")) == 4 and "chance at this n" not in words(found)
-    assert figures.polarization_finding(frame).endswith("raw P 0.62")
+    assert figures.polarization_figure.finding(frame).endswith("raw P 0.62")
 
 
 # --- on the page ---------------------------------------------------------------------------------
@@ -544,7 +520,7 @@ def test_many_long_names_stay_on_the_page_and_are_counted(name: str) -> None:
     assert chart is not None
     drawn = figures.svg(chart)
     assert size(drawn)[0] <= 760 and size(drawn)[1] < 2400
-    if name not in {"rank", "method", "polarization", "coverage", "cost"}:  # no row per judge
+    if name not in {"rank", "method", "polarization", "cost"}:  # no row per judge
         assert re.search(r"\d+ more of \d+", " ".join(words(ElementTree.fromstring(drawn))))
 
 
@@ -580,7 +556,7 @@ def test_cut_names_are_short_and_told_apart() -> None:
     parts = [["lab/", "router/other-lab/", ""], ["model-", "m"], ["1", "2", "30"], [":x" * 9, ""]]
     every = ["".join(str(rng.choice(p)) for p in parts) + "z" * int(n) for n in range(40)]
     for most in (14, 20, 28):
-        cut = page.short(every, most)
+        cut = drawing.shortened(every, most)
         assert len(set(cut.values())) == len(set(every)) == len(cut)
         assert all(len(told) <= most for told in cut.values())
         assert all(cut[text] == text for text in every if len(text) <= most)
@@ -632,18 +608,18 @@ def test_words_and_lines_take_the_colour_of_the_page(
     inks = {text.get("fill") for text in picture.iter(f"{SVG}text")}
     assert inks == {"currentColor"} | ({"#000", "#fff"} if name == "pair" else set())
     lines = {line.get("stroke") for line in picture.iter(f"{SVG}line")}
-    assert lines <= {"currentColor", page.SKY}
+    assert lines <= {"currentColor", drawing.SKY}
 
 
 def test_a_figure_has_no_ground_of_its_own(picture: ElementTree.Element) -> None:
     grounds = [e for e in picture.iter() if e.get("class") == "background"]
-    assert grounds and {ground.get("fill") for ground in grounds} <= {None, page.GREY}
+    assert grounds and {ground.get("fill") for ground in grounds} <= {None, drawing.GREY}
     assert not list(picture.iter(f"{SVG}rect"))
 
 
 @pytest.mark.parametrize("ground", GROUNDS)
 @pytest.mark.parametrize(
-    "colour", [page.BLUE, page.ORANGE, page.RED, page.PINK, page.SKY, page.GREY]
+    "colour", [drawing.BLUE, drawing.ORANGE, drawing.RED, drawing.PINK, drawing.SKY, drawing.GREY]
 )
 def test_colours_are_seen_on_white_and_on_a_dark_page(ground: str, colour: str) -> None:
     dim, bright = sorted(map(luminance, (ground, colour)))

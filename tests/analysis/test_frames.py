@@ -18,7 +18,6 @@ from judge_gym.analysis.frames import (
     ordinal,
     tidy,
     varied_knobs,
-    with_variant,
 )
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES
@@ -285,14 +284,6 @@ def test_the_same_samples_are_the_same_frame_in_any_order_of_rows() -> None:
         pd.testing.assert_frame_equal(tidy(WHOLE.sample(frac=1, random_state=seed)), frame)
 
 
-def test_a_frame_without_tasks_has_variants_too() -> None:
-    plain = samples(verdict__method=["single", "subset"] * 2)
-    assert with_variant(plain)["variant"].tolist() == [
-        "verdict.method=single", "verdict.method=subset",
-    ] * 2  # fmt: skip
-    assert set(with_variant(samples())["variant"]) == {"base"}
-
-
 # --- what is refused -----------------------------------------------------------------------------
 
 
@@ -312,19 +303,19 @@ def test_a_missing_column_is_named_with_those_needed(column: str) -> None:
         ({"rubric_kind": ["cardinal"] * 4}, "unknown rubric_kind 'cardinal' for mine.csv; choose"),
         ({"stages": ["1", "5", "", "4"]}, "mine.csv: stage 5 of [5]; choose 1 to 4"),
         ({"stages": ["1", "0", "", "4"]}, "mine.csv: stage 0 of [0]; choose 1 to 4"),
-        ({"stages": ["1", "two", "", "4"]}, "stages read '2' or '2 3'"),
-        ({"stages": [1.0, 2.5, None, 4.0]}, "stages read '2' or '2 3'"),
+        ({"stages": ["1", "two", "", "4"]}, "stages are written '2' or '2 3'"),
+        ({"stages": [1.0, 2.5, None, 4.0]}, "stages are written '2' or '2 3'"),
         ({"stages": ["1", "", "", "4"]}, "mine.csv: sample 2 is scored, but names no stage"),
         ({"n_stages": [4, 4, 4, 40]}, "a frame of 40 stages; choose 2 to 26"),
-        ({"n_stages": [4, 4, None, 4]}, "mine.csv: n_stages of sample 3 is no whole number"),
-        ({"replicate": [0, 1.5, 0, 0]}, "mine.csv: replicate 1.5 of sample 2 is no whole number"),
-        ({"replicate": ["0", "b", "0", "0"]}, "mine.csv: replicate 'b' of sample 2 is no number"),
+        ({"n_stages": [4, 4, None, 4]}, "mine.csv: n_stages of sample 3 is not a whole number"),
+        ({"replicate": [0, 1.5, 0, 0]}, "replicate 1.5 of sample 2 is not a whole number"),
+        ({"replicate": ["0", "b", "0", "0"]}, "replicate 'b' of sample 2 is not a number"),
         ({JUDGE: ["a", "a", None, "b"]}, "mine.csv: judge.model of sample 3 is missing"),
         ({"evidence": ["x", "", "x", "y"]}, "mine.csv: evidence of sample 2 is missing"),
         ({"flipped": ["no"] * 4}, "flipped 'no' of sample 1 is neither true nor false"),
-        ({"probe": [0.5, 70, None, None]}, "probe 70.0 of sample 2 is not in 0 to 1"),
-        ({"reference": [-0.1] * 4}, "reference -0.1 of sample 1 is not in 0 to 1"),
-        ({"judge.temperature": ["hot"] * 4}, "judge.temperature 'hot' of sample 1 is no number"),
+        ({"probe": [0.5, 70, None, None]}, "probe 70.0 of sample 2 is not between 0 and 1"),
+        ({"reference": [-0.1] * 4}, "reference -0.1 of sample 1 is not between 0 and 1"),
+        ({"judge.temperature": ["hot"] * 4}, "judge.temperature 'hot' of sample 1 is not a number"),
     ],
 )  # fmt: skip
 def test_a_wrong_cell_is_refused_by_name_value_and_place(
@@ -348,9 +339,9 @@ def test_an_unknown_status_comes_with_the_choices() -> None:
             {"status": ["scored", "abstained", "scored", "scored"], "stages": ["1", "2", "3", "4"]},
             "mine.csv: stages '2' of sample 2 names a stage, but its status",
         ),
-        ({"truth": [1, 2, 9, 4]}, "mine.csv: truth 9 of sample 3 is no stage of its scale; choose"),
-        ({"truth": [1.5, 2, 3, 4]}, "mine.csv: truth 1.5 of sample 1 is no stage"),
-        ({"n_stages": [4, 4, 4, 5]}, "mine.csv: n_stages 5 of sample 4 is not that of the others"),
+        ({"truth": [1, 2, 9, 4]}, "truth 9 of sample 3 is not a stage of its scale; choose"),
+        ({"truth": [1.5, 2, 3, 4]}, "mine.csv: truth 1.5 of sample 1 is not a stage"),
+        ({"n_stages": [4, 4, 4, 5]}, "mine.csv: n_stages 5 of sample 4 differs from other samples"),
         (
             {"task_type": ["ecc", "ecc", "ECC", "ecc"]},
             "unknown task_type 'ECC' for mine.csv; choose 'ecc', 'control' or 'benchmark' "
@@ -360,7 +351,7 @@ def test_an_unknown_status_comes_with_the_choices() -> None:
             {"verdict__method": ["single", "multi"] * 2},
             "unknown verdict.method 'multi' for mine.csv; choose 'single' or 'subset' (sample 2)",
         ),
-        ({"stages": ["1", "2", "", "two"]}, "stages read '2' or '2 3' (sample 4)"),
+        ({"stages": ["1", "2", "", "two"]}, "stages are written '2' or '2 3' (sample 4)"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_its_row(columns: dict[str, Any], says: str) -> None:

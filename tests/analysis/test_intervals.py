@@ -9,7 +9,7 @@ from statsmodels.stats.proportion import proportion_confint
 from judge_gym.analysis.stats.intervals import (
     Estimate,
     Floats,
-    Summed,
+    SumStatistic,
     bootstrap,
     clustered_error,
     jackknife_error,
@@ -58,9 +58,11 @@ ALIKE, UNLIKE = 0.15, 0.2
 """Shares of an interval's width: within the noise of 999 draws, and beyond it."""
 
 
-def mean_of(values: Floats) -> Summed:
+def mean_of(values: Floats) -> SumStatistic:
     """A mean as a statistic of sums: a column of ones counts the clusters."""
-    return Summed(np.column_stack([np.ones(len(values)), values]), lambda s: s[..., 1] / s[..., 0])
+    return SumStatistic(
+        np.column_stack([np.ones(len(values)), values]), lambda s: s[..., 1] / s[..., 0]
+    )
 
 
 def skewed_sample(n: int) -> Floats:

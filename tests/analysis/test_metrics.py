@@ -1,6 +1,5 @@
-"""The nine metrics on small panels that can be worked out by hand."""
+"""Metrics on small panels that can be worked out by hand."""
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -9,17 +8,17 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
-from judge_gym.analysis.belief import Verdicts, squared_distance
-from judge_gym.analysis.metrics import (
-    METRICS,
-    abstention,
-    conflict,
-    entrenchment,
-    ground_truth,
-    nine_metrics,
-    uncertainty,
-)
-from judge_gym.analysis.stats.intervals import student
+from judge_gym.analysis.belief import Verdicts, squared_distances
+from judge_gym.analysis.dataset import Dataset
+from judge_gym.analysis.metrics import METRICS, metric_table
+from judge_gym.analysis.metrics.abstention import abstention
+from judge_gym.analysis.metrics.accuracy import ground_truth
+from judge_gym.analysis.metrics.conflict import conflict
+from judge_gym.analysis.metrics.entrenchment import entrenchment
+from judge_gym.analysis.metrics.summary import Summary, metric
+from judge_gym.analysis.metrics.uncertainty import uncertainty
+from judge_gym.analysis.panels import Panel
+from judge_gym.analysis.stats.intervals import student, undefined
 from panel_frames import JUDGE, samples, simulated, verdicts
 
 
@@ -165,7 +164,7 @@ def test_conflict_stands_beside_the_distance_and_drops_incomplete_items() -> Non
         Verdicts(*(part[name].to_numpy() for name in ("evidence", "replicate", "mask")))
         for _, part in made.groupby(JUDGE)
     ]
-    per_item = np.mean([squared_distance(a, b, items=5) for a, b in combinations(sides, 2)], axis=0)
+    per_item = squared_distances(sides, items=5).mean(axis=1)
     assert row["distance"] == pytest.approx(np.nanmean(per_item))
     assert row["unreadable"] == pytest.approx(4 / 60)
 
@@ -190,21 +189,35 @@ def test_unreadable_is_apart_from_abstained() -> None:
     assert row[["items", "n", "effective_n"]].tolist() == [2, 4, 1]
 
 
-# --- all nine ------------------------------------------------------------------------------------
+# --- the table of all metrics --------------------------------------------------------------------
 
 
-def test_every_panel_has_nine_rows() -> None:
+def test_every_panel_has_a_row_for_every_metric() -> None:
     rng = np.random.default_rng(3)
     made = simulated(rng.dirichlet(np.ones(4), (2, 4, 3)), 3, rng)
     more: dict[str, Any] = {"truth": 2.0, "reference": np.nan, "pair": False}
-    found = nine_metrics(made.assign(rubric_author="provided", **more))
+    found = metric_table(made.assign(rubric_author="provided", **more))
     assert list(found.columns) == ["task", "variant", "metric", "value", "low", "high", "n", "note"]
-    assert found["metric"].tolist() == list(METRICS) * 2
+    names = [one.name for one in sorted(METRICS.values())]
+    assert len(names) == len(METRICS) and found["metric"].tolist() == names * 2
     values = found[found["task"] == 0].set_index("metric")["value"]
     assert np.isnan(values["swap_sensitivity"]), "no rubric was swapped"
     assert values["subset_size"] == 1 and values["uncertainty_gap"] == 0
     assert values["abstention"] == 0
     assert (found["note"] != "").all()
+
+
+def test_a_registered_metric_is_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge_gym.analysis.metrics.summary.METRICS", dict(METRICS))
+
+    @metric("items", order=0)
+    def items(data: Dataset, panel: Panel) -> Summary:
+        return Summary(undefined(len(panel.evidence), 0.5), f"of {data.frame.shape[0]} samples")
+
+    found = metric_table(verdicts(("a", 1, "1"), ("b", 1, "2"), ("a", 2, "1")))
+    row = found.iloc[0]
+    assert row[["metric", "value", "n", "note"]].tolist() == ["items", 0.5, 2, "of 3 samples"]
+    assert len(found) == len(METRICS) + 1
 
 
 def test_series_are_pooled_for_consistency_alone() -> None:
@@ -214,7 +227,7 @@ def test_series_are_pooled_for_consistency_alone() -> None:
         for name in "ab" for item in (1, 2, 3) for series in ("x", "y")
         for replicate, stage in enumerate("12" if series == "x" else f"1{item}")
     ]  # fmt: skip
-    found = nine_metrics(samples(*rows)).set_index(["variant", "metric"])
+    found = metric_table(samples(*rows)).set_index(["variant", "metric"])
     steady = found.xs("consistency", level="metric")
     assert steady.index.tolist() == ["series=x", "series=y"]
     # By item, the second display was read as 2 and as the item's number; the first never varies.
@@ -233,6 +246,6 @@ def test_series_are_pooled_for_consistency_alone() -> None:
     ],
 )
 def test_what_is_undefined_is_null_and_never_an_error(made: pd.DataFrame) -> None:
-    found = nine_metrics(made).set_index("metric")
+    found = metric_table(made).set_index("metric")
     assert found.loc[["polarization", "entrenchment", "conflict"], "value"].isna().all()
     assert found.loc[["polarization", "entrenchment", "conflict"], "n"].tolist() == [0, 0, 0]

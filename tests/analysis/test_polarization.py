@@ -19,34 +19,21 @@ from judge_gym.analysis.metrics.polarization import (
     lone_divergence,
     pairwise,
     polarization,
-    raw_polarization,
+    scaled_divergence,
     wasserstein,
 )
 from judge_gym.analysis.panels import panels as panels_of
 from judge_gym.analysis.stats import label_permutation
-from panel_frames import simulated, verdicts
+from panel_frames import samples, simulated, verdicts
 
 JUDGE = "judge.model"
 steady = settings(deadline=None, derandomize=True)
 
 
-def frame(*rows: tuple[str, int, str], n_stages: int = 4, task: str = "t") -> pd.DataFrame:
-    """Samples as (judge, item, stages); no stage means an abstention."""
-    return pd.DataFrame(
-        [
-            {
-                "task": task,
-                JUDGE: judge,
-                "evidence": item,
-                "status": "scored" if stages else "abstained",
-                "stages": stages,
-                "n_stages": n_stages,
-                "replicate": number,
-                "call_id": f"{task}-{number}",
-            }
-            for number, (judge, item, stages) in enumerate(rows)
-        ]
-    )
+def raw_p(frame: pd.DataFrame) -> np.ndarray:
+    """Raw P of the items that every judge of a panel scored."""
+    [panel] = panels_of(frame)
+    return scaled_divergence(panel.shares[panel.complete])
 
 
 def only(found: pd.DataFrame) -> dict[str, Any]:
@@ -126,39 +113,39 @@ def test_five_judges_on_four_stages_cannot_reach_the_bound() -> None:
 
 def test_p_is_the_mean_over_items_in_units_of_its_bound() -> None:
     # Item 1: wholly apart (1 bit). Item 2: alike (0). Item 3: half the verdicts of b differ.
-    made = frame(
+    made = verdicts(
         *[("a", 1, "1"), ("b", 1, "4")],
         *[("a", 2, "2"), ("b", 2, "2")],
         *[("a", 3, "1"), ("a", 3, "1"), ("b", 3, "1"), ("b", 3, "2")],
     )
     third = jensenshannon([1, 0], [0.5, 0.5], base=2) ** 2
-    row = only(raw_polarization(made, ["task"]))
+    row = only(polarization(made))
     assert row["p"] == pytest.approx((1 + 0 + third) / 3)
     assert (row["judges"], row["items"], row["dropped"]) == (2, 3, 0)
     assert row["replicates"] == pytest.approx(8 / 6)
 
 
 def test_three_judges_are_measured_against_log2_of_three() -> None:
-    made = frame(("a", 1, "1"), ("b", 1, "2"), ("c", 1, "3"))
-    assert only(raw_polarization(made, ["task"]))["p"] == pytest.approx(1)
+    made = verdicts(("a", 1, "1"), ("b", 1, "2"), ("c", 1, "3"))
+    assert only(polarization(made))["p"] == pytest.approx(1)
     # On two stages three judges cannot lie farther apart than H(2/3, 1/3), over a bound of 1 bit.
-    made = frame(("a", 1, "1"), ("b", 1, "2"), ("c", 1, "2"), n_stages=2)
-    assert only(raw_polarization(made, ["task"]))["p"] == pytest.approx(entropy([1, 2], base=2))
+    made = verdicts(("a", 1, "1"), ("b", 1, "2"), ("c", 1, "2"), n_stages=2)
+    assert only(polarization(made))["p"] == pytest.approx(entropy([1, 2], base=2))
 
 
 def test_judges_that_agree_have_no_polarization() -> None:
-    made = frame(*[(judge, item, "1 2") for judge in "abc" for item in (1, 2)])
-    assert only(raw_polarization(made, ["task"]))["p"] == pytest.approx(0, abs=1e-12)
+    made = verdicts(*[(judge, item, "1 2") for judge in "abc" for item in (1, 2)])
+    assert only(polarization(made))["p"] == pytest.approx(0, abs=1e-12)
 
 
 def test_an_item_that_a_judge_did_not_score_is_dropped_and_counted() -> None:
-    made = frame(
+    made = verdicts(
         *[("a", 1, "1"), ("b", 1, "4")],
         *[("a", 2, "1"), ("b", 2, "")],  # b abstains
         *[("a", 3, "1")],  # b was never asked
         *[("a", 4, ""), ("b", 4, "")],
     )
-    row = only(raw_polarization(made, ["task"]))
+    row = only(polarization(made))
     assert (row["items"], row["dropped"]) == (1, 3)
     assert row["p"] == pytest.approx(1), "the dropped items count neither as 0 nor as 1"
 
@@ -172,26 +159,26 @@ def test_an_item_that_a_judge_did_not_score_is_dropped_and_counted() -> None:
     ],
 )
 def test_p_is_null_where_it_is_undefined(rows: list[tuple[str, int, str]]) -> None:
-    row = only(raw_polarization(frame(*rows), ["task"]))
+    row = only(polarization(verdicts(*rows)))
     assert pd.isna(row["p"])
     assert (row["items"], row["dropped"]) == (0, len({item for _, item, _ in rows}))
 
 
 def test_a_shared_call_is_one_observation() -> None:
-    made = frame(("a", 1, "1"), ("a", 1, "2"), ("b", 1, "1"))
+    made = verdicts(("a", 1, "1"), ("a", 1, "2"), ("b", 1, "1"))
     twice = pd.concat([made, made[:1]], ignore_index=True)
-    assert only(raw_polarization(twice, ["task"])) == only(raw_polarization(made, ["task"]))
+    pd.testing.assert_frame_equal(polarization(twice), polarization(made))
 
 
 def test_groups_are_measured_apart() -> None:
     made = pd.concat(
         [
-            frame(("a", 1, "1"), ("b", 1, "4"), task="apart"),
-            frame(("a", 1, "2"), ("b", 1, "2"), task="alike"),
+            verdicts(("a", 1, "1"), ("b", 1, "4"), concept="apart"),
+            verdicts(("a", 1, "2"), ("b", 1, "2"), concept="alike").assign(call_id=[7, 8]),
         ],
         ignore_index=True,
     )
-    found = raw_polarization(made, ["task"]).set_index("task")["p"]
+    found = polarization(made).set_index("task")["p"]
     assert found.to_dict() == pytest.approx({"apart": 1, "alike": 0})
 
 
@@ -209,7 +196,7 @@ cells = st.lists(
 @steady
 @given(cells)
 def test_p_agrees_with_a_plain_computation_on_any_samples(rows: list[tuple[str, int, str]]) -> None:
-    row = only(raw_polarization(frame(*rows), ["task"]))
+    found = raw_p(verdicts(*rows))
     judges = sorted({judge for judge, _, _ in rows})
     items = sorted({item for _, item, _ in rows})
     values = []
@@ -226,25 +213,22 @@ def test_p_agrees_with_a_plain_computation_on_any_samples(rows: list[tuple[str, 
             shares = [mass / mass.sum() for mass in masses]
             mixture = np.mean(shares, axis=0)
             values.append(np.mean([entropy(p, mixture, base=2) for p in shares]))
-    assert (row["items"], row["dropped"]) == (len(values), len(items) - len(values))
-    if values:
-        assert row["p"] == pytest.approx(np.mean(values) / log2(min(len(judges), 4)), abs=1e-9)
-        assert -1e-12 <= row["p"] <= 1 + 1e-12
-    else:
-        assert pd.isna(row["p"])
+    bound = log2(min(len(judges), 4)) if values else 1.0
+    assert found.tolist() == pytest.approx([value / bound for value in values], abs=1e-9)
+    assert ((found >= 0) & (found <= 1 + 1e-12)).all()
 
 
 # --- which judges lie apart ----------------------------------------------------------------------
 
 
 def test_pairs_come_farthest_apart_first() -> None:
-    made = frame(
+    made = verdicts(
         *[("a", 1, "1"), ("a", 2, "1")],
         *[("b", 1, "1"), ("b", 2, "4")],
         *[("c", 1, "4"), ("c", 2, "4")],
         *[("d", 1, "1"), ("d", 2, "1")],
     )
-    found = divergent_pairs(made, ["task"])
+    found = divergent_pairs(made)
     pairs = [(row.judge, row.other) for row in found.itertuples()]
     assert set(pairs) == set(combinations("abcd", 2)), "each pair once"
     assert found["p"].tolist() == sorted(found["p"], reverse=True)
@@ -257,13 +241,21 @@ def test_pairs_come_farthest_apart_first() -> None:
 
 
 def test_a_pair_that_never_scored_the_same_item_is_left_out() -> None:
-    made = frame(("a", 1, "1"), ("b", 2, "1"), ("c", 1, "2"))
-    found = divergent_pairs(made, ["task"])
-    assert [(row.judge, row.other, row.items) for row in found.itertuples()] == [("a", "c", 1)]
+    made = verdicts(("a", 1, "1"), ("b", 2, "1"), ("c", 1, "2"))
+    found = divergent_pairs(made)
+    assert [(row.judge, row.other) for row in found.itertuples()] == [("a", "c")]
+
+
+def test_divergent_pairs_are_averaged_over_variants() -> None:
+    rows = [("a", "single", "1"), ("b", "single", "4"), ("a", "subset", "1"), ("b", "subset", "1")]
+    made = samples(
+        *({JUDGE: judge, "verdict.method": m, "stages": s, "replicate": 0} for judge, m, s in rows)
+    )
+    assert divergent_pairs(made)["p"].tolist() == pytest.approx([0.5])
 
 
 def test_one_judge_has_no_pairs() -> None:
-    assert divergent_pairs(frame(("a", 1, "1")), ["task"]).empty
+    assert divergent_pairs(verdicts(("a", 1, "1"))).empty
 
 
 # --- other measures ------------------------------------------------------------------------------
@@ -391,14 +383,14 @@ def test_identical_judges_do_not_come_out_at_0(
     rng = np.random.default_rng(6)
     for chances in ([0.25] * 4, [0.4, 0.3, 0.2, 0.1], [0.4, 0.4, 0.1, 0.1]):
         alike = np.broadcast_to(np.array(chances), (1, 3000, judges, 4))
-        raw = only(raw_polarization(simulated(alike, replicates, rng)))
-        assert low <= round(raw["p"] * log2(judges), 2) <= high, chances
+        raw = raw_p(simulated(alike, replicates, rng)).mean()
+        assert low <= round(raw * log2(judges), 2) <= high, chances
 
 
 def test_at_thirty_samples_the_bias_is_small() -> None:
     rng = np.random.default_rng(7)
     alike = np.broadcast_to(np.array([0.4, 0.3, 0.2, 0.1]), (1, 3000, 2, 4))
-    assert only(raw_polarization(simulated(alike, 30, rng)))["p"] == pytest.approx(0.04, abs=0.01)
+    assert raw_p(simulated(alike, 30, rng)).mean() == pytest.approx(0.04, abs=0.01)
 
 
 # --- rates ---------------------------------------------------------------------------------------

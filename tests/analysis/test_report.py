@@ -15,8 +15,21 @@ import pytest
 
 from conftest import Scripted, study_file
 from engines import replace_engine
-from judge_gym.analysis.frames import JUDGE
-from judge_gym.analysis.report import Report, build_report
+from judge_gym.analysis import report as reports
+from judge_gym.analysis.dataset import Dataset
+from judge_gym.analysis.frames import JUDGE, tidy
+from judge_gym.analysis.report import (
+    Report,
+    ReportInput,
+    Section,
+    Table,
+    build_report,
+    disagreement,
+    experts,
+    findings,
+    verdicts,
+)
+from judge_gym.analysis.report.sections import report_section
 from judge_gym.cli import main
 from judge_gym.engine import Engine
 from judge_gym.errors import DesignError, NotFoundError
@@ -24,7 +37,8 @@ from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
 from judged import Chances, judged
-from panel_frames import samples, verdicts
+from panel_frames import samples
+from panel_frames import verdicts as verdict_frame
 
 Write = Callable[..., Path]
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -89,7 +103,7 @@ def url(lab: Lab) -> str:
 
 
 class Ran(NamedTuple):
-    """A study that was run, and what came of it: for tests that only look."""
+    """A finished study with its report, for tests that only read."""
 
     url: str
     samples: pd.DataFrame
@@ -112,43 +126,59 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 
 @pytest.fixture(scope="module")
-def swapped(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """The same, under each other's rubric too."""
-    return ran(tmp_path_factory.mktemp("swapped"), swap="all")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Two tasks, one with a long name, two methods, and swaps."""
+    tasks = [
+        {"type": "ecc", "concept": concept, "evidence": "here"}
+        for concept in ("democratic backsliding of the central administration", "fascism")
+    ]
+    vary = {"verdict.method": ["single", "subset"]}
+    return ran(tmp_path_factory.mktemp("whole"), tasks=tasks, vary=vary, swap="all")
 
 
-def text_of(database: str, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """What `judge-gym report` prints."""
+def text_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What a command prints."""
     with pytest.raises(SystemExit) as end:
-        main(["--db", database, "report", "small", *words])
+        main([*words])
     assert end.value.code == 0
     return capsys.readouterr().out
 
 
-# --- what it says --------------------------------------------------------------------------------
+def given(frame: pd.DataFrame, **more: Any) -> ReportInput:
+    """The input of single sections."""
+    return ReportInput(Dataset(tidy(frame)), **more)
 
 
-def test_a_report_has_the_facts_of_the_run(lab: Lab, write_study: Write) -> None:
-    tasks = [
-        {"type": "ecc", "concept": concept, "evidence": "here"} for concept in ("fascism", "trust")
-    ]
-    report = run(lab, write_study(tasks=tasks, swap="all", vary={"rubric.scale": [4, 5]}))
-    frame = lab.experiments.samples("small")
-    # 2 tasks x 2 judges x 2 scales; each cell 3 items x 2 samples, under its own and one rival's.
-    assert report.facts["experiments"] == "8"
-    assert report.facts["judges"] == "sim:balanced, sim:strict"
-    assert report.facts["tasks"] == "fascism (ecc, Valdoria), trust (ecc, Valdoria)"
-    assert report.facts["varied"] == "rubric.scale"
-    assert report.facts["evidence items"] == "3"
-    assert report.facts["samples"] == "96 (48 under another's rubric)"
-    scored = int((frame["status"] == "scored").sum())
-    assert report.facts["scored"] == f"{scored / 96:.1%}"
-    assert report.facts["probes"] == str(scored)
-    # 3 views; 8 rubrics, each criticised; 96 verdicts; a probe for each that was scored.
-    assert report.facts["calls paid"] == str(3 + 8 + 8 + 96 + scored)
-    assert report.facts["cost"] == "0.0000 USD"
-    page = Page(report.html())
-    assert all(value in page.words for value in report.facts.values())
+def table(section: Section | Report | None, title: str) -> pd.DataFrame:
+    assert section is not None
+    [frame] = [one.frame for one in section.tables if one.title == title]
+    return frame
+
+
+# --- content -------------------------------------------------------------------------------------
+
+
+def test_a_report_has_the_facts_of_the_run(whole: Ran) -> None:
+    facts, frame = whole.report.facts, whole.samples
+    # 2 tasks x 2 judges x 2 methods; each cell 3 items x 2 samples, under own and rival's rubric.
+    assert facts["experiments"] == "8"
+    assert facts["judges"] == "sim:balanced, sim:strict"
+    assert facts["tasks"] == (
+        "democratic backsliding of the central administration (ecc, Valdoria), "
+        "fascism (ecc, Valdoria)"
+    )
+    assert facts["varied"] == "verdict.method"
+    assert facts["evidence items"] == "3"
+    assert facts["samples"] == "96 (48 under another author's rubric)"
+    assert facts["scored"] == f"{(frame['status'] == 'scored').mean():.1%}"
+    # Equal verdicts of both methods share a probe.
+    probes = frame.loc[frame["status"] == "scored", "probe_call_id"].nunique()
+    assert facts["probes"] == str(probes)
+    # 3 views; 4 rubrics, each criticised; 96 verdicts; probes.
+    assert facts["calls paid"] == str(3 + 4 + 4 + 96 + probes)
+    assert facts["cost"] == "0.0000 USD"
+    page = Page(whole.html)
+    assert all(value in page.words for value in facts.values())
 
 
 def test_its_tables_are_on_the_page(plain: Ran) -> None:
@@ -162,40 +192,57 @@ def test_its_tables_are_on_the_page(plain: Ran) -> None:
     assert page.column("Polarization", "judges") == ["2"]
     calls = dict(zip(page.column("Cost", "stage"), page.column("Cost", "calls"), strict=False))
     assert calls["neutralizer"] == "3" and calls["critic"] == "2"
+    assert not {TABLE, "Swap sensitivity"} & page.tables.keys(), "neither pairs nor swaps"
 
 
-def test_every_chart_is_drawn(swapped: Ran) -> None:
-    drawn = [chart.title for chart in swapped.report.charts]
+def test_every_chart_is_drawn(whole: Ran) -> None:
+    drawn = [chart.title for chart in whole.report.charts]
     assert {"Distribution of verdicts", "Item by item", "Own and rivals' rubrics"} <= set(drawn)
-    assert len(drawn) == len(set(drawn)) == swapped.html.count("<svg ")
+    assert len(drawn) == len(set(drawn)) == whole.html.count("<svg ")
 
 
-def test_a_report_is_the_same_each_time(swapped: Ran) -> None:
-    with Lab.open(swapped.url) as lab:
-        assert lab.reports.build("small").html() == swapped.html
+def test_a_report_is_the_same_each_time(whole: Ran) -> None:
+    with Lab.open(whole.url) as lab:
+        assert lab.reports.build("small").html() == whole.html
 
 
-def test_a_verdict_that_two_experiments_share_counts_once(lab: Lab, write_study: Write) -> None:
-    # Scores do not depend on the probe's context, so two of the three points share theirs.
-    vary = {"verdict.method": ["single", "subset"], "probe.context": ["fresh", "same"]}
-    judges = ["sim:judge?abstain=0.75", "sim:strict?abstain=0.75"]
-    report = run(lab, write_study(vary=vary, sweep="ablate", judges=judges, samples=4))
-    frame = lab.experiments.samples("small")
-    once = frame.drop_duplicates("call_id")
-    rate, naive = (f"{(f['status'] == 'scored').mean():.1%}" for f in (once, frame))
-    assert len(frame) == 72 and len(once) == 48 and rate != naive, "the case tells them apart"
-    assert report.facts["scored"] == rate
+def test_a_registered_section_is_in_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Any] = []
+    monkeypatch.setattr("judge_gym.analysis.report.sections.SECTIONS", found)
+    monkeypatch.setattr(reports, "SECTIONS", found)
+
+    @report_section(order=2)
+    def second(given: ReportInput) -> Section | None:
+        return Section("Second", f"{len(given.frame)} samples")
+
+    @report_section(order=1)
+    def first(given: ReportInput) -> Section | None:
+        return Section("First", "", (Table("Samples", "", given.frame),))
+
+    @report_section(order=3)
+    def empty(given: ReportInput) -> Section | None:
+        return None
+
+    report = build_report("registered", judged({"a": [1.0, 0, 0, 0]}), None)
+    assert [section.title for section in report.sections] == ["First", "Second"]
+    assert report.sections[1].lead == "60 samples"
 
 
-def test_items_that_share_a_title_stay_apart(lab: Lab, write_study: Write, tmp_path: Path) -> None:
-    texts = ("It was published in full and upheld.", "It was banned and its staff detained.")
-    lines = [json.dumps({"title": "News of the day", "text": text}) for text in texts]
-    (tmp_path / "twins.jsonl").write_text("\n".join(lines))
-    pool = {"here": {"files": "twins.jsonl", "window": {"country": "Valdoria"}}}
-    report = run(lab, write_study(evidence=pool, judges=["sim:judge?abstain=0"]))
-    page = Page(report.html())
-    cells = [a for _, a in page.elements if a.get("aria-roledescription") == "rect mark"]
-    assert len(cells) == 2
+def test_a_verdict_that_two_experiments_share_counts_once() -> None:
+    rows = [("1", 1), ("1", 2), ("", 3), ("2", 4), ("2", 4), ("2", 4)]
+    frame = samples(
+        *({"stages": s, "call_id": n, "tag": str(k)} for k, (s, n) in enumerate(rows)),
+    )
+    assert verdicts.scored_share(frame) == pytest.approx(3 / 4)
+
+
+def test_items_that_share_a_title_stay_apart() -> None:
+    rows = [{"evidence": item, "stages": str(item), "evidence_title": "News"} for item in (1, 2)]
+    section = verdicts.chosen_stages(given(samples(*rows)))
+    assert section is not None
+    [chart] = [one.chart for one in section.charts if one.title == "Item by item"]
+    [cells] = chart.to_dict()["datasets"].values()
+    assert {cell["item"] for cell in cells} == {"News (1)", "News (2)"}
 
 
 def test_a_report_on_one_tag_covers_that_experiment_alone(plain: Ran) -> None:
@@ -205,11 +252,12 @@ def test_a_report_on_one_tag_covers_that_experiment_alone(plain: Ran) -> None:
     assert report.facts["samples"].startswith("6 ")
 
 
-def test_warnings_are_on_the_page(plain: Ran) -> None:
-    warned = replace(plain.report, warnings=("1 of 3 & more",))
+def test_warnings_are_on_the_page(plain: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    warned = replace(plain.report, warnings=("1 of 3 & more",), sections=())
     assert "1 of 3 & more" in Page(warned.html()).words
-    given = build_report("one", judged({"a": [1.0, 0, 0, 0]}), NO_USAGE, warnings=("a, b",))
-    assert given.warnings == ("a, b",)
+    monkeypatch.setattr(reports, "SECTIONS", [])
+    built = build_report("one", judged({"a": [1.0, 0, 0, 0]}), NO_USAGE, warnings=("a, b",))
+    assert built.warnings == ("a, b",)
 
 
 # --- simulated or not ----------------------------------------------------------------------------
@@ -222,62 +270,60 @@ def test_a_report_says_at_both_ends_that_judges_were_simulated(
     assert "simulated" in report.banner
     first, last = html.find(report.banner), html.rfind(report.banner)
     assert -1 < first < html.index("<dl>") < html.rindex("</table>") < last
-    printed = text_of(plain.url, capsys)
+    printed = text_of(capsys, "--db", plain.url, "report", "small")
     assert printed.startswith(report.banner) and printed.rstrip().endswith(report.banner)
-    assert json.loads(text_of(plain.url, capsys, "--json"))["banner"] == report.banner
-
-
-def test_a_report_without_any_answer_still_says_so(lab: Lab, write_study: Write) -> None:
-    judges = ["sim:judge?fail=1", "sim:strict?fail=1"]
-    assert "simulated" in run(lab, write_study(judges=judges)).banner
+    parsed = json.loads(text_of(capsys, "--db", plain.url, "report", "small", "--json"))
+    assert parsed["banner"] == report.banner
 
 
 def test_what_a_model_reports_decides_whether_it_was_simulated(
-    plain: Ran,
+    plain: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(reports, "SECTIONS", [])
     frame = plain.samples
     strict = frame[JUDGE] == "sim:strict"
     hosted = frame.assign(**{JUDGE: "openai:gpt-4.1", "reported_model": "gpt-4.1-2025-04-14"})
-    report = build_report("small", hosted.assign(rubric_author="openai:gpt-4.1"), NO_USAGE)
-    assert report.banner == ""
-    assert "imulated" not in report.html()
+    assert build_report("small", hosted, NO_USAGE).banner == ""
     # A judge behind another name whose responses come from a simulated model is simulated.
     posing = hosted.assign(reported_model="sim:strict")
     assert "All judges were simulated" in build_report("small", posing, NO_USAGE).banner
+    unanswered = frame.assign(reported_model=None)
+    assert "All judges were simulated" in build_report("small", unanswered, NO_USAGE).banner
     mixed = frame.assign(reported_model=frame["reported_model"].where(strict, "gpt-4.1"))
     banner = build_report("small", mixed, NO_USAGE).banner
     assert "Some judges were simulated" in banner
     assert "sim:strict" in banner and "gpt-4.1" not in banner
 
 
-# --- what is undefined ---------------------------------------------------------------------------
+# --- undefined values ----------------------------------------------------------------------------
 
 
-def test_what_is_undefined_is_a_dash(
-    lab: Lab, write_study: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_an_undefined_value_is_a_dash_and_null(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "one.jsonl").write_text('{"text": "A judge was dismissed and a paper was banned."}')
-    pool = {"here": {"files": "one.jsonl", "window": {"country": "Valdoria"}}}
-    report = run(lab, write_study(evidence=pool, judges=["sim:judge?abstain=0"]))
-    page = Page(report.html())
+    frame = samples({"stages": "2", JUDGE: "sim:only"})
+    page = Page(build_report("one", frame, NO_USAGE).html())
     assert "Polarization" not in page.tables, "one judge cannot be polarized"
     assert page.column("Expected stage", "low") == page.column("Expected stage", "high") == ["–"]
     assert page.column("Expected stage", "items") == ["1"]
     assert "nan" not in " ".join(page.words).lower().split()
-    tables = json.loads(text_of(url(lab), capsys, "--json"))["tables"]
-    assert tables["Expected stage"][0]["low"] is None
+    frame.to_csv(tmp_path / "one.csv", index=False)
+    parsed = json.loads(text_of(capsys, "report", "--from", str(tmp_path / "one.csv"), "--json"))
+    assert parsed["tables"]["Expected stage"][0]["low"] is None
 
 
-def test_an_unknown_cost_is_not_shown_as_nothing(plain: Ran) -> None:
+def test_an_unknown_cost_is_not_shown_as_zero(plain: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_cost = [one for one in reports.SECTIONS if one.build.__name__ == "rubrics_evidence_cost"]
+    monkeypatch.setattr(reports, "SECTIONS", only_cost)
     report = build_report("small", plain.samples, plain.usage.assign(usd=None))
     assert "0.0000" not in report.facts["cost"]
     assert set(Page(report.html()).column("Cost", "usd")) == {"–"}
 
 
-def test_abstentions_that_say_nothing_open_belief_and_plausibility_by_their_share() -> None:
+def test_open_columns_count_abstentions_as_verdicts_on_all_stages() -> None:
     """Item 1: one of four verdicts abstains; item 2: none; an unreadable one is no abstention."""
     lost = {JUDGE: "a", "evidence": 1, "status": "refused"}
-    told = [
+    chosen = [
         ("a", 1, "1"),
         ("a", 1, "1 2"),
         ("a", 1, "3"),
@@ -285,50 +331,46 @@ def test_abstentions_that_say_nothing_open_belief_and_plausibility_by_their_shar
         ("a", 2, "1"),
         ("b", 1, "4"),
     ]
-    rows = [{JUDGE: judge, "evidence": item, "stages": chosen} for judge, item, chosen in told]
-    report = build_report("open", samples(*rows, lost), NO_USAGE)
-    [table] = (table.frame for table in report.tables if table.title == "Belief and plausibility")
-    first = table[(table[JUDGE] == "a") & (table["stage"] == 1)].iloc[0]
+    rows = [{JUDGE: judge, "evidence": item, "stages": stages} for judge, item, stages in chosen]
+    beliefs = table(
+        disagreement.decisiveness(given(samples(*rows, lost))), "Belief and plausibility"
+    )
+    first = beliefs[(beliefs[JUDGE] == "a") & (beliefs["stage"] == 1)].iloc[0]
     assert first["belief"] == pytest.approx((1 / 3 + 1) / 2)
     assert first["plausibility"] == pytest.approx((2 / 3 + 1) / 2)
     assert first["open belief"] == pytest.approx((3 / 4 * 1 / 3 + 1) / 2)
     assert first["open plausibility"] == pytest.approx((3 / 4 * 2 / 3 + 1 / 4 + 1) / 2)
 
 
-def test_a_stage_that_leads_only_by_leaving_abstentions_out_is_said() -> None:
+def test_a_leading_stage_that_depends_on_abstentions_is_shown() -> None:
     """Without abstentions two of three are for stage 1; with what they leave open, it is even."""
     rows = [("a", 1, "1"), ("a", 1, ""), ("b", 1, "2"), ("b", 1, "2"), ("c", 1, "1"), ("c", 1, "")]
-    report = build_report("moved", verdicts(*rows, n_stages=2), NO_USAGE)
-    title = "Sensitivity to the aggregation rule"
-    [table] = (table.frame for table in report.tables if table.title == title)
-    moved = table.set_index("rule")["moved by abstentions"]
+    section = disagreement.decisiveness(given(verdict_frame(*rows, n_stages=2)))
+    rules = table(section, "Sensitivity to the aggregation rule")
+    changed = rules.set_index("rule")["changed by abstentions"]
     # Left out: two of three are for 1. Taken for verdicts on all stages: .9 each for 1 and 2.
-    assert moved.isna()["average"]
-    assert moved["dempster"] == 1
+    assert changed.isna()["average"]
+    assert changed["dempster"] == 1
 
 
-@pytest.mark.parametrize(
-    ("judges", "status"),
-    [
-        (["sim:judge?abstain=1", "sim:strict?abstain=1"], "abstained"),
-        (["sim:judge?refuse=1", "sim:strict?refuse=1"], "refused"),
-        (["sim:judge?garble=1", "sim:strict?garble=1"], "parse_failed"),
-        (["sim:judge?fail=1", "sim:strict?fail=1"], "provider_error"),
-    ],
-)
-def test_a_study_without_a_single_score_still_reports(
-    lab: Lab, write_study: Write, tmp_path: Path, judges: list[str], status: str
-) -> None:
-    (tmp_path / "vague.jsonl").write_text('{"text": "The committee met on Tuesday."}')
+def test_a_study_without_a_single_score_still_reports(lab: Lab, write_study: Write) -> None:
+    faults = {"abstain": "abstained", "refuse": "refused", "garble": "parse_failed"}
+    faults["fail"] = "provider_error"
+    (Path(lab.store.database.file or "").parent / "vague.jsonl").write_text(
+        '{"text": "The committee met on Tuesday."}'
+    )
     pool = {"here": {"files": "vague.jsonl", "window": {"country": "Valdoria"}}}
-    report = run(lab, write_study(evidence=pool, judges=judges))
-    assert set(lab.experiments.samples("small")["status"]) == {status}
+    judges = [f"sim:judge?{fault}=1" for fault in faults]
+    report = run(lab, write_study(evidence=pool, judges=judges, tolerance=1.0))
     assert report.facts["scored"] == "0.0%" and report.facts["probes"] == "0"
+    assert "All judges were simulated" in report.banner, "though some never answered"
     page = Page(report.html())
-    assert page.column("Statuses", status) == ["100.0%", "100.0%"]
+    for fault, status in faults.items():
+        place = page.column("Statuses", JUDGE).index(f"sim:judge?{fault}=1")
+        assert page.column("Statuses", status)[place] == "100.0%"
     assert not {"Expected stage", "Polarization", "Effects of the axes"} & page.tables.keys()
     # In the picture, and over it on a narrow screen.
-    assert page.words.count("100.0% of verdicts carry no score") == 2
+    assert page.words.count("100.0% of verdicts have no score") == 2
 
 
 def test_a_study_without_samples_is_refused(lab: Lab, write_study: Write) -> None:
@@ -345,38 +387,32 @@ def test_an_unknown_study_is_refused(lab: Lab) -> None:
 # --- rubrics -------------------------------------------------------------------------------------
 
 
-def given_rubric(write_study: Write, folder: Path, kind: str) -> Path:
-    (folder / "rubric.json").write_text(json.dumps({**GIVEN, "kind": kind}))
-    tasks = [{"type": "benchmark", "concept": "c", "evidence": "here", "rubric": "rubric.json"}]
-    return write_study(study="given", tasks=tasks, design=None)
+def test_nominal_options_have_no_expected_stage() -> None:
+    frame = given(judged(PANEL, rubric_kind="nominal"))
+    section = verdicts.chosen_stages(frame)
+    assert section is not None
+    assert [one.title for one in section.tables] == ["Endpoints"]
+    assert [one.title for one in section.charts] == ["Distribution of verdicts"]
+    polarization = table(disagreement.disagreement(frame), "Polarization")
+    assert polarization["items"].tolist() == [12], "P needs no order"
 
 
-def test_options_without_order_have_no_expected_stage(
-    lab: Lab, write_study: Write, tmp_path: Path
-) -> None:
-    report = run(lab, given_rubric(write_study, tmp_path, "nominal"))
-    page = Page(report.html())
-    assert "Expected stage" not in page.tables and "Item by item" not in page.words
-    assert page.column("Polarization", "items") == ["3"], "P needs no order"
+def test_polarization_mentions_own_rubrics_only_if_judges_used_them() -> None:
+    def note(frame: pd.DataFrame) -> str:
+        section = disagreement.disagreement(given(frame))
+        assert section is not None
+        return next(one.note for one in section.tables if one.title == "Polarization")
 
-
-def test_polarization_says_that_each_judge_used_its_own_rubric_only_where_it_did(
-    plain: Ran, lab: Lab, write_study: Write, tmp_path: Path
-) -> None:
-    def note(report: Report) -> str:
-        return next(table.note for table in report.tables if table.title == "Polarization")
-
-    third = {"rubric.author": "sim:hasty", "evidence.view": "raw", "rubric.critic": "sim:critic"}
-    assert "own rubric" in note(plain.report)
-    assert "own rubric" not in note(run(lab, given_rubric(write_study, tmp_path, "ordinal")))
-    assert "own rubric" not in note(run(lab, write_study(study="third", design=third)))
+    shared = judged(PANEL)
+    assert "own rubric" not in note(shared.assign(rubric=1, rubric_author="sim:third"))
+    assert "own rubric" in note(shared.assign(rubric=shared[JUDGE], rubric_author=shared[JUDGE]))
 
 
 # --- the page ------------------------------------------------------------------------------------
 
 
-def test_the_page_needs_nothing_else(swapped: Ran) -> None:
-    html, page = swapped.html, Page(swapped.html)
+def test_the_page_loads_nothing_from_elsewhere(whole: Ran) -> None:
+    html, page = whole.html, Page(whole.html)
     fetching = {"script", "link", "img", "iframe", "object", "embed", "image", "use", "base"}
     assert not fetching & {tag for tag, _ in page.elements}
     assert not [a for _, a in page.elements if {"src", "xlink:href", "srcset"} & a.keys()]
@@ -387,39 +423,30 @@ def test_the_page_needs_nothing_else(swapped: Ran) -> None:
     namespaces = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     assert set(re.findall(r"\w+://[^\s\"'<>)]+", html)) <= namespaces
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
-    assert len(ids) == len(set(ids)), "figures do not share names"
+    assert len(ids) == len(set(ids)), "figures do not share ids"
 
 
-def test_what_a_study_names_is_escaped(
-    lab: Lab, write_study: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_names_from_a_study_are_escaped_on_the_page_and_on_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    title, concept, country = (
-        "<script>alert('title')</script>",
-        "<b onclick=alert(1)>power</b>",
-        "<img src=x onerror=alert(2)>",
-    )
-    item = {"title": title, "text": "A judge was dismissed and a paper was banned."}
-    (tmp_path / "bad.jsonl").write_text(json.dumps(item))
-    study = write_study(
-        evidence={"here": {"files": "bad.jsonl", "window": {"country": country}}},
-        tasks=[{"type": "ecc", "concept": concept, "evidence": "here"}],
-        swap="all",
-    )
-    html = run(lab, study).html()
+    title, country = "<script>alert('title')</script>", "<img src=x onerror=alert(2)>"
+    concepts = ("<b onclick=alert(1)>power</b>", "[red]power[/red]", "power [/closed]")
+    frame = pd.concat(
+        [
+            judged({"a": EVEN, "b": EVEN}, concept=concept, country=country, probe=0.4)
+            for concept in concepts
+        ],
+        ignore_index=True,
+    ).assign(evidence_title=title)
+    html = build_report("names", frame, NO_USAGE).html()
     page = Page(html)
     assert not {"script", "img", "b"} & {tag for tag, _ in page.elements}
     assert not [name for _, a in page.elements for name in a if name.startswith("on")]
-    assert f"{concept} (ecc, {country})" in page.words, "it is shown as it was written"
-    assert escape(concept, quote=False) in html
-    assert concept in text_of(url(lab), capsys)
-
-
-@pytest.mark.parametrize("concept", ["[red]power[/red]", "power [/closed]"])
-def test_what_a_study_names_is_no_markup_on_a_terminal(
-    lab: Lab, write_study: Write, capsys: pytest.CaptureFixture[str], concept: str
-) -> None:
-    run(lab, write_study(tasks=[{"type": "ecc", "concept": concept, "evidence": "here"}]))
-    assert concept in text_of(url(lab), capsys)
+    assert f"{concepts[0]} ({country})" in page.words, "it is shown as it was written"
+    assert escape(concepts[0], quote=False) in html
+    frame.to_csv(tmp_path / "names.csv", index=False)
+    printed = text_of(capsys, "report", "--from", str(tmp_path / "names.csv"))
+    assert all(concept in printed for concept in concepts)
 
 
 MEASURE = """<!doctype html><title>-</title>
@@ -472,45 +499,33 @@ def measured(html: str, width: int, folder: Path) -> dict[str, Any]:
     return seen
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Two tasks, one of a long name, two methods, and swaps."""
-    tasks = [
-        {"type": "ecc", "concept": concept, "evidence": "here"}
-        for concept in ("democratic backsliding of the central administration", "fascism")
-    ]
-    vary = {"verdict.method": ["single", "subset"]}
-    return ran(tmp_path_factory.mktemp("whole"), tasks=tasks, vary=vary, swap="all")
-
-
+@pytest.mark.slow
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_fits_a_phone_and_a_desk_and_its_figures_are_drawn(
+def test_the_page_fits_a_phone_and_a_desktop_and_its_figures_are_drawn(
     whole: Ran, tmp_path: Path, width: int
 ) -> None:
     seen = measured(whole.html, width, tmp_path)
     assert seen["window"] == width, "the page is laid out at the width that is tested"
-    assert seen["page"] <= width, "nothing runs over the side"
+    assert seen["page"] <= width, "nothing overflows"
     assert seen["banners"] == 2
     assert len(seen["figures"]) >= 10
     for figure in seen["figures"]:
         assert figure["area"] > 10_000 and figure["marks"] >= 2
-        assert figure["cut"] == [], "no word stands outside its figure"
+        assert figure["cut"] == [], "no text lies outside its figure"
 
 
-def test_what_a_swap_changes_is_shown_beside_the_judges_own_rubric(
-    lab: Lab, write_study: Write
-) -> None:
-    report = run(lab, write_study(swap="all", samples=4))
-    [shown] = [t.frame for t in report.tables if t.title == "Expected stage by whose rubric"]
-    frame = lab.experiments.samples("small")
+def test_the_effect_of_a_swap_is_shown_beside_the_judges_own_rubric(whole: Ran) -> None:
+    shown = table(whole.report, "Expected stage by rubric author")
+    frame = tidy(whole.samples)
+    scored = frame[frame["status"] == "scored"]
+    chosen = scored["stages"].str.split().map(lambda part: sum(map(int, part)) / len(part))
+    stage = (chosen - 1) / (scored["n_stages"] - 1)
     for row in shown.to_dict("records"):
-        mine = frame[frame[JUDGE] == row[JUDGE]]
-        part = mine[mine["is_swap"] == (row["rubric used"] == "another's")]
-        scored = part[part["status"] == "scored"]
-        stage = (scored["stages"].astype(int) - 1) / (scored["n_stages"] - 1)
-        assert row["mean"] == pytest.approx(stage.groupby(scored["evidence"]).mean().mean())
-    assert len(shown) == 4
+        mine = scored[["task", "variant", JUDGE]] == [row["task"], row["variant"], row[JUDGE]]
+        part = mine.all(axis=1) & (scored["is_swap"] == (row["rubric used"] == "another's"))
+        assert row["mean"] == pytest.approx(stage[part].groupby(scored["evidence"]).mean().mean())
+    assert len(shown) == 16
 
 
 # --- views ---------------------------------------------------------------------------------------
@@ -534,7 +549,7 @@ def failed(editor: str, status: str) -> dict[str, Any]:
     return {"editor": editor, "status": status, "checks": None}
 
 
-def test_views_are_counted_by_editor_with_the_reasons_to_look(plain: Ran) -> None:
+def test_views_are_counted_by_editor_with_the_reasons_to_check_them() -> None:
     views = [
         checked("sim:a", ratio=0.2),
         checked("sim:b", ratio=1.5, long=True),
@@ -543,16 +558,20 @@ def test_views_are_counted_by_editor_with_the_reasons_to_look(plain: Ran) -> Non
         failed("sim:a", "refused"),
         failed("sim:c", "truncated"),
     ]
-    report = build_report("small", plain.samples, NO_USAGE, views=views)
-    [head, *rows] = Page(report.html()).tables["Views"]
-    assert head == [
+    section = reports.answers.rubrics_evidence_cost(given(judged({"a": EVEN}), views=views))
+    shown = table(section, "Views")
+    assert list(shown) == [
         "editor", "views", "failed", "flagged", "too long", "numbers", "names", "length ratio",
     ]  # fmt: skip
-    assert rows == [
-        ["sim:a", "4", "1", "2", "1", "2", "1", "0.5"],
-        ["sim:b", "1", "0", "1", "1", "0", "0", "1.5"],
-        ["sim:c", "1", "1", "0", "0", "0", "0", "–"],
+    assert shown.iloc[:, :-1].to_numpy().tolist() == [
+        ["sim:a", 4, 1, 2, 1, 2, 1],
+        ["sim:b", 1, 0, 1, 1, 0, 0],
+        ["sim:c", 1, 1, 0, 0, 0, 0],
     ]
+    assert shown["length ratio"].tolist() == pytest.approx([0.5, 1.5, float("nan")], nan_ok=True)
+    without = reports.answers.rubrics_evidence_cost(given(judged({"a": EVEN})))
+    assert without is not None
+    assert "Views" not in [one.title for one in without.tables]
 
 
 class Editor(Scripted):
@@ -568,19 +587,21 @@ class Editor(Scripted):
         return await SimulatedModel(request.model).complete(request)
 
 
-def test_the_views_that_judges_read_are_in_the_report_once_whatever_experiments_share_them(
-    lab: Lab, write_study: Write
-) -> None:
+def test_views_that_experiments_share_are_in_the_report_once(lab: Lab, write_study: Write) -> None:
     replace_engine(lab, Engine(lab.store, Editor(lambda request: "")))
     study = write_study(vary={"verdict.method": ["single", "subset"]}, tolerance=1.0)
-    page = Page(run(lab, study).html())
-    [row] = page.tables["Views"][1:]
-    assert row[:-1] == ["sim:editor", "3", "1", "1", "0", "1", "1"]
+    [row] = table(run(lab, study), "Views").to_numpy().tolist()
+    assert row[:-1] == ["sim:editor", 3, 1, 1, 0, 1, 1]
 
 
-def test_without_views_there_is_no_table_of_them(lab: Lab, write_study: Write) -> None:
-    raw = {"evidence.view": "raw", "rubric.critic": "sim:critic"}
-    assert "Views" not in Page(run(lab, write_study(design=raw)).html()).tables
+def test_views_of_one_editor_under_two_wordings_are_counted_each(
+    lab: Lab, write_study: Write
+) -> None:
+    vary = {"prompt.slots.neutralizer.persona": ["a clerk", "a court reporter"]}
+    report = run(lab, write_study(vary=vary, judges=["sim:strict"]))
+    calls = table(report, "Cost").set_index("stage")["calls"]
+    assert calls["neutralizer"] == 6
+    assert table(report, "Views")["views"].tolist() == [6]
 
 
 # --- pairs ---------------------------------------------------------------------------------------
@@ -610,113 +631,88 @@ def decide(request: Request) -> str:
     return f"VERDICT: {label}"
 
 
-@pytest.fixture
-def pairs(write_study: Write, tmp_path: Path) -> Write:
+def pair_study(folder: Path, **changes: Any) -> Path:
     """Writes a study of five pairs for one judge."""
-
-    def write(**changes: Any) -> Path:
-        rows = [
-            {"title": f"P{n}", "text": f"Case {n}?", "responses": [f"one of {n}", f"other of {n}"]}
-            | ({"truth": truth} if truth else {})
-            for n, (truth, _, _) in enumerate(DECIDED)
-        ]
-        stages = [{"label": side, "criteria": ["by its answer"]} for side in SIDES]
-        options = {"kind": "nominal", "stages": stages}
-        (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        (tmp_path / "options.json").write_text(json.dumps(options))
-        task = {"type": "benchmark", "concept": "winner", "evidence": "cases"}
-        usual = {
-            "samples": 1,
-            "evidence": {"cases": {"files": "pairs.jsonl"}},
-            "tasks": [{**task, "rubric": "options.json"}],
-            "judges": ["sim:strict"],
-            "design": None,
-            "probe": False,
-        }
-        return write_study(**{**usual, **changes})
-
-    return write
+    rows = [
+        {"title": f"P{n}", "text": f"Case {n}?", "responses": [f"one of {n}", f"other of {n}"]}
+        | ({"truth": truth} if truth else {})
+        for n, (truth, _, _) in enumerate(DECIDED)
+    ]
+    stages = [{"label": side, "criteria": ["by its answer"]} for side in SIDES]
+    options = {"kind": "nominal", "stages": stages}
+    (folder / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "options.json").write_text(json.dumps(options))
+    task = {"type": "benchmark", "concept": "winner", "evidence": "cases"}
+    usual = {
+        "samples": 1,
+        "evidence": {"cases": {"files": "pairs.jsonl"}},
+        "tasks": [{**task, "rubric": "options.json"}],
+        "judges": ["sim:strict"],
+        "design": None,
+        "probe": False,
+    }
+    return study_file(folder, **{**usual, **changes})
 
 
-def test_pairs_are_scored_by_the_published_rule(lab: Lab, pairs: Write) -> None:
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """The samples of the pairs, three replicates, shown in both orders and in each one."""
+    folder = tmp_path_factory.mktemp("pairs")
+    vary = {"presentation.pair_order": ["both", "given", "swapped"]}
+    with Lab.open(f"sqlite:///{folder / 'lab.db'}") as lab:
+        replace_engine(lab, Engine(lab.store, Scripted(decide)))
+        lab.runs.run(pair_study(folder, vary=vary, samples=3))
+        return lab.experiments.samples("small")
+
+
+def test_pairs_are_scored_by_the_published_rule(pairs: pd.DataFrame) -> None:
     """Three of four are right; Wilson's interval for that is 0.301 to 0.954.
 
     Of seven decisions on pairs with a truth, four name the response shown first (twice that of
-    the second pair), two the second and one is a tie: (4 - 2) / 7.
+    the second pair), two the second and one is a tie: (4 - 2) / 7. Replicates are one item.
     """
-    replace_engine(lab, Engine(lab.store, Scripted(decide)))
-    report = run(lab, pairs())
-    [head, row] = Page(report.html()).tables[TABLE]
-    assert dict(zip(head, row, strict=True)) == {
-        "task": "winner (benchmark, cases)",
-        "variant": "base",
-        JUDGE: "sim:strict",
-        "n": "4",
+    shown = Page(build_report("pairs", pairs, None).html())
+    rows = [dict(zip(shown.tables[TABLE][0], row, strict=True)) for row in shown.tables[TABLE][1:]]
+    by_order = {row.pop("variant").rpartition("=")[2]: row for row in rows}
+    shared = {"task": "winner (benchmark, cases)", JUDGE: "sim:strict", "n": "4"}
+    assert by_order["both"] == {
+        **shared,
         "accuracy": "0.75",
         "low": "0.301",
         "high": "0.954",
         "both_correct": "0.25",
         "inconsistent": "0.75",
-        "nulls": "1",
+        "nulls": "3",
         "position_bias": "0.286",
     }
+    # What compares the orders is undefined if one was shown.
+    none = dict.fromkeys(("both_correct", "inconsistent", "position_bias"), "–")
+    for order, accuracy, nulls in (("given", "0.5", "3"), ("swapped", "0.75", "0")):
+        known = {**shared, "accuracy": accuracy, "nulls": nulls, **none}
+        assert by_order[order].items() >= known.items()
 
 
-@pytest.mark.parametrize(
-    ("order", "accuracy", "nulls"), [("given", "0.5", "1"), ("swapped", "0.75", "0")]
-)
-def test_what_needs_both_orders_is_a_dash_where_there_is_one(
-    lab: Lab, pairs: Write, order: str, accuracy: str, nulls: str
-) -> None:
-    replace_engine(lab, Engine(lab.store, Scripted(decide)))
-    page = Page(run(lab, pairs(design={"presentation.pair_order": order})).html())
-    assert page.column(TABLE, "accuracy") == [accuracy]
-    assert page.column(TABLE, "nulls") == [nulls]
-    for name in ("both_correct", "inconsistent", "position_bias"):
-        assert page.column(TABLE, name) == ["–"]
-
-
-def test_orders_that_vary_have_a_row_each(lab: Lab, pairs: Write) -> None:
-    replace_engine(lab, Engine(lab.store, Scripted(decide)))
-    page = Page(run(lab, pairs(vary={"presentation.pair_order": ["both", "given"]})).html())
-    rows = zip(page.column(TABLE, "variant"), page.column(TABLE, "accuracy"), strict=True)
-    assert dict(rows) == {
-        "presentation.pair_order=both": "0.75",
-        "presentation.pair_order=given": "0.5",
-    }
-
-
-def test_replicates_of_a_pair_are_one_item(lab: Lab, pairs: Write) -> None:
-    replace_engine(lab, Engine(lab.store, Scripted(decide)))
-    page = Page(run(lab, pairs(samples=3)).html())
-    assert page.column(TABLE, "n") == ["4"] and page.column(TABLE, "nulls") == ["3"]
-    assert page.column(TABLE, "accuracy") == ["0.75"]
-
-
-def test_a_page_of_pairs_shows_no_scale_and_no_second_accuracy(lab: Lab, pairs: Write) -> None:
-    replace_engine(lab, Engine(lab.store, Scripted(decide)))
-    report = run(lab, pairs())
-    page = Page(report.html())
-    assert not {"Expected stage", "Known answers", "Views", "Swap sensitivity"} & (
-        page.tables.keys()
-    )
-    assert page.column("Statuses", "n") == ["10"]
-    assert page.column("Statuses", "parse_failed") == ["10.0%"]
+def test_a_report_on_pairs_shows_no_scale_and_no_second_accuracy(pairs: pd.DataFrame) -> None:
+    both = pairs[(pairs["presentation.pair_order"] == "both") & (pairs["replicate"] == 0)]
+    report = build_report("pairs", both, None)
+    titles = {one.title for one in report.tables}
+    assert not {"Expected stage", "Known answers", "Views", "Swap sensitivity"} & titles
+    statuses = table(report, "Statuses")
+    assert statuses[["n", "parse_failed"]].to_numpy().tolist() == [[10, "10.0%"]]
     assert report.facts["evidence items"] == "5" and report.facts["samples"].startswith("10 ")
-    assert "nan" not in " ".join(page.words).lower().split()
+    unknown = build_report("pairs", both.assign(truth=None), None)
+    assert TABLE not in {one.title for one in unknown.tables}, "without truth there is no score"
 
 
+@pytest.mark.slow
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize("width", [390, 1280])
-def test_a_page_of_pairs_and_views_fits_a_phone_and_a_desk(
-    lab: Lab, pairs: Write, tmp_path: Path, width: int
+def test_a_page_of_pairs_and_views_fits_a_phone_and_a_desktop(
+    pairs: pd.DataFrame, tmp_path: Path, width: int
 ) -> None:
-    replace_engine(lab, Engine(lab.store, Scripted(decide)))
-    path = pairs(vary={"presentation.pair_order": ["both", "given", "swapped"]}, samples=2)
-    lab.runs.run(path)
     views = [checked("openrouter:a-provider/an-editor-of-a-long-name", numbers="7")]
-    report = build_report("small", lab.experiments.samples("small"), NO_USAGE, views=views)
-    assert {TABLE, "Views"} <= {table.title for table in report.tables}
+    report = build_report("small", pairs, NO_USAGE, views=views)
+    assert {TABLE, "Views"} <= {one.title for one in report.tables}
     seen = measured(report.html(), width, tmp_path)
     assert seen["window"] == width and seen["page"] <= width
     assert len(seen["figures"]) == len(report.charts) > 0
@@ -724,16 +720,8 @@ def test_a_page_of_pairs_and_views_fits_a_phone_and_a_desk(
         assert figure["marks"] >= 2 and figure["cut"] == []
 
 
-def test_pairs_without_a_known_truth_are_not_scored(lab: Lab, pairs: Write, tmp_path: Path) -> None:
-    path = pairs()
-    rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
-    bare = [{key: value for key, value in row.items() if key != "truth"} for row in rows]
-    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, bare)))
-    assert TABLE not in Page(run(lab, path).html()).tables
-
-
 def test_pairs_and_texts_in_one_study_are_scored_each_in_its_own_table(
-    lab: Lab, pairs: Write, tmp_path: Path
+    lab: Lab, tmp_path: Path
 ) -> None:
     (tmp_path / "given.json").write_text(json.dumps(GIVEN))
     lines = [{"text": "It was upheld.", "truth": 1}, {"text": "It was banned.", "truth": "upheld"}]
@@ -752,27 +740,11 @@ def test_pairs_and_texts_in_one_study_are_scored_each_in_its_own_table(
         return f"VERDICT: {label}"
 
     replace_engine(lab, Engine(lab.store, Scripted(both)))
-    page = Page(run(lab, pairs(tasks=tasks, evidence=evidence)).html())
-    assert page.column(TABLE, "task") == ["winner (benchmark, cases)"]
-    assert page.column("Known answers", "task") == ["tone (benchmark, texts)"]
-    assert page.column("Known answers", "mean") == ["1"]
-    assert page.column("Expected stage", "task") == ["tone (benchmark, texts)"]
-
-
-def test_without_pairs_there_is_no_table_of_them(plain: Ran) -> None:
-    assert TABLE not in Page(plain.html).tables
-
-
-# --- views by wording ----------------------------------------------------------------------------
-
-
-def test_views_of_one_editor_under_two_wordings_are_counted_each(
-    lab: Lab, write_study: Write
-) -> None:
-    vary = {"prompt.slots.neutralizer.persona": ["a clerk", "a court reporter"]}
-    page = Page(run(lab, write_study(vary=vary, judges=["sim:strict"])).html())
-    assert page.column("Cost", "calls")[page.column("Cost", "stage").index("neutralizer")] == "6"
-    assert page.column("Views", "views") == ["6"]
+    report = run(lab, pair_study(tmp_path, tasks=tasks, evidence=evidence))
+    assert table(report, TABLE)["task"].tolist() == ["winner (benchmark, cases)"]
+    known = table(report, "Known answers")
+    assert known["task"].tolist() == ["tone (benchmark, texts)"] and known["mean"].tolist() == [1]
+    assert table(report, "Expected stage")["task"].tolist() == ["tone (benchmark, texts)"]
 
 
 # --- verdicts of any kind ------------------------------------------------------------------------
@@ -818,14 +790,21 @@ ODD: dict[str, pd.DataFrame] = {
 }
 
 
-@pytest.mark.parametrize("frame", [pytest.param(frame, id=name) for name, frame in ODD.items()])
-def test_a_report_is_made_of_whatever_was_judged(frame: pd.DataFrame) -> None:
-    report = build_report("odd", frame, NO_USAGE)
-    page = Page(report.html())
-    assert page.column("Statuses", "n"), "how answers ended is always there"
-    assert not {"nan", "inf", "nat"} & set(" ".join(page.words).lower().split())
-    assert all(section.lead for section in report.sections)
-    assert report.markdown().startswith("# odd\n")
+def test_a_report_is_built_from_any_samples() -> None:
+    for name, frame in ODD.items():
+        report = build_report(name, frame, NO_USAGE)
+        text = report.markdown()
+        assert "### Statuses" in text, name
+        assert not {"nan", "inf", "nat"} & set(text.lower().split()), name
+        assert all(section.lead for section in report.sections), name
+        assert all(chart.chart.to_dict() for chart in report.charts), name
+
+
+@pytest.mark.slow
+def test_every_figure_of_any_samples_can_be_drawn() -> None:
+    for name, frame in ODD.items():
+        page = Page(build_report(name, frame, NO_USAGE).html())
+        assert page.column("Statuses", "n"), name
 
 
 def test_what_a_verdict_costs_stands_against_how_often_it_is_right() -> None:
@@ -844,20 +823,12 @@ def test_what_a_verdict_costs_stands_against_how_often_it_is_right() -> None:
     assert "Cost against accuracy" not in {one.title for one in free.charts}
 
 
-# --- what a report says of itself ----------------------------------------------------------------
-
-
-def lead(report: Report, title: str) -> str:
-    return next(part.lead for part in report.sections if part.title == title)
+# --- leads and limitations -----------------------------------------------------------------------
 
 
 def limits_of(frame: pd.DataFrame) -> list[str]:
-    report = build_report("limits", frame, None)
-    return next(
-        [str(limit) for limit in table.frame["limit"]]
-        for table in report.tables
-        if table.title == "Limits"
-    )
+    found = table(findings.limitations(given(frame)), "Limitations by task")
+    return [str(limit) for limit in found["limitation"]]
 
 
 def own_rubrics(draws: int) -> pd.DataFrame:
@@ -870,36 +841,34 @@ def own_rubrics(draws: int) -> pd.DataFrame:
     return pd.concat(parts)
 
 
-@pytest.mark.parametrize(
-    ("frame", "says"),
-    [
-        (judged({"a": EVEN}), "one judge: "),
-        (judged(PANEL, replicates=1), "one verdict a cell: "),
-        (judged(PANEL, items=1), "1 evidence item: "),
-        (judged({"a": {"abstain": 1.0}, "b": {"abstain": 1.0}}), "no verdict is scored: "),
-        (
-            judged({"a": {"2": 0.1, "abstain": 0.9}, "b": {"2": 0.1, "abstain": 0.9}}),
-            "% of the verdicts abstain or cannot be read: ",
-        ),
-        (judged({"a": EVEN}, probe=0.8), "a: fewer than three verdicts of others"),
-        (
-            own_rubrics(draws=5),
-            "judge and rubric cannot be told apart; of ",
-        ),
-    ],
-)
-def test_limits_come_from_the_data(frame: pd.DataFrame, says: str) -> None:
-    assert any(says in limit for limit in limits_of(frame))
-    assert not any(says in limit for limit in limits_of(judged(PANEL, items=14)))
+LIMITS = {
+    "one judge: ": judged({"a": EVEN}),
+    "one verdict per cell: ": judged(PANEL, replicates=1),
+    "1 evidence item: ": judged(PANEL, items=1),
+    "no verdict is scored: ": judged({"a": {"abstain": 1.0}, "b": {"abstain": 1.0}}),
+    "% of the verdicts abstain or cannot be read: ": judged(
+        {"a": {"2": 0.1, "abstain": 0.9}, "b": {"2": 0.1, "abstain": 0.9}}
+    ),
+    "a: fewer than three verdicts of other judges": judged({"a": EVEN}, probe=0.8),
+    "cannot be separated; with 5 drawn per author, intervals cover": own_rubrics(draws=5),
+    "cannot be separated; with 2 drawn per author, results hold for": own_rubrics(draws=2),
+}
 
 
-def test_one_verdict_a_cell_is_not_compared_with_chance() -> None:
-    report = build_report("one", judged(PANEL, replicates=1), None)
-    assert "chance" not in lead(report, "How far judges lie apart")
-    [found] = [table.frame for table in report.tables if table.title == "Polarization"]
+def test_limitations_come_from_the_data() -> None:
+    usual = limits_of(judged(PANEL, items=14))
+    for text, frame in LIMITS.items():
+        assert any(text in limit for limit in limits_of(frame)), text
+        assert not any(text in limit for limit in usual), text
+
+
+def test_one_verdict_per_cell_is_not_compared_with_chance() -> None:
+    section = disagreement.disagreement(given(judged(PANEL, replicates=1)))
+    assert section is not None and "chance" not in section.lead
+    found = table(section, "Polarization")
     assert found["p"].notna().all()
     assert found[["null", "above", "low", "high", "p_value"]].isna().all(axis=None)
-    [k] = [table.frame for table in report.tables if table.title == "Conflict"]
+    k = table(section, "Conflict")
     assert k["k"].notna().all() and k[["own", "excess"]].isna().all(axis=None)
 
 
@@ -921,29 +890,32 @@ def swapped_panel(gap: float) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("gap", "says"), [(0.3, "Judges state more agreement"), (0.0, "not told from 0")]
+    ("gap", "sentence"), [(0.3, "Judges state more agreement"), (0.0, "No clear effect")]
 )
-def test_the_headline_of_a_swap_is_that_of_its_test(gap: float, says: str) -> None:
-    report = build_report("swaps", swapped_panel(gap), None)
-    assert says in lead(report, "Whose rubric")
-    [tested] = [table.frame for table in report.tables if table.title == "Hypotheses"]
+def test_the_lead_on_swaps_is_that_of_the_hypothesis(gap: float, sentence: str) -> None:
+    report_input = given(swapped_panel(gap))
+    section = experts.rubric_author(report_input)
+    assert section is not None and section.lead.startswith(sentence)
+    tested = table(findings.findings(report_input), "Hypotheses")
     row = tested[tested["hypothesis"].str.startswith("H3")].iloc[0]
     assert row["value"] == pytest.approx(gap, abs=1e-9)
     assert (row["low"] > 0) == (gap > 0)
-    assert f"{row['value']:+.2f}" in lead(report, "Whose rubric")
+    assert f"{row['value']:+.2f}" in section.lead
 
 
-def test_a_third_partys_rubric_is_no_rivals() -> None:
-    report = build_report("swaps", swapped_panel(0.3), None)
-    [chart] = [one.chart for one in report.charts if one.title == "Stated expert agreement"]
-    told = " ".join(chart.to_dict()["title"]["text"])
-    assert "0.50 under a rival's" in told and "0.50 under a third party's" in told
+def test_a_third_partys_rubric_is_not_a_rivals() -> None:
+    section = experts.overconfidence(given(swapped_panel(0.3)))
+    assert section is not None
+    [chart] = [one.chart for one in section.charts if one.title == "Stated expert agreement"]
+    title = " ".join(chart.to_dict()["title"]["text"])
+    assert "0.50 under a rival's" in title and "0.50 under a third party's" in title
 
 
-def test_nine_metrics_say_under_whose_rubric() -> None:
+def test_the_table_of_metrics_says_which_rubrics_were_used() -> None:
     def note(frame: pd.DataFrame) -> str:
-        report = build_report("metrics", frame, None)
-        return next(table.note for table in report.tables if table.title == "Nine metrics")
+        section = findings.findings(given(frame))
+        assert section is not None
+        return next(one.note for one in section.tables if one.title == "Metrics")
 
     assert "under the judges' own rubrics" in note(swapped_panel(0.1))
     assert "own rubrics" not in note(judged(PANEL, rubric_author="z"))

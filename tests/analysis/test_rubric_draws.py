@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from judge_gym.analysis.dataset import Dataset
 from judge_gym.analysis.endpoints import (
     cell_endpoints,
     expected_stage,
     judge_endpoints,
-    over_items,
+    means_over_items,
 )
 from judge_gym.analysis.frames import CELL, ordinal, tidy
 from judge_gym.analysis.hypotheses import (
@@ -20,26 +21,30 @@ from judge_gym.analysis.hypotheses import (
     overstated_agreement,
     two_samples,
 )
-from judge_gym.analysis.metrics import abstention, conflict, entrenchment, uncertainty
+from judge_gym.analysis.metrics.abstention import abstention
+from judge_gym.analysis.metrics.conflict import conflict
+from judge_gym.analysis.metrics.entrenchment import entrenchment
 from judge_gym.analysis.metrics.polarization import distance_columns, polarization
 from judge_gym.analysis.metrics.stated_agreement import (
     calibration,
     probed_verdicts,
     verdicts_without_draws,
 )
+from judge_gym.analysis.metrics.uncertainty import uncertainty
 from judge_gym.analysis.panels import Panel, panels
+from judge_gym.analysis.stats import label_permutation
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.stats.contrast_sides import Sides
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
 from judge_gym.analysis.stats.intervals import Estimate, skewed, student
 from judge_gym.analysis.stats.paired_tests import sign_flip
 from judge_gym.analysis.stats.rubric_draws import (
-    Part,
+    ErrorPart,
     draw_part,
     half_width,
-    over_draws,
-    p_of,
+    p_value,
     pseudo_values,
+    widened_by_draws,
 )
 from judge_gym.analysis.validity import _slope, validity
 from panel_frames import simulated
@@ -110,12 +115,12 @@ def test_pseudo_values_of_a_mean_are_what_was_averaged() -> None:
 def test_one_part_is_students_t_and_the_p_value_belongs_to_the_interval() -> None:
     values = np.random.default_rng(4).normal(0.3, 1, 20)
     theirs = stats.ttest_1samp(values, 0)
-    items = Part(float(stats.sem(values)), 19)
+    items = ErrorPart(float(stats.sem(values)), 19)
     assert half_width([items]) == pytest.approx(student(values).high - values.mean())
-    assert p_of(float(values.mean()), [items]) == pytest.approx(theirs.pvalue)
-    parts = [items, Part(0.2, 4)]
-    assert p_of(half_width(parts), parts) == pytest.approx(0.05)
-    assert p_of(half_width(parts, 0.999), parts) == pytest.approx(0.001)
+    assert p_value(float(values.mean()), [items]) == pytest.approx(theirs.pvalue)
+    parts = [items, ErrorPart(0.2, 4)]
+    assert p_value(half_width(parts), parts) == pytest.approx(0.05)
+    assert p_value(half_width(parts, 0.999), parts) == pytest.approx(0.001)
     assert half_width(parts) > max(half_width([part]) for part in parts)
 
 
@@ -142,7 +147,7 @@ def test_coverage_of_a_mean_over_items_and_draws(draws: int, items: int) -> None
         effects = rng.normal(0, 0.5, (draws, 1)) + rng.normal(0, 1, items)
         table = effects + rng.normal(0, 1, (draws, items))
         plain.append(student(table.mean(axis=0)))
-        blocks.append(over_draws(plain[-1], table))
+        blocks.append(widened_by_draws(plain[-1], table))
     lows, highs = (np.array(part) for part in list(zip(*blocks, strict=True))[1:3])
     assert 0.92 - error_of(0.92, count) <= held(lows, highs, 0) <= 0.97 + error_of(0.97, count)
     lows, highs = (np.array(part) for part in list(zip(*plain, strict=True))[1:3])
@@ -173,11 +178,13 @@ def test_judges_whose_rubrics_are_of_one_population_lie_at_0() -> None:
     assert mean == pytest.approx(2 * OF_ITEM**2 / 3, abs=0.012), "only items part them"
 
 
-def test_coverage_of_p_above_chance_and_of_entrenchment() -> None:
+def test_coverage_of_p_above_chance_and_of_entrenchment(monkeypatch: pytest.MonkeyPatch) -> None:
     count = 80
-    found = tuple(panels(drawn_rubrics(count, 6, 12)))
-    apart = polarization(found)
-    sure = entrenchment(found)
+    # The number of permutations hardly changes an interval over items and draws.
+    monkeypatch.setattr(label_permutation, "MOST", 99)
+    data = Dataset(drawn_rubrics(count, 6, 12))
+    apart = polarization(data)
+    sure = entrenchment(data)
     sure = sure[sure[JUDGE] == "all"]
     for value, low, high in (
         (apart["above"], apart["low"], apart["high"]),
@@ -248,7 +255,7 @@ def test_coverage_of_a_judges_means(judged: pd.DataFrame) -> None:
     of_draw, of_item = OF_DRAW**2 / 3, OF_ITEM**2 / 3
     rate = covers(first[first["endpoint"] == "stage"], 1 - LEAN[0], "mean low high")
     cells = cell_endpoints(judged)
-    alone = over_items(cells[cells[JUDGE] == "judge 0"], CELL, "stage", student)
+    alone = means_over_items(cells[cells[JUDGE] == "judge 0"], CELL, "stage", student)
     assert held(alone["low"], alone["high"], 1 - LEAN[0]) < rate, "items alone are too sure"
     # Within a rubric chances vary by c (1 - c); what draws and items move is no jitter.
     jitter = LEAN[0] * (1 - LEAN[0]) - of_draw - of_item
@@ -265,7 +272,8 @@ def test_coverage_of_conflict(judged: pd.DataFrame) -> None:
     covers(conflict(judged), truth, "k low high")
 
 
-def test_coverage_of_what_is_said_of_experts(judged: pd.DataFrame) -> None:
+@pytest.mark.slow
+def test_coverage_of_stated_agreement(judged: pd.DataFrame) -> None:
     whole, *without = (
         part[(part[JUDGE] == "judge 0").to_numpy()]
         for part in (probed_verdicts(judged), *verdicts_without_draws(judged))
@@ -279,14 +287,12 @@ def test_coverage_of_what_is_said_of_experts(judged: pd.DataFrame) -> None:
     ]
     alone = calibration(whole, CELL)
     assert held(alone["bias_low"], alone["bias_high"], float(means["bias"])) < rates[0]
-    parts = [dict(list(one.groupby("task"))) for one in (whole, *without)]
-    tested = [
-        overstated_agreement(parts[0][task], [one[task] for one in parts[1:]]) for task in parts[0]
-    ]
+    tested = [overstated_agreement(part) for _, part in judged.groupby("task")]
     second = pd.DataFrame([one.estimate for one in tested])
-    covers(second, float(means["bias"]), "value low high")
+    covers(second, float(second["value"].mean()), "value low high")
 
 
+@pytest.mark.slow
 def test_coverage_of_the_fourth_hypothesis_and_of_the_checks() -> None:
     made = drawn_rubrics(60, 6, 12)
     nearer = drawn_rubrics(60, 6, 12, lean=np.array([0.45, 0.55]), of_draw=OF_DRAW - 1e-3)
@@ -330,6 +336,7 @@ def test_coverage_of_the_slope_over_doses() -> None:
     assert held(alone["low"], alone["high"], 0.1) < rate
 
 
+@pytest.mark.slow
 def test_coverage_of_agreement() -> None:
     rng, count, draws, items = np.random.default_rng(9), 50, 6, 20
     place = rng.uniform(0, 3, (count, items, 1)) + rng.normal(0, 0.5, (count, items, 2))
@@ -382,4 +389,4 @@ def test_a_design_with_more_draws_is_compared_over_all_of_them() -> None:
     assert len(found) and found[["low", "high"]].notna().all().all()
     # The five draws of each side have four degrees of freedom, whatever another task has.
     sides = Sides(frame, ["stage"])
-    assert {len(draws) for draws in sides.draws.values()} == {5, 10}
+    assert {len(draws) for draws in sides.without_draws.values()} == {5, 10}

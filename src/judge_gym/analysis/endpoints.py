@@ -1,7 +1,7 @@
-"""Endpoints of a cell: how answers ended, the distribution over stages, and what is read off it.
+"""Endpoints of a cell: response outcomes, the distribution over stages, and what follows from it.
 
-A frame has one row per sample (`frames.tidy`). Within an estimate a call counts once, however many
-experiments share it; replicates are pooled within a cell, and intervals are over evidence items.
+A call counts once within an estimate, however many experiments share it. Replicates are pooled
+within a cell, and intervals are over evidence items.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,16 +9,27 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.frames import CELL, OrdinalFrame, once_per_call, only, ordinal
-from judge_gym.analysis.panels import masked, ratio
+from judge_gym.analysis.dataset import Dataset, Samples
+from judge_gym.analysis.frames import (
+    CELL,
+    OrdinalFrame,
+    once_per_call,
+    ordinal,
+    select_rows,
+)
+from judge_gym.analysis.panels import ratio
 from judge_gym.analysis.stats.intervals import share, skewed, student
-from judge_gym.analysis.stats.rubric_draws import Estimator, estimated, left_out
+from judge_gym.analysis.stats.rubric_draws import (
+    Estimator,
+    estimate_over_items,
+    without_each_draw,
+)
 from judge_gym.records import STATUSES
 
-ITEM = [*CELL, "evidence"]
 _READ = (
     *("evidence", "call_id", "mask", "n_stages", "status", "rubric_kind", "truth"),
     *("probe", "probe_call_id", "rubric", "flipped"),
@@ -36,17 +47,17 @@ ENDPOINTS = (
 )
 GAP = "uncertainty_gap"
 AVERAGED = ("stage", "abstention", "probability", "subset_size", "agreement", GAP)
-"""Endpoints that each sample has a value of: normalised expected stage; share of abstentions;
-stated probability that experts agree; stages per verdict; share given to the known answer; mean
-over stages of Pl - Bel."""
-ENTROPIES = ("entropy", "entropy_all")
-"""Endpoints of a cell's pooled distribution, which are no means over draws of rubrics."""
+"""Endpoints that are defined for a single sample: normalised expected stage; whether it abstained;
+stated probability that experts agree; number of stages; share given to the known answer; mean over
+stages of plausibility minus belief."""
+POOLED = ("entropy", "entropy_all")
+"""Endpoints of a cell's pooled distribution, which are not means over draws of rubrics."""
 ESTIMATES = {"singleton_rate": share, "mid_mass": share, "mid_mass_all": share, "jitter": skewed}
-"""How an endpoint that is no plain mean is estimated over items."""
+"""The estimators of endpoints that are not estimated as plain means over items."""
 
 
 def status_rates(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """How many samples ended in each status, per group, and their shares."""
+    """Counts the samples of each status per group, with their shares."""
     counts = (
         once_per_call(frame[[*dict.fromkeys([*by, "evidence", "call_id", "status"])]], by)
         .groupby([*by, "status"], observed=True)
@@ -59,29 +70,29 @@ def status_rates(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return pd.concat([total.rename("n"), counts, shares], axis=1).reset_index()
 
 
-# --- what scored samples say, group by group -----------------------------------------------------
+# --- samples by group ----------------------------------------------------------------------------
 
 
 class Groups(NamedTuple):
-    """Samples by group: the group of each, and what names the groups."""
+    """Samples by group: the number of each sample's group, and the groups' keys."""
 
     rows: pd.DataFrame
     code: IntArray
     names: pd.DataFrame
 
     def total(self, values: FloatArray) -> FloatArray:
-        """The sum of the rows' values, per group."""
+        """Returns the sum of row values per group."""
         return np.bincount(self.code, values, len(self.names)).astype(float)
 
     def mean(self, values: FloatArray) -> FloatArray:
-        """The mean of the rows' values that are numbers, per group; NaN without any."""
+        """Returns the mean of row values per group, ignoring missing values."""
         known = ~np.isnan(values)
         n = self.total(known.astype(float))
         sums = self.total(np.where(known, values, 0.0))
         return ratio(sums, n)
 
     def shares(self) -> FloatArray:
-        """The distribution over stages of each group: a subset spreads its weight equally."""
+        """Returns the distribution over stages per group; a subset is spread equally."""
         masks = self.rows["mask"].to_numpy()
         n = self.total((masks != 0).astype(float))
         each = np.where(masks != 0, 1.0 / np.maximum(np.bitwise_count(masks), 1), 0.0)
@@ -91,54 +102,68 @@ class Groups(NamedTuple):
         return ratio(found, n[:, None])
 
 
-def grouped(frame: pd.DataFrame, by: Sequence[str]) -> Groups:
-    """The samples of each group, a call once."""
-    return groups_of(once_per_call(_read(masked(frame), by), by), by)
+def grouped(frame: pd.DataFrame, by: Sequence[str], kept: npt.ArrayLike, *columns: str) -> Groups:
+    """Returns samples by group, each call once.
 
-
-def _read(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The columns that endpoints read: rows of fewer columns are faster to pick."""
-    return frame[[name for name in dict.fromkeys([*by, *_READ]) if name in frame]]
-
-
-def groups_of(rows: pd.DataFrame, by: Sequence[str]) -> Groups:
-    """Samples as they are, by group."""
+    Args:
+        frame: tidy samples.
+        by: the columns that define a group.
+        kept: which rows are used.
+        *columns: further columns that are read, beside those of endpoints.
+    """
+    # Selecting columns first makes it fast to select rows.
+    read = [name for name in dict.fromkeys([*by, *_READ, *columns]) if name in frame]
+    rows = once_per_call(select_rows(frame[read], kept), by)
     code = rows.groupby(list(by), observed=True).ngroup().to_numpy().astype(np.int64)
     _, first = np.unique(code, return_index=True)
     return Groups(rows, code, rows[list(by)].iloc[first].reset_index(drop=True))
 
 
-def scored_only(frame: pd.DataFrame) -> pd.DataFrame:
-    """The samples that carry a score."""
-    return only(frame, frame["status"] == "scored")
-
-
 def positions(rows: pd.DataFrame) -> FloatArray:
-    """Where each sample lies from 0 to 1: the mean of its stages; NaN where none was scored."""
+    """Returns the mean stage of each sample, normalised to 0 to 1; NaN without a score."""
     masks, last = rows["mask"].to_numpy(), rows["n_stages"].to_numpy() - 1
     sums = sum((masks >> stage & 1) * float(stage) for stage in range(int(last.max(initial=0)) + 1))
     size = np.bitwise_count(masks).astype(float)
     return ratio(np.asarray(sums, dtype=float), size * last)
 
 
-def over_items(
+def pooled_variance(
+    values: FloatArray, keys: pd.DataFrame, cell: IntArray, cells: int
+) -> FloatArray:
+    """Returns the variance within groups, pooled per cell over groups with two or more values.
+
+    Args:
+        values: one value per sample.
+        keys: the columns that define each sample's group, its cell among them.
+        cell: the number of each sample's cell.
+        cells: the number of cells.
+    """
+    code = keys.groupby(list(keys.columns), observed=True).ngroup().to_numpy().astype(np.int64)
+    _, first = np.unique(code, return_index=True)
+    n = np.bincount(code, minlength=len(first))
+    gaps: FloatArray = values - ratio(np.bincount(code, values, len(first)), n)[code]
+    squares = np.bincount(cell, gaps**2, cells).astype(float)
+    return ratio(squares, np.bincount(cell[first], n - 1, cells).astype(float))
+
+
+def means_over_items(
     cells: pd.DataFrame,
     by: Sequence[str],
     value: str,
     estimate: Estimator,
     without: Iterable[pd.DataFrame] = (),
     *,
-    apart: bool = True,
+    mean_over_draws: bool = True,
 ) -> pd.DataFrame:
-    """A mean over items with its interval, per group: mean, low, high, items.
+    """Returns a mean over items with its interval, per group: mean, low, high, items.
 
     Args:
-        cells: a row per group and item.
-        by: the columns that groups share.
+        cells: one row per group and item.
+        by: the columns that define a group.
         value: the column that is averaged.
-        estimate: what tells the interval over items.
+        estimate: computes the mean and its interval over items.
         without: the cells without each draw of rubrics, of groups that have many.
-        apart: whether the values are means over draws.
+        mean_over_draws: whether the values are means over draws.
     """
     left: dict[Any, list[pd.Series]] = {}
     for part in without:
@@ -147,14 +172,16 @@ def over_items(
     rows = []
     for group, part in cells.groupby(list(by), observed=True):
         drawn = [one.reindex(part["evidence"]).to_numpy(float) for one in left.get(group, ())]
-        found = estimated(estimate, part[value].to_numpy(float), drawn, apart=apart)
+        found = estimate_over_items(
+            estimate, part[value].to_numpy(float), drawn, mean_over_draws=mean_over_draws
+        )
         rows.append((*group, *found))
     return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "items"])
 
 
 def distributions(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The share of each stage among scored samples, per group; stages without a share are out."""
-    groups = grouped(scored_only(_read(masked(frame), by)), by)
+    """Returns the share of each stage among scored samples, per group; zero shares are omitted."""
+    groups = grouped(frame, by, frame["status"] == "scored")
     shares = groups.shares()
     group, stage = np.nonzero(shares > 0)
     found = groups.names.iloc[group].reset_index(drop=True)
@@ -163,44 +190,44 @@ def distributions(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def expected_stage(frame: OrdinalFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The mean normalised stage (0 to 1) per group, with a t interval over evidence items.
+    """Returns the mean normalised stage (0 to 1) per group, with a t interval over items.
 
-    An interval ends where the scale does. Ordinal rubrics only: for options without order there is
-    no expected stage.
+    Intervals end where the scale does. The options of a nominal rubric have no expected stage.
     """
     cells = partial(_stage_by_item, by=by)
-    without = left_out(frame, by, cells)
-    found = over_items(cells(ordinal(frame)), by, "value", student, without.values())
+    without = without_each_draw(frame, by, cells).values()
+    found = means_over_items(cells(ordinal(frame)), by, "value", student, without)
     return found.assign(low=found["low"].clip(lower=0.0), high=found["high"].clip(upper=1.0))
 
 
 def _stage_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    groups = grouped(scored_only(_read(masked(frame), by)), [*by, "evidence"])
+    groups = grouped(frame, [*by, "evidence"], frame["status"] == "scored")
     return groups.names.assign(value=groups.mean(positions(groups.rows)))
 
 
 def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The share of scored verdicts on the known answer, with a 95 % interval over items.
+    """Returns the share of scored verdicts on the known answer, with an interval over items.
 
     A subset counts with the share that it gives the right stage; items without truth are left out.
     """
     cells = partial(right_by_item, by=by)
-    return over_items(cells(frame), by, "value", share, left_out(frame, by, cells).values())
+    without = without_each_draw(frame, by, cells).values()
+    return means_over_items(cells(frame), by, "value", share, without)
 
 
 def right_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The share of scored verdicts on the known answer, item by item, as `value`."""
-    # A truth that is no stage (a label without a given rubric) tells nothing.
+    """Returns the share of scored verdicts on the known answer, item by item, as `value`."""
+    # A truth that is not a stage (a label without a given rubric) cannot be compared.
     truth = pd.to_numeric(frame["truth"], errors="coerce")
-    known = scored_only(only(_read(masked(frame), by).assign(truth=truth), truth.notna()))
-    groups = grouped(known, [*by, "evidence"])
+    known = truth.notna() & (frame["status"] == "scored")
+    groups = grouped(frame.assign(truth=truth), [*by, "evidence"], known)
     masks = groups.rows["mask"].to_numpy()
     right = masks >> (groups.rows["truth"].to_numpy(dtype=np.int64) - 1) & 1
     return groups.names.assign(value=groups.mean(right / np.bitwise_count(masks)))
 
 
 def known_answers(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """`accuracy` with how many were asked and scored; who scored nothing has a row too."""
+    """Returns `accuracy` with the numbers asked and scored, also for groups without a score."""
     known = frame.groupby(list(by), observed=True)["truth"].transform("count") > 0
     if not known.any():
         return pd.DataFrame()
@@ -212,7 +239,7 @@ def known_answers(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def sample_values(rows: pd.DataFrame) -> dict[str, FloatArray]:
-    """Each sample's value on every endpoint of `AVERAGED`; not a number where it has none."""
+    """Returns each sample's value on every endpoint of `AVERAGED`; NaN if it has none."""
     masks, n_stages = rows["mask"].to_numpy(), rows["n_stages"].to_numpy()
     size = np.where(masks != 0, np.bitwise_count(masks).astype(float), np.nan)
     ordered = (rows["rubric_kind"] != "nominal").to_numpy()
@@ -229,26 +256,25 @@ def sample_values(rows: pd.DataFrame) -> dict[str, FloatArray]:
 
 
 def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
-    """Every endpoint of each cell (task, variant, judge, evidence), pooled.
+    """Returns every endpoint of each cell (task, variant, judge, evidence).
 
-    `entropy` (bits) and `mid_mass` are of scored samples; with `_all`, no score is an outcome too.
-    What needs an order is not a number on a nominal rubric, nor a middle on a scale of two.
+    `entropy` (bits) and `mid_mass` are over scored samples; with `_all`, a missing score is an
+    outcome too. Endpoints that need an order are NaN for a nominal rubric, and so is the middle
+    of a scale of two stages.
 
     Args:
-        frame: tidy samples; unless swaps are told apart, those under own rubrics count.
-        by: what makes a cell, beside the evidence.
+        frame: tidy samples; swaps are left out unless `by` separates them.
+        by: the columns that define a cell, beside the evidence.
     """
-    own = _read(masked(frame), [*by, "is_swap"])
-    if "is_swap" not in by:
-        own = only(own, ~own["is_swap"].to_numpy(dtype=bool))
-    groups = grouped(own, [*by, "evidence"])
+    own = np.full(len(frame), True) if "is_swap" in by else ~frame["is_swap"]
+    groups = grouped(frame, [*by, "evidence"], own)
     rows, n = groups.rows, groups.total(np.ones(len(groups.rows)))
     values = sample_values(rows)
+    # One probe call is one answer, however many samples it is about.
     repeated = (
         rows["probe_call_id"].notna()
         & pd.DataFrame({"cell": groups.code, "call": rows["probe_call_id"]}).duplicated()
     )
-    # One probe call, one answer.
     values["probability"] = np.where(repeated.to_numpy(), np.nan, values["probability"])
     means = {name: groups.mean(of) for name, of in values.items()}
     masks, last = rows["mask"].to_numpy(), rows["n_stages"].to_numpy() - 1
@@ -257,7 +283,9 @@ def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
     place, size = values["stage"], values["subset_size"]
     ordered = (rows["rubric_kind"] != "nominal").to_numpy()
     middle = np.where(ordered & (last > 1), _middle(rows), np.nan)
-    spread, spare = _spread(groups, place)
+    known = ~np.isnan(place)
+    # Another rubric, or a pair shown in reverse, is not a replicate.
+    keys = rows.loc[known, ["rubric", "flipped"]].assign(cell=groups.code[known])
     counts = {status: (rows["status"] == status).to_numpy().astype(float) for status in STATUSES}
     return groups.names.assign(
         n=n.astype(int),
@@ -270,22 +298,19 @@ def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
         entropy_all=_entropy(np.column_stack([np.nan_to_num(shares) * read[:, None], 1 - read])),
         mid_mass=groups.mean(np.where(masks != 0, middle, np.nan)),
         mid_mass_all=groups.mean(middle),
-        jitter=ratio(spread, spare),
+        jitter=pooled_variance(place[known], keys, groups.code[known], len(groups.names)),
     )
 
 
-def judge_endpoints(frame: pd.DataFrame, cells: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Every endpoint of each configured judge (task, variant, judge), over evidence items.
-
-    Args:
-        frame: the samples.
-        cells: their `cell_endpoints`, where they are at hand.
+def judge_endpoints(samples: Samples) -> pd.DataFrame:
+    """Returns every endpoint of each configured judge (task, variant, judge), over items.
 
     Returns:
-        A row per judge and endpoint, with mean, low, high, items, the samples, those that carry a
-        score (`effective_n`), and the shares of abstentions and of unreadable verdicts.
+        A row per judge and endpoint: mean, low, high, items, the number of samples and of scored
+        ones (`effective_n`), and the shares of abstained and of unreadable verdicts.
     """
-    cells = cell_endpoints(frame) if cells is None else cells
+    data = Dataset.of(samples)
+    cells = data.compute(cell_endpoints)
     counts = cells[[f"share_{status}" for status in STATUSES]].mul(cells["n"], axis=0)
     totals = pd.concat([cells[[*CELL, "n", "effective_n"]], counts], axis=1)
     totals = totals.groupby(CELL, observed=True).sum().reset_index()
@@ -293,10 +318,11 @@ def judge_endpoints(frame: pd.DataFrame, cells: pd.DataFrame | None = None) -> p
     rates = totals[[*CELL, "n", "effective_n"]].assign(
         abstained=totals["share_abstained"] / totals["n"], unreadable=lost / totals["n"]
     )
-    without = left_out(frame, CELL, cell_endpoints).values()
+    without = data.compute(endpoints_without_each_draw).values()
     parts = [
-        over_items(
-            cells, CELL, name, ESTIMATES.get(name, student), without, apart=name not in ENTROPIES
+        means_over_items(
+            *(cells, CELL, name, ESTIMATES.get(name, student), without),
+            mean_over_draws=name not in POOLED,
         ).assign(endpoint=name)
         for name in ENDPOINTS
     ]
@@ -304,25 +330,13 @@ def judge_endpoints(frame: pd.DataFrame, cells: pd.DataFrame | None = None) -> p
     return found[[*CELL, "endpoint", "mean", "low", "high", "items", *rates.columns[len(CELL) :]]]
 
 
-def _spread(groups: Groups, place: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """By cell, the squares about what replicates under a rubric and in an order have in common.
-
-    And how many squares are free: another rubric, or a pair in reverse, is no replicate.
-    """
-    known = ~np.isnan(place)
-    keys = groups.rows.loc[known, ["rubric", "flipped"]].assign(cell=groups.code[known])
-    code = keys.groupby(["cell", "rubric", "flipped"], observed=True).ngroup().to_numpy()
-    n = np.bincount(code)
-    gaps = place[known] - (np.bincount(code, place[known]) / np.maximum(n, 1))[code]
-    _, first = np.unique(code, return_index=True)
-    cells = len(groups.names)
-    squares = np.bincount(groups.code[known], gaps**2, cells).astype(float)
-    free = np.bincount(groups.code[known][first], n - 1, cells).astype(float)
-    return squares, free
+def endpoints_without_each_draw(frame: pd.DataFrame) -> dict[int, pd.DataFrame]:
+    """Returns the endpoints of cells without each draw of rubrics; empty if draws are few."""
+    return without_each_draw(frame, CELL, cell_endpoints)
 
 
 def _middle(rows: pd.DataFrame) -> FloatArray:
-    """The weight that each sample gives to the middle stage, or the two in the middle."""
+    """Returns the weight that each sample gives to the middle stage, or the two in the middle."""
     masks, n = rows["mask"].to_numpy(), rows["n_stages"].to_numpy()
     centre = (np.int64(1) << (n - 1) // 2) | (np.int64(1) << n // 2)
     held: FloatArray = np.bitwise_count(masks & centre) / np.maximum(np.bitwise_count(masks), 1)
@@ -330,7 +344,7 @@ def _middle(rows: pd.DataFrame) -> FloatArray:
 
 
 def _entropy(shares: FloatArray) -> FloatArray:
-    """The entropy of each row in bits; NaN where there is no distribution."""
+    """Returns the entropy of each row in bits; NaN without a distribution."""
     logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
     bits: FloatArray = 0.0 - (shares * logs).sum(axis=1)
     return bits

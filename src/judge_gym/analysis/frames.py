@@ -1,9 +1,9 @@
-"""The tidy frame that every analysis reads: a row per sample, a column per knob.
+"""The tidy frame that every analysis reads: one row per sample, one column per knob.
 
-It comes from a lab (`lab.experiments.samples`), from an exported file, or from verdicts that
-someone already has: six columns are needed, the others have a plain meaning where they are missing.
-Wherever it comes from, a column has one type. Texts are `str`; knobs other than the judge are
-`category`, since nobody computes with their words and a million of them take a megabyte.
+It comes from a lab (`lab.experiments.samples`), from an exported file, or from verdicts recorded elsewhere. Six
+columns are required; the others have defaults. Each column has one type, whatever its source: text
+is `str`; knobs other than the judge are `category`, because a million repeated words take little
+memory then.
 """
 
 import re
@@ -21,22 +21,26 @@ from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES, TaskType
 
 JUDGE = "judge.model"
-CELL = ["task", "variant", JUDGE]
+PANEL = ["task", "variant"]
+"""All judges of one task under one design."""
+CELL = [*PANEL, JUDGE]
 """One configured judge on one task; with `evidence`, a cell of the design."""
+ITEM = [*CELL, "evidence"]
+"""One configured judge on one evidence item."""
 NEEDED = (JUDGE, "evidence", "replicate", "status", "stages", "n_stages")
 KINDS = ("ordinal", "nominal")
-"""Of rubrics."""
+"""The kinds of rubrics."""
 _TASK = ["concept", "task_type", "country", "pool"]
 _TEXTS = {
     **dict.fromkeys(("stages", "tag", "study", *_TASK, "series", "display"), ""),
     **{"rubric_author": "provided", "probe_status": None},
 }
-"""With what an empty cell says."""
+"""Text columns, with the value of an empty cell."""
 TEXTS = (
     *_TEXTS,
     *(JUDGE, "evidence", "evidence_title", "status", "rubric_kind", "reported_model"),
 )
-"""Columns, beside knobs, of which a file's reader makes no numbers; evidence may be numbered."""
+"""Columns, beside knobs, that a file reader leaves as text; evidence may be numbered."""
 _ORDER = [JUDGE, "evidence", "replicate", "task", "variant", "series", "is_swap", "rubric_draw"]
 _ORDER += ["rubric", "flipped", "tag", "call_id", "mask", "probe"]
 _WHOLE = re.compile(r"\b(\d+)\.0+\b")
@@ -45,16 +49,16 @@ _NUMBERS = ("dose", "probe_call_id", "observability", "discriminability", "call_
 
 
 def tidy(samples: pd.DataFrame, *, source: str = "the frame") -> pd.DataFrame:
-    """The samples checked, with every column, and with what analyses share.
+    """Validates samples and adds the columns that analyses share.
 
-    Added are `mask` (a bit per chosen stage; 0 where none was scored), `task` (a name for concept,
+    Added are `mask` (one bit per chosen stage; 0 if none was scored), `task` (a name for concept,
     type, country and pool) and `variant` (the levels of what varies within the task). Columns that
-    are not judge-gym's stay as they are. Rows are sorted, so that nothing drawn or summed over them
-    changes with the order in which they came.
+    are not judge-gym's stay as they are. Rows are sorted, so that results do not depend on the
+    order of the input.
 
     Args:
         samples: at least the columns of `NEEDED`.
-        source: what an error calls the samples.
+        source: the name of the samples in error messages.
     """
     if missing := [column for column in NEEDED if column not in samples]:
         raise DesignError(
@@ -66,7 +70,7 @@ def tidy(samples: pd.DataFrame, *, source: str = "the frame") -> pd.DataFrame:
         raise DesignError(f"{source} has no samples")
     read = Columns(samples, source)
     columns = {
-        JUDGE: read.names(JUDGE),
+        JUDGE: read.required_text(JUDGE),
         "evidence": read.ids("evidence"),
         "rubric": read.ids("rubric", 0),
         "status": read.one_of("status", STATUSES),
@@ -74,8 +78,8 @@ def tidy(samples: pd.DataFrame, *, source: str = "the frame") -> pd.DataFrame:
         **{name: read.text(name, empty) for name, empty in _TEXTS.items()},
         "task_type": read.one_of("task_type", get_args(TaskType), ""),
         **{name: read.flags(name) for name in ("pair", "flipped", "is_swap")},
-        **{name: read.whole(name) for name in ("replicate", "n_stages")},
-        "rubric_draw": read.whole("rubric_draw", 0),
+        **{name: read.integers(name) for name in ("replicate", "n_stages")},
+        "rubric_draw": read.integers("rubric_draw", 0),
         **{name: read.numbers(name) for name in _NUMBERS},
         **{name: read.numbers(name, 0, 1) for name in ("probe", "reference")},
         "truth": read.numbers_or_text("truth"),
@@ -87,12 +91,12 @@ def tidy(samples: pd.DataFrame, *, source: str = "the frame") -> pd.DataFrame:
     columns["stages"] = _whole_stages(columns["stages"])
     frame = samples.reset_index(drop=True).assign(**columns)
     frame = with_variant(frame.assign(mask=_masks(frame, source), task=_tasks(frame)))
-    _refuse_unmeant(frame, read)
+    _refuse_contradictions(frame, read)
     return _sorted(frame)
 
 
 def _knobs(read: Columns, samples: pd.DataFrame) -> dict[str, pd.Series]:
-    """The knobs that the samples have; of all others it is not known at which level they were."""
+    """Returns the knobs that the samples have; the levels of all others are unknown."""
     kinds = {"text": read.levels, "true or false": read.flags}
     found = {
         path: kinds.get(knob.type, read.numbers)(path)
@@ -102,12 +106,12 @@ def _knobs(read: Columns, samples: pd.DataFrame) -> dict[str, pd.Series]:
     for path, knob in Design.knobs().items():
         if path in found and knob.type == "text" and not knob.open:
             read.one_of(path, knob.levels, "")
-    # Who wrote the rubric decides what a difference between judges means.
+    # The rubric's author decides what a difference between judges means.
     return {**found, "rubric.author": read.levels("rubric.author", "provided")}
 
 
 def _masks(frame: pd.DataFrame, source: str) -> npt.NDArray[np.int64]:
-    """What each sample chose, as bits; each distinct text is read once per scale."""
+    """Returns the chosen stages of each sample as bits; each distinct text is parsed once."""
     codes, texts = pd.factorize(frame["stages"])
     scored = (frame["status"] == "scored").to_numpy(dtype=bool)
     scales = frame["n_stages"].to_numpy()
@@ -119,11 +123,12 @@ def _masks(frame: pd.DataFrame, source: str) -> npt.NDArray[np.int64]:
         for code in map(int, used):
             try:
                 known[code] = stage_masks([str(texts[code])], frame=int(scale))[0]
-            except (DesignError, ValueError) as fault:
+            except (DesignError, ValueError) as error:
                 row = int((rows & (codes == code)).argmax()) + 1
-                what = fault if isinstance(fault, DesignError) else f"stages {texts[code]!r}"
-                said = f"{source}: {what}; stages read '2' or '2 3' (sample {row})"
-                raise DesignError(said) from fault
+                what = error if isinstance(error, DesignError) else f"stages {texts[code]!r}"
+                raise DesignError(
+                    f"{source}: {what}; stages are written '2' or '2 3' (sample {row})"
+                ) from error
         masks[rows] = known[codes[rows]]
     empty = scored & (masks == 0)
     if empty.any():
@@ -133,7 +138,7 @@ def _masks(frame: pd.DataFrame, source: str) -> npt.NDArray[np.int64]:
 
 
 def _whole_stages(stages: pd.Series) -> pd.Series:
-    """Stages as whole numbers: 4.0 is 4."""
+    """Writes stages as whole numbers: 4.0 becomes 4."""
     codes, texts = pd.factorize(stages)
     if not any("." in text for text in texts):
         return stages
@@ -141,36 +146,33 @@ def _whole_stages(stages: pd.Series) -> pd.Series:
     return pd.Series(pd.array(whole, dtype="str").take(codes))
 
 
-def _refuse_unmeant(frame: pd.DataFrame, read: Columns) -> None:
-    """Refuse cells that are right each, and not together."""
+def _refuse_contradictions(frame: pd.DataFrame, read: Columns) -> None:
+    """Refuses cells that are valid by themselves but contradict each other."""
     unscored = frame["status"] != "scored"
-    said = "names a stage, but its status says that none was scored; leave stages empty"
-    read.check("stages", ~(unscored & (frame["stages"] != "")), said)
+    problem = "names a stage, but its status is not scored; leave stages empty"
+    read.check("stages", ~(unscored & (frame["stages"] != "")), problem)
     truth = pd.to_numeric(frame["truth"], errors="coerce")
     most = frame.groupby("evidence", observed=True)["n_stages"].transform("max")
-    held = truth.isna() | ((truth % 1 == 0) & truth.between(1, most))
-    read.check("truth", held, "is no stage of its scale; choose 1 to n_stages, or a label")
+    valid = truth.isna() | ((truth % 1 == 0) & truth.between(1, most))
+    read.check("truth", valid, "is not a stage of its scale; choose 1 to n_stages, or a label")
     scale = frame.groupby(["task", "variant", "rubric", "pair"], observed=True)["n_stages"]
     if (scale.transform("nunique") > 1).any():
         usual = scale.transform(lambda part: part.mode().iloc[0])
-        read.check(
-            "n_stages",
-            frame["n_stages"] == usual,
-            "is not that of the others under its rubric; name rubrics or rubric.scale apart",
-        )
+        problem = "differs from other samples under its rubric; set rubric or rubric.scale"
+        read.check("n_stages", frame["n_stages"] == usual, problem)
 
 
 def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows in an order that is theirs, not the file's."""
+    """Returns the rows in an order that does not depend on the input's."""
     codes = [pd.factorize(frame[name], sort=True)[0] for name in reversed(_ORDER)]
     order = np.lexsort(codes)
-    if (np.diff(order) == 1).all():  # texts are slow to copy
+    if (np.diff(order) == 1).all():  # copying text is slow
         return frame
     return frame.take(order).reset_index(drop=True)
 
 
 def _tasks(frame: pd.DataFrame) -> pd.Series:
-    """The name of a row's task: concept, type, country, and the pool where there are several."""
+    """Returns a name for each row's task: concept, type, country, and pool if there are several."""
     cells, tasks = _distinct(frame, _TASK)
     pools = tasks.groupby(_TASK[:3])["pool"].transform("nunique")
     names = []
@@ -180,39 +182,44 @@ def _tasks(frame: pd.DataFrame) -> pd.Series:
         place = f"{country}, {pool}" if country and several else country or pool
         about = ", ".join(part for part in (kind, place) if part)
         names.append((concept or "all") + (f" ({about})" if about else ""))
-    return _spread(names, cells, frame)
+    return _repeated(names, cells, frame)
 
 
 def varied_knobs(frame: pd.DataFrame) -> list[str]:
-    """The knobs, other than the judge, that take more than one value."""
+    """Returns the knobs, other than the judge, that take more than one value."""
     knobs = [knob for knob in Design.knobs() if knob in frame.columns and knob != JUDGE]
     return [knob for knob in knobs if frame[knob].nunique(dropna=False) > 1]
 
 
 def with_variant(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with a column `variant` that names the levels of what varies within its task.
+    """Adds a column `variant` that names the levels of what varies within each task.
 
-    What differs between tasks because a task forces it is no variation. Series are told apart too:
-    a retest is not more of the same.
+    Differences between tasks do not count as variation. Each series is a variant of its own,
+    because a retest is not a further replicate.
     """
-    told = [name for name in ("task", *varied_knobs(frame), "series") if name in frame]
-    if not told:
-        return frame.assign(variant="base")
-    cells, levels = _distinct(frame, told)
+    columns = [name for name in ("task", *varied_knobs(frame), "series") if name in frame]
+    cells, levels = _distinct(frame, columns)
     names = pd.Series("base", index=levels.index)
-    for _, part in levels.groupby(levels["task"] if "task" in told else np.zeros(len(levels))):
-        columns = varied_knobs(part)
+    for _, part in levels.groupby("task"):
+        varied = varied_knobs(part)
         if "series" in part and part["series"].nunique() > 1:
-            columns.append("series")
-        for row, values in zip(part.index, part[columns].itertuples(index=False), strict=True):
-            pairs = zip(columns, values, strict=True)
+            varied.append("series")
+        for row, values in zip(part.index, part[varied].itertuples(index=False), strict=True):
+            pairs = zip(varied, values, strict=True)
             named = ", ".join(f"{name}={level_name(level)}" for name, level in pairs)
             names[row] = named or "base"
-    return frame.assign(variant=_spread(names.tolist(), cells, frame))
+    return frame.assign(variant=_repeated(names.tolist(), cells, frame))
+
+
+def without_series(frame: pd.DataFrame) -> pd.Series:
+    """Returns the variant of each sample without its series, so that retests are pooled."""
+    if frame["series"].nunique() < 2:
+        return frame["variant"]
+    return with_variant(frame.assign(series=""))["variant"]
 
 
 def _distinct(frame: pd.DataFrame, columns: list[str]) -> tuple[npt.NDArray[np.intp], pd.DataFrame]:
-    """Which of the distinct rows each row is, and those rows."""
+    """Returns the number of each row's distinct combination, and the combinations."""
     groups = frame.groupby(columns, sort=False, dropna=False, observed=True)
     cells = np.asarray(groups.ngroup(), dtype=np.intp)
     first = np.flatnonzero(~pd.Series(cells).duplicated())
@@ -220,32 +227,42 @@ def _distinct(frame: pd.DataFrame, columns: list[str]) -> tuple[npt.NDArray[np.i
     return cells, frame[columns].iloc[first].reset_index(drop=True)
 
 
-def _spread(names: Sequence[str], cells: npt.NDArray[np.intp], frame: pd.DataFrame) -> pd.Series:
-    """A name for each row."""
+def _repeated(names: Sequence[str], cells: npt.NDArray[np.intp], frame: pd.DataFrame) -> pd.Series:
+    """Returns the name of each row's combination."""
     return pd.Series(pd.array(names, dtype="str").take(cells), index=frame.index)
 
 
 def level_name(level: object) -> str:
-    """A level as it is written."""
+    """Returns a level as it is written in a study."""
     if level == "" or pd.isna(level):  # type: ignore[call-overload]
         return "unset"
     return str(level).lower() if isinstance(level, bool | np.bool_) else str(level)
 
 
-def only(frame: pd.DataFrame, mask: npt.ArrayLike) -> pd.DataFrame:
-    """The rows of a mask; the frame itself where that is all of them, since texts are slow to copy.
+def select_rows(frame: pd.DataFrame, mask: npt.ArrayLike) -> pd.DataFrame:
+    """Returns the rows of a mask; the frame itself if that is all of them, to avoid a slow copy.
 
     >>> frame = pd.DataFrame({"a": [1, 2]})
-    >>> only(frame, [True, True]) is frame
+    >>> select_rows(frame, [True, True]) is frame
     True
     """
     kept = np.asarray(mask, dtype=bool)
     return frame if kept.all() else frame[kept]
 
 
+def scored_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns the samples that have a score."""
+    return select_rows(frame, frame["status"] == "scored")
+
+
+def own_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns the samples under the rubric of their own design, without swaps."""
+    return select_rows(frame, ~frame["is_swap"].to_numpy(dtype=bool))
+
+
 def once_per_call(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Each call once per group; rows that share a call are one observation."""
-    # Few calls are shared: only they are looked at in full.
+    """Returns each call once per group; rows that share a call are one observation."""
+    # Few calls are shared: only those are compared in full.
     calls = frame["call_id"]
     several = np.flatnonzero(calls.duplicated(keep=False) & calls.notna())
     if not len(several):
@@ -257,15 +274,20 @@ def once_per_call(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 OrdinalFrame = NewType("OrdinalFrame", pd.DataFrame)
-"""Samples under rubrics whose stages have an order; what needs one takes no other frame."""
+"""Samples under ordinal rubrics; functions that need an order accept no other frame."""
 
 
 def ordinal(frame: pd.DataFrame) -> OrdinalFrame:
-    """The frame, for what needs an order: expected stages, distances of stages, weighted agreement.
+    """Returns the frame for analyses that need ordered stages, and refuses nominal rubrics.
 
-    A frame with a nominal rubric is refused here, and a frame that did not pass here does not
-    type-check there.
+    Expected stages, distances of stages and weighted agreement need an order. A frame that did not
+    pass through here does not type-check there.
     """
     if (frame["rubric_kind"] == "nominal").any():
         raise DesignError("options of a nominal rubric have no order: no stage can be expected")
     return OrdinalFrame(frame)
+
+
+def ordinal_rows(frame: pd.DataFrame) -> OrdinalFrame:
+    """Returns the samples under ordinal rubrics."""
+    return OrdinalFrame(select_rows(frame, frame["rubric_kind"] == "ordinal"))

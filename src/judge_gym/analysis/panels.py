@@ -1,4 +1,4 @@
-"""The judges of one task and variant, as arrays: what measures of disagreement are computed on."""
+"""The judges of one task and variant as arrays, which measures of disagreement read."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,59 +8,53 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.belief import Masses, Verdicts, sources, squared_distances, stage_masks
+from judge_gym.analysis.belief import Masses, Verdicts, sources, squared_distances
 from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray
-from judge_gym.analysis.frames import JUDGE, once_per_call
+from judge_gym.analysis.frames import JUDGE, PANEL, once_per_call, select_rows
 from judge_gym.analysis.stats.intervals import Estimate, skewed
-from judge_gym.analysis.stats.rubric_draws import DRAWS_FOR_BLOCKS, Estimator, estimated
+from judge_gym.analysis.stats.rubric_draws import MANY_DRAWS, Estimator, estimate_over_items
 
-PANEL = ("task", "variant")
-EVERYONE = -1
+ALL_JUDGES = -1
 """The place of all judges together."""
-_OPTIONAL: dict[str, Any] = {
-    "rubric": 0,
-    "rubric_kind": "ordinal",
-    "rubric_draw": 0,
-    "flipped": False,
-    "series": "",
-    "display": "",
-    "probe": np.nan,
-}
-_COLUMNS = (JUDGE, "evidence", "replicate", "status", "mask", "n_stages", "call_id")
-COLUMNS = (*_COLUMNS, *_OPTIONAL)
-"""What a panel reads of a sample."""
+COLUMNS = (
+    *(JUDGE, "evidence", "replicate", "status", "mask", "n_stages", "call_id", "rubric"),
+    *("rubric_kind", "rubric_draw", "flipped", "series", "display", "probe"),
+)
+"""The columns that a panel keeps of each sample."""
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """The verdicts of one task and variant under the judges' own rubrics, each call once."""
+    """The verdicts of one task and variant, each call once, without swapped rubrics."""
 
     key: dict[str, Any]
-    """What names the panel, such as task and variant."""
+    """The values that identify the panel, such as task and variant."""
     judges: tuple[str, ...]
     evidence: tuple[Any, ...]
     n_stages: int
     ordinal: bool
     rows: pd.DataFrame
     judge: IntArray
-    """The place of each row's judge, and so on."""
+    """The index of each row's judge."""
     item: IntArray
+    """The index of each row's evidence item."""
     mask: IntArray
-    one_less: bool = False
-    """Whether it is a panel of many draws of rubrics without one of them."""
+    """The chosen stages of each row, as bits."""
+    lacks_draw: bool = False
+    """Whether one of many draws of rubrics was left out."""
 
     @property
     def size(self) -> tuple[int, int]:
-        """How many items and judges."""
+        """The numbers of items and of judges."""
         return len(self.evidence), len(self.judges)
 
     @property
     def cell(self) -> IntArray:
-        """The cell of each row: its item, and within it its judge."""
+        """The index of each row's cell: items, and judges within an item."""
         return self.item * len(self.judges) + self.judge
 
     def per_cell(self, values: FloatArray) -> FloatArray:
-        """The mean of what rows say, items by judges; rows and cells that say nothing are NaN."""
+        """Returns the mean of row values by item and judge, ignoring missing values."""
         known = ~np.isnan(values)
         count = int(np.prod(self.size))
         sums = np.bincount(self.cell[known], values[known], count)
@@ -69,7 +63,7 @@ class Panel:
 
     @cached_property
     def scored(self) -> IntArray:
-        """How many verdicts carry a score, items by judges."""
+        """The number of scored verdicts by item and judge."""
         count = int(np.prod(self.size))
         return np.bincount(self.cell[self.mask != 0], minlength=count).reshape(self.size)
 
@@ -81,27 +75,26 @@ class Panel:
 
     @cached_property
     def open_masses(self) -> Masses:
-        """The same where abstentions are mass on all stages, instead of being left out."""
+        """The mass function of each cell, with abstentions as mass on all stages."""
         if not self.abstained.any():
             return self.masses
-        told, count = ~self.unreadable, int(np.prod(self.size))
-        cell, mask = self.cell[told], self.mask[told]
-        found = sources(cell, mask, frame=self.n_stages, cells=count, abstentions="vacuous")
-        return found.masses
+        read, count = ~self.unreadable, int(np.prod(self.size))
+        cell, mask = self.cell[read], self.mask[read]
+        return sources(cell, mask, frame=self.n_stages, cells=count, abstentions="vacuous").masses
 
     @cached_property
     def shares(self) -> FloatArray:
-        """Each judge's distribution on each item: items by judges by stages."""
+        """The distribution over stages by item and judge."""
         return self.masses.pignistic().reshape(*self.size, self.n_stages)
 
     @cached_property
     def complete(self) -> BoolArray:
-        """The items on which every judge has a scored verdict; none with fewer than two judges."""
+        """Which items every judge scored; none with fewer than two judges."""
         return np.asarray((self.scored > 0).all(axis=1) & (len(self.judges) > 1))
 
     @cached_property
     def distances(self) -> FloatArray:
-        """The squared Jousselme distance on each item of each pair of judges, unbiased."""
+        """The unbiased squared Jousselme distance, by item and pair of judges."""
         replicate = pd.factorize(self.rows["replicate"])[0].astype(np.int64)
         draw = self.rows["rubric_draw"].to_numpy(dtype=np.int64) if self.many_draws else None
         sides = [
@@ -117,31 +110,31 @@ class Panel:
 
     @cached_property
     def own_rubrics(self) -> bool:
-        """Whether judges used rubrics of their own, so that they differ in more than judgement."""
+        """Whether judges used different rubrics, so that they differ in judge and rubric."""
         pairs = pd.DataFrame({"judge": self.judge, "rubric": self.rows["rubric"].to_numpy()})
         used = pairs.drop_duplicates().groupby("judge")["rubric"].agg(set)
         return any(rubrics != used.iloc[0] for rubrics in used)
 
     @cached_property
     def many_draws(self) -> bool:
-        """Whether there are enough draws of rubrics to speak of rubrics that were not drawn."""
-        return self.one_less or self.rows["rubric_draw"].nunique() >= DRAWS_FOR_BLOCKS
+        """Whether there are enough draws of rubrics to generalise beyond them."""
+        return self.lacks_draw or self.rows["rubric_draw"].nunique() >= MANY_DRAWS
 
     @cached_property
-    def left_out(self) -> tuple["Panel", ...]:
+    def without_each_draw(self) -> tuple["Panel", ...]:
         """The panel without each of its draws of rubrics in turn."""
         return tuple(self.without(draw) for draw in np.unique(self.rows["rubric_draw"]))
 
     def without(self, draw: int) -> "Panel":
-        """The panel without a draw of rubrics, if there are many."""
+        """Returns the panel without a draw of rubrics, if there are many draws."""
         if not self.many_draws:
             return self
         kept = (self.rows["rubric_draw"] != draw).to_numpy()
-        return replace(self._kept(kept), one_less=True)
+        return replace(self._kept(kept), lacks_draw=True)
 
     @property
     def in_blocks(self) -> bool:
-        """Whether each draw of own rubrics is treated as a block."""
+        """Whether each draw of the judges' own rubrics is a block."""
         return self.own_rubrics and self.many_draws
 
     @cached_property
@@ -156,11 +149,11 @@ class Panel:
 
     @property
     def rates(self) -> dict[str, float]:
-        """The verdicts that carry a score, and the shares of those that do not."""
+        """The number of scored verdicts, and the shares of abstained and unreadable ones."""
         return self.rates_of(*range(len(self.judges)))
 
     def rates_of(self, *places: int) -> dict[str, float]:
-        """The same of some judges."""
+        """Returns `rates` of some judges."""
         mine = np.isin(self.judge, places)
         abstained, unreadable = self.abstained[mine], self.unreadable[mine]
         return {
@@ -170,7 +163,7 @@ class Panel:
         }
 
     def of(self, *places: int) -> "Panel":
-        """Some of the judges, on the same items."""
+        """Returns the panel of some of the judges, on the same items."""
         renumbered = np.full(len(self.judges), -1)
         renumbered[list(places)] = np.arange(len(places))
         kept = self._kept(np.isin(self.judge, places))
@@ -179,7 +172,7 @@ class Panel:
         return replace(kept, key=key, judges=names, judge=renumbered[kept.judge])
 
     def _kept(self, kept: BoolArray) -> "Panel":
-        """Some of the rows, on the same items."""
+        """Returns the panel of some of the rows, on the same items."""
         return replace(
             self,
             rows=self.rows[kept],
@@ -189,21 +182,11 @@ class Panel:
         )
 
 
-Judged = pd.DataFrame | Sequence[Panel]
-"""Samples, or their panels where these are at hand: what is known of a panel is kept with it."""
-
-
-def panels(frame: Judged, by: Sequence[str] = PANEL) -> Iterator[Panel]:
-    """The panels of a frame, in the order of their names; samples under rivals' rubrics are out."""
-    if not isinstance(frame, pd.DataFrame):
-        yield from frame
-        return
-    given = masked(frame)
-    missing = {name: value for name, value in _OPTIONAL.items() if name not in given}
-    given = given.assign(**missing)[[*dict.fromkeys([*by, *COLUMNS])]]
-    if "is_swap" in frame:
-        given = given[~frame["is_swap"].to_numpy(dtype=bool)]
-    for group, part in given.groupby(list(by), observed=True):
+def panels(frame: pd.DataFrame, by: Sequence[str] = PANEL) -> Iterator[Panel]:
+    """Yields the panels of a tidy frame, sorted by their keys, without swapped rubrics."""
+    # Selecting columns first makes it fast to select rows.
+    own = select_rows(frame[[*dict.fromkeys([*by, *COLUMNS])]], ~frame["is_swap"])
+    for group, part in own.groupby(list(by), observed=True):
         rows = once_per_call(part, [JUDGE])
         judge, judges = pd.factorize(rows[JUDGE], sort=True)
         item, evidence = pd.factorize(rows["evidence"], sort=True)
@@ -225,50 +208,50 @@ def mean_over_items(
     values: Callable[[Panel], FloatArray],
     estimate: Estimator = skewed,
     *,
-    apart: bool = False,
+    mean_over_draws: bool = False,
 ) -> Estimate:
-    """A mean over items; many draws of rubrics are allowed for.
+    """Returns a mean over items, with an interval that covers many draws of rubrics too.
 
     Args:
         panel: the judges.
-        values: a value per item of a panel; not a number where an item has none.
-        estimate: what tells the interval over items.
-        apart: whether values are means over draws, and do not compare judges.
+        values: computes one value per item of a panel; not a number if an item has none.
+        estimate: computes the mean and its interval over items.
+        mean_over_draws: whether values are means over draws, not comparisons of judges.
     """
-    without = [values(part) for part in panel.left_out] if panel.many_draws else []
-    return estimated(estimate, values(panel), without, apart=apart)
+    without = [values(part) for part in panel.without_each_draw] if panel.many_draws else []
+    return estimate_over_items(estimate, values(panel), without, mean_over_draws=mean_over_draws)
 
 
 def mean_of_cells(
     panel: Panel,
     cells: Callable[[Panel], FloatArray],
     estimate: Estimator = skewed,
-    place: int = EVERYONE,
+    place: int = ALL_JUDGES,
 ) -> Estimate:
-    """A mean over items of one judge's cells, or of the mean over all judges.
+    """Returns a mean over items of one judge's cells, or of the mean over all judges.
 
     Args:
         panel: the judges.
-        cells: a value per item and judge of a panel.
-        estimate: what tells the interval over items.
-        place: which judge.
+        cells: computes one value per item and judge of a panel.
+        estimate: computes the mean and its interval over items.
+        place: the index of the judge.
     """
 
     def values(of: Panel) -> FloatArray:
-        return row_means(cells(of)) if place == EVERYONE else cells(of)[:, place]
+        return row_means(cells(of)) if place == ALL_JUDGES else cells(of)[:, place]
 
-    return mean_over_items(panel, values, estimate, apart=True)
+    return mean_over_items(panel, values, estimate, mean_over_draws=True)
 
 
 def part_of(
     cells: Callable[[Panel], Mapping[str, FloatArray]], name: str
 ) -> Callable[[Panel], FloatArray]:
-    """One of the values by name that are worked out together."""
+    """Returns a function that selects one of several values computed together."""
     return lambda panel: cells(panel)[name]
 
 
 def ratio(sums: FloatArray | IntArray, n: FloatArray | IntArray) -> FloatArray:
-    """A quotient; not a number where there is nothing to divide by.
+    """Returns a quotient; not a number where the denominator is not positive.
 
     >>> ratio(np.array([1.0, 0.0]), np.array([2, 0])).tolist()
     [0.5, nan]
@@ -278,18 +261,6 @@ def ratio(sums: FloatArray | IntArray, n: FloatArray | IntArray) -> FloatArray:
 
 
 def row_means(values: FloatArray) -> FloatArray:
-    """The mean of each row over what is a number."""
+    """Returns the mean of each row, ignoring missing values."""
     known = ~np.isnan(values)
     return ratio(np.where(known, values, 0.0).sum(axis=1), known.sum(axis=1))
-
-
-def masked(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with what each sample chose as bits; a tidy frame has them already."""
-    if "mask" in frame:
-        return frame
-    texts = frame["stages"].astype("string").fillna("").where(frame["status"] == "scored", "")
-    masks = pd.Series(0, index=frame.index, dtype=np.int64)
-    for scale, part in texts.groupby(frame["n_stages"].astype(int)):
-        codes, distinct = pd.factorize(part)
-        masks.loc[part.index] = stage_masks(list(distinct), frame=int(str(scale)))[codes]
-    return frame.assign(mask=masks)

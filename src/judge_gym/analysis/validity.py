@@ -1,8 +1,7 @@
-"""Five checks on the instrument: each passes, fails or lacks data.
+"""Validity checks on the instrument: each passes, fails or lacks data.
 
-A check passes where its 95 % interval lies wholly on the right side of a stated threshold, fails
-where it lies wholly on the wrong side, and lacks data in between. Thresholds are a user's to move
-before the data are in.
+A check passes if its 95 % interval lies wholly on the right side of its threshold, fails if it lies
+wholly on the wrong side, and lacks data otherwise. Users may set thresholds before the data are in.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,20 +12,20 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.endpoints import accuracy, positions
-from judge_gym.analysis.frames import CELL, JUDGE, once_per_call, only
+from judge_gym.analysis.frames import CELL, ITEM, JUDGE, PANEL, once_per_call, own_rows, select_rows
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.metrics.distances import distances_without_draws, item_distances, per_item
 from judge_gym.analysis.panels import ratio
 from judge_gym.analysis.stats.intervals import Estimate, skewed, undefined
 from judge_gym.analysis.stats.regressions import MIN_CLUSTERS, cluster_robust
 from judge_gym.analysis.stats.rubric_draws import (
-    DRAWS_FOR_BLOCKS,
-    Part,
+    MANY_DRAWS,
+    ErrorPart,
     draw_part,
-    estimated,
+    estimate_over_items,
     half_width,
-    left_out,
     pseudo_values,
+    without_each_draw,
 )
 from judge_gym.errors import DesignError, unknown
 
@@ -36,30 +35,30 @@ PUBLISHED = "o1-mini has 0.657 on JudgeBench"
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Where a check passes."""
+    """The limits at which checks pass."""
 
     control: float = 0.1
-    """The squared distance of judges on controls stays below it."""
+    """The squared distance of judges on controls is below it."""
     effective: float = 0.5
-    """At least this share of the verdicts on controls is scored: abstaining is no agreement."""
+    """At least this share of verdicts on controls is scored: abstaining is not agreement."""
     dose: float = 0.0
-    """The slope of the distance over the dose of contestation is above it."""
+    """The slope of the distance over the dose (how contested a concept is) is above it."""
     benchmark: float = 0.6
-    """The share right on benchmarks is above it."""
+    """The accuracy on benchmarks is above it."""
     consistency: float = 0.056
-    """The variance over replicates, on a scale from 0 to 1, stays below it: 0.5 on four stages."""
+    """The variance over replicates, on a scale from 0 to 1, is below it: 0.5 on four stages."""
     sanity: float = 1e-9
-    """Of singletons, the distance is half the squared Euclidean one, up to this."""
+    """For single stages, the distance is half the squared Euclidean one, up to this error."""
 
     @staticmethod
     def of(given: Mapping[str, float]) -> "Thresholds":
-        """The defaults, with some replaced by name."""
+        """Returns the defaults, with some replaced by name."""
         names = [field.name for field in fields(Thresholds)]
         for name, value in given.items():
             if name not in names:
                 raise DesignError(unknown("gate", name, names), choices=names)
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise DesignError(f"gate {name} is a number, not {value!r}")
+                raise DesignError(f"gate {name} must be a number, not {value!r}")
         return Thresholds(**given)
 
 
@@ -67,10 +66,9 @@ DEFAULTS = Thresholds()
 
 
 def validity(frame: pd.DataFrame, thresholds: Thresholds = DEFAULTS) -> pd.DataFrame:
-    """The five checks on a tidy frame: check, criterion, value, low, high, items, result, note."""
-    own = only(frame, ~frame["is_swap"])
-    rows = [check(own, thresholds) for check in CHECKS]
-    return pd.DataFrame(rows)
+    """Runs the checks on a tidy frame: check, criterion, value, low, high, items, result, note."""
+    own = own_rows(frame)
+    return pd.DataFrame([check(own, thresholds) for check in CHECKS])
 
 
 def _discriminant_control(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
@@ -81,7 +79,7 @@ def _discriminant_control(frame: pd.DataFrame, limits: Thresholds) -> dict[str, 
     scored = float((once_per_call(controls, [JUDGE])["status"] == "scored").mean())
     found = _distance(controls)
     if scored < limits.effective:
-        note = f"only {scored:.0%} of the verdicts are scored: it would pass by abstaining"
+        note = f"only {scored:.0%} of verdicts are scored: abstaining is not agreement"
         return _row(name, rule, found, "fail", note)
     return _row(name, rule, found, _below(found, limits.control), f"{scored:.0%} scored")
 
@@ -91,7 +89,7 @@ def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]
     dosed = frame[frame["dose"].notna()]
     if dosed["dose"].nunique() < 2:
         return _row(name, rule, undefined(), "lacks data", "needs tasks of two doses")
-    once, by = once_per_call(dosed, [JUDGE]), ["dose", "task", "variant"]
+    once, by = once_per_call(dosed, [JUDGE]), ["dose", *PANEL]
     found, *without = (
         per_item(part, ["dose"])
         for part in (item_distances(once, by), *distances_without_draws(once, by))
@@ -103,7 +101,7 @@ def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]
 
 
 def _external_benchmark(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
-    name, rule = "external benchmark", f"share right above {limits.benchmark:g}"
+    name, rule = "external benchmark", f"accuracy above {limits.benchmark:g}"
     known = frame[(frame["task_type"] == "benchmark") & frame["truth"].notna()]
     rows = _known_answers(known)
     if rows.empty:
@@ -117,53 +115,52 @@ def _external_benchmark(frame: pd.DataFrame, limits: Thresholds) -> dict[str, ob
 def _consistency(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     name = "internal consistency"
     rule = f"variance over replicates, scale 0 to 1, below {limits.consistency:g}"
-    ordinal = only(frame, frame["rubric_kind"] == "ordinal")
+    ordinal = select_rows(frame, frame["rubric_kind"] == "ordinal")
     controls = ordinal[ordinal["task_type"] == "control"]
     used = ordinal if controls.empty else controls
     once = once_per_call(used, [JUDGE])
-    varying = _variance(once)
+    variance = _variance(once)
     without = [
-        part.reindex(varying.index).to_numpy(float)
-        for part in left_out(once, CELL, _variance, others=True).values()
+        part.reindex(variance.index).to_numpy(float)
+        for part in without_each_draw(once, CELL, _variance, keep_others=True).values()
     ]
-    found = estimated(skewed, varying.to_numpy(float), without)
+    found = estimate_over_items(skewed, variance.to_numpy(float), without)
     note = "on controls" if len(controls) else "no controls: on all ordinal tasks"
-    alike = found.value == 0 and found.n >= MIN_ITEMS  # then there is no variance to judge by
-    result = "pass" if alike else _below(found, limits.consistency)
+    constant = found.value == 0 and found.n >= MIN_ITEMS  # perfect consistency has no interval
+    result = "pass" if constant else _below(found, limits.consistency)
     return _row(name, rule, found, result, note)
 
 
 def _variance(frame: pd.DataFrame) -> pd.Series:
-    """By item, the variance over replicates under one rubric, mean over cells."""
+    """Returns by item the variance over replicates under one rubric, averaged over cells."""
     places = pd.Series(positions(frame), index=frame.index)
-    keys = [*CELL, "evidence", "rubric", "flipped"]
+    keys = [*ITEM, "rubric", "flipped"]
     found = places.groupby([frame[name] for name in keys], observed=True).var(ddof=1).dropna()
-    return found.groupby(level=[*CELL, "evidence"]).mean().groupby(level="evidence").mean()
+    return found.groupby(level=ITEM).mean().groupby(level="evidence").mean()
 
 
 def _distance(frame: pd.DataFrame) -> Estimate:
-    """The mean squared distance of judges over items."""
-    once, by = once_per_call(frame, [JUDGE]), ["task", "variant"]
-    values = per_item(item_distances(once, by))
+    """Returns the mean squared distance of judges over items."""
+    once = once_per_call(frame, [JUDGE])
+    values = per_item(item_distances(once, PANEL))
     without = [
         per_item(part).reindex(values.index).to_numpy(float)
-        for part in distances_without_draws(once, by)
+        for part in distances_without_draws(once, PANEL)
     ]
-    return estimated(skewed, values.to_numpy(float), without, apart=False)
+    return estimate_over_items(skewed, values.to_numpy(float), without, mean_over_draws=False)
 
 
 def _belief_sanity(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     name = "belief functions"
-    rule = "of singletons, squared distance = half the squared Euclidean distance"
+    rule = "for single stages, squared distance = half the squared Euclidean distance"
     single = frame[(frame["mask"] > 0) & (np.bitwise_count(frame["mask"].to_numpy()) == 1)]
     if single.empty:
         return _row(name, rule, undefined(), "lacks data", "no verdict names a single stage")
-    found = item_distances(single, ["task", "variant"]).dropna(subset=["distance"])
-    plain = _euclidean(single)
-    both = found.merge(plain, on=["task", "variant", "judge", "other", "evidence"])
+    found = item_distances(single, PANEL).dropna(subset=["distance"])
+    both = found.merge(_euclidean(single), on=[*PANEL, "judge", "other", "evidence"])
     if both.empty:
         return _row(name, rule, undefined(), "lacks data", "needs two judges with two replicates")
-    worst = float((both["distance"] - both["plain"]).abs().max())
+    worst = float((both["distance"] - both["euclidean"]).abs().max())
     result = "pass" if worst <= limits.sanity else "fail"
     note = f"largest difference over {len(both):,} pairs on items"
     return _row(name, rule, undefined(both["evidence"].nunique(), worst), result, note)
@@ -179,7 +176,7 @@ CHECKS: tuple[Callable[[pd.DataFrame, Thresholds], dict[str, object]], ...] = (
 
 
 def _known_answers(known: pd.DataFrame) -> pd.DataFrame:
-    """The share right of each judge, of pairs over both orders."""
+    """Returns the accuracy of each judge, for pairs over both orders."""
     pairs = pair_table(known[known["pair"]], CELL)
     if len(pairs):
         pairs = pairs.rename(columns={"accuracy": "mean", "n": "items"})
@@ -187,7 +184,7 @@ def _known_answers(known: pd.DataFrame) -> pd.DataFrame:
 
 
 def _slope(found: pd.DataFrame, without: Sequence[pd.Series]) -> Estimate:
-    """The slope of the distance over the dose; items that several doses share are clusters.
+    """Returns the slope of the distance over the dose, with errors clustered on items.
 
     Args:
         found: dose, evidence, distance.
@@ -199,22 +196,22 @@ def _slope(found: pd.DataFrame, without: Sequence[pd.Series]) -> Estimate:
     dose = found["dose"].to_numpy(dtype=float)
     matrix = np.column_stack([np.ones(len(dose)), dose])
     fitted = cluster_robust(found["distance"].to_numpy(dtype=float), matrix, items)
-    parts = [Part(float(fitted.bse[1]), len(clusters) - 1)]
+    parts = [ErrorPart(float(fitted.bse[1]), len(clusters) - 1)]
     if without:
         table = pseudo_values(found["distance"], np.stack(without))
         weight = (dose - dose.mean()) / ((dose - dose.mean()) ** 2).sum()
-        # Tasks of different doses have rubrics of their own: each adds by its weight in the slope.
+        # Tasks of different doses have different rubrics: each adds by its weight in the slope.
         for one in np.unique(dose):
-            part = draw_part(table[:, dose == one], apart=False)
+            part = draw_part(table[:, dose == one], mean_over_draws=False)
             parts.append(part._replace(error=part.error * abs(float(weight[dose == one].sum()))))
     value, half = float(fitted.params[1]), half_width(parts)
     return Estimate(value, value - half, value + half, len(clusters))
 
 
 def _euclidean(single: pd.DataFrame) -> pd.DataFrame:
-    """Half the squared Euclidean distance of judges who name single stages, counted directly."""
+    """Returns half the squared Euclidean distance of judges with single stages, from counts."""
     parts = []
-    for (task, variant), part in single.groupby(["task", "variant"], observed=True):
+    for (task, variant), part in single.groupby(PANEL, observed=True):
         once = once_per_call(part, [JUDGE])
         item, items = pd.factorize(once["evidence"], sort=True)
         judge, judges = pd.factorize(once[JUDGE], sort=True)
@@ -226,33 +223,33 @@ def _euclidean(single: pd.DataFrame) -> pd.DataFrame:
         np.add.at(chosen, (judge, item, draw, replicate, stage), 1)
         given = chosen.sum(axis=4, keepdims=True)
         alike = {
-            (a, b): ratio(_apart(chosen[a], chosen[b]), _apart(given[a], given[b]))
+            (a, b): ratio(_pairs(chosen[a], chosen[b]), _pairs(given[a], given[b]))
             for a, b in combinations_with_replacement(range(len(judges)), 2)
         }
         for a, b in combinations(range(len(judges)), 2):
-            plain = (alike[a, a] + alike[b, b]) / 2 - alike[a, b]
+            values = (alike[a, a] + alike[b, b]) / 2 - alike[a, b]
             named = {"task": task, "variant": variant, "judge": judges[a], "other": judges[b]}
-            parts.append(pd.DataFrame({"evidence": items, "plain": plain}).assign(**named))
-    columns = ["task", "variant", "judge", "other", "evidence", "plain"]
+            parts.append(pd.DataFrame({"evidence": items, "euclidean": values}).assign(**named))
+    columns = [*PANEL, "judge", "other", "evidence", "euclidean"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
-def _apart(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """By item, the pairs of equal verdicts that share no display, nor, of many, a rubric.
+def _pairs(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Counts by item the pairs of equal verdicts of different displays and, if many, draws.
 
     Args:
-        ours: how often each stage was named: items by draws by replicates by stages.
-        theirs: the same of another judge.
+        ours: the counts of stages by item, draw, replicate and stage.
+        theirs: the counts of another judge.
     """
 
-    def pairs(*pooled: int) -> np.ndarray:
+    def equal(*pooled: int) -> np.ndarray:
         left, right = (side.sum(axis=pooled, keepdims=True) for side in (ours, theirs))
         total: np.ndarray = (left * right).sum(axis=(1, 2, 3))
         return total
 
-    found: np.ndarray = pairs(1, 2) - pairs(1)
-    if ours.shape[1] >= DRAWS_FOR_BLOCKS:
-        found += pairs() - pairs(2)
+    found: np.ndarray = equal(1, 2) - equal(1)
+    if ours.shape[1] >= MANY_DRAWS:
+        found += equal() - equal(2)
     return found
 
 

@@ -11,12 +11,20 @@ import pandas as pd
 
 from judge_gym.analysis.endpoints import judge_endpoints
 from judge_gym.analysis.frames import CELL, JUDGE
-from judge_gym.analysis.hypotheses import Tested, contested_distance, forced_choice_distance
-from judge_gym.analysis.metrics import abstention, conflict, entrenchment, ground_truth, uncertainty
+from judge_gym.analysis.hypotheses import (
+    HypothesisResult,
+    contested_distance,
+    forced_choice_distance,
+)
+from judge_gym.analysis.metrics.abstention import abstention
+from judge_gym.analysis.metrics.accuracy import ground_truth
+from judge_gym.analysis.metrics.conflict import conflict
 from judge_gym.analysis.metrics.consistency import consistency
+from judge_gym.analysis.metrics.entrenchment import entrenchment
 from judge_gym.analysis.metrics.polarization import polarization
 from judge_gym.analysis.metrics.stated_agreement import calibration, probed_verdicts
 from judge_gym.analysis.metrics.swap_sensitivity import swap_sensitivity
+from judge_gym.analysis.metrics.uncertainty import uncertainty
 from judge_gym.analysis.metrics.verdict_shapes import display_bias
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
 from judge_gym.calibrate.gates import Check, Quantity
@@ -75,7 +83,9 @@ def _overconfidence(frame: pd.DataFrame) -> pd.DataFrame:
     return calibration(verdicts[verdicts[JUDGE] == PLAIN], CELL)
 
 
-def _tested(hypothesis: Callable[[pd.DataFrame], Tested], frame: pd.DataFrame) -> pd.DataFrame:
+def _tested(
+    hypothesis: Callable[[pd.DataFrame], HypothesisResult], frame: pd.DataFrame
+) -> pd.DataFrame:
     """What a hypothesis comes to, panel by panel."""
     found = [hypothesis(part).estimate for _, part in frame.groupby("pool")]
     return pd.DataFrame([one._asdict() for one in found])

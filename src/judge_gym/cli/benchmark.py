@@ -23,7 +23,7 @@ from judge_gym.cli.app import (
 from judge_gym.errors import ConflictError, DesignError
 
 if TYPE_CHECKING:
-    from judge_gym.analysis.judges.pairs import Comparison, JudgedPair, PairScores
+    from judge_gym.analysis.judges.pairs import Comparison, JudgedPair, PairScore
     from judge_gym.engine import Result
     from judge_gym.sources.judgebench import Judgments
 
@@ -87,14 +87,14 @@ def judgebench(
 
 def _compared(found: "Mapping[str, Sequence[JudgedPair]]") -> "Comparison | None":
     """How judges compare; those that share no pair have their scores, and no comparison."""
-    from judge_gym.analysis.judges.pairs import compare
+    from judge_gym.analysis.judges.pairs import compare_judges
 
     if len(found) < 2:
         return None
     if not set.intersection(*({pair.item for pair in pairs} for pairs in found.values())):
         notes(f"{' and '.join(found)} share no pair, so they are not compared")
         return None
-    return compare(found)
+    return compare_judges(found)
 
 
 def _named(recorded: "Sequence[tuple[Path, Judgments]]") -> "dict[str, Judgments]":
@@ -132,7 +132,7 @@ def _run(
 
 
 def _json(
-    scores: "Mapping[str, PairScores]",
+    scores: "Mapping[str, PairScore]",
     comparison: "Comparison | None",
     recorded: "Mapping[str, Judgments]",
     result: "Result | None",
@@ -160,7 +160,7 @@ def _json(
     return {"judges": judges, "comparison": told, **extra}
 
 
-def _show_score(name: str, score: "PairScores") -> None:
+def _show_score(name: str, score: "PairScore") -> None:
     from judge_gym.cli import display
 
     told = score.to_json()

@@ -111,14 +111,13 @@ class Reports:
 
     def suggest_swaps(self, target: str) -> "pd.DataFrame":
         """Returns the pairs of judges that diverge most, where a swap of rubrics tells most."""
-        from judge_gym.analysis.frames import with_variant
-        from judge_gym.analysis.metrics.polarization import divergent_pairs, mean_divergence
+        from judge_gym.analysis.frames import tidy
+        from judge_gym.analysis.metrics.polarization import divergent_pairs
 
         frame = self._experiments.samples(target)
         if frame.empty:
             raise ConflictError(f"{target} has no samples yet; score it first")
-        own = with_variant(frame[~frame["is_swap"]].assign(task=frame["concept"] + frame["pool"]))
-        return mean_divergence(divergent_pairs(own, ["concept", "pool", "variant"]))
+        return divergent_pairs(tidy(frame, source=target))
 
     # --- spending --------------------------------------------------------------------------------
 
@@ -174,10 +173,11 @@ class Reports:
     def known_answers(self, target: str | Path | PreparedStudy) -> "pd.DataFrame":
         """Returns the share of verdicts on the right stage, by judge, and how many have none."""
         from judge_gym.analysis.endpoints import known_answers
-        from judge_gym.analysis.frames import JUDGE
+        from judge_gym.analysis.frames import JUDGE, tidy
 
         tags = [made.tag for made in self._prepared(target).sweep.experiments]
-        return known_answers(self._experiments.samples(*tags), [JUDGE])
+        frame = self._experiments.samples(*tags)
+        return known_answers(tidy(frame), [JUDGE]) if len(frame) else frame
 
     def _prepared(self, target: str | Path | PreparedStudy) -> PreparedStudy:
         return target if isinstance(target, PreparedStudy) else self._experiments.prepare(target)

@@ -152,7 +152,7 @@ def ablate(
 ) -> tuple[Effect, ...]:
     """Compares each condition with the base, paired by eval."""
     # Every command knows conditions; what compares them costs a second to load.
-    from judge_gym.analysis.stats.paired_tests import compare
+    from judge_gym.analysis.stats.paired_tests import paired_difference
 
     ours = counts(base)
     sides = {name: counts(results) for name, results in under.items()}
@@ -162,7 +162,9 @@ def ablate(
     made = []
     for name, theirs in sides.items():
         evals = sorted(ours.keys() | theirs.keys())
-        paired = compare(_shares(theirs, evals), _shares(ours, evals), key=["ablation", name])
+        paired = paired_difference(
+            _shares(theirs, evals), _shares(ours, evals), key=["ablation", name]
+        )
         changes = tuple(
             Change(c.eval, c.base, c.under, c.replicates, c.p, next(corrected))
             for c in tested[name]

@@ -1,7 +1,7 @@
-"""How far judges lie apart: conflict, and the distance that is tested.
+"""Disagreement of judges: conflict, and the squared Jousselme distance.
 
-Conflict is no distance: a judge who is torn conflicts with itself, and k grows with the number of
-masses, so it is compared at equal numbers only. The squared Jousselme distance is one.
+Conflict is not a distance: an inconsistent judge conflicts with itself, and k grows with the number
+of masses, so it is comparable only at equal numbers.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,11 +16,11 @@ from judge_gym.analysis.belief.rules import combine_groups
 
 Kernel = Callable[[IntArray, IntArray], FloatArray]
 BLOCK = 1 << 20
-"""Pairs of focal sets that are held at once."""
+"""The number of pairs of focal sets held in memory at once."""
 
 
 def jaccard(left: IntArray, right: IntArray) -> FloatArray:
-    """The share of the stages of two sets that both have; two empty sets are alike."""
+    """Returns the Jaccard similarity of sets; two empty sets are equal."""
     either = np.bitwise_count(left | right).astype(float)
     both = np.bitwise_count(left & right).astype(float)
     alike: FloatArray = np.divide(both, either, out=np.ones_like(either), where=either > 0)
@@ -28,13 +28,13 @@ def jaccard(left: IntArray, right: IntArray) -> FloatArray:
 
 
 def disjoint(left: IntArray, right: IntArray) -> FloatArray:
-    """1 where two sets share no stage, else 0."""
+    """Returns 1 if two sets share no stage, else 0."""
     apart: FloatArray = np.equal(left & right, 0).astype(float)
     return apart
 
 
-def form(left: Focal, right: Focal, kernel: Kernel, *, count: int) -> FloatArray:
-    """For each row, the sum over pairs of entries of kernel x weight x weight."""
+def bilinear_form(left: Focal, right: Focal, kernel: Kernel, *, count: int) -> FloatArray:
+    """Returns for each row the sum over pairs of entries of kernel x weight x weight."""
     partners = np.bincount(right.row, minlength=count)[left.row]
     held = np.cumsum(partners)
     found = np.zeros(count)
@@ -51,49 +51,32 @@ def form(left: Focal, right: Focal, kernel: Kernel, *, count: int) -> FloatArray
 
 
 def conflict(masses: Masses, left: IntArray, right: IntArray) -> FloatArray:
-    """K of each pair of rows; of a row with itself, how torn it is."""
+    """Returns K of each pair of rows; of a row with itself, its self-conflict."""
     ours, theirs = masses.take(left), masses.take(right)
     both = masses.defined[left] & masses.defined[right]
-    found = form(ours.focal, theirs.focal, disjoint, count=len(left))
+    found = bilinear_form(ours.focal, theirs.focal, disjoint, count=len(left))
     return np.where(both, found, np.nan)
-
-
-def squared_jousselme(masses: Masses, left: IntArray, right: IntArray) -> FloatArray:
-    """The squared Jousselme distance of each pair of rows.
-
-    Of frequencies it is biased upward, because chance alone makes them differ: `squared_distance`
-    is the estimate.
-    """
-    ours, theirs = masses.take(left), masses.take(right)
-    minus = theirs.focal._replace(weight=-theirs.focal.weight)
-    both = masses.defined[left] & masses.defined[right]
-    parts = (np.concatenate(part) for part in zip(ours.focal, minus, strict=True))
-    difference = focal(*parts)  # summed first, so that equal masses are at 0 exactly
-    found = form(difference, difference, jaccard, count=len(left)) / 2
-    return np.where(both, np.maximum(found, 0.0), np.nan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PanelConflict:
-    """Conflict within each group of masses; not a number with fewer than two."""
+    """The conflict within each group of masses; NaN with fewer than two."""
 
     pairwise: FloatArray
     """The mean K of two different masses of the group."""
     own: FloatArray
     """The mean K of a mass with itself."""
     joint: FloatArray
-    """K of all masses at once; it grows with their number."""
-    fan_in: IntArray
-    """That number."""
+    """K of all masses at once, which grows with their number."""
 
     @property
     def excess(self) -> FloatArray:
-        """Pairwise conflict beyond what each has with itself; negative for some subsets."""
+        """Pairwise conflict minus self-conflict; it may be negative for subsets."""
         return self.pairwise - self.own
 
 
 def panel_conflict(masses: Masses, group: IntArray, *, groups: int) -> PanelConflict:
-    """The conflict of the masses of each group, such as the judges of one item; undiscounted."""
+    """Returns the conflict of the masses of each group, such as the judges of one item."""
     rows = np.flatnonzero(masses.defined)
     rows = rows[np.argsort(group[rows], kind="stable")]
     fan_in = np.bincount(group[rows], minlength=groups)
@@ -109,47 +92,41 @@ def panel_conflict(masses: Masses, group: IntArray, *, groups: int) -> PanelConf
         pairwise=mean(conflict(masses, left, right), group[left]),
         own=mean(conflict(masses, rows, rows), group[rows]),
         joint=np.where(fan_in > 1, joint, np.nan),
-        fan_in=fan_in,
     )
 
 
-# --- over verdicts -------------------------------------------------------------------------------
+# --- from verdicts -------------------------------------------------------------------------------
 
 
 class Verdicts(NamedTuple):
-    """One judge's verdicts: item, replicate and chosen mask of each; 0 is an abstention."""
+    """The verdicts of one judge: item, replicate and chosen mask; 0 is an abstention."""
 
     item: IntArray
     replicate: IntArray
     chosen: IntArray
     draw: IntArray | None = None
-    """Of the rubric, where what is found should hold beyond the rubrics drawn."""
-
-
-def squared_distance(ours: Verdicts, theirs: Verdicts, *, items: int) -> FloatArray:
-    """The squared Jousselme distance of two judges on each item, unbiased.
-
-    A U-statistic over distinct replicates: on one replicate both judges saw the same display, so
-    such pairs are left out across judges too, and so are verdicts under one draw of rubrics, where
-    draws are told. It may dip below 0; an item where a judge has fewer than two replicates is not a
-    number.
-    """
-    return squared_distances([ours, theirs], items=items)[:, 0]
+    """The draw of the rubric, given if results should generalise beyond the rubrics drawn."""
 
 
 def squared_distances(judges: Sequence[Verdicts], *, items: int) -> FloatArray:
-    """The squared distance of every two judges on each item: items by pairs, in their order."""
+    """Returns the unbiased squared Jousselme distance of judges, by item and pair of judges.
+
+    It is a U-statistic over distinct replicates. In the same replicate both judges saw the same
+    display, so such pairs are left out across judges too, and so are verdicts under the same draw
+    of rubrics if draws are given. It may be negative; it is NaN if a judge has fewer than two
+    replicates on an item.
+    """
     scored = [_scored(one) for one in judges]
-    own = [_mean_likeness(one, one, items) for one in scored]
+    own = [_mean_over_pairs(one, one, jaccard, items) for one in scored]
     found = [
-        (own[a] + own[b]) / 2 - _mean_likeness(scored[a], scored[b], items)
+        (own[a] + own[b]) / 2 - _mean_over_pairs(scored[a], scored[b], jaccard, items)
         for a, b in combinations(range(len(scored)), 2)
     ]
     return np.stack(found, axis=1) if found else np.empty((items, 0))
 
 
 def replicate_conflict(verdicts: Verdicts, *, items: int) -> FloatArray:
-    """The share of pairs of a judge's replicates on an item that share no stage."""
+    """Returns the share of a judge's replicate pairs without a common stage, by item."""
     scored = _scored(verdicts)
     return _mean_over_pairs(scored, scored, disjoint, items)
 
@@ -160,15 +137,11 @@ def _scored(verdicts: Verdicts) -> Verdicts:
     return Verdicts(item[kept], replicate[kept], chosen[kept], None if draw is None else draw[kept])
 
 
-def _mean_likeness(ours: Verdicts, theirs: Verdicts, items: int) -> FloatArray:
-    return _mean_over_pairs(ours, theirs, jaccard, items)
-
-
 def _mean_over_pairs(ours: Verdicts, theirs: Verdicts, kernel: Kernel, items: int) -> FloatArray:
-    """The mean of the kernel over pairs of verdicts on an item from different replicates.
+    """Returns the mean of the kernel over pairs of verdicts on an item in different replicates.
 
-    That is all pairs, without those of the same item and replicate; draws of rubrics likewise. All
-    sums run over distinct chosen sets, which are far fewer than verdicts.
+    The sum is over all pairs, minus those of the same replicate; likewise for draws of rubrics.
+    Sums run over distinct chosen sets, which are far fewer than verdicts.
     """
     everywhere = np.zeros(len(ours.item), np.int64), np.zeros(len(theirs.item), np.int64)
     replicates = _numbered(ours.replicate, theirs.replicate)
@@ -189,13 +162,13 @@ def _mean_over_pairs(ours: Verdicts, theirs: Verdicts, kernel: Kernel, items: in
 
 
 def _numbered(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
-    """The places of two sides' values among all."""
+    """Numbers the values of two arrays jointly."""
     numbers = np.union1d(left, right)
     return np.searchsorted(numbers, left), np.searchsorted(numbers, right)
 
 
 def _joined(one: IntArray, other: IntArray) -> IntArray:
-    """A number for each two."""
+    """Returns a number for each combination."""
     return one << 32 | other
 
 
@@ -203,8 +176,8 @@ def _pairs(
     left: IntArray, left_mask: IntArray, right: IntArray, right_mask: IntArray,
     kernel: Kernel, count: int,
 ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
-    """Per row, the sum of the kernel over all pairs of verdicts, and how many pairs there are."""
+    """Returns by row the sum of the kernel over all pairs of verdicts, and their number."""
     ours = focal(left, left_mask, np.ones(len(left)))
     theirs = focal(right, right_mask, np.ones(len(right)))
     pairs = np.bincount(left, minlength=count) * np.bincount(right, minlength=count)
-    return form(ours, theirs, kernel, count=count), pairs.astype(float)
+    return bilinear_form(ours, theirs, kernel, count=count), pairs.astype(float)

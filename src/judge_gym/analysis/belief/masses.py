@@ -1,6 +1,6 @@
-"""Mass functions, many at a time: a table of focal sets, each a bit mask.
+"""Mass functions, many at a time, as a table of focal sets, each a bit mask.
 
-Only sets that carry mass have an entry, so a scale of 26 stages costs no more than one of 4.
+Only sets with mass have an entry, so a scale of 26 stages costs no more than one of 4.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,25 +30,25 @@ Abstentions = Literal["left_out", "vacuous"]
 
 
 class Focal(NamedTuple):
-    """Entries of a table: the row each belongs to, its focal set and its weight; sorted by row."""
+    """Entries of a table, sorted by row: the row, the focal set and the weight of each."""
 
     row: IntArray
     mask: IntArray
     weight: FloatArray
 
     def where(self, kept: BoolArray) -> "Focal":
-        """These entries only."""
+        """Returns the entries of a mask."""
         return Focal(self.row[kept], self.mask[kept], self.weight[kept])
 
 
 def summed(keys: Sequence[IntArray], weight: FloatArray) -> tuple[list[IntArray], FloatArray]:
-    """The distinct keys, sorted by the first, then the second, ..., and the weight of each."""
+    """Returns the distinct combinations of keys, sorted, with the total weight of each."""
     if not len(weight):
         return list(keys), weight
     spans = [int(key.max()) + 1 for key in keys]
-    if prod(spans) < 1 << 62:  # one number per entry sorts several times as fast
+    if prod(spans) < 1 << 62:  # one number per entry sorts several times faster
         packed = np.ravel_multi_index(tuple(keys), spans)
-        order = np.argsort(packed, kind="stable")  # sums are the same on every machine
+        order = np.argsort(packed, kind="stable")  # a fixed order gives equal sums on every machine
         new = packed[order][1:] != packed[order][:-1]
     else:
         order = np.lexsort(keys[::-1])
@@ -59,13 +59,13 @@ def summed(keys: Sequence[IntArray], weight: FloatArray) -> tuple[list[IntArray]
 
 
 def focal(row: IntArray, mask: IntArray, weight: FloatArray) -> Focal:
-    """A table in which each focal set has one entry per row."""
+    """Returns a table with one entry per row and focal set."""
     (row, mask), weight = summed((row, mask), weight)
     return Focal(row, mask, weight)
 
 
 def matched(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
-    """The places of all pairs of equal values; `right` is sorted.
+    """Returns the indices of all pairs of equal values; `right` must be sorted.
 
     >>> left, right = matched(np.array([7, 8]), np.array([7, 7, 9]))
     >>> left.tolist(), right.tolist()
@@ -80,7 +80,7 @@ def matched(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Masses:
-    """A row for each mass function on a common frame; a row without any mass is undefined."""
+    """Mass functions on a common frame, one per row; a row without mass is undefined."""
 
     frame: int
     count: int
@@ -88,7 +88,7 @@ class Masses:
 
     @staticmethod
     def of(masses: Iterable[Mass], *, frame: int) -> "Masses":
-        """A row per mapping from sets of stages to mass."""
+        """Returns the masses of mappings from sets of stages to mass, one row each."""
         rows = [checked(mass, frame) for mass in masses]
         row = np.repeat(np.arange(len(rows)), [len(mass) for mass in rows])
         mask = np.array([bits(chosen) for mass in rows for chosen in mass], dtype=np.int64)
@@ -96,7 +96,7 @@ class Masses:
         return Masses(frame, len(rows), focal(row, mask, weight))
 
     def mapping(self, row: int) -> dict[frozenset[int], float]:
-        """One row as a mapping from sets of stages to mass."""
+        """Returns one row as a mapping from sets of stages to mass."""
         low, high = np.searchsorted(self.focal.row, [row, row + 1])
         pairs = zip(self.focal.mask[low:high], self.focal.weight[low:high], strict=True)
         return {stages(int(mask)): float(weight) for mask, weight in pairs}
@@ -112,14 +112,14 @@ class Masses:
         return np.bincount(self.focal.row, minlength=self.count) > 0
 
     def take(self, rows: IntArray) -> "Masses":
-        """These rows, in this order; a row may come more than once."""
+        """Returns the given rows, in the given order, with repetitions."""
         place, entry = matched(rows, self.focal.row)
         return Masses(
             self.frame, len(rows), Focal(place, self.focal.mask[entry], self.focal.weight[entry])
         )
 
     def discounted(self, alpha: float) -> "Masses":
-        """The rows with a share alpha of their mass moved to the whole frame."""
+        """Returns the rows with a share alpha of their mass moved to the whole frame."""
         kept = 1 - checked_share(alpha)
         rows = np.flatnonzero(self.defined)
         moved = focal(
@@ -130,24 +130,24 @@ class Masses:
         return Masses(self.frame, self.count, moved.where(moved.weight > 0))
 
     def belief(self) -> FloatArray:
-        """Bel of each single stage: a row per mass function, a column per stage."""
+        """Returns the belief of each single stage, by row and stage."""
         return self._per_stage(np.where(self._sizes == 1, self.focal.weight, 0.0))
 
     def plausibility(self) -> FloatArray:
-        """Pl of each single stage: a row per mass function, a column per stage."""
+        """Returns the plausibility of each single stage, by row and stage."""
         return self._per_stage(self.focal.weight)
 
     def pignistic(self) -> FloatArray:
-        """BetP: each focal set spreads its mass equally over its stages."""
+        """Returns the pignistic probability: each set spreads its mass equally over its stages."""
         return self._per_stage(self.focal.weight / self._sizes)
 
     def uncertainty_gap(self) -> FloatArray:
-        """The mean over stages of Pl - Bel."""
+        """Returns the mean over stages of plausibility minus belief."""
         gap: FloatArray = (self.plausibility() - self.belief()).mean(axis=1)
         return gap
 
     def subset_size(self) -> FloatArray:
-        """The mean size of a focal set, weighted by mass."""
+        """Returns the mean size of focal sets, weighted by mass."""
         return self._rowwise(self.focal.weight * self._sizes)
 
     @property
@@ -155,14 +155,14 @@ class Masses:
         return np.bitwise_count(self.focal.mask).astype(float)
 
     def _per_stage(self, weight: FloatArray) -> FloatArray:
-        """The sum of the weights of the entries that contain each stage."""
+        """Returns the total weight of the entries that contain each stage."""
         columns = [
             self._rowwise(weight * (self.focal.mask >> stage & 1)) for stage in range(self.frame)
         ]
         return np.stack(columns, axis=1)
 
     def _rowwise(self, values: FloatArray) -> FloatArray:
-        """Sums over the entries of each row, not a number where a row is undefined."""
+        """Returns sums over the entries of each row; NaN if a row is undefined."""
         sums = np.bincount(self.focal.row, values, minlength=self.count)
         return np.where(self.defined, sums, np.nan)
 
@@ -171,7 +171,7 @@ class Masses:
 
 
 class Sources(NamedTuple):
-    """Masses to be combined, and the cell that each stands for."""
+    """Masses to be combined, and the cell of each."""
 
     masses: Masses
     cell: IntArray
@@ -186,15 +186,15 @@ def sources(
     mass: MassKind = "frequency",
     abstentions: Abstentions = "left_out",
 ) -> Sources:
-    """The masses of cells numbered 0 to `cells` - 1, from the set that each verdict chose.
+    """Returns the masses of cells, from the set that each verdict chose.
 
     Args:
-        cell: the cell of each verdict.
+        cell: the cell of each verdict, 0 to `cells` - 1.
         chosen: its mask (`stage_masks`); 0 is an abstention.
         frame: the number of stages.
-        cells: how many cells there are; one without a verdict is an undefined row.
+        cells: the number of cells; one without a verdict is an undefined row.
         mass: `frequency` gives a cell the share of each chosen set; with `categorical` every
-            verdict is a source of its own that is certain of its set.
+            verdict is a source with all mass on its set.
         abstentions: `left_out`, or `vacuous` for mass on the whole frame.
     """
     for what, value, choices in (
@@ -218,7 +218,7 @@ def sources(
 
 
 def stage_masks(texts: Sequence[str], *, frame: int) -> IntArray:
-    """The masks of verdicts as a frame of samples writes them; no stage is 0, an abstention.
+    """Returns the masks of verdicts written as in a frame of samples; without a stage it is 0.
 
     >>> stage_masks(["2 3", "1", ""], frame=4).tolist()
     [6, 1, 0]

@@ -1,7 +1,7 @@
-"""Proportional conflict redistribution: every tuple of focal sets, one a source, is visited.
+"""Proportional conflict redistribution over all tuples of focal sets, one set per source.
 
-The tuples of a group are the cells of a tensor with an axis per source. Groups of like size are
-stacked, so that small tensors cost no more than their cells.
+The tuples of a group are the cells of a tensor with an axis per source. Groups of similar size are
+stacked, so that small tensors cost little.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,23 +15,23 @@ from judge_gym.analysis.belief.masses import FloatArray, Focal, IntArray, Masses
 from judge_gym.errors import DesignError
 
 CELLS = 1 << 16
-"""Tuples that are held at once: a tensor of them fits a processor's cache."""
+"""The number of tuples held at once: a tensor of them fits a processor's cache."""
 MOST_TUPLES = 2_000_000_000
-"""Tuples in all; beyond it there is a minute or more to wait."""
+"""The largest number of tuples in all; more would take over a minute."""
 
 Weights = Callable[[list[IntArray], list[FloatArray]], list[FloatArray]]
-"""From the sets and masses of each source, as axes of a tensor, to the weight of each one's set."""
+"""Maps the sets and masses of each source, as axes of a tensor, to the weight of its set."""
 
 
 def own_weights(masks: list[IntArray], masses: list[FloatArray]) -> list[FloatArray]:
-    """PCR6: each source's set weighs what that source gave it."""
+    """Returns the weights of PCR6: a set's weight is the mass that the source gave it."""
     return masses
 
 
 def product_weights(masks: list[IntArray], masses: list[FloatArray]) -> list[FloatArray]:
-    """PCR5: a set weighs the product of the masses of all sources that chose it.
+    """Returns the weights of PCR5: the product of the masses of all sources that chose a set.
 
-    It stands with the first of these sources, so that it counts once.
+    The weight is assigned to the first of these sources, so that it counts once.
     """
     weights = []
     for source, weight in enumerate(masses):
@@ -46,12 +46,12 @@ def product_weights(masks: list[IntArray], masses: list[FloatArray]) -> list[Flo
 def redistributed(
     masses: Masses, panels: Iterable[tuple[IntArray, IntArray]], weights: Weights
 ) -> Focal:
-    """What the conflicting tuples of each group give back to their sets, by weight.
+    """Returns the mass of conflicting tuples, redistributed to their sets by weight.
 
     Args:
-        masses: a row per source.
-        panels: groups of the same number of sources, and the rows of each (a line per group).
-        weights: by what the mass of a tuple is shared out.
+        masses: one row per source.
+        panels: groups with equally many sources, and the rows of each group.
+        weights: computes the weights by which the mass of a tuple is divided.
     """
     panels = list(panels)
     size = np.bincount(masses.focal.row, minlength=masses.count)
@@ -65,17 +65,17 @@ def redistributed(
     for groups, rows in panels:
         rows = np.take_along_axis(rows, np.argsort(-size[rows], axis=1), axis=1)
         for block in _blocks(size[rows]):
-            given.append(_given_back(masses.focal, groups[block], rows[block], weights))
+            given.append(_redistribute_block(masses.focal, groups[block], rows[block], weights))
     row, mask, weight = (np.concatenate(part) for part in zip(*given, strict=True))
     return focal(row, mask, weight)
 
 
 def _blocks(size: IntArray) -> Iterator[IntArray]:
-    """Lines of like size, as many as the tensor of them may hold."""
+    """Yields groups of similar size, as many as one tensor may hold."""
     order = np.lexsort(size.T[::-1])[::-1]
     low = 0
     while low < len(order):
-        # Sorted by the first axis, then the second, ...: a later one may grow within a block.
+        # Sorted by the first axis, then the second, and so on: later axes may grow in a block.
         reach = order[low : low + max(1, CELLS // prod(size[order[low]].tolist()))]
         padded = np.maximum.accumulate(size[reach], axis=0).prod(axis=1, dtype=float)
         fits = padded * np.arange(1, len(reach) + 1) <= CELLS
@@ -84,11 +84,13 @@ def _blocks(size: IntArray) -> Iterator[IntArray]:
         low = high
 
 
-def _given_back(entries: Focal, groups: IntArray, rows: IntArray, weights: Weights) -> Focal:
-    """What the tuples of a block of groups give back."""
+def _redistribute_block(
+    entries: Focal, groups: IntArray, rows: IntArray, weights: Weights
+) -> Focal:
+    """Returns the redistributed mass of a block of groups."""
     padded = [_padded(entries, source) for source in rows.T]
     back = [np.zeros_like(mass) for _, mass in padded]
-    # The smallest sources stand last. One with a single set needs no axis, of which there are few.
+    # The smallest sources come last. Sources with a single set need no axis of their own.
     widths = [mass.shape[1] for _, mass in padded if mass.shape[1] > 1] or [1]
     for cut in _cuts(widths, len(rows)):
         masks, masses = [], []
@@ -115,7 +117,7 @@ def _given_back(entries: Focal, groups: IntArray, rows: IntArray, weights: Weigh
 
 
 def _cuts(shape: list[int], groups: int) -> Iterator[list[slice]]:
-    """Slices of the tensor that can be held at once: the first axes one set at a time."""
+    """Yields slices of the tensor that fit in memory: the first axes one set at a time."""
     held = 0
     while held < len(shape) - 1 and groups * prod(shape[held:]) > CELLS:
         held += 1
@@ -125,7 +127,7 @@ def _cuts(shape: list[int], groups: int) -> Iterator[list[slice]]:
 
 
 def _padded(entries: Focal, rows: IntArray) -> tuple[IntArray, FloatArray]:
-    """Sets and masses of these rows, a line each, filled up with empty sets of no mass."""
+    """Returns the sets and masses of rows, padded with empty sets without mass."""
     start, end = (np.searchsorted(entries.row, rows, side) for side in ("left", "right"))
     place = np.arange(int((end - start).max()))
     there = place < (end - start)[:, None]

@@ -1,4 +1,4 @@
-"""Rules of combination, over many groups of sources at once; each is n-ary and knows no order."""
+"""Combination rules over many groups of sources at once; all are n-ary and symmetric."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,23 +25,23 @@ RULES: tuple[Rule, ...] = get_args(Rule)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CombinedGroups:
-    """Groups of sources after combination, numbered as they were given."""
+    """The combination of each group of sources."""
 
     masses: Masses
-    """A row per group. Undefined: a group without sources, or in total conflict under Dempster."""
+    """One row per group; undefined without sources, or in total conflict under Dempster."""
     conflict: FloatArray
-    """K, the conjunctive mass of the empty set; of the sources alone, so the same for each rule."""
+    """K, the conjunctive mass of the empty set; it does not depend on the rule."""
     total: BoolArray
-    """Where the sources cannot all be true at once: K is exactly 1."""
+    """Whether the sources cannot all be true at once: K is exactly 1."""
 
 
 class Fused(NamedTuple):
     """The conjunctive combination, group by group, without the empty set."""
 
     table: Focal
-    """Scaled to sum to 1; a group in total conflict has no entry."""
+    """The masses, scaled to sum to 1; a group in total conflict has no entry."""
     logs: FloatArray
-    """The logarithm of 1 - K, exact where 1 - K underflows; not a number without sources."""
+    """The logarithm of 1 - K, exact even if 1 - K underflows; NaN without sources."""
 
     @property
     def agreement(self) -> FloatArray:
@@ -52,13 +52,13 @@ class Fused(NamedTuple):
 def combine_groups(
     masses: Masses, group: IntArray, *, rule: Rule, groups: int | None = None
 ) -> CombinedGroups:
-    """Combine the rows of each group; undefined rows are left out.
+    """Combines the rows of each group, without undefined rows.
 
     Args:
-        masses: a row per source.
+        masses: one row per source.
         group: the group of each row, 0 to `groups` - 1.
         rule: one of `RULES`.
-        groups: how many groups there are; by default as many as are named.
+        groups: the number of groups; by default the largest group number plus one.
     """
     if rule not in RULES:
         raise DesignError(unknown("rule", rule, RULES), choices=RULES)
@@ -81,15 +81,15 @@ class _Panel:
         rows = np.flatnonzero(masses.defined)
         rows = rows[np.argsort(group[rows], kind="stable")]
         self.sources = np.bincount(group[rows], minlength=groups)
-        """How many sources each group has."""
+        """The number of sources of each group."""
         first = np.cumsum(self.sources) - self.sources
         place = np.arange(len(rows)) - first[group[rows]]
         self.rows = rows[np.lexsort((group[rows], place))]
-        """The first source of each group, then the second of each, ..."""
+        """The rows: the first source of each group, then the second of each, and so on."""
         self.group = group
 
     def steps(self) -> Iterator[Focal]:
-        """The first source of every group that has one, then the second, ..."""
+        """Yields the first source of every group that has one, then the second, and so on."""
         low = 0
         for step in range(int(self.sources.max(initial=0))):
             high = low + int((self.sources > step).sum())
@@ -99,7 +99,7 @@ class _Panel:
             low = high
 
     def conjunctive(self) -> Fused:
-        """Intersect one source after the other, scaling as it goes so that nothing underflows."""
+        """Intersects the sources one by one, rescaling so that nothing underflows."""
         logs = np.where(self.sources > 0, 0.0, np.nan)
         steps = self.steps()
         table = next(steps, self.masses.focal)
@@ -120,27 +120,27 @@ class _Panel:
             )
             kept = np.bincount(table.row, table.weight, minlength=self.groups)
             asked = np.unique(step.row)
-            asked = asked[kept[asked] + lost[asked] > 0]  # the rest is in total conflict already
+            asked = asked[kept[asked] + lost[asked] > 0]  # the others are in total conflict already
             with np.errstate(divide="ignore"):
                 logs[asked] += np.log(kept[asked] / (kept[asked] + lost[asked]))
             table = table._replace(weight=table.weight / kept[table.row])
         return Fused(table, logs)
 
     def by_group(self) -> Iterator[tuple[IntArray, IntArray]]:
-        """Groups of the same number of sources, and the rows of each: one group a line."""
+        """Yields groups with equally many sources, and the rows of each group."""
         rows = self.rows[np.argsort(self.group[self.rows], kind="stable")]
         number = self.sources[self.group[rows]]
         for n in np.unique(self.sources[self.sources > 1]).tolist():
             yield np.flatnonzero(self.sources == n), rows[number == n].reshape(-1, n)
 
     def crossed(self, row: IntArray, step: Focal) -> tuple[IntArray, IntArray, IntArray]:
-        """Entries whose group has no further source, and the pairs of entries of the others."""
+        """Returns the entries of groups without a further source, and the pairs of the others."""
         asked = np.zeros(self.groups, dtype=bool)
         asked[step.row] = True
         return np.flatnonzero(~asked[row]), *matched(row, step.row)
 
     def mean(self) -> Focal:
-        """The mean mass of each group."""
+        """Returns the mean mass of each group."""
         entries = self.masses.focal
         row = self.group[entries.row]
         return focal(row, entries.mask, entries.weight / self.sources[row])
@@ -154,13 +154,13 @@ def _dempster(panel: _Panel, fused: Fused) -> Focal:
 
 
 def _yager(panel: _Panel, fused: Fused) -> Focal:
-    torn = np.flatnonzero(fused.logs < 0)
-    whole = np.full(len(torn), panel.masses.whole)
-    return _with(fused, Focal(torn, whole, -np.expm1(fused.logs[torn])))
+    conflicting = np.flatnonzero(fused.logs < 0)
+    whole = np.full(len(conflicting), panel.masses.whole)
+    return _with(fused, Focal(conflicting, whole, -np.expm1(fused.logs[conflicting])))
 
 
 def _dubois_prade(panel: _Panel, fused: Fused) -> Focal:
-    """Carries the intersection and the union of each tuple; equal pairs are merged at each step."""
+    """Tracks the intersection and the union of each tuple, merging equal pairs at each step."""
     steps = panel.steps()
     first = next(steps, panel.masses.focal)
     (row, meet, join), weight = summed((first.row, first.mask, first.mask), first.weight)
@@ -196,7 +196,7 @@ def _average(panel: _Panel, fused: Fused) -> Focal:
 
 
 def _with(fused: Fused, more: Focal) -> Focal:
-    """The conjunctive part at its true size, and more."""
+    """Adds entries to the conjunctive part at its true size."""
     agreed = fused.table
     return focal(
         np.concatenate([agreed.row, more.row]),

@@ -1,50 +1,48 @@
-"""What the choice of a rule does: the same sources under each, side by side."""
+"""Sensitivity to the combination rule: the same sources under every rule."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray, Masses
-from judge_gym.analysis.belief.rules import RULES, CombinedGroups, Rule, combine_groups
+from judge_gym.analysis.belief.rules import RULES, Rule, combine_groups
 from judge_gym.errors import DesignError
 
 ALPHA = 0.1
-"""By how much sources are discounted before they are combined, unless something else is said."""
+"""The default discount of sources before combination."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleEffect:
-    """A row of the table: what one rule makes of every group."""
+    """The results of one rule over all groups."""
 
     rule: Rule
     groups: int
-    """Groups with a result."""
+    """The number of groups with a result."""
     total_conflict: int
-    """Groups without one because their sources cannot all be true at once."""
+    """The number of groups without a result because of total conflict."""
     tied: int
-    """Groups with a result in which several stages lead."""
+    """The number of groups in which several stages lead."""
     differs: float | None
-    """The share of groups whose leading stage is not that of `average`, among those where both
-    rules have one that leads alone; null without any."""
-    pignistic: tuple[float, ...] | None
-    """The probability of each stage, mean over groups."""
+    """The share of groups whose leading stage differs from that of `average`, among those where
+    both rules have a unique one; None without any."""
     gap: float | None
-    """Pl - Bel, mean over stages and groups: how much the rule leaves open."""
+    """Plausibility minus belief, mean over stages and groups."""
     winners: IntArray
-    """The stage that leads in each group; 0 where none leads alone."""
+    """The leading stage of each group; 0 if it is not unique."""
     reason: str = ""
-    """Why the rule was not applied."""
+    """The reason why the rule was not applied."""
 
 
 def rule_sensitivity(
     masses: Masses, group: IntArray, *, groups: int, alpha: float = ALPHA
 ) -> tuple[RuleEffect, ...]:
-    """Combine the discounted masses of each group by every rule.
+    """Combines the discounted masses of each group by every rule.
 
     Args:
-        masses: a row per source, undiscounted.
+        masses: one row per source, undiscounted.
         group: the group of each row, 0 to `groups` - 1.
-        groups: how many groups there are.
+        groups: the number of groups.
         alpha: the share of each mass that is moved to the whole frame.
     """
     discounted = masses.discounted(alpha)
@@ -54,13 +52,13 @@ def rule_sensitivity(
 
 
 def leading_stages(pignistic: FloatArray) -> IntArray:
-    """The most probable stage of each row, 0 where it is undefined or shared.
+    """Returns the most probable stage of each row; 0 if it is undefined or tied.
 
     >>> leading_stages(np.array([[0.2, 0.8], [0.5, 0.5], [np.nan, np.nan]])).tolist()
     [2, 0, 0]
     """
     filled = np.nan_to_num(pignistic, nan=0.0)
-    # Sums that are equal but for rounding share the lead.
+    # Sums that differ only by rounding are tied.
     leads = filled >= filled.max(axis=1, initial=0.0)[:, None] - 1e-9
     return np.where(leads.sum(axis=1) == 1, leads.argmax(axis=1) + 1, 0)
 
@@ -69,24 +67,18 @@ def _effect(masses: Masses, group: IntArray, rule: Rule, reference: IntArray) ->
     try:
         found = combine_groups(masses, group, rule=rule, groups=len(reference))
     except DesignError as error:  # more tuples than the rule can visit
-        nobody = np.zeros_like(reference)
-        return RuleEffect(rule, 0, 0, 0, None, None, None, nobody, reason=error.message)
-    return _described(rule, found, reference)
-
-
-def _described(rule: Rule, found: CombinedGroups, reference: IntArray) -> RuleEffect:
+        none = np.zeros_like(reference)
+        return RuleEffect(rule, 0, 0, 0, None, None, none, reason=error.message)
     defined = found.masses.defined
-    pignistic = found.masses.pignistic()
-    winners = leading_stages(pignistic)
+    winners = leading_stages(found.masses.pignistic())
     clear = (winners > 0) & (reference > 0)
-    known = bool(defined.any())
+    gap = found.masses.uncertainty_gap()[defined]
     return RuleEffect(
         rule=rule,
         groups=int(defined.sum()),
         total_conflict=int((found.total & ~defined).sum()),
         tied=int((defined & (winners == 0)).sum()),
         differs=float((winners != reference)[clear].mean()) if clear.any() else None,
-        pignistic=tuple(pignistic[defined].mean(axis=0).tolist()) if known else None,
-        gap=float(found.masses.uncertainty_gap()[defined].mean()) if known else None,
+        gap=float(gap.mean()) if len(gap) else None,
         winners=winners,
     )

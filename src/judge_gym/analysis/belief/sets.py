@@ -1,4 +1,4 @@
-"""Sets of stages, their bit masks (stage i is bit i - 1), and what is no mass function."""
+"""Sets of stages, their bit masks (stage i is bit i - 1), and validation of mass functions."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,39 +8,39 @@ Mass = Mapping[frozenset[int], float]
 
 SCALES = range(2, 27)
 TOLERANCE = 1e-9
-"""How far from 1 masses may sum; they are then scaled to sum to it."""
+"""The largest deviation of the sum of masses from 1; masses are rescaled to sum to 1."""
 
 
 def bits(chosen: Iterable[int]) -> int:
-    """The mask of a set of stages."""
+    """Returns the mask of a set of stages."""
     return sum(1 << stage - 1 for stage in set(chosen))
 
 
 def stages(mask: int) -> frozenset[int]:
-    """The stages of a mask."""
+    """Returns the stages of a mask."""
     return frozenset(place + 1 for place in range(mask.bit_length()) if mask >> place & 1)
 
 
 def checked_frame(frame: int) -> int:
-    """The frame, if it is one."""
+    """Returns the frame, and refuses an invalid one."""
     if frame not in SCALES:
         raise DesignError(f"a frame of {frame} stages; choose {SCALES[0]} to {SCALES[-1]}")
     return frame
 
 
 def checked_share(alpha: float) -> float:
-    """The discount, if it is a share."""
+    """Returns the discount, and refuses one outside 0 to 1."""
     if not 0 <= alpha <= 1:
         raise DesignError(f"discount alpha is {alpha}; choose 0 to 1")
     return alpha
 
 
 def checked(mass: Mass, frame: int | None, *, empty: bool = False) -> dict[frozenset[int], float]:
-    """The sets with positive mass, scaled to sum to 1; whatever is no mass function is refused.
+    """Returns the sets with positive mass, scaled to sum to 1, and refuses invalid masses.
 
     Args:
         mass: a mapping from sets of stages to mass.
-        frame: the number of stages; None leaves it open.
+        frame: the number of stages; None if it is unknown.
         empty: whether the empty set may have mass.
     """
     if frame is not None:
@@ -58,7 +58,7 @@ def checked(mass: Mass, frame: int | None, *, empty: bool = False) -> dict[froze
 
 
 def inside(chosen: Iterable[int], frame: int | None) -> frozenset[int]:
-    """The set, if all of its stages are on the frame."""
+    """Returns the set, and refuses stages outside the frame."""
     found = frozenset(chosen)
     last = SCALES[-1] if frame is None else frame
     if outside := [stage for stage in found if not 1 <= stage <= last]:

@@ -1,94 +1,77 @@
-"""How right judges are, what it costs, and whether the instrument can be trusted."""
+"""Accuracy of judges, and accuracy against cost."""
 
 import altair as alt
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from judge_gym.analysis.figures.page import (
-    BLUE,
-    INK,
-    MAX_ROWS,
-    RED,
-    SHARE,
-    SKY,
-    WIDTH,
-    Figure,
-    first,
-    fitting,
-    in_panels,
-    left_out,
-    names,
-    needed,
-    short,
-    spans,
-    symbols,
-    titled,
-)
+from judge_gym.analysis.figures import drawing
+from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS
 from judge_gym.analysis.frames import JUDGE
 
+_BEST, _DOMINATED = "none cheaper is better", "another is cheaper and better"
 
-def accuracy_finding(scores: pd.DataFrame) -> str:
-    """Who is right most often."""
-    top = scores.sort_values("accuracy", kind="stable", na_position="first").iloc[-1]
+
+def _accuracy_finding(scores: pd.DataFrame) -> str:
+    """States which judge is the most accurate."""
+    top = scores.sort_values("accuracy", kind="stable").iloc[-1]
     if (scores["accuracy"] == top["accuracy"]).sum() > 1:
-        return f"How often each judge is right; the best, {top['accuracy']:.1%}"
-    return f"{top[JUDGE]} is right most often: {top['accuracy']:.1%} on {top['panel']}"
+        return f"Accuracy of each judge; the highest is {top['accuracy']:.1%}"
+    return f"{top[JUDGE]} is the most accurate: {top['accuracy']:.1%} on {top['panel']}"
 
 
-def accuracy_figure(scores: pd.DataFrame, title: str | None = None) -> Figure | None:
-    """Accuracy with its interval, a row per judge, a panel per `panel`.
+@drawing.figure(
+    [JUDGE, "panel", "accuracy", "low", "high"], known=["accuracy"], finding=_accuracy_finding
+)
+def accuracy_figure(data: pd.DataFrame) -> drawing.Drawn:
+    """Shows accuracy with its interval, a row per judge, a panel per `panel`.
 
     Args:
-        scores: columns judge.model, panel, accuracy, low, high.
-        title: its heading; the finding, where it is None.
+        data: columns judge.model, panel, accuracy, low, high.
     """
-    data = needed(scores, [JUDGE, "panel", "accuracy", "low", "high"], known=["accuracy"])
-    if data.empty:
-        return None
-    shown, more = first(data, JUDGE, MAX_ROWS, "judges")
-    shown, fewer = first(shown, "panel", fitting(24 * shown[JUDGE].nunique()), "panels")
-    base = alt.Chart(shown).encode(y=names(JUDGE, shown[JUDGE]))
+    shown, more = drawing.first_values(data, JUDGE, MAX_ROWS, "judges")
+    limit = drawing.panel_limit(24 * shown[JUDGE].nunique())
+    shown, fewer = drawing.first_values(shown, "panel", limit, "panels")
+    base = alt.Chart(shown).encode(y=drawing.row_names(JUDGE, shown[JUDGE]))
     x = alt.X(
         "accuracy:Q",
-        title="share right, 95 % interval",
-        scale=SHARE,
+        title="accuracy, 95 % interval",
+        scale=drawing.SHARE,
         axis=alt.Axis(format="%", tickCount=5),
     )
     points = base.mark_point(filled=True, size=70, color=BLUE).encode(x=x)
-    layered = alt.layer(spans(base, x), points).properties(width=WIDTH, height=alt.Step(24))
-    return in_panels(layered, shown, title or accuracy_finding(data), more, fewer)
+    layered = alt.layer(drawing.interval_rules(base, x), points).properties(
+        width=drawing.WIDTH, height=alt.Step(24)
+    )
+    return drawing.faceted(layered, "panel", list(shown["panel"])), [more, fewer]
 
 
-def cost_finding(costs: pd.DataFrame) -> str:
-    """Who is right most often and what it costs, and the cheapest beside it."""
-    known = costs.dropna(subset=["usd", "accuracy"])
-    top = known.sort_values(["accuracy", "usd"], ascending=[False, True]).iloc[0]
-    low = known.sort_values(["usd", "accuracy"], ascending=[True, False]).iloc[0]
-    told = f"{top[JUDGE]} is right most often, {top['accuracy']:.0%} at ${top['usd']:.3g}"
+def _cost_finding(costs: pd.DataFrame) -> str:
+    """States the most accurate judge with its cost, and the cheapest one."""
+    top = costs.sort_values(["accuracy", "usd"], ascending=[False, True]).iloc[0]
+    low = costs.sort_values(["usd", "accuracy"], ascending=[True, False]).iloc[0]
+    best = f"{top[JUDGE]} is the most accurate, {top['accuracy']:.0%} at ${top['usd']:.3g}"
     if top.name == low.name:
-        return f"{told}, and none is cheaper"
-    return f"{told}; the cheapest, {low[JUDGE]}, {low['accuracy']:.0%} at ${low['usd']:.3g}"
+        return f"{best}, and none is cheaper"
+    return f"{best}; the cheapest, {low[JUDGE]}, reaches {low['accuracy']:.0%} at ${low['usd']:.3g}"
 
 
-def cost_figure(costs: pd.DataFrame, title: str | None = None) -> Figure | None:
-    """Accuracy against cost; filled where no other is both cheaper and more often right.
+@drawing.figure(
+    [JUDGE, "variant", "usd", "accuracy", "low", "high"],
+    known=["usd", "accuracy"],
+    finding=_cost_finding,
+)
+def cost_figure(data: pd.DataFrame) -> drawing.Drawn:
+    """Shows accuracy against cost; a point is filled unless another is cheaper and more accurate.
 
-    Names stand beside their points as far as there is room, the filled ones first.
+    Names are written beside their points if there is room, the filled ones first.
 
     Args:
-        costs: columns judge.model, variant, usd, accuracy, low, high.
-        title: its heading; the finding, where it is None.
+        data: columns judge.model, variant, usd, accuracy, low, high.
     """
-    columns = [JUDGE, "variant", "usd", "accuracy", "low", "high"]
-    data = needed(costs, columns, known=["usd", "accuracy"])
-    if data.empty:
-        return None
-    name = data[JUDGE] + (" · " + data["variant"] if data["variant"].nunique() > 1 else "")
     width, height = 560, 320
-    positive = bool((data["usd"] > 0).all())
-    decades = positive and data["usd"].max() >= 20 * data["usd"].min()
     usd, right = (data[column].to_numpy(dtype=float) for column in ("usd", "accuracy"))
+    decades = bool((usd > 0).all()) and usd.max() >= 20 * usd.min()
     ends = (usd.min() / 1.5, usd.max() * 1.5) if decades else (0.0, max(usd.max() * 1.1, 1e-9))
     across = np.log(usd / ends[0]) / np.log(ends[1] / ends[0]) if decades else usd / ends[1]
     seen = data[["accuracy", "low", "high"]].to_numpy(dtype=float)
@@ -96,8 +79,9 @@ def cost_figure(costs: pd.DataFrame, title: str | None = None) -> Figure | None:
     top = max(top, foot + 0.1)
     best = _frontier(usd, right)
     crowded = len(data) > MAX_ROWS
-    name = data[JUDGE] if crowded else name
-    texts = list(name.map(short(name, 40)))
+    several = data["variant"].nunique() > 1 and not crowded
+    names = data[JUDGE] + (" · " + data["variant"] if several else "")
+    texts = list(names.map(drawing.shortened(names, 40)))
     spots = np.column_stack([across * width, (top - right) / (top - foot) * height])
     left = spots[:, 0] > width * 0.66
     fits = _room(spots, np.array([5.6 * len(text) for text in texts]), left, first=best)
@@ -107,26 +91,24 @@ def cost_figure(costs: pd.DataFrame, title: str | None = None) -> Figure | None:
         left=left,
         fits=fits,
         bare=~best & crowded,
-        kind=np.where(best, "none cheaper is better", "another is cheaper and better"),
+        kind=np.where(best, _BEST, _DOMINATED),
     )
     scale = alt.Scale(type="log" if decades else "linear", domain=list(ends), nice=False)
     ticks = [step * 10.0**power for power in range(-9, 6) for step in (1, 2, 5)]
     axis = alt.Axis(format="~g", tickCount=6)
-    if decades:  # every line of a grid in decades would be a hatching
+    if decades:  # all grid lines of a logarithmic axis would be too dense
         axis.values = [tick for tick in ticks if ends[0] <= tick <= ends[1]]
     base = alt.Chart(shown).encode(x=alt.X("usd:Q", title="cost in US $", scale=scale, axis=axis))
     y = alt.Y(
         "accuracy:Q",
-        title="share right, 95 % interval",
+        title="accuracy, 95 % interval",
         scale=alt.Scale(domain=[foot, top]),
         axis=alt.Axis(format="%", tickCount=6),
     )
-    kinds = [
-        ("none cheaper is better", "circle", BLUE, True),
-        ("another is cheaper and better", "circle", INK, False),
-    ]
-    base, rules = base.encode(y=y), spans(base.transform_filter("!datum.bare"), y, opacity=0.4)
-    points = base.mark_point(size=70).encode(**symbols("kind", kinds))
+    kinds = [(_BEST, "circle", BLUE, True), (_DOMINATED, "circle", INK, False)]
+    rules = drawing.interval_rules(base.transform_filter("!datum.bare"), y, opacity=0.4)
+    base = base.encode(y=y)
+    points = base.mark_point(size=70).encode(**drawing.symbols("kind", kinds))
     words = [
         base.transform_filter(f"datum.fits && {'' if side else '!'}datum.left")
         .mark_text(align="right" if side else "left", dx=-9 if side else 9, dy=-7)
@@ -135,12 +117,11 @@ def cost_figure(costs: pd.DataFrame, title: str | None = None) -> Figure | None:
     ]
     chart = alt.layer(rules, points, *words).properties(width=width, height=height)
     hidden = int((~fits).sum())
-    note = f"{hidden} of {len(data)} points have no room for a name." if hidden else ""
-    return titled(chart, title or cost_finding(data), note)
+    return chart, [f"{hidden} of {len(data)} points have no room for a name." if hidden else ""]
 
 
 def _frontier(usd: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> np.ndarray:
-    """Where no other is at most as dear and more right, or cheaper and as right."""
+    """Returns which points no other dominates: cheaper or equal, and more accurate or equal."""
     order = np.lexsort((-right, usd))
     before = np.concatenate([[-np.inf], np.maximum.accumulate(right[order])[:-1]])
     best = np.zeros(len(usd), dtype=bool)
@@ -151,7 +132,7 @@ def _frontier(usd: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> n
 def _room(
     spots: np.ndarray, widths: np.ndarray, left: np.ndarray, *, first: np.ndarray
 ) -> np.ndarray:
-    """Which names have room beside their points; the first may cover points, none a name."""
+    """Returns which names have room; the first ones may cover points, but no other name."""
     starts = spots[:, 0] + np.where(left, -9 - widths, 9)
     kept = np.zeros(len(spots), dtype=bool)
     for i in np.argsort(~first, kind="stable"):
@@ -161,60 +142,3 @@ def _room(
         lower = np.abs(spots[:, 1] - spots[i, 1] + 7) < 9
         kept[i] = not ((kept & over & near) | (under & lower & ~first[i])).any()
     return kept
-
-
-def coverage_finding(coverage: pd.DataFrame) -> str:
-    """How many quantities keep within their band, and which do not."""
-    known = coverage.dropna(subset=["coverage"])
-    out = known[_place(known) != "reaches its band"]
-    told = f"{len(known) - len(out)} of {len(known)} quantities reach their band"
-    if out.empty:
-        return told
-    named = ", ".join(out["quantity"].astype(str).head(2))
-    rest = f" and {len(out) - 2} more" if len(out) > 2 else ""
-    return f"{told}; not {named}{rest}"
-
-
-def coverage_figure(coverage: pd.DataFrame, title: str | None = None) -> Figure | None:
-    """How often intervals and tests keep what they promise, against the band that is allowed.
-
-    Args:
-        coverage: columns quantity, coverage, low, high (its Monte-Carlo interval), band_low,
-            band_high.
-        title: its heading; the finding, where it is None.
-    """
-    columns = ["quantity", "coverage", "low", "high", "band_low", "band_high"]
-    data = needed(coverage, columns, known=["coverage"])
-    if data.empty:
-        return None
-    data = data.assign(place=_place(data))
-    fine = data["place"] == "reaches its band"  # what is not is shown first
-    shown = data.loc[np.sort(fine.sort_values(kind="stable").index[:MAX_ROWS])]
-    rows = list(shown["quantity"])
-    more = left_out(len(data), MAX_ROWS, "quantities")
-    ends = shown[columns[1:]].to_numpy(dtype=float)
-    low, high = float(np.nanmin(ends)), float(np.nanmax(ends))
-    pad = max(0.01, 0.05 * (high - low))
-    scale = alt.Scale(domain=[max(0.0, low - pad), min(1.0, high + pad)], nice=False)
-    base = alt.Chart(shown).encode(y=names("quantity", rows, most=40, sort=rows))
-    x = alt.X("coverage:Q", title="share of panels", scale=scale, axis=alt.Axis(format="%"))
-    bands = spans(base, x, "band_low", "band_high", color=SKY, strokeWidth=14, opacity=0.35)
-    kinds = [
-        ("reaches its band", "circle", BLUE, True),
-        ("below its band", "triangle-down", RED, True),
-        ("above its band", "triangle-up", INK, False),
-    ]
-    points = base.mark_point(size=70).encode(
-        x=x,
-        **symbols("place", [kind for kind in kinds if (shown["place"] == kind[0]).any()]),
-    )
-    chart = alt.layer(bands, spans(base, x), points).properties(width=400, height=alt.Step(22))
-    note = "Shaded: the band that is allowed. Lines: Monte-Carlo intervals."
-    return titled(chart, title or coverage_finding(data), note, more)
-
-
-def _place(coverage: pd.DataFrame) -> np.ndarray:
-    """Where an interval lies: it misses its band only if it lies wholly outside."""
-    below = coverage["high"].fillna(coverage["coverage"]) < coverage["band_low"]
-    above = coverage["low"].fillna(coverage["coverage"]) > coverage["band_high"]
-    return np.select([below, above], ["below its band", "above its band"], "reaches its band")

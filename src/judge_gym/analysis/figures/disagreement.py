@@ -1,203 +1,175 @@
-"""How far judges lie apart: by task, by pair, and with one stage against several."""
+"""Disagreement of judges by task, by pair, and with single stages against subsets."""
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.figures.page import (
-    BAR_SHAPE,
-    BLUE,
-    INK,
-    MAX_ROWS,
-    Figure,
-    faceted,
-    first,
-    fitting,
-    graded,
-    left_out,
-    names,
-    needed,
-    panels,
-    slanted,
-    spans,
-    symbols,
-    titled,
-)
+from judge_gym.analysis.figures import drawing
+from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS
 from judge_gym.analysis.stats.intervals import seeded
 
 _MEASURES = {"above": "above chance", "p": "raw P", "null": "chance at this n"}
 _PAIR = ["p", "null", "above", "low", "high"]
-_CELL_WORDS, _MAX_POINTS = 10, 2000
+_MAX_WORDED, _MAX_POINTS = 10, 2000
 
 
-def polarization_finding(polarization: pd.DataFrame) -> str:
-    """Where judges lie farther apart than chance, and where the most."""
-    data = panels(polarization.dropna(subset=["p"]))
-    above = data.get("above", pd.Series(np.nan, index=data.index))
+def _polarization_finding(data: pd.DataFrame) -> str:
+    """States in how many panels judges disagree more than by chance, and where most."""
+    above = data["above"]
     if not above.notna().any():
         top = data.sort_values("p", kind="stable").iloc[-1]
-        return f"Judges lie farthest apart on {top['panel']}: raw P {top['p']:.2f}"
+        return f"Judges disagree most on {top['panel']}: raw P {top['p']:.2f}"
     top = data.sort_values("above", kind="stable", na_position="first").iloc[-1]
     more = int((data["low"] > 0).sum())
     return (
-        f"Judges lie farther apart than chance in {more} of {above.notna().sum()} panels; "
-        "farthest on "
+        f"Judges disagree more than by chance in {more} of {above.notna().sum()} panels; most on "
         f"{top['panel']} ({top['above']:+.2f})"
     )
 
 
-def polarization_figure(polarization: pd.DataFrame, title: str | None = None) -> Figure | None:
-    """Polarization P as it is, by chance, and above chance with its interval.
+@drawing.figure(
+    ["task", "variant", "p"], known=["p"], optional=_PAIR[1:], finding=_polarization_finding
+)
+def polarization_figure(data: pd.DataFrame) -> drawing.Drawn:
+    """Shows raw polarization P, its expectation by chance, and the excess with its interval.
 
     Args:
-        polarization: columns task, variant, p; with null, above, low, high where they are known.
-        title: its heading; the finding, where it is None.
+        data: columns task, variant, p; with null, above, low, high if they are known.
     """
-    held = polarization.reindex(columns=[*dict.fromkeys([*polarization, *_PAIR])])
-    data = panels(needed(held, ["task", "variant", *_PAIR], known=["p"]))
-    if data.empty:
-        return None
-    shown, more = first(data, "panel", MAX_ROWS, "panels")
+    shown, more = drawing.first_values(data, "panel", MAX_ROWS, "panels")
     long = shown.melt(["panel", "low", "high"], list(_MEASURES), var_name="measure").dropna(
         subset=["value"]
     )
     kinds = [
         ("above chance", "circle", BLUE, True),
         ("raw P", "circle", INK, False),
-        ("chance at this n", BAR_SHAPE, INK, False),
+        ("chance at this n", drawing.BAR_SHAPE, INK, False),
     ]
-    used = set(long["measure"].map(_MEASURES))
+    long["measure"] = long["measure"].map(_MEASURES)
     rows = list(shown["panel"])
     step = 32 if any(" · " in row for row in rows) else 24
-    base = alt.Chart(long.assign(measure=long["measure"].map(_MEASURES))).encode(
-        y=names("panel", rows, most=50, lines=True, sort=rows)
+    base = alt.Chart(long).encode(
+        y=drawing.row_names("panel", rows, most=50, lines=True, sort=rows)
     )
     low = min(0.0, float(np.nanmin(long[["value", "low"]].to_numpy(dtype=float))))
     x = alt.X(
         "value:Q",
-        title="polarization P (0 = alike, 1 = farthest apart)",
+        title="polarization P (0 = identical, 1 = maximal)",
         scale=alt.Scale(domain=[low, 1]),
     )
-    rules = spans(base.transform_filter("datum.measure == 'above chance'"), x)
-    points = base.mark_point(size=80).encode(
-        x=x,
-        **symbols("measure", [kind for kind in kinds if kind[0] in used]),
-    )
-    chart = alt.layer(rules, points).properties(width=380, height=alt.Step(step))
-    return titled(chart, title or polarization_finding(data), more)
+    rules = drawing.interval_rules(base.transform_filter("datum.measure == 'above chance'"), x)
+    used = [kind for kind in kinds if (long["measure"] == kind[0]).any()]
+    points = base.mark_point(size=80).encode(x=x, **drawing.symbols("measure", used))
+    return alt.layer(rules, points).properties(width=380, height=alt.Step(step)), [more]
 
 
-def pair_finding(pairs: pd.DataFrame) -> str:
-    """How many pairs lie farther apart than chance, and which the most."""
-    known = pairs.dropna(subset=["above"])
-    if known.empty:
+def _pair_finding(pairs: pd.DataFrame) -> str:
+    """States how many pairs of judges disagree more than by chance, and which most."""
+    if pairs.empty:
         return "No pair of judges can be compared with chance"
-    top = known.sort_values("above", kind="stable").iloc[-1]
-    more = int((known["low"] > 0).sum())
+    top = pairs.sort_values("above", kind="stable").iloc[-1]
+    more = int((pairs["low"] > 0).sum())
     return (
-        f"{more} of {len(known)} comparisons lie farther apart than chance; "
-        f"{top['judge']} and {top['other']} the farthest ({top['above']:+.2f})"
+        f"In {more} of {len(pairs)} comparisons judges disagree more than by chance; most, "
+        f"{top['judge']} and {top['other']} ({top['above']:+.2f})"
     )
 
 
-def pair_figure(pairs: pd.DataFrame, title: str | None = None) -> Figure | None:
-    """Which judges lie apart, as half a matrix of P above chance, a panel per task and variant.
+@drawing.figure(
+    ["task", "variant", "judge", "other", *_PAIR], known=["above"], finding=_pair_finding
+)
+def pair_figure(data: pd.DataFrame) -> drawing.Drawn:
+    """Shows P above chance of each pair of judges as half a matrix, per task and variant.
 
-    Up to ten judges, each cell says raw P minus what chance gives; above, colour speaks alone.
+    With up to ten judges each cell contains raw P minus its expectation by chance; with more, only
+    a colour.
 
     Args:
-        pairs: columns task, variant, judge, other, p, null, above, low, high; a row per pair.
-        title: its heading; the finding, where it is None.
+        data: columns task, variant, judge, other, p, null, above, low, high; one row per pair.
     """
-    columns = ["task", "variant", "judge", "other", *_PAIR]
-    data = panels(needed(pairs, columns, known=["above"]))
-    if data.empty:
-        return None
     judges = list(dict.fromkeys([*data["judge"], *data["other"]]))
-    kept, more = judges[:MAX_ROWS], left_out(len(judges), MAX_ROWS, "judges")
-    steps, wordy = len(kept) - 1, len(kept) <= _CELL_WORDS
-    wide = max(62, min(110, 220 // steps)) if wordy else max(12, 500 // steps)
-    tall = 36 if wordy else max(12, min(22, wide))
+    kept, more = judges[:MAX_ROWS], drawing.omitted(len(judges), MAX_ROWS, "judges")
+    steps, worded = len(kept) - 1, len(kept) <= _MAX_WORDED
+    wide = max(62, min(110, 220 // steps)) if worded else max(12, 500 // steps)
+    tall = 36 if worded else max(12, min(22, wide))
     across = max(1, min(3, 560 // max(200, wide * steps)))
-    shown, fewer = first(_half(data, kept), "panel", fitting(tall * steps + 30, across), "panels")
+    limit = drawing.panel_limit(tall * steps + 30, across)
+    shown, fewer = drawing.first_values(_half(data, kept), "panel", limit, "panels")
     high = max(0.1, float(np.ceil(shown["above"].max() * 10) / 10))
     base = alt.Chart(shown).encode(
-        x=slanted("column", kept, sort=kept[:-1]), y=names("row", kept, sort=kept[1:])
+        x=drawing.column_names("column", kept, sort=kept[:-1]),
+        y=drawing.row_names("row", kept, sort=kept[1:]),
     )
     cells = base.mark_rect(stroke=INK).encode(
-        color=graded("above", "P above chance", 0, high),
-        strokeWidth=alt.condition("datum.apart", alt.value(1.5), alt.value(0)),
+        color=drawing.gradient("above", "P above chance", 0, high),
+        strokeWidth=alt.condition("datum.clear", alt.value(1.5), alt.value(0)),
         tooltip=[alt.Tooltip(f"{name}:Q", format=".2f") for name in _PAIR],
     )
     words = base.encode(
         color=alt.condition(f"datum.above > {0.55 * high}", alt.value("#000"), alt.value("#fff"))
     )
-    written = [
-        words.mark_text(dy=-6, fontSize=12, fontWeight="bold").encode(text="said:N"),
-        words.mark_text(dy=8, fontSize=9.5).encode(text="sum:N"),
+    texts = [
+        words.mark_text(dy=-6, fontSize=12, fontWeight="bold").encode(text="excess:N"),
+        words.mark_text(dy=8, fontSize=9.5).encode(text="difference:N"),
     ]
-    chart = alt.layer(cells, *(written if wordy else [])).properties(
+    chart = alt.layer(cells, *(texts if worded else [])).properties(
         width=alt.Step(wide), height=alt.Step(tall)
     )
     note = "Outlined: the 95 % interval lies above 0." + (
-        " Small: raw P minus what chance gives." if wordy else ""
+        " Small: raw P minus its expectation by chance." if worded else ""
     )
-    grid = faceted(chart, "panel", list(shown["panel"]), columns=across, width=wide * steps)
-    return titled(grid, title or pair_finding(data), note, more, fewer)
+    grid = drawing.faceted(chart, "panel", list(shown["panel"]), columns=across, width=wide * steps)
+    return grid, [note, more, fewer]
 
 
 def _half(pairs: pd.DataFrame, judges: list[str]) -> pd.DataFrame:
-    """Each pair once, below the diagonal, with what its cell says."""
+    """Returns each pair once, below the diagonal, with the text of its cell."""
     place = {judge: n for n, judge in enumerate(judges)}
     known = pairs[pairs["judge"].isin(judges) & pairs["other"].isin(judges)]
     swapped = known["judge"].map(place) > known["other"].map(place)
-    sums = zip(known["p"], known["null"], strict=True)
+    both = zip(known["p"], known["null"], strict=True)
     return known.assign(
         column=known["judge"].where(~swapped, known["other"]),
         row=known["other"].where(~swapped, known["judge"]),
-        apart=known["low"] > 0,
-        said=[f"{value:+.2f}" for value in known["above"]],
-        sum=[f"{p:.2f} − {null:.2f}" for p, null in sums],
+        clear=known["low"] > 0,
+        excess=[f"{value:+.2f}" for value in known["above"]],
+        difference=[f"{p:.2f} − {null:.2f}" for p, null in both],
     )
 
 
-def method_finding(methods: pd.DataFrame) -> str:
-    """On how many items judges lie closer when they may name several stages, or farther apart."""
-    known = methods.dropna(subset=["single", "subset"])
-    changes = known["subset"] - known["single"]
+def _method_finding(methods: pd.DataFrame) -> str:
+    """States on how many items judges disagree less, or more, with subsets."""
+    changes = methods["subset"] - methods["single"]
     change = float(changes.mean())
-    how = "farther apart" if change > 0 else "closer"
+    how = "more" if change > 0 else "less"
     moved = int((changes > 0).sum() if change > 0 else (changes < 0).sum())
     return (
-        f"Judges lie {how} with subsets than with single stages on {moved} of {len(known)} "
+        f"Judges disagree {how} with subsets than with single stages on {moved} of {len(methods)} "
         f"items ({change:+.2f} on average)"
     )
 
 
-def method_figure(methods: pd.DataFrame, title: str | None = None) -> Figure | None:
-    """Disagreement on each item with subsets against single stages, a panel per task.
+@drawing.figure(
+    ["task", "item", "single", "subset"], known=["single", "subset"], finding=_method_finding
+)
+def method_figure(data: pd.DataFrame) -> drawing.Drawn:
+    """Shows disagreement on each item with subsets against single stages, a panel per task.
 
     Args:
-        methods: columns task, item, single, subset (squared distances).
-        title: its heading; the finding, where it is None.
+        data: columns task, item, single, subset (squared distances).
     """
-    data = needed(methods, ["task", "item", "single", "subset"], known=["single", "subset"])
-    if data.empty:
-        return None
-    shown, more = first(data, "task", fitting(260), "tasks")
+    shown, more = drawing.first_values(data, "task", drawing.panel_limit(260), "tasks")
     drawn = shown
-    if len(shown) > _MAX_POINTS:  # a million points are a blot
+    if len(shown) > _MAX_POINTS:
         picks = seeded("method_figure", len(shown)).choice(len(shown), _MAX_POINTS, replace=False)
         drawn = shown.iloc[np.sort(picks)]
-        more += f" {_MAX_POINTS} of {len(shown)} items, drawn at random."
+        more += f" {_MAX_POINTS} of {len(shown)} items, sampled at random."
     low = min(0.0, float(drawn[["single", "subset"]].min().min()))
     high = max(low + 0.1, float(drawn[["single", "subset"]].max().max()))
     scale = alt.Scale(domain=[low, high], nice=True)
     line = pd.DataFrame({"single": [low, high], "subset": [low, high]})
-    x, y = (
-        alt.X("single:Q", title="distance with single stages", scale=scale),
-        alt.Y("subset:Q", title="distance with subsets", scale=scale),
-    )
+    x = alt.X("single:Q", title="distance with single stages", scale=scale)
+    y = alt.Y("subset:Q", title="distance with subsets", scale=scale)
     diagonal = alt.Chart(line).mark_line(color=INK, strokeDash=[4, 3], opacity=0.6).encode(x=x, y=y)
     points = (
         alt.Chart()  # without data of its own, or every panel would show all items
@@ -205,6 +177,5 @@ def method_figure(methods: pd.DataFrame, title: str | None = None) -> Figure | N
         .encode(x=x, y=y, tooltip=["item:N", "single:Q", "subset:Q"])
     )
     chart = alt.layer(diagonal, points, data=drawn).properties(width=260, height=260)
-    grid = faceted(chart, "task", list(shown["task"]))
-    note = "Squared distances, a point per item. Below the line: judges lie closer with subsets."
-    return titled(grid, title or method_finding(data), note, more)
+    note = "Squared distances, one point per item. Below the line, subsets reduce disagreement."
+    return drawing.faceted(chart, "task", list(shown["task"])), [note, more]

@@ -1,4 +1,4 @@
-"""What the axes of the design do: their effects, and how their levels rank."""
+"""Effects of the axes of the design, and ranks of their levels."""
 
 import textwrap
 from typing import Any
@@ -7,73 +7,56 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.figures.page import (
-    BLUE,
-    INK,
-    MAX_ROWS,
-    OUTLINE,
-    SHARE,
-    Figure,
-    field,
-    left_out,
-    names,
-    needed,
-    ordered,
-    short,
-    spans,
-    spelled,
-    symbols,
-    titled,
-    written,
-)
+from judge_gym.analysis.figures import drawing
+from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS
 
 LEVEL = 0.05
-"""Below it, a contrast is said to move the verdicts."""
+"""The q-value below which a contrast has a clear effect."""
+CLEAR, UNCLEAR = f"q < {LEVEL}", "no clear effect"
 LINE = 44
-"""Letters of a line on the left of a row; a longer name takes several lines."""
-_FOREST = ["knob", "level", "base", "judge", "task", "value", "low", "high", "q", "note"]
+"""The number of characters of a line on the left of a row."""
 
 
-def forest_finding(effects: pd.DataFrame) -> str:
-    """How many contrasts move the verdicts, and which the most."""
+def _forest_finding(effects: pd.DataFrame) -> str:
+    """States how many contrasts have a clear effect, and which is the largest."""
     known = effects.dropna(subset=["value"])
-    moved = known[known["q"] < LEVEL]
-    if moved.empty:
-        return f"None of {len(known)} contrasts moves the verdicts (q < {LEVEL})"
-    top = moved.sort_values("value", key=abs, kind="stable").iloc[-1]
+    clear = known[known["q"] < LEVEL]
+    if clear.empty:
+        return f"None of {len(known)} contrasts has a clear effect ({CLEAR})"
+    top = clear.sort_values("value", key=abs, kind="stable").iloc[-1]
     return (
-        f"{len(moved)} of {len(known)} contrasts move the verdicts (q < {LEVEL}); most, "
+        f"{len(clear)} of {len(known)} contrasts have a clear effect ({CLEAR}); the largest: "
         f"{top['knob']} {top['level']} against {top['base']} ({top['value']:+.2f})"
     )
 
 
-def forest_figure(effects: pd.DataFrame, title: str | None = None) -> Figure | None:
-    """Paired differences with their intervals, grouped by knob; what is tested and holds is filled.
+@drawing.figure(
+    ["knob", "level", "base", "judge", "task", "value", "low", "high", "q", "note"],
+    known=[],
+    finding=_forest_finding,
+)
+def forest_figure(data: pd.DataFrame) -> drawing.Drawn:
+    """Shows paired differences with intervals, grouped by knob; clear effects are filled.
 
-    A contrast without a value keeps its row and its note. Of many, those with the least q are
-    shown.
+    A contrast without a value keeps its row and its note. If there are many, those with the
+    smallest q are shown.
 
     Args:
-        effects: columns knob, level, base, judge, task, value, low, high, q, note.
-        title: its heading; the finding, where it is None.
+        data: columns knob, level, base, judge, task, value, low, high, q, note.
     """
-    data = needed(effects, _FOREST, known=[])
-    if data.empty:
-        return None
     order = data.assign(size=-data["value"].abs()).sort_values(["q", "size"], kind="stable").index
     shown = data.loc[np.sort(order[:MAX_ROWS])]
-    more = left_out(len(data), MAX_ROWS, "contrasts (with greater q)")
     shown = shown.assign(
-        block=_blocked(shown),
+        block=_headings(shown),
         row=_rows(shown),
-        finds=np.where(shown["q"] < LEVEL, f"q < {LEVEL}", "not told from 0"),
+        clear=np.where(shown["q"] < LEVEL, CLEAR, UNCLEAR),
         note=shown["note"].fillna("").str.slice(0, 60),
     )
     ends = shown[["value", "low", "high"]].to_numpy(dtype=float)
     reach = float(np.nanmax(np.abs(ends))) if np.isfinite(ends).any() else 1.0
     scale = alt.Scale(domain=[-1.05 * reach, 1.05 * reach], nice=False)
     words = {row: textwrap.wrap(row, LINE, break_long_words=False) for row in shown["row"]}
-    base = alt.Chart(shown).encode(y=written("row", words, sort=list(words)))
+    base = alt.Chart(shown).encode(y=drawing.row_labels("row", words, sort=list(words)))
     x = alt.X("value:Q", title="level minus base", scale=scale)
     zero = (
         alt.Chart(shown)
@@ -82,32 +65,34 @@ def forest_figure(effects: pd.DataFrame, title: str | None = None) -> Figure | N
         .mark_rule(strokeDash=[4, 3], opacity=0.6)
         .encode(x=alt.X("zero:Q", title="level minus base", scale=scale))
     )
-    kinds = [(f"q < {LEVEL}", "circle", BLUE, True), ("not told from 0", "circle", INK, False)]
+    kinds = [(CLEAR, "circle", BLUE, True), (UNCLEAR, "circle", INK, False)]
     points = (
         base.transform_filter("isValid(datum.value)")
         .mark_point()
-        .encode(x=x, **symbols("finds", kinds))
+        .encode(x=x, **drawing.symbols("clear", kinds))
     )
     width = 300
     notes = base.mark_text(align="left", fontSize=9.5, opacity=0.85, limit=150).encode(
         x=alt.value(width + 8), text="note:N"
     )
-    layers = [zero, spans(base, x), points, *([notes] if (shown["note"] != "").any() else [])]
+    layers = [zero, drawing.interval_rules(base, x), points]
+    layers += [notes] if (shown["note"] != "").any() else []
     chart = alt.layer(*layers).properties(
         width=width, height=alt.Step(7 + 12 * max(map(len, words.values())))
     )
-    return titled(_blocks(chart, "block", shown), title or forest_finding(data), more)
+    more = drawing.omitted(len(data), MAX_ROWS, "contrasts (with larger q)")
+    return _blocks(chart, "block", shown), [more]
 
 
-def _blocked(effects: pd.DataFrame) -> pd.Series:
-    """A heading for each contrast: its knob and base, and its level where the block has but one."""
+def _headings(effects: pd.DataFrame) -> pd.Series:
+    """Returns a heading for each contrast: knob and base, and the level if there is only one."""
     levels = effects.groupby(["knob", "base"], dropna=False)["level"].transform("nunique")
     level = (" " + effects["level"].astype(str)).where(levels == 1, "")
     return effects["knob"] + level + " · against " + effects["base"].astype(str)
 
 
 def _rows(effects: pd.DataFrame) -> pd.Series:
-    """A name for each contrast within its block, whole; what all share is not repeated."""
+    """Returns a name for each contrast within its block, without what all have in common."""
     levels = effects.groupby(["knob", "base"], dropna=False)["level"].transform("nunique")
     parts = [
         effects[column].fillna("all").astype(str)
@@ -121,54 +106,59 @@ def _rows(effects: pd.DataFrame) -> pd.Series:
     return named.where(levels == 1, level + " · " + named)
 
 
-def rank_finding(ranks: pd.DataFrame) -> str:
-    """Which level of each knob ranks first most often."""
-    best = ranks[ranks["rank"] == ranks["rank"].min()].sort_values(
-        "share", ascending=False, kind="stable"
-    )
-    top = best.drop_duplicates("knob")
-    told = [
-        f"{knob} {level} ({share:.0%})"
-        for knob, level, share in top[["knob", "level", "share"]].itertuples(index=False, name=None)
-    ]
-    rest = f" and {len(told) - 2} more" if len(told) > 2 else ""
-    return f"First most often: {', '.join(told[:2])}{rest}"
+def _rank_finding(ranks: pd.DataFrame) -> str:
+    """States for two knobs which level scores highest most often."""
+    first = ranks[ranks["rank"] == 1].sort_values("share", ascending=False, kind="stable")
+    top = first.drop_duplicates("knob")
+    if top.empty:
+        return "No level scores higher than another in matched comparisons"
+    levels = ranks.groupby("knob", sort=False)["level"].unique()
+    sentences = []
+    for knob, level, share in top[["knob", "level", "share"]].itertuples(index=False, name=None):
+        others = [str(other) for other in levels[knob] if other != level]
+        than = f'"{others[0]}"' if len(others) == 1 else f"all {len(others)} other levels"
+        often = f"in {100 * share:.0f} % of matched comparisons"
+        sentences.append(f'{knob}: "{level}" scores higher than {than} {often}')
+    rest = f"; {len(top) - 2} more knobs below" if len(top) > 2 else ""
+    return "; ".join(sentences[:2]) + rest
 
 
-def rank_figure(ranks: pd.DataFrame, title: str | None = None) -> Figure | None:
-    """How often each level of a knob takes each rank at matched points, the best on top.
+@drawing.figure(
+    ["knob", "level", "rank", "share", "mean_rank"], known=["share"], finding=_rank_finding
+)
+def rank_figure(data: pd.DataFrame) -> drawing.Drawn:
+    """Shows how often each level of a knob takes each rank at matched points, the best on top.
 
     Args:
-        ranks: columns knob, level, rank, share, mean_rank.
-        title: its heading; the finding, where it is None.
+        data: columns knob, level, rank, share, mean_rank.
     """
-    data = needed(ranks, ["knob", "level", "rank", "share", "mean_rank"], known=["share"])
-    if data.empty:
-        return None
     levels = data.drop_duplicates(["knob", "level"])
     kept = levels.head(MAX_ROWS)[["knob", "level"]]
     shown = data.merge(kept, on=["knob", "level"]).assign(level=lambda part: part["level"].map(str))
-    more = left_out(len(levels), MAX_ROWS, "levels")
     best = alt.EncodingSortField("mean_rank", op="min")
-    base = alt.Chart(shown).encode(y=names("level", shown["level"], most=36, sort=best))
-    bars = base.mark_bar(**OUTLINE).encode(
-        x=alt.X("share:Q", title="share of matched points", axis=alt.Axis(format="%"), scale=SHARE),
-        color=ordered("rank", "rank", range(1, int(np.ceil(data["rank"].max())) + 1)),
-        order=alt.Order("rank:Q"),
+    base = alt.Chart(shown).encode(y=drawing.row_names("level", shown["level"], most=36, sort=best))
+    x = alt.X(
+        "share:Q",
+        title="share of matched comparisons",
+        axis=alt.Axis(format="%"),
+        scale=drawing.SHARE,
+    )
+    ranks = range(1, int(np.ceil(data["rank"].max())) + 1)
+    bars = base.mark_bar(**drawing.OUTLINE).encode(
+        x=x, color=drawing.ordinal_colours("rank", "rank", ranks), order=alt.Order("rank:Q")
     )
     means = base.mark_text(align="left", dx=6).encode(
         x=alt.datum(1), text=alt.Text("mean_rank:Q", aggregate="min", format=".2f")
     )
     chart = alt.layer(bars, means).properties(width=380, height=alt.Step(22))
-    note = "On the right: mean rank."
-    return titled(_blocks(chart, "knob", shown), title or rank_finding(data), note, more)
+    notes = ["On the right: mean rank.", drawing.omitted(len(levels), MAX_ROWS, "levels")]
+    return _blocks(chart, "knob", shown), notes
 
 
 def _blocks(chart: Any, column: str, data: pd.DataFrame) -> Any:
-    """A block per value, one below the other, each with rows of its own."""
+    """Returns a block of rows per value, one below the other."""
     order = list(data[column].unique())
-    header = alt.Header(
-        labelOrient="top", labelAngle=0, labelLimit=480, labelExpr=spelled({**short(order, 70)})
-    )
-    row = alt.Row(f"{field(column)}:N", title=None, header=header, sort=order)
+    labels = drawing.label_expression({**drawing.shortened(order, 70)})
+    header = alt.Header(labelOrient="top", labelAngle=0, labelLimit=480, labelExpr=labels)
+    row = alt.Row(f"{drawing.field(column)}:N", title=None, header=header, sort=order)
     return chart.facet(row=row, spacing=8).resolve_scale(y="independent")

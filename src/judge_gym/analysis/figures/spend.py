@@ -1,76 +1,54 @@
-"""What was spent, and on whom."""
+"""Spending by day and model."""
 
 import altair as alt
 import pandas as pd
 
-from judge_gym.analysis.figures.page import (
-    BLUE,
-    GREY,
-    MAX_ROWS,
-    ORANGE,
-    OUTLINE,
-    PINK,
-    RED,
-    SKY,
-    Figure,
-    left_out,
-    needed,
-    short,
-    titled,
-)
+from judge_gym.analysis.figures import drawing
 
-COLOURS = (BLUE, ORANGE, SKY, RED, PINK)
+COLOURS = (drawing.BLUE, drawing.ORANGE, drawing.SKY, drawing.RED, drawing.PINK)
 OTHERS = "others"
 
 
-def spend_finding(spend: pd.DataFrame, unit: str = "US $") -> str:
-    """Which model took most of it."""
-    known = spend.dropna(subset=["amount"])
-    by_model = known.groupby("model", sort=False)["amount"].sum()
+def _finding(spend: pd.DataFrame, unit: str = "US $") -> str:
+    """States which model accounts for most of the spending."""
+    by_model = spend.groupby("model", sort=False)["amount"].sum()
     total, top = float(by_model.sum()), str(by_model.idxmax())
     if not total:
         return f"Nothing was spent ({unit})"
-    return f"{top} took {by_model[top] / total:.0%} of {total:,.4g} {unit}"
+    return f"{top} accounts for {by_model[top] / total:.0%} of {total:,.4g} {unit}"
 
 
-def spend_figure(
-    spend: pd.DataFrame, title: str | None = None, unit: str = "US $"
-) -> Figure | None:
-    """What was spent by day, newest last, told apart by model.
+@drawing.figure(["day", "model", "amount"], known=["day", "amount"], finding=_finding)
+def spend_figure(data: pd.DataFrame, unit: str = "US $") -> drawing.Drawn:
+    """Shows spending by day, newest last, coloured by model.
 
     Args:
-        spend: columns day, model, amount.
-        title: its heading; the finding, where it is None.
-        unit: of the amount.
+        data: columns day, model, amount.
+        unit: the unit of the amount.
     """
-    data = needed(spend, ["day", "model", "amount"], known=["day", "amount"])
-    if data.empty:
-        return None
     days = sorted(data["day"].unique())
-    heading = title or spend_finding(data, unit)
     ranked = data.groupby("model")["amount"].sum().sort_values(ascending=False, kind="stable")
     named = list(ranked.index[: len(COLOURS)])
-    known = short(named, 24)
-    shown = data[data["day"].isin(days[-MAX_ROWS:])]
+    known = drawing.shortened(named, 24)
+    shown = data[data["day"].isin(days[-drawing.MAX_ROWS :])]
     shown = shown.assign(model=[known.get(model, OTHERS) for model in shown["model"]])
     summed = shown.groupby(["day", "model"])["amount"].sum().reset_index()
     legend = [*known.values(), *([OTHERS] if len(ranked) > len(named) else [])]
-    scale = alt.Scale(domain=legend, range=[*COLOURS[: len(named)], GREY][: len(legend)])
+    colours = [*COLOURS[: len(named)], drawing.GREY][: len(legend)]
     chart = (
         alt.Chart(summed)
-        .mark_bar(size=min(40, 420 / len(days)), **OUTLINE)
+        .mark_bar(size=min(40, 420 / len(days)), **drawing.OUTLINE)
         .encode(
             x=alt.X("day:O", title=None, axis=alt.Axis(labelAngle=-40, ticks=False)),
             y=alt.Y("amount:Q", title=unit),
             color=alt.Color(
-                "model:N", title=None, scale=scale, legend=alt.Legend(orient="top", columns=3)
+                "model:N",
+                title=None,
+                scale=alt.Scale(domain=legend, range=colours),
+                legend=alt.Legend(orient="top", columns=3),
             ),
         )
         .properties(width=560, height=240)
     )
-    return titled(
-        chart,
-        heading,
-        left_out(len(days), MAX_ROWS, "days"),
-        left_out(len(ranked), len(named), "models").replace("not shown", "taken together"),
-    )
+    fewer = drawing.omitted(len(ranked), len(named), "models").replace("not shown", "combined")
+    return chart, [drawing.omitted(len(days), drawing.MAX_ROWS, "days"), fewer]

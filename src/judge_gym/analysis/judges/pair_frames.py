@@ -1,22 +1,23 @@
-"""From judge-gym's own samples to judged pairs, and their scores by group."""
+"""Judged pairs from tidy samples, and their scores by group."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
-from judge_gym.analysis.judges.pairs import ORDERS, JudgedPair, Order, score_fields
+from judge_gym.analysis.judges.pairs import ORDERS, JudgedPair, Order, score_overall
 from judge_gym.errors import DesignError
 
-# What tells one observation of an item from another, as far as a frame has it.
+# The columns that distinguish observations of an item, as far as a frame has them.
 OBSERVATION = ("run", "series", "rubric", "is_swap", "replicate")
 
 
 def pairs_of(frame: pd.DataFrame) -> tuple[JudgedPair, ...]:
-    """The judged pairs in tidy samples (`Lab.experiments.samples`), one per evidence and replicate.
+    """Returns the judged pairs in tidy samples, one per evidence and replicate.
 
-    A verdict that names several options decides nothing. Items without truth are left out; a
-    column `category` is kept. Observations made of the very same calls are one.
+    A verdict that names several options is no decision. Items without truth are left out; a column
+    `category` is kept. Observations that share all their calls count once.
     """
     columns = ["evidence", *(name for name in OBSERVATION if name in frame)]
     found: dict[tuple[Any, ...], dict[Order, Mapping[Any, Any]]] = {}
@@ -55,7 +56,7 @@ def _decision(row: Mapping[Any, Any]) -> int | None:
 
 
 def pair_table(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The score of each group of samples on pairs, as shares; `low` and `high` are of accuracy.
+    """Returns the score of each group of samples on pairs; `low` and `high` are of accuracy.
 
     Replicates and intervals are as in `score_pairs`. A group without a known truth has no row.
     """
@@ -64,7 +65,8 @@ def pair_table(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     rows = []
     for group, part in frame.groupby(list(by), observed=True, dropna=False):
         if pairs := pairs_of(part):
-            fields = score_fields(pairs)
-            low, high = fields["interval"] or (None, None)
-            rows.append({**dict(zip(by, group, strict=True)), **fields, "low": low, "high": high})
+            score = score_overall(pairs)
+            low, high = score.interval or (None, None)
+            named = dict(zip(by, group, strict=True))
+            rows.append({**named, **asdict(score), "low": low, "high": high})
     return pd.DataFrame(rows, columns=columns)

@@ -1,7 +1,7 @@
-"""Judges on pairs of which the better response is known: their score, and how they compare.
+"""Judges on pairs of responses with a known better one: their scores, and comparisons of judges.
 
-A decision is 1 (the first response is better), 2 (the second) or 3 (a tie), always in the identity
-of the responses, whichever was shown first; None where there is none to read.
+A decision is 1 (the first response is better), 2 (the second) or 3 (a tie). It refers to the
+responses themselves, whichever was shown first; None if there is no readable decision.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,10 +10,10 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal
 
-import krippendorff
 import numpy as np
 from scipy import stats
 
+from judge_gym.analysis.stats.agreement_coefficients import krippendorff_alpha
 from judge_gym.analysis.stats.intervals import Estimate, share, student
 from judge_gym.errors import DesignError
 from judge_gym.records import digest
@@ -24,30 +24,30 @@ ORDERS: tuple[Order, ...] = ("given", "reversed")
 CATEGORIES = ("knowledge", "reasoning", "math", "coding")
 RESAMPLES = 10_000
 FEW = 40
-"""Below this many items a percentile bootstrap covers too little; Student's interval stands in."""
+"""The number of items below which Student's interval replaces the percentile bootstrap."""
 PAIR_RULE = (
-    "Right: +1 for each order that names the better response, -1 for the other, 0 for a tie or no "
-    "answer, above 0 in sum; low and high are 95 % of accuracy. Position bias: verdicts for the "
-    "response shown first minus those for the second."
+    "A pair is correct if the sum over its orders is above 0: +1 for the better response, -1 for "
+    "the other, 0 for a tie or no answer; low and high are the 95 % interval of accuracy. Position "
+    "bias: verdicts for the response shown first minus those for the second."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedPair:
-    """What a judge decided on one pair, in each order that it was shown."""
+    """A judge's decisions on one pair, in each order that was shown."""
 
     item: str
     truth: int
     decisions: tuple[int | None, ...]
     orders: tuple[Order, ...] = ORDERS
-    """How the responses were shown, for each decision."""
+    """The order of the responses for each decision."""
     category: str = ""
-    """Empty where none is known."""
+    """Empty if unknown."""
 
     def __post_init__(self) -> None:
         if self.orders not in (ORDERS, ORDERS[:1], ORDERS[1:]):
             raise DesignError(
-                f"pair {self.item!r} has the orders {self.orders}; they are given, then reversed"
+                f"pair {self.item!r} has the orders {self.orders}; choose given, then reversed"
             )
         if len(self.decisions) != len(self.orders):
             raise DesignError(
@@ -61,28 +61,28 @@ class JudgedPair:
             )
 
     def within(self, orders: tuple[Order, ...]) -> "JudgedPair":
-        """What was decided in these orders alone."""
+        """Returns the decisions in the given orders only."""
         kept = [(o, d) for o, d in zip(self.orders, self.decisions, strict=True) if o in orders]
         return replace(self, orders=orders, decisions=tuple(decision for _, decision in kept))
 
     @property
     def correct(self) -> bool:
-        """JudgeBench's rule: +1 for the truth, -1 for its opposite, else 0; the sum is above 0."""
+        """Whether JudgeBench's sum is above 0: +1 for the truth, -1 for the opposite, else 0."""
         return sum((d == self.truth) - (d == 3 - self.truth) for d in self.decisions) > 0
 
     @property
     def all_correct(self) -> bool:
-        """Whether every order was decided rightly."""
+        """Whether every decision is correct."""
         return all(decision == self.truth for decision in self.decisions)
 
     @property
     def inconsistent(self) -> bool:
-        """Whether the orders were decided differently; no decision differs from any decision."""
+        """Whether the decisions differ; a missing decision differs from any other."""
         return len(set(self.decisions)) > 1
 
     @property
     def leanings(self) -> tuple[int, ...]:
-        """Of each decision: 1 for the response shown first, -1 for the second, 0 for a tie."""
+        """For each decision, 1 for the response shown first, -1 for the second, 0 for a tie."""
         shown = {"given": {1: 1, 2: -1, 3: 0}, "reversed": {1: -1, 2: 1, 3: 0}}
         both = zip(self.orders, self.decisions, strict=True)
         return tuple(shown[order][decision] for order, decision in both if decision is not None)
@@ -93,28 +93,30 @@ class JudgedPair:
 
 @dataclass(frozen=True, slots=True)
 class PairScore:
-    """How a judge did on pairs; shares lie between 0 and 1, and undefined is null, never 0.
+    """The score of a judge on pairs; shares lie between 0 and 1, and undefined is None, never 0.
 
-    What compares the two orders is null unless every pair was shown in both.
+    Values that compare the two orders are None unless every pair was shown in both.
     """
 
     n: int
-    """Items; replicates of an item are averaged first."""
+    """The number of items; replicates of an item are averaged first."""
     accuracy: float
     both_correct: float | None
-    """The share of pairs decided rightly in both orders."""
+    """The share of pairs decided correctly in both orders."""
     inconsistent: float | None
     """The share of pairs whose two decisions differ."""
     nulls: int
-    """Judgments without a decision."""
+    """The number of judgments without a decision."""
     position_bias: float | None
     """Among judgments with a decision, the share for the response shown first minus the share for
-    the one shown second: 1 is a judge that always takes the first. Ties count in the whole."""
+    the one shown second. It is 1 for a judge that always chooses the first; ties are counted."""
     interval: Interval | None
-    """95 % of accuracy, over items."""
+    """The 95 % interval of accuracy, over items."""
+    by_category: "Mapping[str, PairScore] | None" = None
 
     def to_json(self) -> dict[str, Any]:
-        """The score with shares in percent."""
+        """Returns the score with shares in percent, by category too if there are categories."""
+        parts = {name: part.to_json() for name, part in (self.by_category or {}).items()}
         return {
             "n": self.n,
             "accuracy": _percent(self.accuracy),
@@ -123,84 +125,76 @@ class PairScore:
             "nulls": self.nulls,
             "position_bias": _percent(self.position_bias),
             "interval": _percents(self.interval),
+            **({} if self.by_category is None else {"by_category": parts}),
         }
 
 
-@dataclass(frozen=True, slots=True)
-class PairScores(PairScore):
-    """A score, overall and by category."""
+def score_pairs(pairs: Sequence[JudgedPair]) -> PairScore:
+    """Scores one judge, overall and by category. A repeated item is a replicate.
 
-    by_category: Mapping[str, PairScore]
-
-    def to_json(self) -> dict[str, Any]:
-        """The score with shares in percent, overall and by category."""
-        parts = {name: score.to_json() for name, score in self.by_category.items()}
-        return {**PairScore.to_json(self), "by_category": parts}
-
-
-def score_pairs(pairs: Sequence[JudgedPair]) -> PairScores:
-    """The score of one judge. An item that comes up again is a replicate.
-
-    The interval is Wilson's where each item is plainly right or wrong (one replicate, or all of
-    them agree), else Student's over the items' means: items are the sample, replicates are not.
+    The interval is Wilson's if each item is either right or wrong (one replicate, or all of them
+    agree), else Student's over the items' means: items are the sample, replicates are not.
     """
     if not pairs:
         raise DesignError("there is no judged pair to score")
     named = {pair.category for pair in pairs} - {""}
     categories = [name for name in CATEGORIES if name in named] + sorted(named - {*CATEGORIES})
     parts = {name: [pair for pair in pairs if pair.category == name] for name in categories}
-    scores = {name: PairScore(**score_fields(part)) for name, part in parts.items()}
-    return PairScores(**score_fields(pairs), by_category=scores)
+    return replace(
+        score_overall(pairs),
+        by_category={name: score_overall(part) for name, part in parts.items()},
+    )
 
 
-def score_fields(pairs: Sequence[JudgedPair]) -> dict[str, Any]:
-    """What a score holds, of one judge's pairs."""
+def score_overall(pairs: Sequence[JudgedPair]) -> PairScore:
+    """Scores one judge over all categories, as `score_pairs` does."""
     right = _item_means(pairs, lambda pair: pair.correct)
     both = all(pair.orders == ORDERS for pair in pairs)
     leanings = [leaning for pair in pairs for leaning in pair.leanings]
-    return {
-        "n": len(right),
-        "accuracy": fmean(right),
-        "both_correct": fmean(_item_means(pairs, lambda p: p.all_correct)) if both else None,
-        "inconsistent": fmean(_item_means(pairs, lambda p: p.inconsistent)) if both else None,
-        "nulls": sum(pair.decisions.count(None) for pair in pairs),
-        "position_bias": fmean(leanings) if both and leanings else None,
-        "interval": _interval(share(right)),
-    }
+    return PairScore(
+        n=len(right),
+        accuracy=fmean(right),
+        both_correct=fmean(_item_means(pairs, lambda p: p.all_correct)) if both else None,
+        inconsistent=fmean(_item_means(pairs, lambda p: p.inconsistent)) if both else None,
+        nulls=sum(pair.decisions.count(None) for pair in pairs),
+        position_bias=fmean(leanings) if both and leanings else None,
+        interval=_interval(share(right)),
+    )
 
 
-def _item_means(pairs: Sequence[JudgedPair], holds: Callable[[JudgedPair], bool]) -> list[float]:
+def _item_means(pairs: Sequence[JudgedPair], of: Callable[[JudgedPair], bool]) -> list[float]:
     values: dict[str, list[bool]] = {}
     for pair in pairs:
-        values.setdefault(pair.item, []).append(holds(pair))
-    return [fmean(found) for found in values.values()]
+        values.setdefault(pair.item, []).append(of(pair))
+    return [fmean(replicates) for replicates in values.values()]
 
 
-# --- judges compared -----------------------------------------------------------------------------
+# --- comparison of judges ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeContrast:
-    """Two judges on the same pairs."""
+    """The difference of two judges on the same pairs."""
 
     judge: str
     other: str
     only_judge: int
-    """Pairs that the judge alone has right."""
+    """The number of pairs that only this judge has right."""
     only_other: int
+    """The number of pairs that only the other judge has right."""
     p: float
     """McNemar's exact test of equal accuracy, two-sided."""
     difference: float
-    """Accuracy of the judge minus that of the other."""
+    """The accuracy of the judge minus that of the other."""
     interval: Interval | None
-    """95 % of the difference, over items: paired bootstrap, Student's below 40 items."""
+    """The 95 % interval of the difference: paired bootstrap, or Student's below 40 items."""
     agreement: float | None
-    """The share of equal decisions among judgments (pair and order) that both decided."""
+    """The share of equal decisions among judgments (pair and order) that both made."""
     alpha: float | None
-    """Krippendorff's alpha of the same, nominal; null where it is undefined."""
+    """Krippendorff's nominal alpha of these decisions; None if undefined."""
 
     def to_json(self) -> dict[str, Any]:
-        """The contrast with shares and differences in percent."""
+        """Returns the contrast with shares and differences in percent."""
         return {
             **asdict(self),
             "p": float(f"{self.p:.4g}"),
@@ -213,20 +207,20 @@ class JudgeContrast:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Judges on the pairs, and in the orders, that all of them judged."""
+    """Judges compared on the pairs, and in the orders, that all of them judged."""
 
     shared: int
     left_out: int
-    """Pairs that some judge lacks."""
-    scores: Mapping[str, PairScores]
-    """By judge, on the shared pairs."""
+    """The number of pairs that some judge lacks."""
+    scores: Mapping[str, PairScore]
+    """The scores by judge, on the shared pairs."""
     contrasts: tuple[JudgeContrast, ...]
-    """One for each two judges, in the order of their names."""
+    """One for each pair of judges, sorted by their names."""
     alpha: float | None
-    """Krippendorff's alpha of all judges' decisions, nominal."""
+    """Krippendorff's nominal alpha of all judges' decisions."""
 
     def to_json(self) -> dict[str, Any]:
-        """The comparison with shares in percent."""
+        """Returns the comparison with shares in percent."""
         return {
             "shared": self.shared,
             "left_out": self.left_out,
@@ -236,8 +230,8 @@ class Comparison:
         }
 
 
-def compare(judges: Mapping[str, Sequence[JudgedPair]]) -> Comparison:
-    """Two or more judges on the pairs that all of them share, by the id of the item."""
+def compare_judges(judges: Mapping[str, Sequence[JudgedPair]]) -> Comparison:
+    """Compares two or more judges on the pairs that all of them judged, matched by item id."""
     if len(judges) < 2:
         raise DesignError(f"a comparison needs two judges; there is {', '.join(judges) or 'none'}")
     items = {name: _by_item(name, judges[name]) for name in sorted(judges)}
@@ -248,7 +242,7 @@ def compare(judges: Mapping[str, Sequence[JudgedPair]]) -> Comparison:
         if len(truths := {found[item].truth for found in items.values()}) > 1:
             raise DesignError(f"the judges' files give pair {item!r} the truths {sorted(truths)}")
     pairs: dict[str, list[JudgedPair]] = {name: [] for name in items}
-    for item in shared:  # a judgment more would be an advantage, so only orders that all have
+    for item in shared:  # an additional order would be an advantage, so only shared orders count
         judged = [found[item] for found in items.values()]
         orders = [order for order in ORDERS if all(order in pair.orders for pair in judged)]
         for name, pair in zip(items, judged, strict=True):
@@ -303,12 +297,12 @@ def _contrast(
 
 def _difference_interval(judge: str, other: str, wins: int, losses: int, n: int) -> Interval | None:
     if not wins + losses:
-        return None  # nothing tells them apart, and nothing tells how alike they are
+        return None  # without a difference its variance is unknown
     ties = n - wins - losses
     if n < FEW:
         found = _interval(student(np.repeat([1.0, -1.0, 0.0], [wins, losses, ties])))
         return found and (max(-1.0, found[0]), min(1.0, found[1]))
-    # To draw items with replacement is to draw how many wins, losses and ties there are.
+    # Drawing items with replacement is drawing the numbers of wins, losses and ties.
     generator = np.random.default_rng(int(digest(["pairs", judge, other]), 16))
     drawn = generator.multinomial(n, np.array([wins, losses, ties]) / n, size=RESAMPLES)
     low, high = np.percentile((drawn[:, 0] - drawn[:, 1]) / n, [2.5, 97.5])
@@ -320,17 +314,16 @@ def _interval(found: Estimate) -> Interval | None:
 
 
 def _decisions(pairs: Sequence[JudgedPair]) -> np.ndarray:
-    """The decisions on each pair in each order; what is missing is not a number."""
+    """Returns the decisions on each pair in each order; missing ones are NaN."""
     by_order = [dict(zip(pair.orders, pair.decisions, strict=True)) for pair in pairs]
     return np.array([found.get(order) for found in by_order for order in ORDERS], dtype=float)
 
 
 def _alpha(decisions: np.ndarray) -> float | None:
-    """Krippendorff's alpha; undefined where no two judges decided, or all decided the same."""
-    paired = decisions[:, (~np.isnan(decisions)).sum(axis=0) > 1]
-    if len(np.unique(paired[~np.isnan(paired)])) < 2:
-        return None
-    return float(krippendorff.alpha(reliability_data=paired, level_of_measurement="nominal"))
+    """Returns Krippendorff's alpha; None if no two judges decided, or all decided the same."""
+    counts = (decisions[:, :, None] == [1, 2, 3]).sum(axis=0).astype(float)
+    alpha = krippendorff_alpha(counts[counts.sum(axis=1) > 1], "nominal").value
+    return None if np.isnan(alpha) else alpha
 
 
 def _percent(value: float | None) -> float | None:

@@ -1,7 +1,7 @@
-"""Judges against people: may a judge stand in for a rater, and what do few labels make of many?
+"""Judges compared with people, and estimates from few labels and many verdicts.
 
-Labels have columns tag, evidence, rater and stage. A judge's rating of an item is what its
-replicates say together; verdicts under a rival's rubric are left out.
+Labels have columns tag, evidence, rater and stage. A judge's rating of an item summarises its
+replicates; swaps are left out.
 """
 
 from collections.abc import Collection
@@ -11,16 +11,15 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from judge_gym.analysis.frames import CELL, OrdinalFrame
+from judge_gym.analysis.frames import CELL, ITEM, OrdinalFrame
 from judge_gym.analysis.stats.agreement import ratings, stage_shares
 from judge_gym.analysis.stats.intervals import LEVEL, Estimate, Floats, share, student, undefined
 from judge_gym.errors import DesignError, unknown
 
 COLUMNS = ("tag", "evidence", "rater", "stage")
-ITEM = [*CELL, "evidence"]
 Annotators = Literal["experts", "skilled", "crowd"]
 EPSILON: dict[Annotators, float] = {"experts": 0.2, "skilled": 0.15, "crowd": 0.1}
-"""By how much a rater may be better than a judge that replaces it: the dearer, the more."""
+"""How much better a rater may be than the judge that replaces it; more for expensive raters."""
 FALSE_DISCOVERIES = 0.05
 WINNING_RATE = 0.5
 MIN_ITEMS = 30
@@ -28,11 +27,14 @@ MIN_RATERS = 3
 
 
 def labelled(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """People's stages beside the cells that judged the same items: CELL, evidence, rater, stage.
+    """Returns people's stages with the cells that judged the same items.
 
     Args:
         frame: a tidy frame.
-        labels: raters' stages; one that is not on the scale of its experiment is refused.
+        labels: raters' stages; a stage outside the scale of its experiment is refused.
+
+    Returns:
+        Columns CELL, evidence, rater, stage, n_stages.
     """
     for column in COLUMNS:
         if column not in labels:
@@ -51,7 +53,7 @@ def labelled(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
 
 
 def majority_agreement(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """How much of a judge's weight lies on the stage that most raters gave.
+    """Returns the share of a judge's weight on the stage that most raters gave.
 
     Returns:
         Columns CELL, value, low, high, items, tied (items on which raters tie, left out), raters.
@@ -78,12 +80,12 @@ def majority_agreement(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFram
 def alt_test(
     frame: pd.DataFrame, labels: pd.DataFrame, annotators: Annotators = "experts"
 ) -> pd.DataFrame:
-    """Whether a judge represents the raters as well as most of them do each other.
+    """Tests whether a judge represents the raters as well as most of them represent each other.
 
     Returns:
         Columns CELL, epsilon, raters (with enough items), omega (the share of them that the judge
         beats), advantage (how often it is at least as close to the others as a rater), passed, and
-        missing: what the test lacks, in words. Then the three before it are null.
+        missing: what the test lacks, in words. In that case omega, advantage and passed are null.
     """
     each = alt_test_raters(frame, labels, annotators)
     rows = []
@@ -109,15 +111,15 @@ def alt_test(
 def alt_test_raters(
     frame: pd.DataFrame, labels: pd.DataFrame, annotators: Annotators = "experts"
 ) -> pd.DataFrame:
-    """The alternative annotator test, rater by rater: each is left out in turn.
+    """Runs the alternative annotator test for each rater, left out in turn.
 
-    Who of judge and rater is closer to the remaining raters wins an item, and both win where they
-    tie. On ordinal rubrics closeness is the root mean squared distance, on nominal the share of
-    equal stages; the judge's rating is its median or its most frequent stage.
+    Whichever of judge and rater is closer to the remaining raters wins an item; both win a tie. On
+    ordinal rubrics closeness is the root mean squared distance, on nominal ones the share of equal
+    stages; the judge's rating is its median or its most frequent stage.
 
     Returns:
         Columns CELL, rater, items, advantage (the judge's mean win), difference (the rater's mean
-        win less the judge's), p (one-sided, difference below epsilon), adjusted (Benjamini and
+        win minus the judge's), p (one-sided, difference below epsilon), adjusted (Benjamini and
         Yekutieli), beaten. The last three are null with fewer than 30 items.
     """
     if annotators not in EPSILON:
@@ -155,11 +157,11 @@ class _Test(NamedTuple):
 
 
 def _wins(given: Floats, judge: Floats, ordered: bool) -> Floats:
-    """Who wins each item against each rater: (items, raters, 2), the rater's win, then the judge's.
+    """Returns wins by item and rater: the rater's win, then the judge's.
 
-    Not a number where the rater gave no stage, or nobody else did.
+    They are NaN if the rater gave no stage, or no other rater did.
     """
-    other = given[:, None, :]  # items, the rater left out, those who remain
+    other = given[:, None, :]  # items, the rater left out, the remaining raters
     remain = ~np.isnan(other) & ~np.eye(given.shape[1], dtype=bool)
 
     def loss(stage: Floats) -> Floats:
@@ -181,7 +183,7 @@ def _test(wins: Floats, epsilon: float) -> _Test:
         return _Test(0, np.nan, np.nan, np.nan)
     if len(gap) < MIN_ITEMS:
         p = np.nan
-    elif np.ptp(gap) == 0:  # without spread the t statistic is infinite, and p its limit
+    elif np.ptp(gap) == 0:  # without variance t is infinite, and p its limit
         p = 0.0 if gap[0] < epsilon else 1.0
     else:
         p = float(stats.ttest_1samp(gap, epsilon, alternative="less").pvalue)
@@ -192,15 +194,14 @@ def _test(wins: Floats, epsilon: float) -> _Test:
 
 
 def prediction_powered(frame: OrdinalFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """What people's mean stage would be on all items, from few labels and a judge's verdicts.
+    """Estimates people's mean stage on all items from few labels and a judge's verdicts.
 
-    Stages are normalised: 0 is the first, 1 the last. It holds where the labelled items were picked
-    at random among all.
+    Stages are normalised: 0 is the first, 1 the last. The labelled items must be a random sample.
 
     Returns:
-        Columns CELL, value, low, high, weight (how much the judge counts, 0 to 1), labelled,
-        unlabelled (items), people, people_low, people_high (the mean of the labels alone), judge
-        (the judge's own mean over all items).
+        Columns CELL, value, low, high, weight (of the judge, 0 to 1), labelled, unlabelled (items),
+        people, people_low, people_high (the mean of the labels alone), judge (the judge's own mean
+        over all items).
     """
     people = labelled(frame, labels)
     people = people.assign(y=(people["stage"] - 1) / (people["n_stages"] - 1))
@@ -225,16 +226,16 @@ def prediction_powered(frame: OrdinalFrame, labels: pd.DataFrame) -> pd.DataFram
 def prediction_powered_mean(
     truth: Floats, predicted: Floats, elsewhere: Floats
 ) -> tuple[Estimate, float]:
-    """The prediction-powered mean, and how much the predictions count in it.
+    """Returns the prediction-powered mean, and the weight of the predictions in it.
 
-    Their weight is the one that makes the interval narrowest, so that useless predictions cost
-    nothing (Angelopoulos, Duchi and Zrnic 2023). It is estimated too: two degrees of freedom are
-    gone instead of one.
+    The weight minimises the width of the interval, so that useless predictions cost nothing
+    (Angelopoulos, Duchi and Zrnic 2023). Because it is estimated, one more degree of freedom is
+    lost.
 
     Args:
         truth: labels.
-        predicted: the predictions beside them.
-        elsewhere: predictions without labels.
+        predicted: the predictions for the labelled items.
+        elsewhere: the predictions for unlabelled items.
     """
     n, others = len(truth), len(elsewhere)
     spread = float(np.concatenate([predicted, elsewhere]).var(ddof=1)) if n + others > 1 else 0.0
@@ -254,20 +255,20 @@ def prediction_powered_mean(
 def corrected_prevalence(
     frame: pd.DataFrame, labels: pd.DataFrame, stages: Collection[int]
 ) -> pd.DataFrame:
-    """How common some stages are on items without labels, corrected for the judge's errors.
+    """Estimates the prevalence of some stages on unlabelled items, corrected for judge errors.
 
-    Its errors are estimated on the items with labels.
+    The judge's error rates are estimated on the labelled items.
 
     Args:
         frame: a tidy frame.
-        labels: raters' stages; most raters decide, and items on which they tie are left out.
-        stages: what is counted, such as `range(3, 6)` for stage 3 and above of five.
+        labels: raters' stages; the majority counts, and items on which raters tie are left out.
+        stages: the stages counted, such as `range(3, 6)` for stage 3 and above of five.
 
     Returns:
         Columns CELL, value, low, high (Rogan and Gladen's, with Lang and Reiczigel's interval),
         apparent (the judge's own share), sensitivity, specificity, positive, negative (labelled
-        items that are and are not), unlabelled, tied. Null where the judge is no better than
-        chance, or where a kind of item is missing.
+        items that are and are not), unlabelled, tied. The value is null if the judge is no better
+        than chance, or if positive, negative or unlabelled items are missing.
     """
     if not stages or min(stages) < 1 or max(stages) > frame["n_stages"].max():
         raise DesignError(
@@ -292,15 +293,15 @@ def corrected_prevalence(
 
 
 def rogan_gladen(called: Floats, right_yes: Floats, right_no: Floats) -> Estimate:
-    """A prevalence corrected for errors that were estimated on other items.
+    """Returns a prevalence corrected for error rates that were estimated on other items.
 
-    The point is Rogan and Gladen's; the interval is Lang and Reiczigel's (2014), for shares per
+    The estimate is Rogan and Gladen's, the interval Lang and Reiczigel's (2014), for shares per
     item as well as for plain decisions: pseudo-items are added, so that no variance is 0.
 
     Args:
-        called: per item of unknown truth, how much of it is called positive (0 to 1).
-        right_yes: per item that is positive, how much of it is called so.
-        right_no: per item that is not, how much of it is called negative.
+        called: for each item of unknown truth, the share called positive (0 to 1).
+        right_yes: for each positive item, the share called positive.
+        right_no: for each negative item, the share called negative.
     """
     if not (len(called) and len(right_yes) and len(right_no)):
         return undefined(len(called))
@@ -312,7 +313,7 @@ def rogan_gladen(called: Floats, right_yes: Floats, right_no: Floats) -> Estimat
     p, p_error = _padded(called, z**2)
     yes, yes_error = _padded(right_yes, 2)
     no, no_error = _padded(right_no, 2)
-    if yes + no <= 1:  # too few items to tell it from chance
+    if yes + no <= 1:  # too few items to distinguish it from chance
         return undefined(len(called), value)
     middle = (p + no - 1) / (yes + no - 1)
     error = np.sqrt(p_error + yes_error * middle**2 + no_error * (1 - middle) ** 2)
@@ -323,7 +324,7 @@ def rogan_gladen(called: Floats, right_yes: Floats, right_no: Floats) -> Estimat
 
 
 def _padded(values: Floats, items: float) -> tuple[float, float]:
-    """The mean with pseudo-items, half of them 0 and half 1, and its squared error."""
+    """Returns the mean with pseudo-items, half of them 0 and half 1, and its squared error."""
     n = len(values) + items
     mean = (values.sum() + items / 2) / n
     variance = ((values**2).sum() + items / 2) / n - mean**2

@@ -1,8 +1,8 @@
-"""How steady a judge is: what varies over replicates, on other displays and on the same input.
+"""Consistency across repeats: variance over replicates, between displays and on the same input.
 
-Samples of one input (item, rubric, display) that were drawn apart differ by sampling alone. There
-are such samples where a second series asked again, or where every replicate shows one display;
-elsewhere only the total is known.
+Repeated samples of one input (item, rubric, display) differ by sampling alone. They exist if a
+second series asked again, or if every replicate shows the same display; otherwise only the total
+variance is known.
 """
 
 from functools import cache
@@ -15,61 +15,79 @@ from scipy import stats
 
 from judge_gym.analysis.belief import Verdicts, replicate_conflict
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.endpoints import positions
-from judge_gym.analysis.frames import CELL, JUDGE, with_variant
-from judge_gym.analysis.panels import EVERYONE, Panel, mean_of_cells, panels, part_of, ratio
-from judge_gym.analysis.stats.agreement import Level, krippendorff_alpha
+from judge_gym.analysis.dataset import Dataset
+from judge_gym.analysis.endpoints import pooled_variance, positions
+from judge_gym.analysis.frames import CELL, JUDGE, without_series
+from judge_gym.analysis.metrics.summary import ALL, Summary, metric, shown
+from judge_gym.analysis.panels import ALL_JUDGES, Panel, mean_of_cells, panels, part_of, ratio
+from judge_gym.analysis.stats.agreement_coefficients import Level, krippendorff_alpha
 from judge_gym.analysis.stats.intervals import (
     LEVEL,
     Estimate,
-    Summed,
+    SumStatistic,
     bootstrap,
     jackknife_error,
     undefined,
 )
 
-ALL = "all"
-"""What a table calls all judges of a panel together."""
-STRONG = 0.5
-"""From this share of pairs of replicates without a common stage a cell should be looked at."""
-VARYING = ("jitter", "sampling", "display")
-LEFT_OUT = 40
-"""How many parts of the items are left out, one at a time, to see how sure alpha is."""
-
-
-def bare_variant(frame: pd.DataFrame) -> pd.Series:
-    """The variant of each sample without its series: a retest asks the same again."""
-    if frame["series"].nunique() < 2:
-        return frame["variant"]
-    return with_variant(frame.assign(series=""))["variant"]
+REVIEW_FROM = 0.5
+"""The share of replicate pairs without a common stage from which a cell should be reviewed."""
+COMPONENTS = ("jitter", "sampling", "display")
+JACKKNIFE_PARTS = 40
+"""The number of parts that items are divided into for the jackknife error of alpha."""
 
 
 def consistency(frame: pd.DataFrame) -> pd.DataFrame:
-    """Jitter and internal consistency of each configured judge, series pooled, and of `all`.
+    """Returns jitter and internal consistency of each configured judge and of `all`.
 
-    Columns: `jitter` (the variance over replicates of the place from 0 to 1), its parts `display`
-    and `sampling` (the variance on identical inputs; null where no input was asked twice),
-    Krippendorff's `alpha` over replicates and the `icc` of one replicate, each with `_low` and
-    `_high`; `items`, `effective_n`, and `flagged`, the number of cells to look at. For `all`, items
-    have the mean of the judges' variances, and alpha and ICC are means without an interval.
+    Series are pooled. Columns: `jitter` (the variance over replicates of the normalised stage), its
+    components `display` and `sampling` (the variance on identical inputs; null if no input was
+    asked twice), Krippendorff's `alpha` over replicates and the `icc` of one replicate, each with
+    `_low` and `_high`; `items`, `effective_n`, and `flagged`, the number of cells to review. For
+    `all`, variances are means over judges by item, and alpha and ICC are means without interval.
     """
-    judged = panels(frame.assign(variant=bare_variant(frame)))
-    return pd.DataFrame([row for panel in judged for row in _rows(panel)])
+    pooled = panels(frame.assign(variant=without_series(frame)))
+    return pd.DataFrame([row for panel in pooled for row in _rows(panel)])
+
+
+@metric("consistency", order=9)
+def _summary(data: Dataset, panel: Panel) -> Summary:
+    """Summarises the variance on identical inputs, with the total variance in the note."""
+    task, variant = panel.key["task"], data.compute(_pooled_variants)[panel.key["variant"]]
+    table = data.compute(consistency)
+    [row] = table[
+        (table[JUDGE] == ALL) & (table["task"] == task) & (table["variant"] == variant)
+    ].to_dict("records")
+    note = (
+        f"variance on identical inputs; over replicates {shown(row['jitter'])}; alpha "
+        f"{shown(row['alpha'])}, ICC {shown(row['icc'])}, means over judges; "
+        f"{row['flagged']} cells to review"
+    )
+    found = Estimate(row["sampling"], row["sampling_low"], row["sampling_high"], row["items"])
+    return Summary(found, note)
+
+
+def _pooled_variants(frame: pd.DataFrame) -> dict[str, str]:
+    """Maps each variant to the variant that pools its series."""
+    pairs = pd.DataFrame({"of": frame["variant"], "pooled": without_series(frame)})
+    return dict(pairs.drop_duplicates("of").itertuples(index=False, name=None))
 
 
 def _rows(panel: Panel) -> list[dict[str, Any]]:
-    """The rows of a panel: all judges together, then each."""
-    varying = cache(_variances)
+    """Returns the rows of a panel: all judges together, then each."""
+    variances = cache(_variances)
 
-    def estimates(place: int = EVERYONE) -> dict[str, Estimate]:
-        return {name: mean_of_cells(panel, part_of(varying, name), place=place) for name in VARYING}
+    def estimates(place: int = ALL_JUDGES) -> dict[str, Estimate]:
+        return {
+            name: mean_of_cells(panel, part_of(variances, name), place=place) for name in COMPONENTS
+        }
 
     judges = [estimates(place) | _agreements(panel.of(place)) for place in range(panel.size[1])]
     together = estimates()
     for name in ("alpha", "icc"):
         known = [one[name].value for one in judges if name in one and not np.isnan(one[name].value)]
         together[name] = undefined(len(known), fmean(known) if known else np.nan)
-    flagged = (_conflict(panel) >= STRONG).sum(axis=0)
+    flagged = (_conflict(panel) >= REVIEW_FROM).sum(axis=0)
     rows = []
     for place, (judge, parts) in enumerate(
         zip((ALL, *panel.judges), (together, *judges), strict=True)
@@ -89,21 +107,21 @@ def _rows(panel: Panel) -> list[dict[str, Any]]:
 
 
 def conflicting_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    """The cells whose replicates conflict strongly, for review, the most torn first.
+    """Returns the cells whose replicates conflict strongly, for review, the worst first.
 
-    Columns: task, variant, judge, evidence, `conflict` (the share of pairs of replicates without a
+    Columns: task, variant, judge, evidence, `conflict` (the share of replicate pairs without a
     common stage) and effective_n.
     """
     rows = []
-    for panel in panels(frame.assign(variant=bare_variant(frame))):
-        torn = _conflict(panel)
-        for item, judge in np.argwhere(torn >= STRONG).tolist():
+    for panel in panels(frame.assign(variant=without_series(frame))):
+        conflict = _conflict(panel)
+        for item, judge in np.argwhere(conflict >= REVIEW_FROM).tolist():
             rows.append(
                 {
                     **panel.key,
                     JUDGE: panel.judges[judge],
                     "evidence": panel.evidence[item],
-                    "conflict": float(torn[item, judge]),
+                    "conflict": float(conflict[item, judge]),
                     "effective_n": int(panel.scored[item, judge]),
                 }
             )
@@ -112,61 +130,52 @@ def conflicting_cells(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _conflict(panel: Panel) -> FloatArray:
-    """Items by judges, the share of pairs of replicates that share no stage."""
-    # Each verdict of a cell is a replicate of its own: what matters is that it was drawn apart.
+    """Returns the share of replicate pairs without a common stage, by item and judge."""
+    # Number the verdicts of a cell, so that each counts as a replicate of its own.
     apart = pd.Series(panel.cell).groupby(panel.cell).cumcount().to_numpy().astype(np.int64)
     cells = int(np.prod(panel.size))
     found = replicate_conflict(Verdicts(panel.cell, apart, panel.mask), items=cells)
     return found.reshape(panel.size)
 
 
-# --- what varies ---------------------------------------------------------------------------------
+# --- variances -----------------------------------------------------------------------------------
 
 
 def _variances(panel: Panel) -> dict[str, FloatArray]:
-    """Items by judges: the variance over replicates, and its parts where they can be told."""
+    """Returns the variance over replicates and, if known, its components, by item and judge."""
     blank = np.full(panel.size, np.nan)
-    if not panel.ordinal:  # options have no place, so nothing has a variance
-        return dict.fromkeys(VARYING, blank)
+    if not panel.ordinal:
+        return dict.fromkeys(COMPONENTS, blank)
+
+    def within(keys: pd.DataFrame) -> FloatArray:
+        cells = int(np.prod(panel.size))
+        return pooled_variance(place, keys, cell, cells).reshape(panel.size)
+
     scored = panel.mask != 0
     rows, cell = panel.rows[scored], panel.cell[scored]
     place = positions(rows)
     asked = pd.DataFrame({"cell": cell, "rubric": rows["rubric"].to_numpy()})
     asked["flipped"] = rows["flipped"].to_numpy()
     # Variance over replicates is within a series: a retest repeats the displays of the first.
-    within = asked.assign(series=rows["series"].to_numpy())
-    total = _within(place, within, cell, panel.size)
-    told = rows["display"].astype("string").fillna("").to_numpy()
-    same = asked.assign(display=told)
-    # One judge may have been asked twice where another was not.
+    total = within(asked.assign(series=rows["series"].to_numpy()))
+    displays = rows["display"].astype("string").fillna("").to_numpy()
+    same = asked.assign(display=displays)
+    # Some judges may have been retested, others not.
     retested = panel.judge[scored][:, None] == np.arange(panel.size[1])
     known = [
-        bool((told[mine] != "").all())
+        bool((displays[mine] != "").all())
         and (
             rows["series"][mine].nunique() > 1
             or len(same[mine].drop_duplicates()) == len(asked[mine].drop_duplicates())
         )
         for mine in retested.T
     ]
-    sampling = np.where(known, _within(place, same, cell, panel.size), np.nan)
+    sampling = np.where(known, within(same), np.nan)
     return {"jitter": total, "sampling": sampling, "display": total - sampling}
 
 
-def _within(
-    values: FloatArray, keys: pd.DataFrame, cell: IntArray, size: tuple[int, int]
-) -> FloatArray:
-    """By cell, the variance within groups, pooled over those that have two values or more."""
-    code = keys.groupby(list(keys.columns)).ngroup().to_numpy().astype(np.int64)
-    _, first = np.unique(code, return_index=True)
-    n = np.bincount(code, minlength=len(first))
-    gaps: FloatArray = values - ratio(np.bincount(code, values, len(first)), n)[code]
-    cells = int(np.prod(size))
-    squares = np.bincount(cell, gaps**2, cells).astype(float)
-    return ratio(squares, np.bincount(cell[first], n - 1, cells)).reshape(size)
-
-
 def _agreements(panel: Panel) -> dict[str, Estimate]:
-    """Alpha and, on an ordered scale, the intraclass correlation of the one judge of a panel."""
+    """Returns alpha and, for ordered stages, the intraclass correlation of a single judge."""
     scored = panel.mask != 0
     item = panel.item[scored]
     if not scored.any():
@@ -178,7 +187,7 @@ def _agreements(panel: Panel) -> dict[str, Estimate]:
     icc = bootstrap(_icc(place, item), key=key)
     return {
         "alpha": _alpha(item, np.round(place, 9), "ordinal"),
-        "icc": icc._replace(high=min(1.0, icc.high)) if icc.known else icc,
+        "icc": icc.clipped(high=1.0),
     }
 
 
@@ -190,10 +199,10 @@ def _columns(parts: dict[str, Estimate]) -> dict[str, float]:
     return found
 
 
-def _icc(values: FloatArray, item: IntArray) -> Summed:
-    """The one-way intraclass correlation of a single replicate, over items with two or more."""
+def _icc(values: FloatArray, item: IntArray) -> SumStatistic:
+    """Returns the one-way intraclass correlation of one replicate, over items with several."""
     n = np.bincount(item).astype(float)
-    gaps = values - values.mean()  # small numbers, so that squares lose no digits
+    gaps = values - values.mean()  # centred, so that squares lose no digits
     mean = ratio(np.bincount(item, gaps), n)
     within = np.bincount(item, (gaps - mean[item]) ** 2)
     rows = np.column_stack([np.ones(len(n)), n, n**2, n * mean, n * mean**2, within])
@@ -206,13 +215,13 @@ def _icc(values: FloatArray, item: IntArray) -> Summed:
         spread = between + (size - 1) * inside
         return ratio(between - inside, np.where(spread > 1e-15, spread, 0.0))
 
-    return Summed(rows[n > 1], correlation)
+    return SumStatistic(rows[n > 1], correlation)
 
 
 def _alpha(item: IntArray, values: np.ndarray, level: Level) -> Estimate:
-    """Krippendorff's alpha with replicates as raters; its interval from leaving out items.
+    """Returns Krippendorff's alpha with replicates as raters, with a jackknife interval over items.
 
-    It is undefined where no item has two values, or all values are the same.
+    It is undefined if no item has two values, or if all values are the same.
     """
     domain, code = np.unique(values, return_inverse=True)
     counts = np.zeros((int(item.max()) + 1, len(domain)))
@@ -221,7 +230,7 @@ def _alpha(item: IntArray, values: np.ndarray, level: Level) -> Estimate:
     items = len(counts)
     if not items:
         return undefined()
-    parts = min(items, LEFT_OUT)
+    parts = min(items, JACKKNIFE_PARTS)
     whole = krippendorff_alpha(counts, level, parts)
     error = float(jackknife_error(whole.rows, whole)) if parts > 2 else 0.0
     if not error > 0:

@@ -1,7 +1,7 @@
-"""How far judges lie apart on each item, by the distance that is tested.
+"""The distance of judges on each item, which hypotheses and checks are tested on.
 
-The squared Jousselme distance, estimated without bias over distinct replicates, so that judges who
-are alike come out at 0 on average, however few their replicates.
+It is the squared Jousselme distance, estimated without bias over distinct replicates, so that
+identical judges have distance 0 on average, however few their replicates.
 """
 
 from collections.abc import Sequence
@@ -11,23 +11,23 @@ import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE
 from judge_gym.analysis.panels import panels
-from judge_gym.analysis.stats.rubric_draws import DRAWS_FOR_BLOCKS
+from judge_gym.analysis.stats.rubric_draws import MANY_DRAWS
 
 
 def item_distances(
     frame: pd.DataFrame, by: Sequence[str], without: int | None = None
 ) -> pd.DataFrame:
-    """The distance of every two judges on every item, under one rubric or each under its own.
+    """Returns the distance of every two judges on every item.
 
     Args:
-        frame: a tidy frame; within a group, a judge's verdicts on an item are pooled, those under
-            rivals' rubrics too.
-        by: what a group is, such as task and variant.
-        without: a draw of rubrics that groups with many are to lack.
+        frame: a tidy frame; within a group, a judge's verdicts on an item are pooled, swaps
+            included.
+        by: the columns that define a group, such as task and variant.
+        without: a draw of rubrics that is left out of groups with many draws.
 
     Returns:
-        A row per group, pair of judges and item: by, judge, other, evidence, distance; not a
-        number where a judge has fewer than two replicates with a score.
+        A row per group, pair of judges and item: by, judge, other, evidence, distance; NaN if a
+        judge has fewer than two scored replicates.
     """
     parts = []
     for panel in panels(frame.assign(is_swap=False), by):
@@ -42,19 +42,19 @@ def item_distances(
 
 
 def distances_without_draws(frame: pd.DataFrame, by: Sequence[str]) -> list[pd.DataFrame]:
-    """The same without each draw of rubrics in turn; nothing where draws are few."""
+    """Returns `item_distances` without each draw of rubrics in turn; empty if draws are few."""
     draws = frame["rubric_draw"].unique()
-    if len(draws) < DRAWS_FOR_BLOCKS:
+    if len(draws) < MANY_DRAWS:
         return []
     return [item_distances(frame, by, without=int(draw)) for draw in sorted(draws)]
 
 
 def common_rubrics(frame: pd.DataFrame) -> pd.DataFrame:
-    """The samples under a rubric that no judge of the panel wrote."""
+    """Returns the samples under a rubric that no judge of the panel wrote."""
     return frame[~frame["rubric_author"].isin(frame[JUDGE].unique())]
 
 
 def per_item(distances: pd.DataFrame, by: Sequence[str] = ()) -> pd.Series:
-    """The mean distance on each item, over pairs of judges and whatever `by` does not name."""
+    """Returns the mean distance on each item, over pairs of judges and everything not in `by`."""
     known = distances.dropna(subset=["distance"])
     return known.groupby([*by, "evidence"], observed=True)["distance"].mean()

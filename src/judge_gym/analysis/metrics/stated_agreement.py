@@ -1,7 +1,7 @@
-"""Calibration of what judges say of experts: would most of them agree with this verdict?
+"""Calibration of the judges' stated probability that most experts would agree with a verdict.
 
-Judges state a probability p that experts would choose a stage in their set. The reference y is the
-chance that of three other judges' verdicts on the item most fall into it.
+A judge states a probability p that a majority of three experts would choose a stage in its set. The
+reference y is the chance that most of three other judges' verdicts on the item fall into it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,42 +13,46 @@ import pandas as pd
 from scipy import stats
 
 from judge_gym.analysis.belief.masses import matched
-from judge_gym.analysis.frames import CELL, JUDGE, once_per_call
+from judge_gym.analysis.frames import CELL, JUDGE, PANEL, once_per_call
 from judge_gym.analysis.stats.intervals import (
     LEVEL,
     Estimate,
     Floats,
-    resampled,
+    bootstrap_sums,
     share,
     skewed,
     student,
     undefined,
 )
-from judge_gym.analysis.stats.rubric_draws import Estimator, estimated, left_out
+from judge_gym.analysis.stats.rubric_draws import (
+    Estimator,
+    estimate_over_items,
+    without_each_draw,
+)
 
 CONFIDENT = 0.8
 CONTRADICTED = 0.5
 BINS = 10
 CLEAR = 2.0
-"""Errors that a bin's gap lies from 0 where its side is taken as known."""
+"""The standard errors between a bin's gap and 0 from which its sign is taken as known."""
 OUTCOMES = ("probed", "abstained", "unread", "probe_unread", "unprobed")
-"""What became of a sample: the last three are a verdict or a probe without a reading, and a scored
-verdict that was never probed."""
+"""The outcomes of a sample; the last three are an unreadable verdict, an unreadable probe, and a
+scored verdict that was never probed."""
 _Ints = npt.NDArray[np.int64]
 
 
 def probed_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Every verdict with what its judge says of experts and what the other judges say.
+    """Returns every verdict with its stated probability and its reference.
 
     The pool of a verdict is the other judges' scored verdicts on the item, each under the rubric
-    of its own design, without those of its own replicate, on which they saw the same display.
-    Verdicts under another's rubric (swaps) ask, but are in no pool: what is known of a judge must
-    not hang on who else was swapped. Where all judges share a rubric, each of its draws is apart.
+    of its own design, without those of the same replicate, which saw the same display. Swaps have
+    a pool but are in none, so that a judge's calibration does not depend on which others were
+    swapped. If all judges share a rubric, its draws have separate pools.
 
     Returns:
         A row per sample, with CELL, evidence, replicate, probe_call_id, outcome (`OUTCOMES`), size
-        (of the set; 0 where there is none), p, y (not a number with fewer than three in the pool),
-        pool (how many there are), shared_rubric (whether the pool judged under one rubric).
+        (of the set; 0 without one), p, y (NaN with fewer than three verdicts in the pool), pool
+        (its size), shared_rubric (whether the pool judged under one rubric).
     """
     frame = once_per_call(frame, CELL)
     mask = frame["mask"].to_numpy(np.int64)
@@ -73,7 +77,7 @@ def probed_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shares_rubric(frame: pd.DataFrame, own: npt.NDArray[np.bool_]) -> pd.Series:
-    """Whether the judges of a row's task, variant and draw all have one rubric."""
+    """Returns whether the judges of a row's task, variant and draw all have one rubric."""
     draw = [frame[name] for name in ("task", "variant", "rubric_draw")]
     rubrics, judges = (
         frame[name].where(own).groupby(draw, observed=True).transform("nunique")
@@ -83,13 +87,13 @@ def _shares_rubric(frame: pd.DataFrame, own: npt.NDArray[np.bool_]) -> pd.Series
 
 
 def majority_of_three(sums: Floats) -> Floats:
-    """The mean over distinct triples of the chance that most of the three agree.
+    """Returns the mean over distinct triples of the chance that most of the three agree.
 
-    Three distinct verdicts that agree by a, b and c do so with ab + ac + bc - 2abc; its mean over
-    triples is 3 mean(ab) - 2 mean(abc), and power sums give both means without listing any.
+    For three distinct verdicts with agreement a, b and c, the chance is ab + ac + bc - 2abc. Its
+    mean over triples is 3 mean(ab) - 2 mean(abc), which power sums give without listing triples.
 
     Args:
-        sums: a row per verdict: how many are in its pool, and the sums of a, of a^2 and of a^3.
+        sums: a row per verdict: the size of its pool, and the sums of a, of a^2 and of a^3.
 
     >>> majority_of_three(np.array([[4.0, 3.0, 3.0, 3.0]])).round(6).tolist()
     [1.0]
@@ -108,10 +112,10 @@ def majority_of_three(sums: Floats) -> Floats:
 def _pool_sums(
     item: _Ints, judge: _Ints, replicate: _Ints, mask: _Ints, pooled: npt.NDArray[np.bool_]
 ) -> Floats:
-    """How many are in each verdict's pool, and the sums of their agreement's powers.
+    """Returns the size of each verdict's pool, and the sums of the powers of agreement.
 
-    All on the item that may be in a pool, without those of the judge and those of the replicate;
-    what is then taken off twice is put back.
+    By inclusion and exclusion: all verdicts on the item, minus those of the judge, minus those of
+    the replicate, plus those of both.
     """
     judges, replicates = (int(number.max(initial=0)) + 1 for number in (judge, replicate))
     by_judge = item * judges + judge
@@ -127,13 +131,13 @@ def _pool_sums(
 
 
 def _agreement_sums(group: _Ints, held: _Ints) -> Floats:
-    """Of all pooled verdicts of a verdict's group: their number, and sums of a, a^2 and a^3.
+    """Returns the number of pooled verdicts of each verdict's group, and sums of a, a^2 and a^3.
 
-    Agreement depends on the chosen sets alone, so only distinct pairs of sets are met.
+    Agreement depends on the chosen sets alone, so only distinct pairs of sets are compared.
 
     Args:
-        group: which group each verdict is in.
-        held: its set, and in the lowest bit whether it is pooled.
+        group: the group of each verdict.
+        held: its set, and in the lowest bit whether it is in the pool.
     """
     sets, code = np.unique(held, return_inverse=True)
     distinct, of, size = np.unique(
@@ -167,35 +171,35 @@ def _numbered(frame: pd.DataFrame, columns: Sequence[str]) -> _Ints:
 
 
 def difference_by_item(verdicts: pd.DataFrame) -> pd.Series:
-    """On each item, the mean of p - y."""
+    """Returns the mean of p - y on each item."""
     return _bias(_known(verdicts))
 
 
-# --- how well calibrated -------------------------------------------------------------------------
+# --- calibration ---------------------------------------------------------------------------------
 
 
 def verdicts_without_draws(frame: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
-    """The probed verdicts without each draw of rubrics in turn; none where draws are few."""
-    found = left_out(frame, ["task", "variant"], probed_verdicts, others=True)
+    """Returns the probed verdicts without each draw of rubrics in turn; empty if draws are few."""
+    found = without_each_draw(frame, PANEL, probed_verdicts, keep_others=True)
     return tuple(found.values())
 
 
 def calibration(
     verdicts: pd.DataFrame, by: Sequence[str] = (), without: Sequence[pd.DataFrame] = ()
 ) -> pd.DataFrame:
-    """How far stated probabilities lie from the reference, per group; without `by`, overall.
+    """Compares stated probabilities with their references, per group; without `by`, overall.
 
     Compare judges at equal set size: `by=[*CELL, "size"]`. Replicates are averaged per item, and
     items are the sample.
 
     Args:
-        verdicts: from `probed_verdicts`.
-        by: the columns that groups share.
-        without: the same without each draw of rubrics, from `verdicts_without_draws`.
+        verdicts: the result of `probed_verdicts`.
+        by: the columns that define a group.
+        without: the result of `verdicts_without_draws`.
 
     Returns:
-        Columns `by`; `OUTCOMES` (how many samples of each); without_reference (probed, but the
-        pool has fewer than three); items; and the estimates bias (mean p - y), brier (mean of
+        Columns `by`; `OUTCOMES` (their counts); without_reference (probed, but with fewer than
+        three in the pool); items; and the estimates bias (mean p - y), brier (mean of
         p^2 - 2py + y), error (expected calibration error) and hallucination (the share of verdicts
         with p above .8 that the others contradict, y below .5), each with _low and _high.
     """
@@ -222,16 +226,16 @@ def calibration(
 def reliability(
     verdicts: pd.DataFrame, by: Sequence[str] = (), without: Sequence[pd.DataFrame] = ()
 ) -> pd.DataFrame:
-    """The reliability curve: the reference against the stated probability, in ten equal bins.
+    """Returns the reliability curve: the reference by stated probability, in ten equal bins.
 
     Args:
-        verdicts: from `probed_verdicts`.
-        by: the columns that groups share.
-        without: the same without each draw of rubrics, from `verdicts_without_draws`.
+        verdicts: the result of `probed_verdicts`.
+        by: the columns that define a group.
+        without: the result of `verdicts_without_draws`.
 
     Returns:
         Columns `by`, bin (its lower edge), verdicts, items, stated (mean p), and y with y_low and
-        y_high over items. Bins that nobody used have no row.
+        y_high over items. Empty bins have no row.
     """
     rows = []
     for key, part, lacking in _groups(verdicts, by, without):
@@ -250,7 +254,7 @@ def reliability(
 
 
 _Group = tuple[dict[str, Any], pd.DataFrame, list[pd.DataFrame]]
-"""What names a group, its verdicts, and the same without each draw."""
+"""The key of a group, its verdicts, and the verdicts without each draw of rubrics."""
 
 
 def _groups(
@@ -273,7 +277,7 @@ def _estimated(
 ) -> Estimate:
     whole = by_item(known)
     drawn = [by_item(one).reindex(whole.index).to_numpy(float) for one in without]
-    return estimated(estimate, whole.to_numpy(float), drawn, apart=False)
+    return estimate_over_items(estimate, whole.to_numpy(float), drawn, mean_over_draws=False)
 
 
 def _bias(known: pd.DataFrame) -> pd.Series:
@@ -294,9 +298,9 @@ def _warranted(known: pd.DataFrame) -> pd.Series:
 
 
 def _known(part: pd.DataFrame) -> pd.DataFrame:
-    """The verdicts with a reference; an answer that several variants share counts once.
+    """Returns the verdicts with a reference; a probe that several variants share counts once.
 
-    Each of them has other verdicts to compare it with: its reference is the mean over them.
+    Its reference is the mean over the variants, whose pools differ.
     """
     known = part[part["p"].notna() & part["y"].notna()]
     if "probe_call_id" not in known or known["probe_call_id"].is_unique:
@@ -312,18 +316,18 @@ def _per_item(values: pd.Series, of: pd.DataFrame) -> pd.Series:
 
 
 def _bin(known: pd.DataFrame) -> pd.Series:
-    """The bin of each stated probability; 1 is in the last."""
+    """Returns the bin of each stated probability; 1 is in the last."""
     return (known["p"] * BINS + 1e-9).astype(int).clip(upper=BINS - 1)
 
 
 def _calibration_error(
     known: pd.DataFrame, key: dict[str, Any], without: Sequence[pd.DataFrame]
 ) -> Estimate:
-    """The mean distance of p from y over bins, by how many verdicts each holds.
+    """Returns the expected calibration error: the mean distance of p from y over bins.
 
-    Chance alone makes it larger than 0: compare it at equal n. In a bin that lies clearly on one
-    side chance moves the error up and down, in another up alone, and the lower end allows for it:
-    a plain bootstrap rules out 0 for judges that are calibrated.
+    Chance alone makes it larger than 0, so compare it at equal n. In a bin with a clear sign,
+    chance moves the error up and down, in the others only up. The lower end of the interval takes
+    that into account; a plain bootstrap would exclude 0 for calibrated judges.
     """
     gaps, counts = _binned(known)
     n = len(gaps)
@@ -332,27 +336,29 @@ def _calibration_error(
     total, verdicts = gaps.sum(axis=0), counts.sum()
     value = float(np.abs(total).sum() / verdicts)
     sign = np.sign(total)
-    # What each item, and each draw, adds to the gap of a bin, and to the distance.
+    # The contributions of items, and of draws, to the gap of a bin and to the distance.
     gaps_by = [(gaps - counts * (total / np.maximum(counts.sum(axis=0), 1.0))) / verdicts]
     sides_by = [(gaps * sign - counts * value) / verdicts]
     if without:
         gaps_by.append(_by_draw(without))
         sides_by.append(gaps_by[-1] * sign)
     clear = np.abs(total) / verdicts > CLEAR * np.hypot.reduce([_error(part) for part in gaps_by])
-    moved = np.zeros(1)
+    change = np.zeros(1)
     for name, by_bin, sides in zip(("items", "draws"), gaps_by, sides_by, strict=False):
         columns = [sides[:, clear].sum(axis=1), sides.sum(axis=1), by_bin[:, ~clear]]
-        moved = moved + _moved(np.column_stack(columns), ["calibration error", name, key])
-    up = moved[:, 0] + np.abs(moved[:, 2:]).sum(axis=1)
+        change = change + _resampled_change(
+            np.column_stack(columns), ["calibration error", name, key]
+        )
+    up = change[:, 0] + np.abs(change[:, 2:]).sum(axis=1)
     low = value - float(np.quantile(up, (1 + LEVEL) / 2))
-    high = value - float(np.quantile(moved[:, 1], (1 - LEVEL) / 2))
+    high = value - float(np.quantile(change[:, 1], (1 - LEVEL) / 2))
     if not high > low:
         return undefined(n, value)
     return Estimate(value, max(0.0, low), high, n)
 
 
 def _binned(known: pd.DataFrame) -> tuple[Floats, Floats]:
-    """By item and bin, the sum of p - y, and how many verdicts there are."""
+    """Returns the sum of p - y and the number of verdicts, by item and bin."""
     item, items = pd.factorize(known["evidence"], sort=True)
     place = item * BINS + _bin(known).to_numpy()
     gaps, counts = (
@@ -363,24 +369,24 @@ def _binned(known: pd.DataFrame) -> tuple[Floats, Floats]:
 
 
 def _by_draw(without: Sequence[pd.DataFrame]) -> Floats:
-    """What each draw adds to the mean gap of each bin, from the verdicts without it."""
+    """Returns the contribution of each draw to the mean gap of each bin."""
     means = np.stack([gaps.sum(axis=0) / counts.sum() for gaps, counts in map(_binned, without)])
     added: Floats = (1 - 1 / len(means)) * (means.mean(axis=0) - means)
     return added
 
 
 def _error(rows: Floats) -> Floats:
-    """The standard error of each column's sum."""
+    """Returns the standard error of each column's sum."""
     found: Floats = np.sqrt(len(rows) / (len(rows) - 1) * (rows**2).sum(axis=0))
     return found
 
 
-def _moved(rows: Floats, key: Any) -> Floats:
-    """By how much sums change when rows are drawn anew; few rows tell less of it."""
+def _resampled_change(rows: Floats, key: Any) -> Floats:
+    """Returns the changes of sums over resampled rows, widened for few rows by Student's t."""
     n = len(rows)
-    few = stats.t.ppf((1 + LEVEL) / 2, n - 1) / stats.norm.ppf((1 + LEVEL) / 2)
-    drawn: Floats = resampled(rows, key=key) - rows.sum(axis=0)
-    drawn *= float(few * np.sqrt(n / (n - 1)))
+    widening = stats.t.ppf((1 + LEVEL) / 2, n - 1) / stats.norm.ppf((1 + LEVEL) / 2)
+    drawn: Floats = bootstrap_sums(rows, key=key) - rows.sum(axis=0)
+    drawn *= float(widening * np.sqrt(n / (n - 1)))
     return drawn
 
 

@@ -1,4 +1,4 @@
-"""Swap sensitivity: whether a judge thinks experts agree more when the rubric is its own."""
+"""Swap sensitivity: whether a judge states more expert agreement under its own rubric."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,21 +6,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.frames import CELL, JUDGE
+from judge_gym.analysis.dataset import Dataset, Samples
+from judge_gym.analysis.frames import CELL, JUDGE, PANEL
+from judge_gym.analysis.metrics.summary import Summary, metric
+from judge_gym.analysis.panels import Panel
 from judge_gym.analysis.stats.intervals import Estimate, student, undefined
-from judge_gym.analysis.stats.rubric_draws import estimated, left_out
+from judge_gym.analysis.stats.rubric_draws import estimate_over_items, without_each_draw
 
 PAIRED = [*CELL, "evidence", "replicate", "series", "flipped", "n_stages", "rubric_draw"]
-"""What both sides of a pair have in common; another scale has another shuffle."""
+"""The columns that both sides of a pair share; another scale has another shuffle."""
 ROLES = ("rival", "third party")
 
 
 def swap_pairs(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row per probed verdict under another's rubric and its partner under the own rubric.
+    """Pairs each probed verdict under another author's rubric with its own-rubric counterpart.
 
     Columns: those of `PAIRED`, `rubric_author`, `role` (a rival judges the same task, a third party
-    does not), `own` and `other`, the stated probabilities, and `own_call` and `other_call`, which
-    stated them. A verdict without a partner is out, so both sides have equal numbers.
+    does not), `own` and `other`, the stated probabilities, and their calls, `own_call` and
+    `other_call`. Verdicts without a counterpart are left out, so both sides have equal numbers.
     """
     probed = frame[frame["probe"].notna().to_numpy()]
     columns = [*PAIRED, "rubric_author", "probe", "probe_call_id"]
@@ -36,19 +39,16 @@ def swap_pairs(frame: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(role=np.where(rival, *ROLES))
 
 
-def swap_sensitivity(frame: pd.DataFrame, pairs: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Expert probability under the own rubric minus that under another's, per judge and author.
+def swap_sensitivity(samples: Samples) -> pd.DataFrame:
+    """Returns the stated probability under the own rubric minus that under another author's.
 
     Columns: task, variant, judge, `rubric_author`, `role`, the paired difference (`mean`, `low`,
     `high` over `items`), `pairs` on each side, `own` and `other` (their means), and `unpaired`,
-    the probed verdicts under that rubric that found no partner. A third party is the control.
-
-    Args:
-        frame: the samples.
-        pairs: their `swap_pairs`, where these are at hand.
+    the probed verdicts under that rubric without a counterpart. A third party is the control.
     """
     by = [*CELL, "rubric_author", "role"]
-    pairs = swap_pairs(frame) if pairs is None else pairs
+    data = Dataset.of(samples)
+    frame, pairs = data.frame, data.compute(swap_pairs)
     rows = []
     asked = frame[frame["is_swap"].to_numpy(dtype=bool) & frame["probe"].notna().to_numpy()]
     probed = asked.groupby([*CELL, "rubric_author"], observed=True).size()
@@ -73,23 +73,37 @@ def swap_sensitivity(frame: pd.DataFrame, pairs: pd.DataFrame | None = None) -> 
     return pd.DataFrame(rows, columns=columns)
 
 
-def panel_swap(pairs: pd.DataFrame, role: str) -> Estimate:
-    """The difference over all judges and authors in a role, each with equal weight on an item."""
-    wanted = pairs[(pairs["role"] == role).to_numpy()]
-    if wanted.empty:
+@metric("swap_sensitivity", order=3)
+def _summary(data: Dataset, panel: Panel) -> Summary:
+    pairs = data.compute(_pairs_by_panel).get(tuple(panel.key.values()))
+    if pairs is None:
+        return Summary(undefined(), "no probed verdict under another author's rubric")
+    rival, control = (_panel_difference(pairs, role) for role in ROLES)
+    third = f"; own minus a third party's {control.value:.3f}" if control.n else ""
+    return Summary(rival, f"own minus rival rubric, {len(pairs)} pairs{third}")
+
+
+def _pairs_by_panel(frame: pd.DataFrame) -> dict[Any, pd.DataFrame]:
+    return dict(list(swap_pairs(frame).groupby(PANEL, observed=True)))
+
+
+def _panel_difference(pairs: pd.DataFrame, role: str) -> Estimate:
+    """Returns the difference over all judges and authors in a role, with equal weight per item."""
+    selected = pairs[(pairs["role"] == role).to_numpy()]
+    if selected.empty:
         return undefined()
-    gaps = wanted.assign(gap=wanted["own"] - wanted["other"])
+    gaps = selected.assign(gap=selected["own"] - selected["other"])
     return _difference(gaps, [JUDGE, "rubric_author"])
 
 
 def _difference(gaps: pd.DataFrame, sides: Sequence[str] = ()) -> Estimate:
-    """The mean gap over items; sides have equal weight, and many draws are allowed for."""
+    """Returns the mean gap over items, with equal weight of sides and an interval over draws."""
 
     def by_item(of: pd.DataFrame) -> pd.Series:
         each = of.groupby(["evidence", *sides], observed=True)["gap"].mean()
         return each.groupby("evidence").mean()
 
     whole = by_item(gaps)
-    without = left_out(gaps, [JUDGE], by_item, others=True).values()
+    without = without_each_draw(gaps, [JUDGE], by_item, keep_others=True).values()
     drawn = [one.reindex(whole.index).to_numpy(float) for one in without]
-    return estimated(student, whole.to_numpy(float), drawn)
+    return estimate_over_items(student, whole.to_numpy(float), drawn)

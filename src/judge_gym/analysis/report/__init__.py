@@ -1,13 +1,7 @@
-"""The report of a study: what was found, with error bars, in the order in which one asks.
+"""The report of a study: findings with intervals, in the order in which readers ask.
 
-- `material`: what several sections read, worked out once.
-- `page`: what a report is made of, and how it is set as a page, as text, or as files.
-- `findings`: hypotheses, validity, the nine metrics, what the evidence cannot tell.
-- `verdicts`: what judges chose, how steadily, and how answers ended.
-- `disagreement`: how far judges lie apart, by belief functions too.
-- `experts`: what judges say of experts, and under whose rubric.
-- `effects`: what each axis does.
-- `answers`: how right judges are, by known answers and by people, at what cost.
+Importing a module here registers its sections. `sections` holds what they read, and `page` renders
+a report as a page, as text, or as a folder of files.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,30 +9,22 @@ from typing import Any
 
 import pandas as pd
 
+from judge_gym.analysis.dataset import Dataset
 from judge_gym.analysis.frames import JUDGE, tidy, varied_knobs
-from judge_gym.analysis.report import answers, disagreement, effects, experts, findings, verdicts
-from judge_gym.analysis.report.material import Material
-from judge_gym.analysis.report.page import (
-    PARTLY_SIMULATED,
-    SIMULATED,
-    Chart,
-    Report,
-    Section,
-    Table,
-    scored_share,
+from judge_gym.analysis.report import (  # noqa: F401
+    answers,
+    disagreement,
+    effects,
+    experts,
+    findings,
+    verdicts,
 )
+from judge_gym.analysis.report.page import Chart, Report, Section, Table, simulation_banner
+from judge_gym.analysis.report.sections import SECTIONS, ReportInput, scored_share
 from judge_gym.analysis.validity import DEFAULTS, Thresholds
 from judge_gym.errors import DesignError
 
-__all__ = [
-    "PARTLY_SIMULATED",
-    "SIMULATED",
-    "Chart",
-    "Report",
-    "Section",
-    "Table",
-    "build_report",
-]
+__all__ = ["Chart", "Report", "ReportInput", "Section", "Table", "build_report"]
 
 
 def build_report(
@@ -51,58 +37,37 @@ def build_report(
     warnings: tuple[str, ...] = (),
     thresholds: Thresholds = DEFAULTS,
 ) -> Report:
-    """A report on samples of one or more experiments.
+    """Builds a report on the samples of one or more experiments.
 
     Args:
         title: its heading.
-        samples: a row per sample and a column per knob, as `Lab.experiments.samples` gives them.
-        usage: what was paid, by experiment, stage and model; None where nobody knows.
-        views: the views that judges read, with editor, status and checks.
+        samples: one row per sample and one column per knob, as `lab.experiments.samples` returns them.
+        usage: calls and cost by experiment, stage and model; None if unknown.
+        views: the evidence views that judges read, with editor, status and checks.
         people: raters' stages, with columns tag, evidence, rater, stage.
-        warnings: what the reader should know beside the numbers.
-        thresholds: where the validity checks pass.
+        warnings: messages shown above the numbers.
+        thresholds: the limits at which validity checks pass.
     """
     if samples.empty:
         raise DesignError(f"{title} has no samples yet; run it first")
     frame = tidy(samples, source=title)
-    made = Material(frame)
-    parts = (
-        findings.verdict_of_the_study(made, thresholds),
-        verdicts.how_answers_ended(frame),
-        verdicts.where_judges_place_it(made),
-        disagreement.how_far_apart(made),
-        disagreement.what_is_believed(made),
-        experts.what_judges_say_of_experts(made),
-        experts.whose_rubric(made),
-        effects.what_each_axis_does(made),
-        answers.how_right(frame, people),
-        verdicts.how_steady(made),
-        findings.what_needs_more(made),
-        answers.what_it_rests_on(frame, pd.DataFrame() if usage is None else usage, views),
-        findings.limits(made),
-    )
+    paid = pd.DataFrame() if usage is None else usage
+    given = ReportInput(Dataset(frame), paid, views, people, thresholds)
+    parts = [section.build(given) for section in SECTIONS]
+    # If no call was answered, no model was reported; the judge that was asked counts then.
+    models = frame["reported_model"].astype(object).fillna(frame[JUDGE]).unique()
     return Report(
         title=title,
-        banner=_banner(frame),
+        banner=simulation_banner(map(str, models)),
         facts=_facts(frame, usage),
         warnings=warnings,
         sections=tuple(part for part in parts if part is not None),
     )
 
 
-def _banner(frame: pd.DataFrame) -> str:
-    # Where no call was answered, no model was reported: the judge that was asked must do.
-    models = frame["reported_model"].astype(object).fillna(frame[JUDGE]).unique()
-    simulated = sorted(model for model in models if str(model).startswith("sim:"))
-    if not simulated:
-        return ""
-    every = len(simulated) == len(models)
-    return SIMULATED if every else PARTLY_SIMULATED.format(models=", ".join(simulated))
-
-
 def _facts(frame: pd.DataFrame, usage: pd.DataFrame | None) -> dict[str, str]:
     swaps = int(frame["is_swap"].sum())
-    paid = {} if usage is None else {"calls paid": _paid(usage), "cost": _spent(usage)}
+    paid = {} if usage is None else {"calls paid": _calls(usage), "cost": _cost(usage)}
     return {
         "experiments": str(frame["tag"].nunique()),
         "judges": ", ".join(sorted(map(str, frame[JUDGE].unique()))),
@@ -110,7 +75,7 @@ def _facts(frame: pd.DataFrame, usage: pd.DataFrame | None) -> dict[str, str]:
         "varied": ", ".join(_varied(frame)) or "nothing",
         "series": ", ".join(sorted(map(str, frame["series"].unique()))),
         "evidence items": str(frame["evidence"].nunique()),
-        "samples": f"{len(frame):,} ({swaps:,} under another's rubric)",
+        "samples": f"{len(frame):,} ({swaps:,} under another author's rubric)",
         "scored": f"{scored_share(frame):.1%}",
         "probes": f"{_probes(frame):,}",
         **paid,
@@ -118,31 +83,31 @@ def _facts(frame: pd.DataFrame, usage: pd.DataFrame | None) -> dict[str, str]:
 
 
 def _probes(frame: pd.DataFrame) -> int:
-    told = frame[frame["probe"].notna()]
-    known = told["probe_call_id"].notna()
-    return int(told.loc[known, "probe_call_id"].nunique() + (~known).sum())
+    probed = frame[frame["probe"].notna()]
+    known = probed["probe_call_id"].notna()
+    return int(probed.loc[known, "probe_call_id"].nunique() + (~known).sum())
 
 
 def _varied(frame: pd.DataFrame) -> list[str]:
-    """What varies within any task."""
+    """Returns the knobs that vary within any task."""
     parts = [varied_knobs(part) for _, part in frame.groupby("task")]
     return list(dict.fromkeys(knob for knobs in parts for knob in knobs))
 
 
-def _paid(usage: pd.DataFrame) -> str:
-    """How many calls a study took, and how many of them another lab paid for."""
+def _calls(usage: pd.DataFrame) -> str:
+    """Returns the number of calls, and how many of them were imported from another lab."""
     if usage.empty:
         return "0"
     imported = int(usage.loc[usage["imported"], "calls"].sum())
-    paid = f"{int(usage['calls'].sum()):,}"
-    return f"{paid} ({imported:,} of them elsewhere, and imported)" if imported else paid
+    calls = f"{int(usage['calls'].sum()):,}"
+    return f"{calls} ({imported:,} of them imported)" if imported else calls
 
 
-def _spent(usage: pd.DataFrame) -> str:
-    """The cost, as far as prices are known."""
+def _cost(usage: pd.DataFrame) -> str:
+    """Returns the cost, as far as prices are known."""
     usage = usage[usage["calls"] > 0] if len(usage) else usage  # a failed call has no price
     unknown = int(usage["usd"].isna().sum()) if len(usage) else 0
     if unknown and unknown == len(usage):
-        return "– (no price is known)"
+        return "– (no known price)"
     known = f"{float(usage['usd'].sum()) if len(usage) else 0.0:.4f} USD"
     return f"at least {known} (some prices are unknown)" if unknown else known

@@ -1,4 +1,4 @@
-"""How far judges lie apart, and what a panel believes together."""
+"""Sections on the disagreement of judges, and on the beliefs of a panel."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,122 +8,125 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.belief import rule_sensitivity
-from judge_gym.analysis.frames import JUDGE, only, ordinal
-from judge_gym.analysis.metrics import conflict, entrenchment, uncertainty
+from judge_gym.analysis.frames import JUDGE, OrdinalFrame, scored_rows
+from judge_gym.analysis.metrics.conflict import conflict
 from judge_gym.analysis.metrics.distances import item_distances, per_item
+from judge_gym.analysis.metrics.entrenchment import entrenchment
 from judge_gym.analysis.metrics.polarization import pairwise, polarization
+from judge_gym.analysis.metrics.uncertainty import uncertainty
 from judge_gym.analysis.panels import Panel
-from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, section
+from judge_gym.analysis.report.sections import ReportInput, report_section
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 
-NULL = (
-    "Raw P is biased upward at few samples: `null` is what identical judges would give here, "
-    "`above` the difference with its interval for this number of samples. The squared distance is "
+POLARIZATION = (
+    "Raw P is biased upward with few samples: `null` is what identical judges would give here, "
+    "`above` the difference, with its interval for this number of samples. The squared distance is "
     "unbiased. P is divided by log2 of judges or stages, whichever are fewer; not every panel can "
     "reach 1."
 )
 OWN_RUBRICS = " Judges used their own rubrics, so it measures judge and rubric together."
 
 
-def how_far_apart(made: Material) -> Section | None:
-    """Polarization, pairs, conflict, agreement."""
-    own, judged = made.own, made.own_panels
-    scored = only(own, own["status"] == "scored")
-    if scored.empty or scored.groupby("task")[JUDGE].nunique().max() < 2:
+@report_section(order=4)
+def disagreement(given: ReportInput) -> Section | None:
+    """Shows polarization, pairs of judges, conflict, agreement and entrenchment."""
+    data = given.data.without_pairs
+    if not data.scored or scored_rows(data.own).groupby("task")[JUDGE].nunique().max() < 2:
         return None
-    p, pairs = polarization(judged), pairwise(judged)
+    p, pairs = polarization(data), pairwise(data)
     drawn = figures.polarization_figure(p)
-    note = NULL + (OWN_RUBRICS if (p["measures"] == "judge and rubric").any() else "")
-    ordered = only(own, own["rubric_kind"] == "ordinal")
-    agreed = [nominal_agreement(own)]
-    if len(ordered):
-        agreed.append(ordinal_agreement(ordinal(ordered)))
+    note = POLARIZATION + (OWN_RUBRICS if (p["measures"] == "judge and rubric").any() else "")
+    agreement = [nominal_agreement(data.frame)]
+    if len(ordered := data.ordinal.own):
+        agreement.append(ordinal_agreement(OrdinalFrame(ordered)))
     return section(
-        "How far judges lie apart",
-        figures.polarization_finding(p)
+        "How much do judges disagree?",
+        figures.polarization_figure.finding(p)
         if drawn is not None
         else "No item was scored by two judges.",
         tables=[
             Table("Polarization", note, p),
-            Table("Pairs of judges", "As above, for every two judges.", pairs),
+            Table("Pairs of judges", "Polarization of every two judges.", pairs),
             Table(
                 "Conflict",
-                "Dempster's k between judges, beside the distance: a judge who is torn conflicts "
-                "with itself (`own`), so k alone is no distance; `joint` grows with the fan-in.",
-                conflict(judged),
+                "Dempster's k between judges, beside the distance: an inconsistent judge conflicts "
+                "with itself (`own`), so k alone is not a distance; `joint` grows with the number "
+                "of judges (`fan_in`).",
+                conflict(data),
             ),
             Table(
                 "Agreement",
                 "Between all judges of a task; intervals over items.",
-                pd.concat(agreed),
+                pd.concat(agreement),
             ),
             Table(
                 "Entrenchment",
-                "How far a judge lies from the others above chance, times how sure it is that "
-                "experts agree.",
-                entrenchment(judged) if own["probe"].notna().any() else pd.DataFrame(),
+                "A judge's divergence from the others above chance, times its stated probability "
+                "that experts agree.",
+                entrenchment(data) if data.own["probe"].notna().any() else pd.DataFrame(),
             ),
         ],
         charts=[
             ("Polarization by task", drawn),
             ("Pairs of judges against chance", figures.pair_figure(pairs)),
-            ("Single against subset", figures.method_figure(_methods(own))),
+            ("Single against subset", figures.method_figure(_methods(data.own))),
         ],
     )
 
 
 def _methods(own: pd.DataFrame) -> pd.DataFrame:
-    """The distance on each item with single verdicts and with subsets."""
-    columns = ["task", "item", "single", "subset"]
+    """Returns the distance on each item with single verdicts and with subsets."""
     if "verdict.method" not in own or own["verdict.method"].nunique() < 2:
-        return pd.DataFrame(columns=columns)
-    found = per_item(item_distances(own, ["task", "verdict.method"]), ["task", "verdict.method"])
+        return pd.DataFrame()
+    by = ["task", "verdict.method"]
+    found = per_item(item_distances(own, by), by)
     wide = found.unstack("verdict.method").reindex(columns=["single", "subset"]).dropna()
     return wide.reset_index().rename(columns={"evidence": "item"})
 
 
-def what_is_believed(made: Material) -> Section | None:
-    """Belief and plausibility of each stage, and what the rule of combination does."""
-    own, judged = made.own, made.own_panels
-    scored = only(own, own["status"] == "scored")
-    if scored.empty:
+@report_section(order=5)
+def decisiveness(given: ReportInput) -> Section | None:
+    """Shows belief and plausibility of each stage, and the effect of the combination rule."""
+    data = given.data.without_pairs
+    if not data.scored:
         return None
-    beliefs, rules = _beliefs(judged), _rules(judged)
+    beliefs, rules = _beliefs(data.panels), _rules(data.panels)
     return section(
-        "What is believed",
-        _said_of_rules(rules),
+        "How decisive are the verdicts?",
+        _rules_sentence(rules),
         tables=[
             Table(
                 "Belief and plausibility",
                 "Of each stage, mean over items: belief counts verdicts that name it alone, "
-                "plausibility those that name it at all. Abstentions are left out; the open ones "
-                "take them for verdicts that name every stage.",
+                "plausibility those that name it at all. Abstentions are left out; the open "
+                "columns count them as verdicts that name every stage.",
                 beliefs,
             ),
             Table(
                 "Sensitivity to the aggregation rule",
-                "The judges of each item combined by each rule, after discounting by 0.1: in how "
-                "many items sources conflict totally or stages tie, in what share the leading "
-                "stage is not that of the average, what the rule leaves open, and in what share "
-                "another stage leads if abstentions are taken for verdicts that name every stage.",
+                "The judges of each item combined by each rule, after discounting by 0.1: the "
+                "number of items with total conflict or tied stages, the share with a leading "
+                "stage other than that of the average, the remaining gap between plausibility and "
+                "belief, and the share whose leading stage changes if abstentions count as "
+                "verdicts that name every stage.",
                 rules,
             ),
             Table(
                 "Uncertainty",
-                "The gap between plausibility and belief, mean over stages, and how many stages a "
-                "verdict names.",
-                uncertainty(judged),
+                "The gap between plausibility and belief, mean over stages, and the number of "
+                "stages that a verdict names.",
+                uncertainty(data),
             ),
         ],
         charts=[("Belief and plausibility by stage", figures.belief_figure(beliefs))],
     )
 
 
-def _beliefs(judged: Sequence[Panel]) -> pd.DataFrame:
-    """Bel, BetP and Pl of each stage by each judge, mean over items."""
+def _beliefs(panels: Sequence[Panel]) -> pd.DataFrame:
+    """Returns belief, pignistic probability and plausibility by judge and stage, over items."""
     rows = []
-    for panel in judged:
+    for panel in panels:
         shape = (*panel.size, panel.n_stages)
         masses, opened = panel.masses, panel.open_masses
         held = {
@@ -146,10 +149,10 @@ def _beliefs(judged: Sequence[Panel]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _rules(judged: Sequence[Panel]) -> pd.DataFrame:
-    """What each rule makes of the judges of each item."""
+def _rules(panels: Sequence[Panel]) -> pd.DataFrame:
+    """Returns the result of each combination rule over the items of each panel."""
     rows: list[dict[str, Any]] = []
-    for panel in judged:
+    for panel in panels:
         items, judges = panel.size
         if judges < 2:
             continue
@@ -160,7 +163,7 @@ def _rules(judged: Sequence[Panel]) -> pd.DataFrame:
         )
         for effect, other in zip(effects, opened, strict=True):
             clear = (effect.winners > 0) & (other.winners > 0)
-            moved = (effect.winners != other.winners)[clear]
+            changed = (effect.winners != other.winners)[clear]
             rows.append(
                 {
                     **panel.key,
@@ -168,23 +171,23 @@ def _rules(judged: Sequence[Panel]) -> pd.DataFrame:
                     "items": effect.groups,
                     "total conflict": effect.total_conflict,
                     "tied": effect.tied,
-                    "leads elsewhere": effect.differs,
+                    "other leading stage": effect.differs,
                     "gap": effect.gap,
-                    "moved by abstentions": float(moved.mean()) if len(moved) else None,
+                    "changed by abstentions": float(changed.mean()) if len(changed) else None,
                     "note": effect.reason,
                 }
             )
     return pd.DataFrame(rows)
 
 
-def _said_of_rules(rules: pd.DataFrame) -> str:
-    if rules.empty or rules["leads elsewhere"].isna().all():
+def _rules_sentence(rules: pd.DataFrame) -> str:
+    if rules.empty or rules["other leading stage"].isna().all():
         return "Belief functions, from how often each set of stages was chosen."
-    known = rules.dropna(subset="leads elsewhere")
-    worst: Any = known.sort_values("leads elsewhere", kind="stable").iloc[-1]
-    if worst["leads elsewhere"] == 0:
-        return "The rule of combination changes the leading stage of no item."
+    known = rules.dropna(subset="other leading stage")
+    worst: Any = known.sort_values("other leading stage", kind="stable").iloc[-1]
+    if worst["other leading stage"] == 0:
+        return "The combination rule does not change the leading stage of any item."
     return (
-        f"The rule of combination matters: {worst['rule']} puts another stage first than the "
-        f"average in {worst['leads elsewhere']:.0%} of the items of {worst['task']}."
+        f"The combination rule matters: the leading stage under {worst['rule']} differs from that "
+        f"of the average on {worst['other leading stage']:.0%} of the items of {worst['task']}."
     )

@@ -1,63 +1,61 @@
-"""What each axis does to the verdicts, all else matched."""
+"""The section on the effects of design choices, everything else matched."""
 
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.frames import only
-from judge_gym.analysis.report.material import Material
 from judge_gym.analysis.report.page import Section, Table, section
+from judge_gym.analysis.report.sections import ReportInput, report_section
 from judge_gym.analysis.stats.contrasts import ALL, contrasts, judge_contrasts
 from judge_gym.analysis.stats.ranking import ranking
 from judge_gym.analysis.stats.regressions import regressions
 
+NOTE = (
+    "Level minus base, paired by item, all other knobs and the displays equal; sign-flip test; q: "
+    "Benjamini-Hochberg within task and endpoint, holm: among headlines. Shared: the share of "
+    "calls that both designs have in common."
+)
 
-def what_each_axis_does(made: Material) -> Section | None:
-    """Contrasts of designs and of judges, ranks of levels, regressions."""
-    frame, own = made.frame, made.own
-    ordinal = only(own, own["rubric_kind"] == "ordinal")
-    if not (own["status"] == "scored").any():
+
+@report_section(order=8)
+def axis_effects(given: ReportInput) -> Section | None:
+    """Shows contrasts of designs and of judges, ranks of levels, and regressions."""
+    data = given.data.without_pairs
+    if not data.scored:
         return None
-    knobs = contrasts(own)
-    ordered = not ordinal.empty and bool((ordinal["status"] == "scored").any())
+    knobs = contrasts(data)
     headlines = knobs[(knobs["judge"] == ALL) & (knobs["endpoint"] == "stage")]
     if headlines.empty:
         headlines = knobs[knobs["endpoint"] == "stage"]
-    forest = figures.forest_figure(headlines)
-    known = headlines["value"].notna().any()
-    said = (
-        figures.forest_finding(headlines) if known else "No knob was varied, or none can be told."
-    )
-    ranks = ranking(ordinal) if ordered else pd.DataFrame()
-    note = (
-        "Level minus base, paired by item, all other knobs and the displays equal; sign-flip test; "
-        "q: Benjamini-Hochberg within task and endpoint, holm: among headlines. Shared: the share "
-        "of calls that both designs have in common."
-    )
+    lead = "No knob was varied, or no contrast can be estimated."
+    if headlines["value"].notna().any():
+        lead = figures.forest_figure.finding(headlines)
+    ordered = data.ordinal.scored
+    ranks = ranking(data.ordinal) if ordered else pd.DataFrame()
     return section(
-        "What each axis does",
-        said,
+        "What does each design choice change?",
+        lead,
         tables=[
-            Table("Effects of the axes", note, knobs),
+            Table("Effects of the axes", NOTE, knobs),
             Table(
                 "Differences between judges",
-                f"The same, between judges. {note}",
-                judge_contrasts(own),
+                f"Contrasts between judges. {NOTE}",
+                judge_contrasts(data),
             ),
             Table(
                 "Ranks of levels",
-                "At each point where all else is matched, levels are ranked by expected stage; 1 "
-                "is the highest.",
+                "At each point where everything else is matched, levels are ranked by expected "
+                "stage; 1 is the highest.",
                 ranks,
             ),
             Table(
                 "Regressions",
                 "On cells; the score from 0 to 1; errors clustered on evidence (CR1, t with "
                 "clusters - 1), with a random intercept and an ordered logit as sensitivity.",
-                regressions(only(frame, ~frame["pair"])) if ordered else pd.DataFrame(),
+                regressions(data.frame) if ordered else pd.DataFrame(),
             ),
         ],
         charts=[
-            ("Effects on the expected stage", forest),
-            ("Ranks of levels by axis", figures.rank_figure(ranks) if len(ranks) else None),
+            ("Effects on the expected stage", figures.forest_figure(headlines)),
+            ("Ranks of levels by axis", figures.rank_figure(ranks)),
         ],
     )

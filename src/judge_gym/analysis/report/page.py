@@ -1,7 +1,7 @@
-"""What a report says, and how it is set: as one page, as text, or as a folder of files."""
+"""The parts of a report, and its rendering as one page, as text, or as a folder of files."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -10,16 +10,14 @@ import pandas as pd
 from markupsafe import Markup
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.frames import once_per_call
-from judge_gym.analysis.stats.rubric_draws import DRAWS_FOR_BLOCKS
 
-SIMULATED = "All judges were simulated: these numbers show the instrument, not any real model."
+SIMULATED = "All judges were simulated: these numbers describe the method, not any real model."
 PARTLY_SIMULATED = "Some judges were simulated: {models}."
 SHOWN_ROWS, OPEN_ROWS = 60, 12
-"""Rows of a table on a page, the folder has them all; and of one that needs no click."""
+"""The largest number of rows of a table on a page, and of a table shown without a click."""
 GOOD, BAD = ("supported", "pass"), ("fail",)
 LONG = 40
-"""Letters from which a cell may take several lines."""
+"""The number of characters from which a cell may take several lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What a report says on one question: in a sentence, in figures, in tables."""
+    """The answer to one question: in a sentence, in figures, in tables."""
 
     title: str
     lead: str
@@ -51,11 +49,11 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a report says, before it is set."""
+    """The content of a report."""
 
     title: str
     banner: str
-    """Says that judges were simulated; empty where none was."""
+    """A warning that judges were simulated; empty if none was."""
     facts: dict[str, str]
     warnings: tuple[str, ...]
     sections: tuple[Section, ...]
@@ -71,7 +69,7 @@ class Report:
         return tuple(chart for section in self.sections for chart in section.charts)
 
     def html(self) -> str:
-        """The report as one self-contained page."""
+        """Renders the report as one self-contained page."""
         from jinja2 import Environment
 
         template = (files("judge_gym.analysis.report") / "report.html.j2").read_text(
@@ -90,13 +88,13 @@ class Report:
         )
 
     def markdown(self, *, pictures: str = "figures") -> str:
-        """The report as text; pictures are links into a folder beside it."""
+        """Renders the report as text; pictures are links into a folder beside it."""
         return "\n".join(self._lines(pictures)) + "\n"
 
     def _lines(self, pictures: str) -> Iterator[str]:
         yield f"# {self.title}"
-        for said in filter(None, (self.banner, *self.warnings)):
-            yield from ("", f"> **{said}**")
+        for warning in filter(None, (self.banner, *self.warnings)):
+            yield from ("", f"> **{warning}**")
         yield from ("", "| | |", "| --- | --- |")
         yield from (f"| {name} | {_escaped(value)} |" for name, value in self.facts.items())
         for section in self.sections:
@@ -113,7 +111,7 @@ class Report:
                     yield from ("", f"{len(table.frame) - SHOWN_ROWS:,} more rows in the CSV file.")
 
     def files(self) -> Iterator[tuple[str, bytes]]:
-        """Every file of the report's folder: page, text, tables and figures, by name."""
+        """Yields every file of the report's folder: page, text, tables and figures, by name."""
         yield "report.html", self.html().encode()
         yield "report.md", self.markdown().encode()
         for table in self.tables:
@@ -130,25 +128,24 @@ def section(
     tables: Sequence[Table] = (),
     charts: Sequence[tuple[str, figures.Figure | None]] = (),
 ) -> Section | None:
-    """A section of what there is to show; None where that is nothing."""
+    """Returns a section of the tables and figures that are not empty; None without any."""
     kept = tuple(table for table in tables if not table.frame.empty)
     drawn = tuple(Chart(name, chart) for name, chart in charts if chart is not None)
     return Section(title, lead, kept, drawn) if kept or drawn else None
 
 
-def scored_share(frame: pd.DataFrame) -> float:
-    """The share of scored verdicts; a call that experiments share counts once."""
-    return float((once_per_call(frame, [])["status"] == "scored").mean())
-
-
-def sampled(frame: pd.DataFrame) -> str:
-    """Over what intervals are taken."""
-    drawn = frame["rubric_draw"].nunique() >= DRAWS_FOR_BLOCKS
-    return "evidence items and draws of rubrics" if drawn else "evidence items"
+def simulation_banner(models: Iterable[str]) -> str:
+    """Returns a warning if some or all models are simulated; empty if none is."""
+    models = list(models)
+    simulated = sorted(model for model in models if model.startswith("sim:"))
+    if not simulated:
+        return ""
+    every = len(simulated) == len(models)
+    return SIMULATED if every else PARTLY_SIMULATED.format(models=", ".join(simulated))
 
 
 def slug(title: str) -> str:
-    """A title as the name of a file or a place on a page.
+    """Returns a title as a file name or an anchor on a page.
 
     >>> slug("Own and rivals' rubrics")
     'own-and-rivals-rubrics'
@@ -157,14 +154,14 @@ def slug(title: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A cell of a table; undefined is a dash, never 0."""
+    """Formats a cell of a table; undefined is a dash, never 0."""
     if value is None or (isinstance(value, float) and pd.isna(value)):
         return "–"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _classes(value: Any) -> Markup:
-    """How a cell is set: words to the left, long ones wrapped, what decides in colour."""
+    """Returns the classes of a cell: text left-aligned, long text wrapped, results in colour."""
     if not isinstance(value, str):
         return Markup("")
     names = ["text", *(["long"] if len(value) > LONG else [])]

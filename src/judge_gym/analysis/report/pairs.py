@@ -1,4 +1,4 @@
-"""A page on judges of pairs, run or recorded."""
+"""The report on judges of pairs of responses, run or recorded."""
 
 from collections.abc import Mapping
 
@@ -6,18 +6,18 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import JUDGE
-from judge_gym.analysis.judges.pairs import PAIR_RULE, Comparison, PairScores
-from judge_gym.analysis.report.page import PARTLY_SIMULATED, SIMULATED, Report, Table, section
+from judge_gym.analysis.judges.pairs import PAIR_RULE, Comparison, PairScore
+from judge_gym.analysis.report.page import Report, Table, section, simulation_banner
 
 
 def build_pair_report(
-    title: str, scores: Mapping[str, PairScores], comparison: Comparison | None
+    title: str, scores: Mapping[str, PairScore], comparison: Comparison | None
 ) -> Report:
-    """Scores by category, and how judges compare."""
+    """Builds a report of scores by category, and of comparisons of judges."""
     rows = [
         {JUDGE: judge, "panel": category, **part.to_json()}
         for judge, score in scores.items()
-        for category, part in {"all": score, **score.by_category}.items()
+        for category, part in {"all": score, **(score.by_category or {})}.items()
     ]
     frame = pd.DataFrame(rows).drop(columns="by_category", errors="ignore")
     frame[["low", "high"]] = frame.pop("interval").tolist()
@@ -25,30 +25,27 @@ def build_pair_report(
     tables = [
         Table("Scores", f"Percent. {PAIR_RULE}", frame.rename(columns={"panel": "category"})),
         Table(
-            "Judges compared",
+            "Comparison of judges",
             "On the pairs that all of them judged. Difference: accuracy of the judge minus that of "
-            "the other, in points, with a paired bootstrap interval (t below 40 pairs); p: "
-            "McNemar's exact test; agreement and Krippendorff's alpha of decisions.",
+            "the other, in percentage points, with a paired bootstrap interval (t below 40 pairs); "
+            "p: McNemar's exact test; agreement and Krippendorff's alpha of decisions.",
             pd.DataFrame(contrasts),
         ),
     ]
     best = max(scores, key=lambda name: scores[name].accuracy)
     shares = frame.assign(**{name: frame[name] / 100 for name in ("accuracy", "low", "high")})
-    told = f"{best} is right most often: {scores[best].accuracy:.1%} of {scores[best].n} pairs"
+    lead = f"{best} is the most accurate: {scores[best].accuracy:.1%} of {scores[best].n} pairs"
     if [score.accuracy for score in scores.values()].count(scores[best].accuracy) > 1:
-        told = f"How often each is right; the best, {scores[best].accuracy:.1%} of the pairs"
+        lead = f"Accuracy of each judge; the highest is {scores[best].accuracy:.1%} of the pairs"
     part = section(
-        "How often each judge is right",
-        told,
+        "How accurate are the judges?",
+        lead,
         tables=tables,
-        charts=[("Accuracy", figures.accuracy_figure(shares, told))],
+        charts=[("Accuracy", figures.accuracy_figure(shares, lead))],
     )
-    simulated = [name for name in scores if name.startswith("sim:")]
-    every = len(simulated) == len(scores)
-    partly = PARTLY_SIMULATED.format(models=", ".join(simulated))
     return Report(
         title=title,
-        banner=(SIMULATED if every else partly) if simulated else "",
+        banner=simulation_banner(scores),
         facts={"judges": ", ".join(scores), "pairs": str(max(s.n for s in scores.values()))},
         warnings=(),
         sections=(part,) if part is not None else (),

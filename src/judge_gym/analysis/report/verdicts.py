@@ -1,4 +1,4 @@
-"""What judges chose, how steadily, and how answers ended."""
+"""Sections on the verdicts: response outcomes, chosen stages, consistency across repeats."""
 
 import pandas as pd
 
@@ -9,66 +9,68 @@ from judge_gym.analysis.endpoints import (
     judge_endpoints,
     status_rates,
 )
-from judge_gym.analysis.frames import CELL, JUDGE, only, ordinal
-from judge_gym.analysis.metrics.consistency import conflicting_cells
-from judge_gym.analysis.metrics.verdict_shapes import display_bias, geometry
-from judge_gym.analysis.report.material import Material
-from judge_gym.analysis.report.page import Section, Table, sampled, scored_share, section
+from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, ordinal
+from judge_gym.analysis.metrics.consistency import conflicting_cells, consistency
+from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
+from judge_gym.analysis.report.page import Section, Table, section
+from judge_gym.analysis.report.sections import ReportInput, report_section, scored_share
 from judge_gym.records import STATUSES
 
 
-def how_answers_ended(frame: pd.DataFrame) -> Section | None:
-    """Statuses: nothing is ever coerced into a score."""
-    rates = status_rates(frame, CELL)
+@report_section(order=2)
+def response_outcomes(given: ReportInput) -> Section | None:
+    """Shows the statuses of all verdicts."""
+    rates = status_rates(given.frame, CELL)
     seen = [status for status in STATUSES if status == "scored" or (rates[status] > 0).any()]
     shares = {status: rates[f"share_{status}"].map("{:.1%}".format) for status in seen}
     return section(
-        "How answers ended",
-        f"{1 - scored_share(frame):.1%} of the verdicts carry no score.",
+        "Response outcomes",
+        f"{1 - scored_share(given.frame):.1%} of the verdicts have no score.",
         tables=[
             Table(
                 "Statuses",
-                "All samples, under own and rivals' rubrics. A status without a column never "
-                "occurred; nothing is coerced into a score.",
+                "All samples, under own and other authors' rubrics. A status without a column "
+                "never occurred; nothing is coerced into a score.",
                 rates[[*CELL, "n"]].assign(**shares),
             )
         ],
-        charts=[("How answers ended by judge", figures.status_figure(rates))],
+        charts=[("Response outcomes by judge", figures.status_figure(rates))],
     )
 
 
-def where_judges_place_it(made: Material) -> Section | None:
-    """Distributions, expected stages, items."""
-    own = only(made.frame, ~made.frame["is_swap"])
-    scored = only(own, own["status"] == "scored")
-    if scored.empty:
+@report_section(order=3)
+def chosen_stages(given: ReportInput) -> Section | None:
+    """Shows distributions, expected stages and endpoints."""
+    if not given.data.scored:
         return None
-    shares = distributions(own, CELL)
-    ordered = only(own, (own["rubric_kind"] == "ordinal") & ~own["pair"])
-    placed = (ordered["status"] == "scored").any()
-    means = expected_stage(ordinal(ordered), CELL) if placed else pd.DataFrame()
+    ordered = given.data.without_pairs.ordinal
+    stages = ordinal(ordered.own)
+    means = expected_stage(stages, CELL) if ordered.scored else pd.DataFrame()
     return section(
-        "Where judges place the evidence",
-        f"0 is the first stage, 1 the last; intervals are 95 %, over {sampled(made.frame)}.",
+        "Which stages do judges choose?",
+        f"0 is the first stage, 1 the last; intervals are 95 %, over {given.interval_units}.",
         tables=[
             Table("Expected stage", "Mean of the judge's verdicts, by Student's t.", means),
             Table(
                 "Endpoints",
                 "Every endpoint of every configured judge; entropy in bits; effective n is the "
-                "number of verdicts with a score.",
-                judge_endpoints(made.frame, made.cells),
+                "number of scored verdicts.",
+                judge_endpoints(given.data),
             ),
         ],
         charts=[
-            ("Distribution of verdicts", figures.distribution_figure(shares)),
-            ("Item by item", figures.heat_figure(_items(ordered)) if placed else None),
+            (
+                "Distribution of verdicts",
+                figures.distribution_figure(distributions(given.data.own, CELL)),
+            ),
+            ("Item by item", figures.heat_figure(_items(stages)) if ordered.scored else None),
         ],
     )
 
 
-def _items(ordered: pd.DataFrame) -> pd.DataFrame:
-    """The expected stage of each item by each judge, in the first variant of each task."""
-    scored = ordered[ordered["status"] == "scored"]
+def _items(stages: OrdinalFrame) -> pd.DataFrame:
+    """Returns the expected stage of each item by each judge, in the first variant of each task."""
+    scored = stages[stages["status"] == "scored"]
     base = scored.groupby("task")["variant"].transform("first")
     first = scored[scored["variant"] == base]
     titles = first.drop_duplicates("evidence").set_index("evidence")["evidence_title"].astype(str)
@@ -78,47 +80,45 @@ def _items(ordered: pd.DataFrame) -> pd.DataFrame:
     return expected_stage(ordinal(named), ["task", "item", JUDGE])
 
 
-def how_steady(made: Material) -> Section | None:
-    """Jitter, agreement with oneself, bias of position and label, shape of verdicts."""
-    own = made.own
-    if not (own["status"] == "scored").any():
+@report_section(order=10)
+def consistency_across_repeats(given: ReportInput) -> Section | None:
+    """Shows jitter, agreement over replicates, position and label bias, shapes of verdicts."""
+    data = given.data.without_pairs
+    if not data.scored:
         return None
-    torn, shapes, shown = conflicting_cells(own), geometry(own), display_bias(own)
-    titles = own.drop_duplicates("evidence").set_index("evidence")["evidence_title"]
-    torn.insert(3, "item", torn["evidence"].map(titles))
+    conflicts, shapes = conflicting_cells(data.frame), verdict_shapes(data.frame)
+    titles = data.own.drop_duplicates("evidence").set_index("evidence")["evidence_title"]
+    conflicts.insert(3, "item", conflicts["evidence"].map(titles))
+    drawn = shapes.rename(columns={"mean": "share"})
     return section(
-        "How steady judges are",
-        f"In {len(torn)} cells at least half of the pairs of replicates share no stage: look at "
-        "these before anything else.",
+        "Consistency across repeats",
+        f"In {len(conflicts)} cells at least half of the pairs of replicates share no stage; "
+        "review these first.",
         tables=[
             Table(
                 "Internal consistency",
                 "Jitter is the variance over replicates on a scale from 0 to 1; display and "
-                "sampling are told apart where an input was asked twice. Alpha and ICC over "
-                "replicates.",
-                made.own_consistency,
+                "sampling are its components, known if an input was asked twice. Alpha and ICC "
+                "(intraclass correlation) are over replicates.",
+                data.compute(consistency),
             ),
-            Table("Cells to review", "Replicates that conflict, the most torn first.", torn),
+            Table("Cells to review", "Replicates that conflict, the worst first.", conflicts),
             Table(
-                "Position and label",
-                "Share of scored verdicts beyond 1/n at each place of the display; without bias 0 "
-                "on average where stages are shuffled.",
-                shown,
+                "Position and label bias",
+                "Share of scored verdicts at each place of the display, minus 1/n; 0 on average "
+                "without bias if stages are shuffled.",
+                display_bias(data.frame),
             ),
             Table(
-                "Shape of verdicts",
-                "Shares of abstentions and scored verdicts, with the mean stated probability.",
+                "Shapes of verdicts",
+                "Shares of abstained and scored verdicts, with the mean stated probability.",
                 shapes,
             ),
         ],
         charts=[
             (
-                "Shape of verdicts by judge",
-                figures.geometry_figure(
-                    shapes.assign(
-                        shape=shapes["geometry"].str.replace("_", "-"), share=shapes["mean"]
-                    )
-                ),
+                "Shapes of verdicts by judge",
+                figures.shape_figure(drawn.assign(shape=drawn["shape"].str.replace("_", "-"))),
             )
         ],
     )

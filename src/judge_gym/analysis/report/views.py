@@ -1,4 +1,4 @@
-"""How far the views that judges read keep to their sources."""
+"""The fidelity of the evidence views that judges read to their sources."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from judge_gym.stages.fidelity import flagged
 
 
 def views_table(views: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """How many views each editor made, and how many give a reason to look."""
+    """Counts the views of each editor, and those that should be checked, by reason."""
     rows: dict[str, dict[str, Any]] = {}
     ratios: dict[str, list[float]] = {}
     for view in views:

@@ -1,7 +1,7 @@
-"""What one knob does: two designs that differ in it alone, compared item by item.
+"""The effect of one knob: two designs that differ in it alone, compared item by item.
 
-The unit is the evidence item: a cell's replicates are averaged first, each call once. Swapped
-rubrics have no part in a contrast; they are a comparison of their own.
+The unit of analysis is the evidence item: replicates of a cell are averaged first, each call once.
+Swapped rubrics are left out; they have an analysis of their own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,16 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.frames import CELL, JUDGE, level_name, varied_knobs
+from judge_gym.analysis.dataset import Samples
+from judge_gym.analysis.frames import CELL, JUDGE, level_name, own_rows, varied_knobs
 from judge_gym.analysis.stats.contrast_sides import CALLS, Pairs, Sides
-from judge_gym.analysis.stats.paired_tests import benjamini_hochberg, compare, holm
+from judge_gym.analysis.stats.paired_tests import benjamini_hochberg, holm, paired_difference
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import LETTERS, OPAQUE
 from judge_gym.errors import DesignError, unknown
 
 ALL = "all"
 ENDPOINTS = ("stage", "abstention", "probability", "subset_size", "entropy", "agreement")
-"""What is compared; the entropy is of a cell's distribution over stages, in bits."""
+"""The endpoints compared; entropy is that of a cell's distribution over stages, in bits."""
 UNAFFECTED = "unaffected by construction"
 COLUMNS = [
     "task", "judge", "knob", "level", "base", "at", "endpoint", "value", "low", "high", "items",
@@ -30,12 +31,12 @@ IDLE = {
     ("evidence.view", "raw"): ("evidence.editor", "prompt.slots.neutralizer."),
     ("probe.context", "same"): ("prompt.slots.prober.persona",),
 }
-"""Knobs that have nothing to act on under a level: a study returns them to their defaults."""
+"""Knobs without an effect under a level: a study sets them to their defaults."""
 _LETTERS = dict(zip(OPAQUE, LETTERS, strict=True))
-"""Opaque labels and the letters that they stand in for: both are dealt by one shuffle."""
+"""Opaque labels and the letters that they replace: both come from one shuffle."""
 
 
-# --- which designs may be compared ---------------------------------------------------------------
+# --- comparable designs --------------------------------------------------------------------------
 
 
 class Contrast(NamedTuple):
@@ -46,20 +47,20 @@ class Contrast(NamedTuple):
     level: str
     base: str
     at: str
-    """The levels of what else varies."""
+    """The levels of the other knobs that vary."""
     variant: str
     against: str
     """The variant of the base level."""
 
 
 Levels = Mapping[str, Any]
-"""Levels by knob, such as `Design.values()`; `series` is told apart like a knob."""
+"""Levels by knob, such as `Design.values()`; `series` is treated like a knob."""
 
 
-def diff(design: Design | Levels, other: Design | Levels) -> tuple[str, ...]:
-    """The knobs in which two designs differ, without those that a level leaves nothing to act on.
+def changed_knobs(design: Design | Levels, other: Design | Levels) -> tuple[str, ...]:
+    """Returns the knobs in which two designs differ, without those that have no effect.
 
-    >>> diff({"verdict.method": "single"}, {"verdict.method": "subset"})
+    >>> changed_knobs({"verdict.method": "single"}, {"verdict.method": "subset"})
     ('verdict.method',)
     """
     ours, theirs = (one.values() if isinstance(one, Design) else one for one in (design, other))
@@ -78,12 +79,12 @@ def diff(design: Design | Levels, other: Design | Levels) -> tuple[str, ...]:
 
 
 def _same(level: Any, other: Any) -> bool:
-    """Whether two levels are one; what is unset, in a frame not a number, equals itself."""
+    """Whether two levels are equal; an unset level, NaN in a frame, equals itself."""
     return bool(level == other) or bool(pd.isna(level) and pd.isna(other))
 
 
 def _designs(frame: pd.DataFrame) -> dict[str, dict[str, dict[str, Any]]]:
-    """By task and variant, the levels of the knobs that vary within the task, and the series."""
+    """Returns by task and variant the levels of the knobs that vary in the task, and the series."""
     rows = frame.drop_duplicates(["task", "variant"])
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for task, part in rows.groupby("task", sort=False):
@@ -97,35 +98,35 @@ def _designs(frame: pd.DataFrame) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def register(frame: pd.DataFrame, design: Levels, base: Levels, *, task: str) -> Contrast:
-    """The contrast of two designs, refused unless they differ in one knob and were shown alike.
+    """Returns the contrast of two designs, which must differ in one knob and match in display.
 
     Args:
         frame: tidy samples.
-        design: levels that pick out one variant of the task.
-        base: levels that pick out the variant that it is compared with.
+        design: levels that identify one variant of the task.
+        base: levels that identify the variant it is compared with.
         task: the task that both judge.
     """
-    frame = frame[~frame["is_swap"].astype(bool)]
+    frame = own_rows(frame)
     designs = _designs(frame)
     if task not in designs:
         raise DesignError(unknown("task", task, designs), choices=designs)
-    left, right = (_picked(designs[task], levels) for levels in (design, base))
-    knobs = diff(designs[task][left], designs[task][right])
+    left, right = (_matching_variant(designs[task], levels) for levels in (design, base))
+    knobs = changed_knobs(designs[task][left], designs[task][right])
     if len(knobs) != 1 or knobs == ("series",):
         raise DesignError(
             f"a contrast varies one knob; {left!r} and {right!r} differ in"
             f" {', '.join(knobs) or 'none'}",
             choices=knobs,
         )
-    made = _contrast(task, knobs[0], left, right, designs[task])
-    shown = _shown(frame)
-    if differing := _displays(shown.get((task, left)), shown.get((task, right)), made):
-        raise DesignError(f"{left!r} and {right!r} of {task!r} are no contrast: {differing}")
-    return made
+    contrast = _contrast(task, knobs[0], left, right, designs[task])
+    shown = _displays(frame)
+    if problem := _mismatch(shown.get((task, left)), shown.get((task, right)), contrast):
+        raise DesignError(f"{left!r} and {right!r} of {task!r} cannot be compared: {problem}")
+    return contrast
 
 
-def _picked(designs: Mapping[str, Levels], levels: Levels) -> str:
-    """The one variant that has these levels."""
+def _matching_variant(designs: Mapping[str, Levels], levels: Levels) -> str:
+    """Returns the one variant that has these levels."""
     found = [
         variant
         for variant, own in designs.items()
@@ -134,22 +135,22 @@ def _picked(designs: Mapping[str, Levels], levels: Levels) -> str:
     if len(found) != 1:
         named = ", ".join(f"{name}={level_name(level)}" for name, level in levels.items())
         raise DesignError(
-            f"{named or 'an empty design'} picks out {len(found)} variants;"
+            f"{named or 'an empty design'} matches {len(found)} variants;"
             f" choose one of {', '.join(map(repr, designs))}",
             choices=designs,
         )
     return found[0]
 
 
-def find(frame: pd.DataFrame) -> list[Contrast]:
-    """Every pair of variants of a task and series that differ in one knob.
+def find_contrasts(frame: pd.DataFrame) -> list[Contrast]:
+    """Returns every pair of variants of a task and series that differ in one knob.
 
-    A level is compared with the knob's default, or where that is missing with the first level.
+    A level is compared with the knob's default, or with the first level if the default is missing.
     """
     found = []
     for task, designs in _designs(frame).items():
         for one, other in combinations(designs, 2):
-            knobs = diff(designs[one], designs[other])
+            knobs = changed_knobs(designs[one], designs[other])
             if len(knobs) != 1 or knobs == ("series",):
                 continue
             base = _base(knobs[0], [levels[knobs[0]] for levels in designs.values()])
@@ -161,11 +162,11 @@ def find(frame: pd.DataFrame) -> list[Contrast]:
 
 def _base(knob: str, levels: Sequence[Any]) -> Any:
     default = Design.knobs()[knob].default
-    known = sorted({level for level in levels if not pd.isna(level)}, key=_in_order)
+    known = sorted({level for level in levels if not pd.isna(level)}, key=_sort_key)
     return default if any(_same(default, level) for level in levels) else known[0]
 
 
-def _in_order(level: Any) -> tuple[float, str]:
+def _sort_key(level: Any) -> tuple[float, str]:
     number = isinstance(level, int | float | np.number)
     return (float(level) if number else 0.0, level_name(level))
 
@@ -183,16 +184,16 @@ def _contrast(
     return Contrast(task, knob, level, base, ", ".join(others) or "base", variant, against)
 
 
-# --- what the judges were shown ------------------------------------------------------------------
+# --- displays ------------------------------------------------------------------------------------
 
 
-def _shown(frame: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
-    """By task and variant: what each judge saw of an item and replicate, all as numbers."""
+def _displays(frame: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
+    """Returns by task and variant the displays of each judge, item and replicate, as numbers."""
     keys = ["evidence", "replicate", "flipped", "n_stages"]
     known = frame["display"].notna() & (frame["display"] != "")
     rows = frame.loc[known, ["task", "variant", JUDGE, *keys, "display"]]
     place, texts = pd.factorize(rows["display"])
-    read = [_read(str(text)) for text in texts]
+    read = [_parsed(str(text)) for text in texts]
     seen = rows[["task", "variant", JUDGE]].assign(
         shown=rows.groupby(keys, sort=False).ngroup(),
         **{
@@ -206,19 +207,19 @@ def _shown(frame: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
     }
 
 
-def _read(display: str) -> tuple[str, str]:
-    """The stages in the order shown, and the labels in the order of their stages."""
+def _parsed(display: str) -> tuple[str, str]:
+    """Returns the stages in the order shown, and the labels in the order of their stages."""
     pairs = [entry.split("=") for entry in display.split()]
     by_stage = sorted(pairs, key=lambda pair: int(pair[1]))
     labels = " ".join(_LETTERS.get(label, label) for label, _ in by_stage)
     return " ".join(stage for _, stage in pairs), labels
 
 
-def _displays(left: pd.DataFrame | None, right: pd.DataFrame | None, contrast: Contrast) -> str:
-    """What stands against comparing two sides: displays that differ for no reason of the knob.
+def _mismatch(left: pd.DataFrame | None, right: pd.DataFrame | None, contrast: Contrast) -> str:
+    """Says how displays differ beyond what the knob itself changes; empty if they match.
 
-    Another scale has its own shuffle, so only displays of as many stages are compared. Displays
-    that a frame does not tell stand against nothing.
+    Another scale has its own shuffle, so only displays with equally many stages are compared.
+    Unknown displays are taken to match.
     """
     if left is None or right is None:
         return ""
@@ -233,30 +234,30 @@ def _displays(left: pd.DataFrame | None, right: pd.DataFrame | None, contrast: C
     return f"displays differ in {int(differ.sum())} of {len(both)}" if differ.any() else ""
 
 
-# --- the table -----------------------------------------------------------------------------------
+# --- tables --------------------------------------------------------------------------------------
 
 
 def _rows(
     sides: Sides, contrast: Contrast, judge: str | None, pairs: Pairs, note: str
 ) -> Iterator[dict[str, Any]]:
-    """A row per endpoint that either side has; over several pairs an item's values are means.
+    """Yields a row per endpoint that either side has, averaging an item's values over pairs.
 
     Args:
         sides: the values.
         contrast: what is compared.
         judge: the judge's name in the table.
         pairs: the side of the level and the side of the base, per judge.
-        note: what stands against the comparison, if anything does.
+        note: why the sides cannot be compared, if they cannot.
     """
-    shares = {name: sides.shared(pairs, name) for name in CALLS}
+    shares = {name: sides.shared_calls(pairs, name) for name in CALLS}
     left, right = (np.stack([sides.values[pair[end]] for pair in pairs]) for end in (0, 1))
-    drawn = sides.drawn(pairs)
+    drawn = sides.draw_differences(pairs)
     for place, endpoint in enumerate(sides.endpoints):
         ours, theirs = left[:, :, place], right[:, :, place]
         found, other = ~np.isnan(ours), ~np.isnan(theirs)
         if not (found | other).any():
             continue
-        judges = found.any(axis=1) & other.any(axis=1)  # one that never answers is no gap
+        judges = found.any(axis=1) & other.any(axis=1)  # leave out judges that never answer
         both = (found & other)[judges].all(axis=0) & judges.any()
         dropped = int((found | other)[judges].any(axis=0).sum() - both.sum())
         shared = shares["probe_call_id" if endpoint == "probability" else "call_id"]
@@ -269,10 +270,8 @@ def _rows(
             yield {**row, "note": "no judge has values on both sides"}
             continue
         means = (side[judges][:, both].mean(axis=0) for side in (ours, theirs))
-        draws = None
-        if drawn is not None:
-            draws = drawn[judges][:, :, both, place].mean(axis=0)
-        result = compare(*means, key=[*contrast, judge, endpoint], draws=draws)
+        draws = None if drawn is None else drawn[judges][:, :, both, place].mean(axis=0)
+        result = paired_difference(*means, key=[*contrast, judge, endpoint], draws=draws)
         silent = int((~judges).sum())
         notes = [
             f"{silent} judges without values" if silent else "",
@@ -283,28 +282,28 @@ def _rows(
 
 
 def contrasts(
-    frame: pd.DataFrame,
+    samples: Samples,
     registered: Iterable[Contrast] | None = None,
     *,
     endpoints: Sequence[str] = ENDPOINTS,
 ) -> pd.DataFrame:
-    """The paired difference of each contrast, per judge and over all judges.
+    """Returns the paired difference of each contrast, per judge and over all judges.
 
-    Over all judges an item's difference is averaged over the judges that have both designs, so
-    items stay the units. `q` is Benjamini-Hochberg's within task and endpoint; `holm` stands at
-    headlines, which are the rows over all judges, or over the only one.
+    Over all judges, an item's difference is averaged over the judges that have both designs, so
+    that items stay the units. `q` is Benjamini-Hochberg's within task and endpoint; `holm` is
+    given for headlines: the rows over all judges, or over the only one.
 
     Args:
-        frame: tidy samples.
-        registered: what to compare; left out, all that `find` sees.
+        samples: tidy samples.
+        registered: the contrasts; by default all that `find_contrasts` finds.
         endpoints: which of `ENDPOINTS` to compare.
     """
-    sides = _sides(frame, endpoints)
-    shown = _shown(sides.frame)
+    sides = _sides(samples, endpoints)
+    shown = _displays(sides.frame)
     rows = []
-    for contrast in find(sides.frame) if registered is None else registered:
+    for contrast in find_contrasts(sides.frame) if registered is None else registered:
         task, left, right = contrast.task, contrast.variant, contrast.against
-        note = _displays(shown.get((task, left)), shown.get((task, right)), contrast)
+        note = _mismatch(shown.get((task, left)), shown.get((task, right)), contrast)
         both = set(sides.judges[task, right])
         judges = [judge for judge in sides.judges[task, left] if judge in both]
         pairs = {judge: [((task, left, judge), (task, right, judge))] for judge in judges}
@@ -316,14 +315,14 @@ def contrasts(
     return _corrected(rows)
 
 
-def judge_contrasts(frame: pd.DataFrame, *, endpoints: Sequence[str] = ENDPOINTS) -> pd.DataFrame:
-    """The paired difference of every two judges under one design; the same columns.
+def judge_contrasts(samples: Samples, *, endpoints: Sequence[str] = ENDPOINTS) -> pd.DataFrame:
+    """Returns the paired difference of every two judges under one design, as `contrasts` does.
 
-    `level` and `base` are the judges. Where they used rubrics of different authors, the note says
+    `level` and `base` are the judges. If they used rubrics of different authors, the note says
     that judge and rubric differ together.
     """
-    sides = _sides(frame, endpoints)
-    displays = _shown(sides.frame)
+    sides = _sides(samples, endpoints)
+    displays = _displays(sides.frame)
     authors = sides.frame.groupby(CELL)["rubric_author"].unique()
     rows = []
     for (task, variant), judges in sides.judges.items():
@@ -331,7 +330,7 @@ def judge_contrasts(frame: pd.DataFrame, *, endpoints: Sequence[str] = ENDPOINTS
         by_judge = {} if shown is None else dict(list(shown.groupby(JUDGE)))
         for base, level in combinations(sorted(judges), 2):
             contrast = Contrast(task, JUDGE, level, base, variant, variant, variant)
-            note = _displays(by_judge.get(level), by_judge.get(base), contrast)
+            note = _mismatch(by_judge.get(level), by_judge.get(base), contrast)
             ends = ((task, variant, level), (task, variant, base))
             apart = "" if set(authors[ends[0]]) == set(authors[ends[1]]) else "judge and rubric"
             for row in _rows(sides, contrast, None, [ends], note):
@@ -340,15 +339,15 @@ def judge_contrasts(frame: pd.DataFrame, *, endpoints: Sequence[str] = ENDPOINTS
     return _corrected(rows)
 
 
-def _sides(frame: pd.DataFrame, endpoints: Sequence[str]) -> Sides:
+def _sides(samples: Samples, endpoints: Sequence[str]) -> Sides:
     for endpoint in endpoints:
         if endpoint not in ENDPOINTS:
             raise DesignError(unknown("endpoint", endpoint, ENDPOINTS), choices=ENDPOINTS)
-    return Sides(frame, endpoints)
+    return Sides(samples, endpoints)
 
 
 def _corrected(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """The table, with what each p-value is worth among those of its family."""
+    """Returns the table with p-values corrected within their families."""
     table = pd.DataFrame(rows, columns=[*COLUMNS, "headline"])
     tested = table[table["p"].notna()]
     for name, correct, rows_of in (

@@ -1,8 +1,8 @@
-"""What chance alone makes of a measure of disagreement: judges' labels, permuted.
+"""The null distribution of a measure of disagreement, by permuting the judges' labels.
 
-Among the scored verdicts on one item in one replicate labels are exchanged: all saw one display.
-Where judges used many rubrics of their own, a judge's verdicts under one rubric are a block that
-keeps together.
+Labels are exchanged among the scored verdicts on one item in one replicate, which all saw one
+display. If judges used many rubrics of their own, the verdicts of a judge under one rubric stay
+together as a block.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,90 +17,93 @@ from judge_gym.analysis.panels import Panel
 from judge_gym.analysis.stats.intervals import seeded
 
 Statistic = Callable[[FloatArray], FloatArray]
-"""From distributions (..., items, judges, stages) to values (..., items, ...)."""
+"""Maps distributions (..., items, judges, stages) to values (..., items, ...)."""
 MOST, FEWEST = 999, 99
-"""Draws of a small panel and of a very large one."""
+"""The numbers of draws for a small panel and for a very large one."""
 WORK = 1 << 22
-"""Verdicts that are given a new judge, over all draws; a larger panel has fewer draws."""
+"""The number of relabelled verdicts over all draws; a larger panel has fewer draws."""
 LIMIT_FROM, LIMIT_DRAWS = 1000, 49
-"""Items from which the mean of a permuted measure is normal, and draws that tell its spread."""
+"""The number of items from which the permuted mean is taken as normal, and draws for its spread."""
 CHUNK = 1 << 19
-"""Of these, how many at once."""
+"""The number of relabelled verdicts held in memory at once."""
 
 
-class Chance(NamedTuple):
-    """Measures of a panel over the items that every judge scored, and what chance makes of them."""
+class PermutationNull(NamedTuple):
+    """Measures of a panel on the items that every judge scored, beside their null distribution."""
 
-    seen: dict[str, FloatArray]
+    observed: dict[str, FloatArray]
     """The values by item."""
-    mean: dict[str, FloatArray]
-    """The mean of the values over draws."""
+    expected: dict[str, FloatArray]
+    """The mean of the values over permutations."""
     p_value: dict[str, float]
-    """The share of draws in which the mean over items is at least what was seen, or its limit."""
+    """The share of permutations whose mean over items is at least the observed one."""
     draws: int
 
-    def above(self, name: str) -> FloatArray:
-        """By item, how far a measure lies above chance at this number of samples."""
-        return self.seen[name] - self.mean[name]
+    def excess(self, name: str) -> FloatArray:
+        """Returns by item how far a measure lies above its expectation under the null."""
+        return self.observed[name] - self.expected[name]
 
 
-def chance(panel: Panel, statistics: Mapping[str, Statistic], *, sharing: int = 1) -> Chance:
-    """Permute the judges of a panel; without a complete item there is nothing to permute.
+def permutation_null(
+    panel: Panel, statistics: Mapping[str, Statistic], *, panels: int = 1
+) -> PermutationNull:
+    """Permutes the judges' labels of a panel.
 
-    Where every judge has one verdict an item, its permutations are the same verdicts: what chance
-    makes of them cannot be told.
+    With one verdict per judge and item, permutations give the same verdicts, and the null
+    distribution is unknown.
 
     Args:
-        panel: the judges, two or more.
-        statistics: what is measured, by name.
-        sharing: how many such panels share the bound on the work.
+        panel: two or more judges.
+        statistics: the measures, by name.
+        panels: how many such panels share the limit on the work.
     """
-    seen = {name: of(panel.shares[panel.complete]) for name, of in statistics.items()}
+    observed = {name: of(panel.shares[panel.complete]) for name, of in statistics.items()}
     if not panel.complete.any():
-        return Chance(seen, seen, dict.fromkeys(statistics, np.nan), 0)
+        return PermutationNull(observed, observed, dict.fromkeys(statistics, np.nan), 0)
     if panel.scored[panel.complete].max() < 2:
-        unknown = {name: np.full_like(values, np.nan) for name, values in seen.items()}
-        return Chance(seen, unknown, dict.fromkeys(statistics, np.nan), 0)
+        unknown = {name: np.full_like(values, np.nan) for name, values in observed.items()}
+        return PermutationNull(observed, unknown, dict.fromkeys(statistics, np.nan), 0)
     verdicts = int(panel.scored[panel.complete].sum())
-    draws = int(np.clip(WORK // (verdicts * sharing), FEWEST, MOST))
+    draws = int(np.clip(WORK // (verdicts * panels), FEWEST, MOST))
     items = int(panel.complete.sum())
-    # Verdicts are dealt item by item, so that the mean over very many is normal; rubrics are not.
+    # Verdicts are permuted item by item, so the mean over very many is normal; rubrics are not.
     limit = items >= LIMIT_FROM and not panel.in_blocks
     draws = LIMIT_DRAWS if limit else draws
-    sums = {name: np.zeros_like(values) for name, values in seen.items()}
-    squares = {name: np.zeros(items) for name in seen}
+    sums = {name: np.zeros_like(values) for name, values in observed.items()}
+    squares = {name: np.zeros(items) for name in observed}
     above = dict.fromkeys(statistics, 0)
-    for shares in (_blocks if panel.in_blocks else _verdicts)(panel, draws):
+    for shares in (_permuted_blocks if panel.in_blocks else _permuted_verdicts)(panel, draws):
         for name, of in statistics.items():
             values = of(shares)
             sums[name] += values.sum(axis=0)
             by_item = values.reshape(len(values), items, -1).mean(axis=2)
             squares[name] += (by_item**2).sum(axis=0)
-            # Sums in another order must not make a draw that equals the data fall below it.
-            above[name] += int((by_item.mean(axis=1) >= seen[name].mean() - 1e-12).sum())
-    mean = {name: total / draws for name, total in sums.items()}
+            # Rounding must not put a draw that equals the data below it.
+            above[name] += int((by_item.mean(axis=1) >= observed[name].mean() - 1e-12).sum())
+    expected = {name: total / draws for name, total in sums.items()}
     p_value = {name: (1 + count) / (1 + draws) for name, count in above.items()}
     if limit:
         p_value = {
-            name: _limit(seen[name], mean[name], squares[name] / draws, draws) for name in seen
+            name: _limit_p(observed[name], expected[name], squares[name] / draws, draws)
+            for name in observed
         }
-    return Chance(seen, mean, p_value, draws)
+    return PermutationNull(observed, expected, p_value, draws)
 
 
-def _limit(seen: FloatArray, mean: FloatArray, squares: FloatArray, draws: int) -> float:
-    """The p-value that more and more draws come to, from the spread of some; never below theirs."""
-    expected = mean.reshape(len(mean), -1).mean(axis=1)
-    variance = np.maximum(squares - expected**2, 0.0) * draws / (draws - 1)
-    # The mean of the draws has an error of its own.
-    error = float(np.sqrt(variance.sum() * (1 + 1 / draws))) / len(mean)
-    above = float(seen.mean() - expected.mean())
+def _limit_p(observed: FloatArray, expected: FloatArray, squares: FloatArray, draws: int) -> float:
+    """Returns the p-value in the limit of many draws, at least that of the most draws."""
+    means = expected.reshape(len(expected), -1).mean(axis=1)
+    variance = np.maximum(squares - means**2, 0.0) * draws / (draws - 1)
+    # The mean over the draws has an error of its own.
+    error = float(np.sqrt(variance.sum() * (1 + 1 / draws))) / len(means)
+    above = float(observed.mean() - means.mean())
     if error == 0:
         return 1.0
     return max(1 / (1 + MOST), float(stats.norm.sf(above / error)))
 
 
 class _Scored(NamedTuple):
-    """The scored verdicts on complete items, which are numbered anew."""
+    """The scored verdicts on complete items, which are renumbered."""
 
     rows: pd.DataFrame
     item: IntArray
@@ -124,15 +127,15 @@ def _scored(panel: Panel) -> _Scored:
     )
 
 
-def _verdicts(panel: Panel, draws: int) -> Iterator[FloatArray]:
-    """Distributions with labels exchanged within an item and replicate, some draws at a time."""
+def _permuted_verdicts(panel: Panel, draws: int) -> Iterator[FloatArray]:
+    """Yields distributions with labels exchanged within items and replicates, in chunks."""
     scored = _scored(panel)
     shown = scored.rows.groupby(["replicate", "flipped", "rubric_draw"]).ngroup().to_numpy()
     block = scored.item * (int(shown.max()) + 1) + shown
     order = np.argsort(block, kind="stable")
     _, starts, sizes = np.unique(block[order], return_index=True, return_counts=True)
     items, judges, codes = int(panel.complete.sum()), len(panel.judges), len(scored.spread)
-    # Where a verdict counts, but for its judge: codes vary fastest, then judges, then items.
+    # The index of a count is that of its item, judge and code, in this order.
     base = (scored.item * judges * codes + scored.code)[order]
     label = (scored.judge * codes)[order]
     places = [starts[sizes == size, None] + np.arange(size) for size in np.unique(sizes)]
@@ -145,23 +148,23 @@ def _verdicts(panel: Panel, draws: int) -> Iterator[FloatArray]:
         offset = np.arange(size)[:, None, None] * cells
         counts = np.zeros(size * cells)
         for place in places:
-            drawn = _dealt(np.broadcast_to(label[place], (size, *place.shape)), rng)
+            drawn = _shuffled(np.broadcast_to(label[place], (size, *place.shape)), rng)
             counts += np.bincount((drawn + base[place] + offset).ravel(), minlength=size * cells)
         shares = counts.reshape(size, items * judges, codes) @ scored.spread / n[:, None]
         yield shares.reshape(size, items, judges, panel.n_stages)
 
 
-def _dealt(labels: IntArray, rng: np.random.Generator) -> IntArray:
-    """Labels dealt anew within each row."""
+def _shuffled(labels: IntArray, rng: np.random.Generator) -> IntArray:
+    """Returns the labels of each row in random order."""
     if labels.shape[-1] == 1:
         return labels
-    if labels.shape[-1] == 2:  # a coin tells, and most tables are of pairs
+    if labels.shape[-1] == 2:  # one coin is faster, and most tables are of pairs
         return np.where(rng.random((*labels.shape[:-1], 1)) < 0.5, labels[..., ::-1], labels)
     return rng.permuted(labels, axis=-1)
 
 
-def _blocks(panel: Panel, draws: int) -> Iterator[FloatArray]:
-    """Distributions with the judges of whole rubrics exchanged, some draws at a time."""
+def _permuted_blocks(panel: Panel, draws: int) -> Iterator[FloatArray]:
+    """Yields distributions with the judges of whole rubrics exchanged, in chunks."""
     scored = _scored(panel)
     draw = pd.factorize(scored.rows["rubric_draw"])[0]
     _, first, unit = np.unique(
@@ -186,7 +189,7 @@ def _blocks(panel: Panel, draws: int) -> Iterator[FloatArray]:
         given = (drawn[:, None, :] == np.arange(judges)[:, None]).astype(float)
         counts = (given @ held).reshape(size, judges, items, panel.n_stages)
         total = counts.sum(axis=-1, keepdims=True)
-        # A judge that was dealt no verdict on an item is there as the panel is: no divergence.
+        # A judge without a verdict on an item gets the panel's distribution: no divergence.
         pooled = counts.sum(axis=1, keepdims=True) / total.sum(axis=1, keepdims=True)
         shares = np.where(total > 0, counts / np.where(total > 0, total, 1.0), pooled)
         yield np.moveaxis(shares, 1, 2)

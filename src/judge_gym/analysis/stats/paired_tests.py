@@ -1,6 +1,6 @@
-"""What comparisons share: tests by exchange of paired values.
+"""Tests of paired values, effect sizes, and corrections for many tests.
 
-A p-value counts the observed arrangement among the drawn ones, so it is never 0.
+A p-value from random draws counts the observed arrangement as one of them, so it is never 0.
 """
 
 from typing import Any, NamedTuple
@@ -12,17 +12,17 @@ from statsmodels.stats.contingency_tables import mcnemar as mcnemar_table
 from statsmodels.stats.multitest import fdrcorrection
 
 from judge_gym.analysis.stats.intervals import Estimate, Floats, seeded, student
-from judge_gym.analysis.stats.rubric_draws import Part, draw_part, over_draws, p_of
+from judge_gym.analysis.stats.rubric_draws import ErrorPart, draw_part, p_value, widened_by_draws
 
 DRAWS = 5000
 EXACT_DISCORDANT = 25
-"""Discordant pairs below which McNemar's test is exact."""
+"""The number of discordant pairs below which McNemar's test is exact."""
 NORMAL_FROM = 2000
-"""Values from which the sum of flipped signs is normal, nearer than 5,000 draws could tell."""
+"""The number of values from which the sign-flip test uses its normal limit."""
 
 
-class Paired(NamedTuple):
-    """How two conditions differ on the items that both have."""
+class PairedResult(NamedTuple):
+    """The difference of two conditions on the items that both have."""
 
     difference: Estimate
     p: float
@@ -31,22 +31,21 @@ class Paired(NamedTuple):
     cliffs_delta: float
 
 
-def compare(
+def paired_difference(
     left: npt.ArrayLike, right: npt.ArrayLike, *, key: Any, draws: npt.ArrayLike | None = None
-) -> Paired:
-    """Left minus right, a value per item on each side; items without both are left out.
+) -> PairedResult:
+    """Compares two conditions, left minus right, on the items that have a value in both.
 
-    Values that are all 0 or 1 are tested by McNemar, others by flipping signs. Where many rubrics
-    were drawn, interval and test allow for the draw: Student's t of items and of draws.
+    Values that are all 0 or 1 are tested by McNemar, others by flipping signs. With many draws of
+    rubrics, interval and test account for the draws, by Student's t of items and of draws.
 
     Args:
-        left: the values under a level.
-        right: the values of the same items under its base.
+        left: the value of each item under a level.
+        right: the value of the same items under the base level.
         key: what the random draws are seeded from.
-        draws: where many rubrics were drawn, the difference by draw and item (`draw_part`).
+        draws: with many draws of rubrics, the difference by draw and item (see `draw_part`).
     """
-    # Means of the same numbers may part in their last digit; ranks and signs must not, nor may
-    # what is left of a difference of 0 be told.
+    # Means of equal numbers may differ in their last digit; ranks and signs must not see that.
     ours, theirs = (np.round(np.asarray(side, dtype=float), 12) for side in (left, right))
     both = np.isfinite(ours) & np.isfinite(theirs)
     ours, theirs = ours[both], theirs[both]
@@ -57,18 +56,18 @@ def compare(
     binary = np.isin(ours, (0.0, 1.0)).all() and np.isin(theirs, (0.0, 1.0)).all()
     sizes = difference.value / float(spread), cliffs_delta(ours, theirs)
     if draws is not None and difference.known:
-        parts = [Part(float(spread) / np.sqrt(len(ours)), len(ours) - 1), draw_part(draws)]
-        p = p_of(difference.value, parts)
-        return Paired(over_draws(difference, draws), p, "t of items and draws", *sizes)
+        items = ErrorPart(float(spread) / np.sqrt(len(ours)), len(ours) - 1)
+        p = p_value(difference.value, [items, draw_part(draws)])
+        return PairedResult(widened_by_draws(difference, draws), p, "t of items and draws", *sizes)
     p = mcnemar(ours, theirs) if binary else sign_flip(differences, key=key)
-    return Paired(difference, p, "McNemar" if binary else "sign flip", *sizes)
+    return PairedResult(difference, p, "McNemar" if binary else "sign flip", *sizes)
 
 
 def sign_flip(differences: npt.ArrayLike, *, key: Any) -> float:
-    """The two-sided p-value of paired differences that are symmetric about 0 under the null.
+    """Returns the two-sided p-value of paired differences, symmetric about 0 under the null.
 
-    All arrangements are listed where they are fewer than 5,000; else 5,000 are drawn, or, of very
-    many values of which none outweighs the others, the limit of such draws is taken.
+    All arrangements are listed if they are fewer than 5,000; otherwise 5,000 are drawn. With very
+    many values, none of which dominates, the normal limit of the test is used.
 
     >>> sign_flip([0.1, 0.2, 0.3, 0.4, 0.5], key="worked")  # two of 32 arrangements
     0.0625
@@ -77,7 +76,7 @@ def sign_flip(differences: npt.ArrayLike, *, key: Any) -> float:
     known = known[~np.isnan(known)]
     if not len(known):
         return np.nan
-    # A difference of 0 has no sign; rounding must not part arrangements that tie.
+    # A difference of 0 has no sign; rounding must not separate tied arrangements.
     moved = known[known != 0]
     least = abs(moved.sum()) - 1e-9 * np.abs(moved).sum()
     n = len(moved)
@@ -88,7 +87,7 @@ def sign_flip(differences: npt.ArrayLike, *, key: Any) -> float:
     if n >= NORMAL_FROM and 100 * float(np.abs(moved).max()) ** 2 <= squares:
         return max(1 / (1 + DRAWS), float(special.erfc(abs(moved.sum()) / np.sqrt(2 * squares))))
     rng = seeded("sign flip", key, n)
-    # A random byte holds eight signs: what they make of eight values is looked up.
+    # A random byte holds eight signs; the sums of eight signed values are looked up.
     bytes_of = -(-n // 8)
     signs = 1.0 - 2.0 * (np.arange(256)[:, None] >> np.arange(8) & 1)
     sums_of = np.pad(moved, (0, 8 * bytes_of - n)).reshape(bytes_of, 8) @ signs.T
@@ -100,7 +99,7 @@ def sign_flip(differences: npt.ArrayLike, *, key: Any) -> float:
 
 
 def mcnemar(left: npt.ArrayLike, right: npt.ArrayLike) -> float:
-    """The p-value of paired values of 0 or 1; exact below 25 discordant pairs."""
+    """Returns McNemar's p-value of paired values of 0 or 1; exact below 25 discordant pairs."""
     ours, theirs = np.asarray(left, dtype=float) > 0, np.asarray(right, dtype=float) > 0
     if not len(ours):
         return np.nan
@@ -110,7 +109,7 @@ def mcnemar(left: npt.ArrayLike, right: npt.ArrayLike) -> float:
 
 
 def cliffs_delta(left: npt.ArrayLike, right: npt.ArrayLike) -> float:
-    """How often a value on the left exceeds one on the right, minus how often it falls below.
+    """Returns how often a left value exceeds a right one, minus how often it falls below.
 
     >>> cliffs_delta([1, 2], [1, 1])
     0.5
@@ -124,14 +123,15 @@ def cliffs_delta(left: npt.ArrayLike, right: npt.ArrayLike) -> float:
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
-    """P-values corrected so that the share of false discoveries is held."""
+    """Returns p-values corrected to control the false discovery rate."""
     return np.asarray(fdrcorrection(np.asarray(p, dtype=float))[1], dtype=np.float64)
 
 
 def holm(p: npt.ArrayLike) -> Floats:
-    """P-values corrected so that the chance of any false discovery is held.
+    """Returns p-values corrected to control the family-wise error rate.
 
-    By hand, because `multipletests` collects garbage at every call, which takes longer than a test.
+    Written by hand because `multipletests` runs the garbage collector on every call, which takes
+    longer than the correction.
 
     >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.06, 0.06]

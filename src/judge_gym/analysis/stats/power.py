@@ -1,7 +1,7 @@
-"""How many evidence items and replicates an effect needs, from the variances of a pilot.
+"""The numbers of evidence items and replicates that an effect needs, from a pilot's variances.
 
-An item's value varies between items and, within an item, between replicates. More replicates
-shrink only the second part; items shrink both.
+Values vary between items and, within an item, between replicates. More replicates reduce only the
+second component; more items reduce both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,8 @@ import pandas as pd
 from scipy import stats
 
 from judge_gym.analysis.endpoints import AVERAGED, sample_values
-from judge_gym.analysis.frames import CELL, once_per_call
-from judge_gym.analysis.stats.contrasts import ALL, find
+from judge_gym.analysis.frames import CELL, once_per_call, own_rows
+from judge_gym.analysis.stats.contrasts import ALL, find_contrasts
 from judge_gym.analysis.stats.intervals import LEVEL, Floats
 from judge_gym.errors import DesignError, unknown
 
@@ -26,20 +26,20 @@ _UNIT = ["evidence", "replicate", "flipped", "rubric_draw"]
 
 
 def components(frame: pd.DataFrame, endpoint: str = "stage") -> pd.DataFrame:
-    """The variance components of every mean and of every paired difference in a pilot.
+    """Returns the variance components of every mean and paired difference in a pilot.
 
-    A row is a judge's mean under a design or its difference in a contrast, or that of all judges
-    averaged: `between` items, and `within` an item between single replicates. Both sides of a
-    difference are paired by replicate, which saw one display. `calls` is what one replicate of one
-    item takes. Unknown where no item has two replicates.
+    A row is a judge's mean under a design or its difference in a contrast, or the average over all
+    judges: the variance `between` items, and `within` an item between single replicates. The sides
+    of a difference are paired by replicate, which saw one display. `calls` is the number of calls
+    per replicate and item. Components are unknown if no item has two replicates.
 
     Args:
-        frame: tidy samples; swapped rubrics have no part.
-        endpoint: one that each sample has a value of.
+        frame: tidy samples; swapped rubrics are left out.
+        endpoint: an endpoint of `AVERAGED`.
     """
     if endpoint not in AVERAGED:
         raise DesignError(unknown("endpoint", endpoint, AVERAGED), choices=AVERAGED)
-    kept = once_per_call(frame[~frame["is_swap"].astype(bool)], CELL)
+    kept = once_per_call(own_rows(frame), CELL)
     kept = kept.assign(value=sample_values(kept)[endpoint]).dropna(subset="value")
     means = kept.groupby(["task", "variant", *_UNIT, "judge.model"])["value"].mean().unstack()
     sides = {
@@ -49,7 +49,7 @@ def components(frame: pd.DataFrame, endpoint: str = "stage") -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for (task, variant), values in sides.items():
         rows += _rows({"task": task, "quantity": "mean", "at": variant}, values, 1)
-    for contrast in find(kept):
+    for contrast in find_contrasts(kept):
         left, right = (sides[contrast.task, one] for one in (contrast.variant, contrast.against))
         differences = (left - right).dropna(axis=1, how="all")
         rows += _rows({**contrast._asdict(), "quantity": "difference"}, differences, 2)
@@ -57,7 +57,7 @@ def components(frame: pd.DataFrame, endpoint: str = "stage") -> pd.DataFrame:
 
 
 def _rows(what: Mapping[str, Any], values: pd.DataFrame, sides: int) -> list[dict[str, Any]]:
-    """A row per judge, and one for all of them, of values by unit and judge."""
+    """Returns a row per judge, and one for all of them, from values by unit and judge."""
     groups = {str(judge): values[[judge]] for judge in values}
     if len(groups) > 1:
         groups = {ALL: values, **groups}
@@ -68,7 +68,7 @@ def _rows(what: Mapping[str, Any], values: pd.DataFrame, sides: int) -> list[dic
 
 
 def _one_way(values: pd.DataFrame) -> dict[str, float]:
-    """The components of replicates in items, from the means of the judges that all answered."""
+    """Returns one-way variance components, from the mean over judges of complete replicates."""
     groups = values.mean(axis=1, skipna=False).dropna().groupby("evidence")
     n, means, squares = groups.size(), groups.mean(), groups.var(ddof=1) * (groups.size() - 1)
     spare = int((n - 1).sum())
@@ -83,12 +83,12 @@ def _one_way(values: pd.DataFrame) -> dict[str, float]:
 
 
 def power_of(effect: npt.ArrayLike, variance: npt.ArrayLike, items: npt.ArrayLike) -> Floats:
-    """The power of the two-sided t test at 5 % over items, each with this variance of its value."""
+    """Returns the power of the two-sided t test at 5 %, from the variance of an item's value."""
     n = np.asarray(items, dtype=float)
     shift = np.abs(np.asarray(effect, dtype=float)) * np.sqrt(n / np.asarray(variance, dtype=float))
-    shift = np.minimum(shift, 100.0)  # beyond, the noncentral t is certain and hard to compute
+    shift = np.minimum(shift, 100.0)  # beyond it, power is 1 and the noncentral t unstable
     limit = stats.t.ppf((1 + LEVEL) / 2, n - 1)
-    # Where the other tail is too thin to compute it is not a number, and adds nothing.
+    # A tail too thin to compute is NaN, and adds nothing.
     other = np.nan_to_num(stats.nct.cdf(-limit, n - 1, shift), nan=0.0)
     found: Floats = stats.nct.sf(limit, n - 1, shift) + other
     return found
@@ -101,16 +101,16 @@ def needed(
     *,
     replicates: int = 10,
 ) -> pd.DataFrame:
-    """The items needed to find an effect, for 1 to so many replicates of each item.
+    """Returns the number of items needed to detect an effect, per number of replicates.
 
-    `cheapest` marks the plan with the fewest calls per row of the components and power. Unknown
-    where the components are, where they are 0, or beyond a million items.
+    `cheapest` marks the plan with the fewest calls per row of the components and power. Items are
+    unknown if the components are unknown or 0, or if more than a million would be needed.
 
     Args:
-        components: what `components` found.
-        effect: the mean, or the difference, that must be found, on the endpoint's own scale.
-        power: the chance to find it.
-        replicates: the most replicates that are planned for.
+        components: the result of `components`.
+        effect: the mean or difference to detect, on the endpoint's own scale.
+        power: the probability of detecting it.
+        replicates: the largest number of replicates considered.
     """
     powers = np.atleast_1d(np.asarray(power, dtype=float))
     if not (np.isfinite(effect) and effect != 0):
@@ -135,7 +135,7 @@ def needed(
 
 
 def _items(effect: float, variance: Floats, power: Floats) -> Floats:
-    """The fewest items that reach the power, found by halving the range for all rows at once."""
+    """Returns the fewest items that reach the power, by bisection over all rows at once."""
     known = np.isfinite(variance) & (variance > 0)
     spread = np.where(known, variance, 1.0)
     low, high = np.full(len(spread), 1), np.full(len(spread), MOST_ITEMS)

@@ -1,8 +1,8 @@
-"""Least squares with a random intercept per group, by restricted maximum likelihood.
+"""Linear regression with a random intercept per group, by restricted maximum likelihood.
 
-With one variance beside that of the residuals all depends on sums within groups, and the search is
-over one number. A library for mixed models in general goes through groups one by one, which takes
-minutes on thousands of items, and longest where groups do not differ.
+With one variance component beside the residuals, everything depends on sums within groups, and the
+search is over one number. General mixed-model libraries loop over groups, which takes minutes on
+thousands of items, most of all where groups do not differ.
 """
 
 from typing import NamedTuple
@@ -13,31 +13,31 @@ from scipy.optimize import minimize_scalar
 from judge_gym.analysis.stats.intervals import Floats
 
 MOST = 1 - 1e-6
-"""The largest share of the variance that lies between groups."""
+"""The upper bound of the share of variance between groups."""
 
 
 class RandomIntercept(NamedTuple):
-    """The estimates of a model, and how much of the variance is between groups."""
+    """The estimates of a model, and the share of variance between groups."""
 
     params: Floats
     errors: Floats
     between: float
-    """From 0 to 1; 0 where groups do not differ beyond chance."""
+    """From 0 to 1; 0 if groups do not differ beyond chance."""
 
 
-class _Fitted(NamedTuple):
+class _Fit(NamedTuple):
     params: Floats
     bread: Floats
     rest: float
-    """The sum of squares that the terms leave."""
+    """The residual sum of squares."""
 
 
 def random_intercept(y: Floats, matrix: Floats, groups: np.ndarray) -> RandomIntercept:
-    """Fit the terms, whose errors are alike within groups.
+    """Fits a linear model whose errors are correlated within groups.
 
     Args:
-        y: what is explained.
-        matrix: a column per term, none a combination of the others.
+        y: the outcome.
+        matrix: one column per term, linearly independent.
         groups: the number of each row's group.
     """
     n, terms = matrix.shape
@@ -46,15 +46,15 @@ def random_intercept(y: Floats, matrix: Floats, groups: np.ndarray) -> RandomInt
     sizes = np.bincount(groups)
     sums = np.stack([np.bincount(groups, column) for column in table.T], axis=1)
 
-    def fitted(between: float) -> _Fitted:
+    def fitted(between: float) -> _Fit:
         ratio = between / (1 - between)
         moments = whole - (sums * (ratio / (1 + ratio * sizes))[:, None]).T @ sums
         bread, cross = moments[:terms, :terms], moments[:terms, terms]
         params: Floats = np.linalg.solve(bread, cross).astype(np.float64)
-        return _Fitted(params, bread, float(moments[terms, terms] - params @ cross))
+        return _Fit(params, bread, float(moments[terms, terms] - params @ cross))
 
     def criterion(between: float) -> float:
-        """Twice the negative log likelihood of what the terms leave, up to a constant."""
+        """Returns twice the negative restricted log likelihood, up to a constant."""
         found = fitted(between)
         spread = np.log1p(between / (1 - between) * sizes).sum()
         volume = np.linalg.slogdet(found.bread)[1]

@@ -1,9 +1,8 @@
-"""The three regressions: the score by judge and concept, by every knob, and the uncertainty gap.
+"""Regressions of the score on judge and concept and on every knob, and of the uncertainty gap.
 
-Samples are reduced to cells first (a judge's mean under a design and a rubric on an item), so rows
-are few and no item counts by its replicates. Errors are clustered on evidence, and on rubrics too
-where there are ten or more. An ordered logit and a random intercept show what the choice of model
-does.
+Samples are reduced to cells first (a judge's mean under a design and a rubric on an item), so that
+items are not weighted by their replicates. Errors are clustered on evidence, and on rubrics too
+from ten rubrics on. An ordered logit and a random intercept show the sensitivity to the model.
 """
 
 import warnings
@@ -12,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special, stats
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 from statsmodels.regression.linear_model import OLS
 
 from judge_gym.analysis.endpoints import GAP, cell_endpoints
-from judge_gym.analysis.frames import CELL, JUDGE, level_name, varied_knobs
+from judge_gym.analysis.frames import CELL, JUDGE, PANEL, level_name, varied_knobs
 from judge_gym.analysis.stats.intervals import LEVEL, Floats, seeded
 from judge_gym.analysis.stats.random_intercept import random_intercept
 from judge_gym.axes import Design
@@ -27,11 +26,11 @@ QUALITY = "rubric quality"
 """The mean of the critic's observability and discriminability."""
 MIN_CLUSTERS = 10
 SENSITIVITY_CELLS = 5_000
-"""Cells beyond which the ordered logit, which iterates, sees a draw of the items."""
+"""The number of cells above which the ordered logit uses a random sample of the items."""
 SEPARATED = 15.0
-"""Log odds that no sample could show: the search for an estimate has run off."""
+"""Log odds that no sample can support: the estimate diverged."""
 GRADIENT = 1e-6
-"""The slope of the mean log likelihood up to which the ordered logit has reached its optimum."""
+"""The gradient of the mean log likelihood at which the ordered logit has converged."""
 BLUEPRINT_KNOBS = ("verdict.method", "rubric.scale", "evidence.view")
 OTHERS = " under others' rubrics"
 ONE_LEVEL = "left out: one level"
@@ -42,7 +41,7 @@ UNCRITICISED = "left out: no critic's score"
 
 
 class Equation(NamedTuple):
-    """A regression: what is explained, by which columns, in which cells."""
+    """A regression: its outcome, its terms, and the cells it is fitted on."""
 
     model: str
     outcome: str
@@ -51,14 +50,14 @@ class Equation(NamedTuple):
 
 
 def regressions(frame: pd.DataFrame, *, sensitivity: bool = True) -> pd.DataFrame:
-    """All three regressions, with their sensitivity models, in one table.
+    """Returns the regressions with their sensitivity models, in one table.
 
-    - `score`: contested concepts (all tasks where types are unknown) by task and judge;
+    - `score`: contested concepts (all tasks if types are unknown) by task and judge;
     - `ablation`: all tasks, by task, judge and every knob that varies within a task;
     - `uncertainty gap`: subset verdicts by task and judge.
 
-    Rubric quality would be the judge's own work under its own rubric, so it enters only the model
-    `... under others' rubrics`, over cells whose rubric someone else wrote, swaps among them.
+    Under a judge's own rubric, rubric quality is the judge's own work, so it enters only the model
+    `... under others' rubrics`, over cells with another author's rubric, swaps included.
 
     Args:
         frame: tidy samples.
@@ -78,8 +77,8 @@ def regressions(frame: pd.DataFrame, *, sensitivity: bool = True) -> pd.DataFram
 
 
 def equations(frame: pd.DataFrame) -> list[Equation]:
-    """The regressions that the frame has cells for."""
-    designs = frame.drop_duplicates(["task", "variant"])
+    """Returns the regressions that the frame has cells for."""
+    designs = frame.drop_duplicates(PANEL)
     varied = {knob for _, part in designs.groupby("task") for knob in varied_knobs(part)}
     knobs = [
         knob
@@ -98,15 +97,15 @@ def equations(frame: pd.DataFrame) -> list[Equation]:
         table.get("verdict.method", pd.Series(index=table.index)) == "subset"
     )
     terms = ("task", JUDGE, QUALITY)
-    made = [
+    candidates = [
         Equation("score", "stage", terms, table[contested & ~swapped]),
         Equation("score" + OTHERS, "stage", terms, table[contested & ~_own(table)]),
         Equation("ablation", "stage", ("task", JUDGE, *knobs), table[~swapped]),
         Equation("uncertainty gap", GAP, terms, table[subset & ~swapped]),
         Equation("uncertainty gap" + OTHERS, GAP, terms, table[subset & ~_own(table)]),
     ]
-    known = [one._replace(cells=one.cells.dropna(subset=one.outcome)) for one in made]
-    # Where no judge used a rubric of its own, the model over others' rubrics is the first one.
+    known = [one._replace(cells=one.cells.dropna(subset=one.outcome)) for one in candidates]
+    # If no judge used a rubric of its own, the model under others' rubrics equals the first.
     return [
         one
         for one in known
@@ -115,7 +114,7 @@ def equations(frame: pd.DataFrame) -> list[Equation]:
 
 
 def _own(rows: pd.DataFrame) -> pd.Series:
-    """Whether the judge wrote the rubric itself."""
+    """Returns whether the judge wrote the rubric of each row."""
     return (rows["rubric_author"] == rows[JUDGE]) | (rows["rubric_author"] == "own")
 
 
@@ -123,7 +122,7 @@ def _own(rows: pd.DataFrame) -> pd.Series:
 
 
 class _Terms(NamedTuple):
-    """The columns that are estimated, and the cells that have them all."""
+    """The columns of the design matrix, and the cells that have them all."""
 
     names: list[str]
     matrix: Floats
@@ -134,7 +133,7 @@ _Fit = Callable[[Equation, _Terms], list[dict[str, Any]]]
 
 
 def _design(equation: Equation) -> tuple[_Terms, list[dict[str, Any]]]:
-    """The design matrix, and a row for each term that had to be left out."""
+    """Returns the design matrix, and a row for each term that is left out."""
     rows = equation.cells
     left_out: dict[str, str] = {}
     use = list(equation.terms)
@@ -152,7 +151,7 @@ def _design(equation: Equation) -> tuple[_Terms, list[dict[str, Any]]]:
             continue
         for name, column in _columns(term, rows[term]):
             apart = column
-            for known in basis:  # what the terms before it do not say already
+            for known in basis:  # orthogonal to the terms before it
                 apart = apart - known * (known @ apart)
             if np.linalg.norm(apart) <= 1e-8 * np.linalg.norm(column):
                 left_out[name] = COLLINEAR
@@ -166,14 +165,14 @@ def _design(equation: Equation) -> tuple[_Terms, list[dict[str, Any]]]:
 
 
 def _no_quality(rows: pd.DataFrame) -> str:
-    """Why rubric quality cannot be a covariate, if it cannot."""
+    """Returns the reason why rubric quality cannot be a covariate; empty if it can."""
     if _own(rows).any():
         return OWN
     return UNCRITICISED if rows[QUALITY].isna().all() else ""
 
 
 def _columns(term: str, values: pd.Series) -> list[tuple[str, Floats]]:
-    """A term as columns: the quality as it is, else one per level other than the base."""
+    """Returns the columns of a term: quality itself, or one per level other than the base."""
     if term == QUALITY:
         return [(QUALITY, values.to_numpy(dtype=float))]
     place, distinct = pd.factorize(values, use_na_sentinel=False)
@@ -188,9 +187,9 @@ def _columns(term: str, values: pd.Series) -> list[tuple[str, Floats]]:
 
 
 def cluster_robust(y: Floats, matrix: Floats, groups: np.ndarray) -> Any:
-    """Least squares with errors clustered on numbered groups (CR1), by t with clusters - 1.
+    """Fits least squares with errors clustered on groups (CR1), with t of clusters - 1.
 
-    With two columns of groups, errors may be alike within either; the fewer clusters count.
+    With two columns of groups, errors are clustered both ways, and the fewer clusters count.
     """
     return OLS(y, matrix).fit(
         method="qr",
@@ -206,18 +205,18 @@ def _few(clusters: int) -> str:
 
 
 def _exact(equation: Equation, terms: _Terms) -> bool:
-    """Whether the terms explain everything, so that there is nothing to tell errors by."""
+    """Whether the terms explain everything, which leaves no residual variance."""
     y = terms.rows[equation.outcome].to_numpy(dtype=float)
     return bool(np.allclose(y - terms.matrix @ _solved(y, terms.matrix), 0, atol=1e-9))
 
 
 def _solved(y: Floats, matrix: Floats) -> Floats:
-    """Least squares without errors; the columns are known to be independent."""
+    """Returns the least-squares solution; the columns are linearly independent."""
     return np.asarray(np.linalg.solve(matrix.T @ matrix, matrix.T @ y), dtype=np.float64)
 
 
 def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
-    """The main model; without errors where they could not be trusted."""
+    """Fits the main model; without standard errors if they would be unreliable."""
     y = terms.rows[equation.outcome].to_numpy(dtype=float)
     groups = pd.factorize(terms.rows["evidence"])[0]
     rubrics = pd.factorize(terms.rows["rubric"])[0]
@@ -225,7 +224,7 @@ def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
     estimates = _solved(y, terms.matrix)
     note = _few(size["clusters"])
     if _exact(equation, terms):
-        note = note or "insufficient: the fit leaves no variance"
+        note = note or "insufficient: no residual variance"
     if note:
         return [
             {"term": term, "estimate": float(value), **size, "note": note}
@@ -239,7 +238,7 @@ def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
 
 
 def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
-    """A random intercept per evidence item; t with clusters - 1, as in the main model."""
+    """Fits a random intercept per evidence item, with t of clusters - 1."""
     y = terms.rows[equation.outcome].to_numpy(dtype=float)
     groups = pd.factorize(terms.rows["evidence"])[0]
     clusters = int(groups.max()) + 1
@@ -264,8 +263,8 @@ def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]
 
 
 def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
-    """Proportional odds of a cell's mean, rounded to a stage; errors clustered on evidence."""
-    matrix, rows, note = _drawn(equation, terms)
+    """Fits proportional odds to cell means rounded to stages; errors clustered on evidence."""
+    matrix, rows, note = _item_sample(equation, terms)
     size = {"n": len(rows), "clusters": rows["evidence"].nunique()}
     scales = rows["n_stages"].unique()
     stage = np.round(rows["stage"].to_numpy(dtype=float) * (scales[0] - 1)).astype(int)
@@ -277,27 +276,23 @@ def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
     if reason:
         return [{"term": "all", **size, "note": reason}]
     groups, steps = pd.factorize(rows["evidence"])[0], matrix[:, 1:]
-    found = _tried(
-        lambda: OrderedModel(stage, steps, distr="logit").fit(
-            method="bfgs",
-            gtol=GRADIENT,
-            disp=False,
-            cov_type="cluster",
-            cov_kwds={"groups": groups},
-        ),
-        terms.names[1:],
-        groups,
-        note,
-    )
-    # A term that tells stages apart without error has no finite estimate, and spoils the others.
+
+    def fit() -> Any:
+        model = OrderedModel(stage, steps, distr="logit")
+        model.cdf = special.expit  # the same function as scipy.stats.logistic.cdf, without checks
+        clusters = {"cov_type": "cluster", "cov_kwds": {"groups": groups}}
+        return model.fit(method="bfgs", gtol=GRADIENT, disp=False, **clusters)
+
+    found = _tried(fit, terms.names[1:], groups, note)
+    # A term that separates stages perfectly has no finite estimate, and distorts the others.
     for row, span in zip(found, np.ptp(steps, axis=0), strict=False):
         if abs(row.get("estimate", 0.0)) * span > SEPARATED:
             return [{"term": "all", **size, "note": f"not fitted: {row['term']} separates stages"}]
     return found
 
 
-def _drawn(equation: Equation, terms: _Terms) -> tuple[Floats, pd.DataFrame, str]:
-    """The cells, or those of so many items, drawn at random, as the models can take."""
+def _item_sample(equation: Equation, terms: _Terms) -> tuple[Floats, pd.DataFrame, str]:
+    """Returns the cells, or those of a random sample of items if there are too many."""
     rows = terms.rows
     if len(rows) <= SENSITIVITY_CELLS:
         return terms.matrix, rows, ""
@@ -311,27 +306,29 @@ def _drawn(equation: Equation, terms: _Terms) -> tuple[Floats, pd.DataFrame, str
 def _tried(
     fit: Callable[[], Any], names: Sequence[str], groups: np.ndarray, note: str
 ) -> list[dict[str, Any]]:
-    """The rows of a model that iterates; where it fails, one row that says why."""
+    """Returns the rows of an iterative model, or one row with the reason why it failed."""
     size = {"n": len(groups), "clusters": int(groups.max()) + 1}
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             found = fit()
-        except (np.linalg.LinAlgError, ValueError, ZeroDivisionError) as fault:
-            return [{"term": "all", **size, "note": f"not fitted: {fault}"}]
+        except (np.linalg.LinAlgError, ValueError, ZeroDivisionError) as error:
+            return [{"term": "all", **size, "note": f"not fitted: {error}"}]
         rows = _rows(found, names, size)
     if not found.mle_retvals["converged"]:
         return [{"term": "all", **size, "note": "not fitted: did not converge"}]
-    remarks = [note, *sorted({" ".join(str(one.message).split()) for one in said})]
+    remarks = [note, *sorted({" ".join(str(one.message).split()) for one in caught})]
     return [{**row, "note": "; ".join(filter(None, [row["note"], *remarks]))} for row in rows]
 
 
 def _rows(fit: Any, names: Sequence[str], size: dict[str, int]) -> list[dict[str, Any]]:
-    """A row per term; thresholds and variances that a model adds behind the terms are left off.
+    """Returns a row per term, without the thresholds and variances that a model appends.
 
-    A term whose estimate is the same whatever items are left out has no error to decide by.
+    A term without variance between items has no standard error.
     """
-    with np.errstate(invalid="ignore", divide="ignore"):  # a variance of 0 may round below it
+    with np.errstate(
+        invalid="ignore", divide="ignore"
+    ):  # a variance of 0 may round to a negative one
         errors, limits = np.asarray(fit.bse), np.asarray(fit.conf_int(alpha=1 - LEVEL))
         found = np.column_stack([errors, limits, np.asarray(fit.pvalues)])
     found = np.where(errors[:, None] > 1e-9, found, np.nan)

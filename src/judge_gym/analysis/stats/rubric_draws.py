@@ -1,7 +1,7 @@
-"""Draws of rubrics: what another draw would have done to an estimate over items.
+"""Uncertainty from the draw of rubrics: how an estimate would change with other rubrics.
 
-From five draws on, what is found holds beyond the rubrics drawn: an interval has a part for the
-items and one for the draws, each a block. With fewer, it is of these rubrics.
+From five draws on, an interval has a component for items and one for draws, and a result holds
+beyond the rubrics drawn. With fewer draws, it holds for these rubrics only.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,40 +14,43 @@ from scipy import optimize, stats
 
 from judge_gym.analysis.stats.intervals import LEVEL, Estimate, Floats, share, skewed
 
-DRAWS_FOR_BLOCKS = 5
-"""Draws of rubrics from which what is found holds beyond these rubrics."""
-Made = TypeVar("Made")
+MANY_DRAWS = 5
+"""The number of draws of rubrics from which a result holds beyond these rubrics."""
+Result = TypeVar("Result")
 
 
-class Part(NamedTuple):
-    """A part of a standard error, and the degrees of freedom that it is known by."""
+class ErrorPart(NamedTuple):
+    """A component of a standard error, with its degrees of freedom."""
 
     error: float
     freedom: float
 
 
-def draw_part(table: npt.ArrayLike, *, apart: bool = True) -> Part:
-    """What the draws of a block add to the error of a mean over items.
+def draw_part(table: npt.ArrayLike, *, mean_over_draws: bool = True) -> ErrorPart:
+    """Returns the error component that draws of rubrics add to a mean over items.
 
     Args:
-        table: draws by items; items that lack a draw are left out. Of what is no mean over draws,
-            pseudo-values.
-        apart: whether what draw and item do together is taken off: the error over items holds it,
-            and of a mean it must not count twice.
+        table: values by draw and item; items that lack a draw are left out. For a statistic that
+            is not a mean over draws, its pseudo-values.
+        mean_over_draws: whether the values are means over draws. Then the interaction of draw and
+            item, which the error over items already contains, is subtracted.
     """
     known = np.asarray(table, dtype=float)
     known = known[:, ~np.isnan(known).any(axis=0)]
     draws, items = known.shape
     if items < 2:
-        return Part(np.nan, draws - 1)
+        return ErrorPart(np.nan, draws - 1)
     by_draw = known.mean(axis=1, keepdims=True)
-    rest = known - by_draw - known.mean(axis=0) + known.mean()
-    both = float((rest**2).sum()) / ((draws - 1) * (items - 1)) / items if apart else 0.0
-    return Part(float(np.sqrt(max(0.0, by_draw.var(ddof=1) - both) / draws)), draws - 1)
+    interaction = 0.0
+    if mean_over_draws:
+        rest = known - by_draw - known.mean(axis=0) + known.mean()
+        interaction = float((rest**2).sum()) / ((draws - 1) * (items - 1)) / items
+    variance = max(0.0, by_draw.var(ddof=1) - interaction)
+    return ErrorPart(float(np.sqrt(variance / draws)), draws - 1)
 
 
 def pseudo_values(whole: npt.ArrayLike, without: npt.ArrayLike) -> Floats:
-    """What each draw adds to a value by item, from the values without it: draws by items.
+    """Returns jackknife pseudo-values by draw and item, from the values without each draw.
 
     >>> pseudo_values([2.0], [[3.0], [1.0]]).tolist()  # of a mean, the draws themselves
     [[1.0], [3.0]]
@@ -57,97 +60,102 @@ def pseudo_values(whole: npt.ArrayLike, without: npt.ArrayLike) -> Floats:
     return found
 
 
-def half_width(parts: Sequence[Part], level: float = LEVEL) -> float:
-    """Half an interval whose error has several parts, each with its own Student's t."""
+def half_width(parts: Sequence[ErrorPart], level: float = LEVEL) -> float:
+    """Returns half the width of an interval whose error has several components."""
     errors, freedoms = np.array(parts, dtype=float).T
     return float(np.hypot.reduce(stats.t.ppf((1 + level) / 2, freedoms) * errors))
 
 
-def p_of(value: float, parts: Sequence[Part]) -> float:
-    """The two-sided p-value that belongs to such an interval."""
+def p_value(value: float, parts: Sequence[ErrorPart]) -> float:
+    """Returns the two-sided p-value that corresponds to the interval of `half_width`."""
     errors, freedoms = np.array(parts, dtype=float).T
     if not np.isfinite(half_width(parts)) or not errors.any():
         return np.nan
 
     def beyond(log_p: float) -> float:
-        far = np.hypot.reduce(stats.t.isf(np.exp(log_p) / 2, freedoms) * errors)
-        return float(far - abs(value))
+        reach = np.hypot.reduce(stats.t.isf(np.exp(log_p) / 2, freedoms) * errors)
+        return float(reach - abs(value))
 
     least = -200.0
     return float(np.exp(optimize.brentq(beyond, least, 0.0) if beyond(least) > 0 else least))
 
 
-def over_draws(
-    found: Estimate, table: npt.ArrayLike, *, apart: bool = True, square: bool = False
+def widened_by_draws(
+    found: Estimate, table: npt.ArrayLike, *, mean_over_draws: bool = True, squared: bool = False
 ) -> Estimate:
-    """An estimate over items whose interval allows for the draws too.
+    """Returns an estimate over items with an interval that covers the draws too.
 
     Args:
         found: the estimate, with its interval over items.
         table: as for `draw_part`.
-        apart: likewise.
-        square: whether it grows like a square, whose error grows with it; that of the root does
-            not.
+        mean_over_draws: as for `draw_part`.
+        squared: whether the value is a square, whose error grows with it, so that the interval
+            is symmetric for its root.
     """
-    more = half_width([draw_part(table, apart=apart)])
-    # Where the root of v has the error m / (2 root), its square reaches to v ± m + m^2 / (4 v).
-    bend = more**2 / (4 * max(found.value, more)) if square and more > 0 else 0.0
+    more = half_width([draw_part(table, mean_over_draws=mean_over_draws)])
+    # If the root of v has the error m / (2 root), its square reaches to v ± m + m^2 / (4 v).
+    bend = more**2 / (4 * max(found.value, more)) if squared and more > 0 else 0.0
     low = np.hypot(found.value - found.low, more - bend)
     high = np.hypot(found.high - found.value, more + bend)
     return found._replace(low=float(found.value - low), high=float(found.value + high))
 
 
 Estimator = Callable[[Floats], Estimate]
-"""From a value per item, not a number where there is none, to their mean with its interval."""
+"""Maps one value per item (missing ones are not a number) to their mean with its interval."""
 
 
-def estimated(
-    estimate: Estimator, whole: Floats, without: Sequence[Floats], *, apart: bool = True
+def estimate_over_items(
+    estimate: Estimator, whole: Floats, without: Sequence[Floats], *, mean_over_draws: bool = True
 ) -> Estimate:
-    """A mean over items, with its interval over items and, where there are many, over draws.
+    """Returns a mean over items, with an interval over items and, if there are many, draws.
 
     Args:
-        estimate: what tells the interval over items.
-        whole: a value per item.
-        without: the same values without each of the draws in turn; empty where draws are few.
-        apart: whether values are means over draws. What compares judges is none: there draws
-            multiply, of which pseudo-values tell the first order alone, and what they leave out is
-            as large as what `draw_part` would take off.
+        estimate: computes the mean and its interval over items.
+        whole: one value per item.
+        without: the same values without each of the draws in turn; empty if draws are few.
+        mean_over_draws: whether the values are means over draws. Comparisons of judges are not:
+            there draws multiply, of which pseudo-values capture the first order only, and what
+            they miss is as large as the interaction that `draw_part` would subtract.
     """
     found = estimate(whole)
     if not without:
         return found
-    # Distances of judges are squares, and skewed over items as squares are.
-    square = not apart and estimate is skewed
-    found = over_draws(found, pseudo_values(whole, np.stack(without)), apart=apart, square=square)
-    if estimate is share and found.known:
-        return found._replace(low=max(0.0, found.low), high=min(1.0, found.high))
-    return found
+    # Distances between judges are squares, and skewed over items as squares are.
+    found = widened_by_draws(
+        found,
+        pseudo_values(whole, np.stack(without)),
+        mean_over_draws=mean_over_draws,
+        squared=not mean_over_draws and estimate is skewed,
+    )
+    return found.clipped(0.0, 1.0) if estimate is share else found
 
 
-def left_out(
+def without_each_draw(
     frame: pd.DataFrame,
     by: Sequence[str],
-    make: Callable[[pd.DataFrame], Made],
+    analysis: Callable[[pd.DataFrame], Result],
     *,
-    others: bool = False,
-) -> dict[int, Made]:
-    """By draw, what is made of the samples without it; nothing where draws are few.
+    keep_others: bool = False,
+) -> dict[int, Result]:
+    """Applies an analysis to the samples without each draw of rubrics in turn, by draw.
 
     Args:
-        frame: samples; groups with many draws, that one among them, are passed on without it.
-        by: what a group is, such as task, variant and judge.
-        make: what is made of the samples that are left.
-        others: whether all other groups are passed on too, for what is averaged over groups.
+        frame: samples. Groups with many draws, this one among them, are passed on without it.
+        by: the columns that define a group, such as task, variant and judge.
+        analysis: what is computed from the remaining samples.
+        keep_others: whether all other groups are passed on too, for averages over groups.
+
+    Returns:
+        The results by draw; empty if draws are few.
     """
-    if "rubric_draw" not in frame or frame["rubric_draw"].nunique() < DRAWS_FOR_BLOCKS:
+    if "rubric_draw" not in frame or frame["rubric_draw"].nunique() < MANY_DRAWS:
         return {}
     draw = frame["rubric_draw"].to_numpy()
     group = frame.groupby(list(by), observed=True).ngroup().to_numpy()
     has = pd.crosstab(group, draw).to_numpy() > 0
-    many = has.sum(axis=1) >= DRAWS_FOR_BLOCKS
+    many = has.sum(axis=1) >= MANY_DRAWS
     return {
-        int(one): make(frame[np.where((many & has[:, place])[group], draw != one, others)])
+        int(one): analysis(frame[np.where((many & has[:, place])[group], draw != one, keep_others)])
         for place, one in enumerate(np.unique(draw))
         if (many & has[:, place]).any()
     }

@@ -112,8 +112,8 @@ def _sentence(effect: Mapping[str, Any]) -> str:
 
 def analyse(lab: Lab, tags: tuple[str, ...]) -> ComparisonResults:
     """Computes the contrast of every two experiments, and the items on which they disagree most."""
-    from judge_gym.analysis.report import disagreement
-    from judge_gym.analysis.report.material import Material
+    from judge_gym.analysis.dataset import Dataset
+    from judge_gym.analysis.report import ReportInput, disagreement
     from judge_gym.analysis.report.page import section
 
     rows = {row["tag"]: row for row in _rows(lab, tags)}
@@ -138,7 +138,7 @@ def analyse(lab: Lab, tags: tuple[str, ...]) -> ComparisonResults:
             "The expected stage of each item in each experiment; 0 is the first stage, 1 the last.",
             charts=[("Heat map", _heat(cells, names))],
         ),
-        disagreement.how_far_apart(Material(frame)),
+        disagreement.disagreement(ReportInput(Dataset(frame))),
     ]
     return ComparisonResults(
         sections=tuple(part for part in parts if part is not None),
@@ -183,8 +183,8 @@ def _effects(
     from judge_gym.analysis.frames import JUDGE, tidy
     from judge_gym.analysis.stats.contrasts import (
         COLUMNS,
+        changed_knobs,
         contrasts,
-        diff,
         judge_contrasts,
         register,
     )
@@ -199,7 +199,7 @@ def _effects(
             if both["task"].nunique() > 1:
                 raise DesignError(f"they judge different tasks: {', '.join(both['task'].unique())}")
             designs = [Design.of(rows[tag]["design"]) for tag in (level, base)]
-            knobs = diff(*designs)
+            knobs = changed_knobs(*designs)
             if JUDGE in knobs and len(knobs) > 1:
                 raise DesignError(f"a contrast varies one knob; they differ in {', '.join(knobs)}")
             if knobs == (JUDGE,):
@@ -259,7 +259,8 @@ def _heat(cells: "pd.DataFrame", names: Mapping[str, str]) -> Any:
     repeated = titles.duplicated(keep=False)
     item = titles.where(~repeated, titles + " (" + titles.index.astype(str) + ")")
     drawn = cells.assign(item=cells["evidence"].map(item), **{JUDGE: cells["tag"].map(names)})
-    return figures.heat_figure(drawn, figures.heat_finding(drawn).replace("Judges", "Experiments"))
+    finding = figures.heat_figure.finding(drawn).replace("Judges", "Experiments")
+    return figures.heat_figure(drawn, finding)
 
 
 def _disagreement(cells: "pd.DataFrame") -> list[dict[str, Any]]:

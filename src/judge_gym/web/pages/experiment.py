@@ -133,28 +133,28 @@ class ExperimentResults:
 
 def analyse(lab: Lab, tags: tuple[str, ...]) -> ExperimentResults:
     """Analyses one experiment; calibration uses the probes of all judges of the same design."""
+    from judge_gym.analysis.dataset import Dataset
     from judge_gym.analysis.metrics.consistency import conflicting_cells
-    from judge_gym.analysis.report import disagreement, experts, verdicts
-    from judge_gym.analysis.report.material import Material
+    from judge_gym.analysis.report import ReportInput, disagreement, experts, verdicts
 
     [tag] = tags
     frame = tidy_samples(lab, tags)
     if frame is None:
         return ExperimentResults((), [], [])
     own = frame[~frame["is_swap"]]
-    material = Material(frame)
+    given = ReportInput(Dataset(frame))
     peers = _peers(lab, tag)
     peer_frame = tidy_samples(lab, peers) if len(peers) > 1 else None
-    peer_material = material if peer_frame is None else Material(peer_frame)
-    beliefs = disagreement.what_is_believed(material)
-    calibration = experts.what_judges_say_of_experts(peer_material)
+    peers_given = given if peer_frame is None else ReportInput(Dataset(peer_frame))
+    beliefs = disagreement.decisiveness(given)
+    calibration = experts.overconfidence(peers_given)
     parts = [
-        verdicts.how_answers_ended(frame),
-        verdicts.where_judges_place_it(material),
+        verdicts.response_outcomes(given),
+        verdicts.chosen_stages(given),
         beliefs,
-        verdicts.how_steady(material),
+        verdicts.consistency_across_repeats(given),
         calibration,
-        experts.whose_rubric(material),
+        experts.rubric_author(given),
     ]
     conflicts = conflicting_cells(own[~own["pair"]])
     titles = dict(zip(own["evidence"], own["evidence_title"], strict=True))

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judge_gym.analysis.metrics.verdict_shapes import display_bias, geometry, kinds
+from judge_gym.analysis.metrics.verdict_shapes import display_bias, shapes, verdict_shapes
 from judge_gym.analysis.stats.intervals import share, student
 from panel_frames import JUDGE, samples
 
 
-def plain_kind(chosen: tuple[int, ...], n: int) -> str:
+def plain_shape(chosen: tuple[int, ...], n: int) -> str:
     if len(chosen) == 1:
         return "singleton"
     if len(chosen) == n or (len(chosen) > 2 and len(chosen) > n / 2):
@@ -25,14 +25,14 @@ def plain_kind(chosen: tuple[int, ...], n: int) -> str:
 def test_every_set_has_the_kind_of_a_plain_reading(n: int) -> None:
     sets = [one for size in range(1, n + 1) for one in combinations(range(1, n + 1), size)]
     made = samples(*({"stages": " ".join(map(str, one))} for one in sets), n_stages=n)
-    assert kinds(made).tolist() == [plain_kind(one, n) for one in sets]
+    assert shapes(made).tolist() == [plain_shape(one, n) for one in sets]
 
 
 def test_options_have_no_neighbours_and_no_answer_no_kind() -> None:
     made = samples(
         {"stages": "1 2"}, {"stages": "1 2 3 4"}, {}, {"status": "refused"}, rubric_kind="nominal"
     )
-    assert kinds(made).tolist() == ["several", "broad", "abstain", ""]
+    assert shapes(made).tolist() == ["several", "broad", "abstain", ""]
 
 
 def test_shares_are_of_what_was_read_and_confidence_is_the_probe() -> None:
@@ -45,7 +45,7 @@ def test_shares_are_of_what_was_read_and_confidence_is_the_probe() -> None:
         {"evidence": 2},
         {"evidence": 3, "stages": "4"},
     )
-    found: Any = geometry(made).set_index("geometry")
+    found: Any = verdict_shapes(made).set_index("shape")
     row = found.loc["adjacent"]
     assert row[["mean", "low", "high", "items"]].tolist() == pytest.approx(share([0.5, 2 / 3, 0]))
     assert row[["n", "probed"]].tolist() == [3, 3]

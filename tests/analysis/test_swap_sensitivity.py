@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judge_gym.analysis.metrics.swap_sensitivity import panel_swap, swap_pairs, swap_sensitivity
+from judge_gym.analysis.metrics import metric_table
+from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs, swap_sensitivity
 from judge_gym.analysis.stats.intervals import student
 from panel_frames import JUDGE, samples
 
@@ -47,9 +48,11 @@ def test_a_third_party_is_the_control() -> None:
     found: Any = swap_sensitivity(samples(*PANEL)).set_index("rubric_author")
     assert found["role"].to_dict() == {"b": "rival", "third": "third party"}
     assert found.loc["third", "mean"] == pytest.approx((0.05 + 0) / 2)
-    pairs = swap_pairs(samples(*PANEL))
-    assert panel_swap(pairs, "rival").value == pytest.approx(found.loc["b", "mean"])
-    assert panel_swap(pairs, "third party").n == 2
+    table: Any = metric_table(samples(*PANEL)).set_index("metric")
+    assert table.loc["swap_sensitivity", "value"] == pytest.approx(found.loc["b", "mean"])
+    assert table.loc["swap_sensitivity", "note"] == (
+        "own minus rival rubric, 5 pairs; own minus a third party's 0.025"
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,8 @@ def test_another_scale_series_or_order_is_no_partner(other: dict[str, Any]) -> N
 def test_without_a_swap_there_is_nothing() -> None:
     made = samples(probed("a", 1, 0, 0.9))
     assert swap_sensitivity(made).empty
-    assert np.isnan(panel_swap(swap_pairs(made), "rival").value)
+    table: Any = metric_table(made).set_index("metric")
+    assert np.isnan(table.loc["swap_sensitivity", "value"])
 
 
 def test_a_shared_call_is_one_pair() -> None:

@@ -1,4 +1,4 @@
-"""Tests by exchange, against brute force and scipy."""
+"""Paired tests and corrections, against brute force, scipy and statsmodels."""
 
 from itertools import product
 
@@ -13,9 +13,9 @@ from judge_gym.analysis.stats.paired_tests import (
     NORMAL_FROM,
     benjamini_hochberg,
     cliffs_delta,
-    compare,
     holm,
     mcnemar,
+    paired_difference,
     sign_flip,
 )
 
@@ -117,7 +117,7 @@ def test_mcnemar_with_many_discordant_pairs_is_chi_squared_with_correction() -> 
 def test_a_comparison_is_the_paired_t_interval() -> None:
     rng = seeded("t")
     left, right = rng.random(20), rng.random(20)
-    found, theirs = compare(left, right, key=0), stats.ttest_rel(left, right)
+    found, theirs = paired_difference(left, right, key=0), stats.ttest_rel(left, right)
     interval = theirs.confidence_interval()
     assert found.difference.value == pytest.approx((left - right).mean())
     assert found.difference.low == pytest.approx(interval.low)
@@ -127,22 +127,22 @@ def test_a_comparison_is_the_paired_t_interval() -> None:
 
 
 def test_items_without_both_sides_are_left_out() -> None:
-    found = compare([0.1, np.nan, 0.5, 0.2], [0.0, 0.3, np.nan, 0.3], key=0)
+    found = paired_difference([0.1, np.nan, 0.5, 0.2], [0.0, 0.3, np.nan, 0.3], key=0)
     assert found.difference.n == 2 and found.difference.value == pytest.approx(0.0)
 
 
 def test_answers_right_or_wrong_are_compared_by_mcnemar() -> None:
-    found = compare([1, 1, 1, 0, 1, 1], [0, 0, 0, 0, 0, 1], key=0)
+    found = paired_difference([1, 1, 1, 0, 1, 1], [0, 0, 0, 0, 0, 1], key=0)
     assert found.test == "McNemar" and found.p == pytest.approx(0.125)
 
 
 def test_changes_that_cancel_are_a_difference_of_0_and_no_speck() -> None:
-    found = compare([2 / 3, 1 / 3, 1.0, 0.0], [1 / 3, 2 / 3, 2 / 3, 1 / 3], key=0)
+    found = paired_difference([2 / 3, 1 / 3, 1.0, 0.0], [1 / 3, 2 / 3, 2 / 3, 1 / 3], key=0)
     assert str(found.difference.value) == "0.0"
 
 
 def test_without_variance_there_is_no_effect_size() -> None:
-    found = compare([0.4, 0.5], [0.4, 0.5], key=0)
+    found = paired_difference([0.4, 0.5], [0.4, 0.5], key=0)
     assert np.isnan(found.d_z) and np.isnan(found.difference.low)
     assert found.p == 1 and found.cliffs_delta == 0
 

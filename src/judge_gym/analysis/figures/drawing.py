@@ -1,0 +1,405 @@
+"""What figures share: their registration, colours, panels, labels that fit, and rendering.
+
+One SVG works on white paper and on a dark page: its background is transparent, and text, axes and
+rules are in `currentColor`, the colour of the surrounding text. Data colours are distinguishable
+for colour-blind readers on both backgrounds; light shades have an outline.
+"""
+
+import json
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, Final
+
+import altair as alt
+import pandas as pd
+
+from judge_gym.errors import DesignError
+from judge_gym.records import content_hash
+
+Figure = (
+    alt.Chart
+    | alt.LayerChart
+    | alt.FacetChart
+    | alt.ConcatChart
+    | alt.HConcatChart
+    | alt.VConcatChart
+)
+INK: Final = "currentColor"
+# Okabe and Ito's colours without black and yellow, which fade on one of the two backgrounds.
+BLUE, ORANGE, RED, PINK, SKY = "#0072B2", "#E69F00", "#D55E00", "#CC79A7", "#56B4E9"
+GREY: Final = "#8C8C8C"
+WIDTH: Final = 250
+"""The width of a panel if two are side by side, without the names on its left."""
+MAX_PANELS, MAX_ROWS = 12, 40
+"""The largest numbers drawn; the rest is counted in a note."""
+_NAME, _TITLE_LINE, _TITLE_LINES, _MAX_HEIGHT = 28, 92, 3, 1600
+SHARE: Final = alt.Scale(domain=[0, 1])
+OUTLINE: Final[dict[str, Any]] = {"stroke": INK, "strokeWidth": 0.5, "strokeOpacity": 0.55}
+Symbol = tuple[str, str, str, bool]
+"""A kind of point: name, shape, colour, and whether it is filled."""
+BAR_SHAPE: Final = "M0,-1V1"
+
+
+Drawn = tuple[Any, Sequence[str]]
+"""A chart without a title, and the notes below its title."""
+
+
+class FigureKind:
+    """A figure that draws frames with given columns.
+
+    Args:
+        draw: draws the prepared data; returns None if there is nothing to show.
+        finding: states in one sentence what the prepared data show.
+        columns: the columns that are needed.
+        known: the columns in which undefined values are left out.
+        optional: columns that are undefined if the frame lacks them.
+    """
+
+    def __init__(
+        self,
+        draw: Callable[..., Drawn | None],
+        finding: Callable[..., str],
+        columns: Sequence[str],
+        known: Sequence[str],
+        optional: Sequence[str],
+    ) -> None:
+        self._draw, self._finding = draw, finding
+        self.columns, self._known, self._optional = columns, known, optional
+        self.__doc__ = draw.__doc__
+
+    def __call__(
+        self, frame: pd.DataFrame, title: str | None = None, **options: Any
+    ) -> Figure | None:
+        """Draws the figure under a title, by default its finding; None without data."""
+        data = self.data(frame)
+        drawn = None if data.empty else self._draw(data, **options)
+        if drawn is None:
+            return None
+        chart, notes = drawn
+        return titled(chart, title or self._finding(data, **options), *notes)
+
+    def finding(self, frame: pd.DataFrame, **options: Any) -> str:
+        """Returns in one sentence what the figure shows."""
+        return self._finding(self.data(frame), **options)
+
+    def data(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Returns the columns that are shown, without rows in which a known value is missing."""
+        columns = [*self.columns, *self._optional]
+        if frame.empty:  # an empty frame needs no columns
+            return pd.DataFrame(columns=columns, dtype=object)
+        for column in self.columns:
+            if column not in frame:
+                raise DesignError(
+                    f"the frame has no column {column!r}; the figure needs "
+                    f"{', '.join(self.columns)}",
+                    choices=self.columns,
+                )
+        shown = frame.reindex(columns=columns).dropna(subset=list(self._known))
+        shown = shown.reset_index(drop=True)
+        return panels(shown) if {"task", "variant"} <= {*columns} else shown
+
+
+FIGURES: dict[str, FigureKind] = {}
+
+
+def figure(
+    columns: Sequence[str],
+    *,
+    known: Sequence[str],
+    finding: Callable[..., str],
+    optional: Sequence[str] = (),
+) -> Callable[[Callable[..., Drawn | None]], FigureKind]:
+    """Registers a function that draws a figure, under its own name."""
+
+    def register(draw: Callable[..., Drawn | None]) -> FigureKind:
+        FIGURES[draw.__name__] = FigureKind(draw, finding, columns, known, optional)
+        return FIGURES[draw.__name__]
+
+    return register
+
+
+def panels(frame: pd.DataFrame) -> pd.DataFrame:
+    """Adds a column `panel`: the task, and the variant if there are several."""
+    several = frame["variant"].nunique() > 1
+    return frame.assign(panel=frame["task"] + (" · " + frame["variant"] if several else ""))
+
+
+def first_values(
+    frame: pd.DataFrame, column: str, most: int, noun: str
+) -> tuple[pd.DataFrame, str]:
+    """Returns the rows of the first values of a column, and a note on the omitted ones.
+
+    >>> first_values(pd.DataFrame({"judge": ["a", "b", "a", "c"]}), "judge", 2, "judges")[1]
+    '1 more of 3 judges not shown.'
+    """
+    values = frame[column].unique()
+    kept = frame[frame[column].isin(values[:most])]
+    return kept, omitted(len(values), most, noun)
+
+
+def omitted(total: int, shown: int, noun: str) -> str:
+    """Returns a note on how many are not shown; empty if all are."""
+    return f"{total - shown} more of {total} {noun} not shown." if total > shown else ""
+
+
+def field(column: str) -> str:
+    r"""Escapes a column's name for Vega, where a dot would mean a nested field.
+
+    >>> field("judge.model")
+    'judge\\.model'
+    """
+    return re.sub(r"([.\[\]'\"\\])", r"\\\1", column)
+
+
+def shortened(texts: Iterable[str], most: int) -> dict[str, str]:
+    """Maps each text to a distinct text of at most so many characters.
+
+    The common end and beginning of the long texts are cut first, then the middle.
+
+    >>> shortened(["lab/model-1:thinking", "lab/model-2:thinking", "x"], 12).values()
+    dict_values(['lab/model-1…', 'lab/model-2…', 'x'])
+    """
+    every = list(dict.fromkeys(map(str, texts)))
+    long = [text for text in every if len(text) > most]
+    head = _shared(long)
+    tail = _shared([text[head:][::-1] for text in long])
+    found: dict[str, str] = {}
+    for text in every:
+        cut = text
+        if tail and len(cut) > most:
+            cut = cut[: -min(tail, len(cut) - most + 1)] + "…"
+        if head and len(cut) > most:
+            cut = "…" + cut[min(head, len(cut) - most + 1) :]
+        if len(cut) > most:
+            cut = f"{cut[: most // 2 - 1]}…{cut[most // 2 - most :]}"
+        if cut in found.values():
+            cut = f"{cut[: most - 4]}… {len(found) + 1}"
+        found[text] = cut
+    return found
+
+
+def _shared(texts: Sequence[str]) -> int:
+    """Returns the length of the common beginning of several texts."""
+    columns = zip(*texts, strict=False) if len(texts) > 1 else ()
+    return sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, columns))
+
+
+def label_expression(words: Mapping[str, str | list[str]]) -> str:
+    """Returns a Vega expression that maps labels to text; a list has one line each."""
+    return f"({json.dumps(words)})[datum.label]"
+
+
+def row_names(
+    column: str, texts: Iterable[str], *, most: int = _NAME, lines: bool = False, **more: Any
+) -> Any:
+    """Returns a y axis with a row per name, shortened to fit.
+
+    Args:
+        column: the column of names.
+        texts: all names.
+        most: the number of characters per line.
+        lines: whether a task and its variant have a line each.
+        **more: further options of the axis, such as an order.
+    """
+    words: dict[str, str | list[str]] = {**shortened(texts, most)}
+    if lines:
+        parts = {str(text): str(text).split(" · ", 1) for text in texts}
+        cut = shortened([part for both in parts.values() for part in both], most)
+        words = {text: [cut[part] for part in both] for text, both in parts.items()}
+    return row_labels(column, words, limit=9 * most, **more)
+
+
+def row_labels(
+    column: str, words: Mapping[str, str | list[str]], *, limit: int = 480, **more: Any
+) -> Any:
+    """Returns a y axis with a row per name and the given labels; a list has one line each."""
+    axis = alt.Axis(
+        labelExpr=label_expression(words),
+        labelLimit=limit,
+        ticks=False,
+        domain=False,
+        labelPadding=6,
+    )
+    return alt.Y(f"{field(column)}:N", title=None, axis=axis, **more)
+
+
+def column_names(column: str, texts: Iterable[str], **more: Any) -> Any:
+    """Returns an x axis with a column per name, in slanted text."""
+    axis = alt.Axis(
+        labelExpr=label_expression({**shortened(texts, 20)}),
+        labelAngle=-40,
+        ticks=False,
+        domain=False,
+    )
+    return alt.X(f"{field(column)}:N", title=None, axis=axis, **more)
+
+
+def panel_limit(height: float, columns: int = 2) -> int:
+    """Returns how many panels of a height a figure has room for."""
+    return max(columns, min(MAX_PANELS, columns * int(_MAX_HEIGHT // (height + 60))))
+
+
+def ordinal_colours(column: str, title: str, values: Iterable[Any]) -> Any:
+    """Returns colours for ordered values, visible on white and on near-black."""
+    scheme = alt.SchemeParams(name="viridis", extent=[0.08, 0.95])
+    return alt.Color(
+        f"{field(column)}:O",
+        title=title,
+        scale=alt.Scale(scheme=scheme, domain=list(values)),
+        legend=alt.Legend(orient="top", symbolStrokeWidth=0.5, columns=12),
+    )
+
+
+def gradient(column: str, title: str, low: float, high: float) -> Any:
+    """Returns colours for an amount from low to high, clamped at the ends."""
+    scheme = alt.SchemeParams(name="viridis", extent=[0.08, 0.95])
+    return alt.Color(
+        f"{field(column)}:Q",
+        title=title,
+        scale=alt.Scale(scheme=scheme, domain=[low, high], clamp=True),
+        legend=alt.Legend(orient="top", gradientLength=160),
+    )
+
+
+def symbols(column: str, kinds: Sequence[Symbol]) -> dict[str, Any]:
+    """Returns encodings of kinds of points by shape, colour and filling, with one legend."""
+    domain = [name for name, *_ in kinds]
+    ranges = {
+        "shape": [shape for _, shape, *_ in kinds],
+        "fill": [colour if filled else "transparent" for _, _, colour, filled in kinds],
+        "stroke": [colour for _, _, colour, _ in kinds],
+    }
+    legend = alt.Legend(orient="top", title=None, symbolStrokeWidth=1.5)
+    channels = {"shape": alt.Shape, "fill": alt.Fill, "stroke": alt.Stroke}
+    return {
+        name: channels[name](
+            f"{field(column)}:N", scale=alt.Scale(domain=domain, range=values), legend=legend
+        )
+        for name, values in ranges.items()
+    }
+
+
+def interval_rules(
+    base: Any, value: Any, low: str = "low", high: str = "high", **options: Any
+) -> Any:
+    """Returns a rule over each known interval, on the axis of its value."""
+    start = value.copy(deep=False)
+    start.shorthand = f"{field(low)}:Q"
+    known = base.transform_filter(f"isValid(datum['{low}']) && isValid(datum['{high}'])")
+    rules = known.mark_rule(**{"strokeWidth": 1.5, "opacity": 0.65, **options})
+    end = f"{field(high)}:Q"
+    return (
+        rules.encode(x=start, x2=end) if isinstance(value, alt.X) else rules.encode(y=start, y2=end)
+    )
+
+
+def titled(chart: Any, title: str, *notes: str) -> Figure:
+    """Adds a title and the notes below it to a chart."""
+    lines = textwrap.wrap(
+        title, _TITLE_LINE, max_lines=_TITLE_LINES, placeholder=" …", break_on_hyphens=False
+    )
+    below = textwrap.wrap(" ".join(note for note in notes if note), _TITLE_LINE + 26)
+    heading = alt.TitleParams(lines or [""], subtitle=below) if below else alt.TitleParams(lines)
+    figure: Figure = chart.properties(title=heading)
+    return figure
+
+
+def caption(figure: Figure) -> str:
+    """Returns the title of a figure in one line, for narrow screens."""
+    return " ".join(figure.title.text)
+
+
+def faceted(
+    chart: Any, column: str, texts: Sequence[str], *, columns: int = 2, width: int = WIDTH
+) -> Any:
+    """Returns one panel per value of a column, wrapped, in the order of the texts.
+
+    Narrow panels are spaced so that their headings fit.
+    """
+    order = list(dict.fromkeys(texts))
+    room = max(width, 200)
+    header = alt.Header(labelExpr=label_expression(_headings(order, room)), labelLimit=room + 20)
+    facet = alt.Facet(f"{field(column)}:N", title=None, header=header, sort=order)
+    spacing = {"row": 20, "column": 20 + room - width}
+    return chart.facet(facet=facet, columns=columns, spacing=spacing)
+
+
+def _headings(texts: Iterable[str], room: float) -> dict[str, str | list[str]]:
+    """Returns the lines of each panel's heading, the variant below its task."""
+    lines = {}
+    for text in texts:
+        parts = [
+            textwrap.wrap(part, int(room / 6.2), max_lines=4, placeholder=" …")
+            for part in str(text).split(" · ", 1)
+        ]
+        lines[str(text)] = [line for part in parts for line in part]
+    return {text: found or [""] for text, found in lines.items()}
+
+
+def svg(chart: Figure) -> str:
+    """Renders the chart as a standalone picture, without a browser or network."""
+    return _stable_ids(_rendered(chart, "transparent"))
+
+
+def png(chart: Figure) -> bytes:
+    """Renders the chart in black on white, at twice its size."""
+    import vl_convert
+
+    return bytes(vl_convert.svg_to_png(_stable_ids(_rendered(chart, "white")), scale=2))
+
+
+def _rendered(chart: Figure, ground: str) -> str:
+    import vl_convert
+
+    spec = chart.to_dict()
+    spec["config"] = _config(ground)
+    return str(vl_convert.vegalite_to_svg(spec))
+
+
+def _config(ground: str) -> dict[str, Any]:
+    """Returns the style of all figures; everything but data is in ink."""
+    faint = {"gridColor": INK, "gridOpacity": 0.13}
+    guide = {"labelColor": INK, "titleColor": INK, "titleFontWeight": "normal"}
+    return {
+        "background": ground,
+        "font": "sans-serif",
+        "padding": 8,
+        "view": {"stroke": None, "continuousWidth": WIDTH, "continuousHeight": WIDTH},
+        "axis": {**guide, **faint, "domainColor": INK, "tickColor": INK, "domainOpacity": 0.4},
+        "legend": {**guide, "symbolStrokeColor": INK, "gradientStrokeColor": INK},
+        "header": {
+            **guide,
+            "labelFontSize": 11,
+            "labelAnchor": "start",
+            "labelFontWeight": "bold",
+            "labelPadding": 6,
+        },
+        "title": {
+            "anchor": "start",
+            "color": INK,
+            "fontSize": 14,
+            "offset": 14,
+            "subtitleColor": INK,
+            "subtitleFontSize": 11,
+            "subtitlePadding": 6,
+        },
+        "rule": {"color": INK},
+        "tick": {"color": INK},
+        "text": {"color": INK, "fontSize": 10},
+        "point": {"opacity": 1, "size": 60, "strokeWidth": 1.5},
+    }
+
+
+def _stable_ids(picture: str) -> str:
+    """Replaces ids by ones that depend on the picture alone and are unique on a page.
+
+    The renderer numbers ids over all pictures of a process.
+    """
+    ids = list(dict.fromkeys(re.findall(r'\bid="([^"]+)"', picture)))
+    if not ids:
+        return picture
+    used = re.compile(rf"(?<=[\"#])({'|'.join(map(re.escape, ids))})(?=[\")])")
+    mark = content_hash(used.sub("", picture))[:8]
+    return used.sub(lambda match: f"f{mark}-{ids.index(match[0])}", picture)

@@ -1,0 +1,54 @@
+"""Abstention rate, and apart from it the rate of verdicts that could not be read."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis.belief.masses import FloatArray
+from judge_gym.analysis.dataset import Dataset, Samples
+from judge_gym.analysis.frames import JUDGE
+from judge_gym.analysis.metrics.summary import ALL, Summary, metric, shown
+from judge_gym.analysis.panels import ALL_JUDGES, Panel, mean_of_cells
+from judge_gym.analysis.stats.intervals import share
+
+
+def abstention(samples: Samples) -> pd.DataFrame:
+    """Returns the rates of abstained and of unreadable verdicts, per judge and for `all`.
+
+    Columns: task, variant, judge, abstained, abstained_low, abstained_high, unreadable,
+    unreadable_low, unreadable_high, items, n, effective_n.
+    """
+    rows = []
+    for panel in Dataset.of(samples).panels:
+        rates = {name: cache(cells) for name, cells in RATES.items()}
+        for place, judge in enumerate((ALL, *panel.judges), ALL_JUDGES):
+            row: dict[str, Any] = {**panel.key, JUDGE: judge}
+            for name, cells in rates.items():
+                found = mean_of_cells(panel, cells, share, place)
+                row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+                row["items"] = found.n
+            mine = panel.judge == place if place != ALL_JUDGES else np.full(len(panel.judge), True)
+            row |= {"n": int(mine.sum()), "effective_n": int((panel.mask[mine] != 0).sum())}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+@metric("abstention", order=5)
+def _summary(data: Dataset, panel: Panel) -> Summary:
+    unreadable = mean_of_cells(panel, _unreadable, share)
+    abstained = mean_of_cells(panel, _abstained, share)
+    return Summary(abstained, f"unreadable {shown(unreadable.value)}")
+
+
+def _abstained(panel: Panel) -> FloatArray:
+    return panel.per_cell(panel.abstained.astype(float))
+
+
+def _unreadable(panel: Panel) -> FloatArray:
+    return panel.per_cell(panel.unreadable.astype(float))
+
+
+RATES = {"abstained": _abstained, "unreadable": _unreadable}
+"""By name, the share of such verdicts in each cell."""

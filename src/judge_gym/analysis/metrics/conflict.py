@@ -1,0 +1,75 @@
+"""Conflict k of belief functions between the judges of a panel."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis.belief import panel_conflict
+from judge_gym.analysis.belief.masses import FloatArray
+from judge_gym.analysis.dataset import Dataset, Samples
+from judge_gym.analysis.metrics.polarization import distance_columns
+from judge_gym.analysis.metrics.summary import TOO_FEW_JUDGES, Summary, metric, shown
+from judge_gym.analysis.panels import Panel, mean_over_items, part_of
+from judge_gym.analysis.stats.intervals import Estimate, student
+
+KINDS = ("pairwise", "own", "excess", "joint")
+
+
+def conflict(samples: Samples) -> pd.DataFrame:
+    """Returns conflict k of each panel beside the distance, on items that every judge scored.
+
+    `k` is the mean over pairs of judges, `own` that of each judge with itself, `excess` the
+    difference; `joint` is of all judges at once and grows with their number, `fan_in`.
+    """
+    return pd.DataFrame([_row(panel) for panel in Dataset.of(samples).panels])
+
+
+def _row(panel: Panel) -> dict[str, Any]:
+    by_item = cache(_by_item)
+    k, own, excess, joint = (
+        mean_over_items(panel, part_of(by_item, kind), student) for kind in KINDS
+    )
+    return {
+        **panel.key,
+        "k": k.value,
+        "low": k.low,
+        "high": k.high,
+        "own": own.value,
+        "excess": excess.value,
+        "excess_low": excess.low,
+        "excess_high": excess.high,
+        "joint": joint.value,
+        "fan_in": len(panel.judges),
+        **distance_columns(panel),
+        "items": k.n,
+        "dropped": len(panel.evidence) - k.n,
+        **panel.rates,
+    }
+
+
+def _by_item(panel: Panel) -> dict[str, FloatArray]:
+    """Returns each kind of conflict by item; NaN if a judge has no score."""
+    items, judges = panel.size
+    found = panel_conflict(panel.masses, np.repeat(np.arange(items), judges), groups=items)
+    # With one verdict per cell, a judge's conflict with itself is unknown.
+    repeated = panel.complete & (panel.scored.max(initial=0) > 1)
+    known = {"own": repeated, "excess": repeated}
+    return {
+        name: np.where(known.get(name, panel.complete), getattr(found, name), np.nan)
+        for name in KINDS
+    }
+
+
+@metric("conflict", order=6)
+def _summary(data: Dataset, panel: Panel) -> Summary:
+    row = _row(panel)
+    found = Estimate(row["k"], row["low"], row["high"], row["items"])
+    if not row["items"]:
+        return Summary(found, TOO_FEW_JUDGES)
+    note = (
+        f"mean over pairs; fan-in {row['fan_in']}, joint {row['joint']:.3f}, excess over "
+        f"self-conflict {shown(row['excess'])}; squared distance {shown(row['distance'])}"
+    )
+    return Summary(found, note)

@@ -1,0 +1,69 @@
+"""The table of all metrics, and how a metric registers itself for it.
+
+A metric is one module of this package. It decorates a function that summarises a panel with
+`@metric(name, order=...)` and is imported in `metrics/__init__.py`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis.dataset import Dataset, Samples
+from judge_gym.analysis.frames import PANEL
+from judge_gym.analysis.panels import Panel
+from judge_gym.analysis.stats.intervals import Estimate
+
+ALL = "all"
+"""The name of all judges of a panel together in tables."""
+TOO_FEW_JUDGES = "needs an item with scored verdicts of two judges"
+
+
+class Summary(NamedTuple):
+    """A metric of one panel, with a note that puts it into context."""
+
+    estimate: Estimate
+    note: str
+
+
+Summarize = Callable[[Dataset, Panel], Summary]
+
+
+class Metric(NamedTuple):
+    """A registered metric."""
+
+    order: int
+    """The place in the table."""
+    name: str
+    summarize: Summarize
+
+
+METRICS: dict[str, Metric] = {}
+
+
+def metric(name: str, *, order: int) -> Callable[[Summarize], Summarize]:
+    """Registers the function that summarises a panel under the metric's name."""
+
+    def register(summarize: Summarize) -> Summarize:
+        METRICS[name] = Metric(order, name, summarize)
+        return summarize
+
+    return register
+
+
+def metric_table(samples: Samples) -> pd.DataFrame:
+    """Returns a row per task, variant and metric: value, low, high, n (items) and a note."""
+    data = Dataset.of(samples)
+    rows = []
+    for panel in data.panels:
+        for _, name, summarize in sorted(METRICS.values()):
+            found, note = summarize(data, panel)
+            numbers = dict(zip(("value", "low", "high", "n"), found, strict=True))
+            rows.append({**panel.key, "metric": name, **numbers, "note": note})
+    return pd.DataFrame(rows, columns=[*PANEL, "metric", "value", "low", "high", "n", "note"])
+
+
+def shown(value: float) -> str:
+    """Formats a number for a note; undefined is a dash."""
+    return "–" if np.isnan(value) else f"{value:.3f}"
