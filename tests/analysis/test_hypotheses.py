@@ -15,7 +15,6 @@ from judge_gym.analysis.hypotheses import (
     overstated_agreement,
 )
 from judge_gym.analysis.metrics.polarization import polarization
-from judge_gym.analysis.metrics.stated_agreement import probed_verdicts
 from judged import Chances, judged
 
 Judges = Mapping[str, Chances]
@@ -108,7 +107,7 @@ def test_an_answer_that_variants_share_counts_once_in_the_second() -> None:
     unsure = said.assign(probe=0.2, probe_call_id=said["probe_call_id"] + len(said))
     critics = [("first", said), ("second", said), ("third", unsure)]
     frames = [part.assign(variant=name) for name, part in critics]
-    thrice, twice = (probed_verdicts(pd.concat(some)) for some in (frames, frames[1:]))
+    thrice, twice = (pd.concat(some) for some in (frames, frames[1:]))
     expected = overstated_agreement(twice).estimate
     assert overstated_agreement(thrice).estimate == pytest.approx(expected)
 

@@ -29,7 +29,7 @@ from judge_gym.analysis.report import (
     findings,
     verdicts,
 )
-from judge_gym.analysis.report.sections import report_section
+from judge_gym.analysis.report.sections import SECTIONS, report_section, scored_share
 from judge_gym.cli import main
 from judge_gym.engine import Engine
 from judge_gym.errors import DesignError, NotFoundError
@@ -233,7 +233,7 @@ def test_a_verdict_that_two_experiments_share_counts_once() -> None:
     frame = samples(
         *({"stages": s, "call_id": n, "tag": str(k)} for k, (s, n) in enumerate(rows)),
     )
-    assert verdicts.scored_share(frame) == pytest.approx(3 / 4)
+    assert scored_share(frame) == pytest.approx(3 / 4)
 
 
 def test_items_that_share_a_title_stay_apart() -> None:
@@ -313,7 +313,7 @@ def test_an_undefined_value_is_a_dash_and_null(
 
 
 def test_an_unknown_cost_is_not_shown_as_zero(plain: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    only_cost = [one for one in reports.SECTIONS if one.build.__name__ == "rubrics_evidence_cost"]
+    only_cost = [one for one in SECTIONS if one.build.__name__ == "rubrics_evidence_cost"]
     monkeypatch.setattr(reports, "SECTIONS", only_cost)
     report = build_report("small", plain.samples, plain.usage.assign(usd=None))
     assert "0.0000" not in report.facts["cost"]

@@ -1,9 +1,9 @@
 """The tidy frame that every analysis reads: one row per sample, one column per knob.
 
-It comes from a lab (`lab.experiments.samples`), from an exported file, or from verdicts recorded elsewhere. Six
-columns are required; the others have defaults. Each column has one type, whatever its source: text
-is `str`; knobs other than the judge are `category`, because a million repeated words take little
-memory then.
+It comes from a lab (`lab.experiments.samples`), from an exported file, or from verdicts recorded
+elsewhere. Six columns are required; the others have defaults. Each column has one type, whatever
+its source: text is `str`; knobs other than the judge are `category`, because a million repeated
+words take little memory then.
 """
 
 import re

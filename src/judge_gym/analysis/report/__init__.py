@@ -41,7 +41,7 @@ def build_report(
 
     Args:
         title: its heading.
-        samples: one row per sample and one column per knob, as `lab.experiments.samples` returns them.
+        samples: one row per sample, one column per knob, from `lab.experiments.samples`.
         usage: calls and cost by experiment, stage and model; None if unknown.
         views: the evidence views that judges read, with editor, status and checks.
         people: raters' stages, with columns tag, evidence, rater, stage.
