@@ -20,12 +20,13 @@ import pandas as pd
 from judge_gym.analysis.endpoints import cell_endpoints, judge_endpoints
 from judge_gym.analysis.frames import CELL, tidy
 from judge_gym.analysis.hypotheses import hypotheses
-from judge_gym.analysis.metrics import conflict, nine_metrics
+from judge_gym.analysis.metrics import metric_table
+from judge_gym.analysis.metrics.conflict import conflict
 from judge_gym.analysis.metrics.consistency import consistency
 from judge_gym.analysis.metrics.polarization import pairwise, polarization
 from judge_gym.analysis.metrics.stated_agreement import calibration, probed_verdicts
 from judge_gym.analysis.metrics.swap_sensitivity import swap_sensitivity
-from judge_gym.analysis.metrics.verdict_shapes import display_bias, geometry
+from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.report import build_report
 from judge_gym.analysis.stats.agreement import nominal_agreement
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
@@ -36,14 +37,14 @@ from judge_gym.analysis.validity import validity
 PARTS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "endpoints by cell": cell_endpoints,
     "endpoints by judge": judge_endpoints,
-    "geometry": geometry,
+    "shapes of verdicts": verdict_shapes,
     "position and label": display_bias,
     "polarization": polarization,
     "pairs of judges": pairwise,
     "conflict": conflict,
     "agreement": nominal_agreement,
     "consistency": consistency,
-    "nine metrics": nine_metrics,
+    "metrics": metric_table,
     "calibration": lambda frame: calibration(probed_verdicts(frame), CELL),
     "swaps": swap_sensitivity,
     "contrasts": contrasts,

@@ -21,7 +21,7 @@ from judge_gym.analysis.belief import (
     combine_groups,
     conflict,
     sources,
-    squared_distance,
+    squared_distances,
 )
 from judge_gym.analysis.belief.sets import stages
 
@@ -110,7 +110,7 @@ def measure(frame: int) -> None:
     sides = [list(enumerate(one)) for one in sets]
     report(
         "unbiased distance", len(left),
-        seconds(lambda: squared_distance(side(0), side(1), items=len(left))),
+        seconds(lambda: squared_distances([side(0), side(1)], items=len(left))),
         seconds(lambda: [
             plain.squared_distance(sides[JUDGES * item], sides[JUDGES * item + 1])
             for item in range(PLAIN_GROUPS)

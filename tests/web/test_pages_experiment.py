@@ -149,7 +149,7 @@ def test_numbers_of_the_verdicts_are_those_of_the_samples_and_lead_to_them(
 def test_figures_are_drawn_for_either_ground(browser: Browser, lab: Served, scheme: Any) -> None:
     with browsing(browser, lab, color_scheme=scheme) as page:
         go(page, lab, of("judged/strict"))
-        expect(page.get_by_role("heading", name="What judges say of experts")).to_be_visible()
+        expect(page.get_by_role("heading", name="Are judges overconfident?")).to_be_visible()
         expect(page.get_by_text("Compared with 1 other judge")).to_be_visible()
         assert drawn(page) >= 5
         chosen = page.locator("figure img").first.evaluate("picture => picture.currentSrc")
@@ -203,7 +203,7 @@ def test_a_run_is_started_and_watched_to_its_end(lab: Served, page: Page) -> Non
     line = page.locator('[data-stage="score"]')
     expect(line.locator("[data-done]")).to_have_text(str(run["done"]["score"]))
     expect(page.locator("#sample-table tbody tr")).to_have_count(run["done"]["score"])
-    expect(page.get_by_role("heading", name="How answers ended")).to_be_visible()
+    expect(page.get_by_role("heading", name="Response outcomes")).to_be_visible()
 
 
 def test_the_page_fits_a_phone(browser: Browser, lab: Served) -> None:
