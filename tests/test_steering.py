@@ -153,10 +153,10 @@ def test_another_protocol_is_left_alone_by_workers_and_given_up_by_who_starts_an
     replace_engine(lab, Engine(lab.store, models))
     lab.engine.work(until_idle=True)
     assert (models.tried, statuses(lab)) == ({}, {"pending"})
-    assert len(lab.engine.strangers()) == 2
-    assert all("protocol 0" in said for said in lab.engine.strangers())
+    assert len(lab.engine.other_versions()) == 2
+    assert all("protocol 0" in said for said in lab.engine.other_versions())
     assert lab.runs.run("small").status == "complete"
-    assert lab.engine.strangers() == []
+    assert lab.engine.other_versions() == []
 
 
 def test_bad_wishes_are_refused(lab: Lab, write_study: WriteStudy) -> None:

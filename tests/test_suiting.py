@@ -11,14 +11,14 @@ import sqlalchemy as sa
 
 import postgres
 from conftest import Scripted
-from judge_gym.engine.suite_runs import SuiteRunner
+from judge_gym.engine import Engine, SuiteWork
 from judge_gym.errors import BudgetError, DesignError, NotFoundError, RateLimitError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated.faults import Faults
 from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.records.outcomes import Failed, Inconclusive, Outcome, Passed
 from judge_gym.store.tables import attempts
-from judge_gym.suites import CONDITIONS, bench, load_suite
+from judge_gym.suites import CONDITIONS, load_suite
 from stores import blank
 from suite_folders import known_by, write_suite
 from workers import write_entry
@@ -222,7 +222,7 @@ def test_a_limit_that_is_exhausted_is_inconclusive_by_its_own_reason(lab: Lab, s
         loaded.name, loaded.version, model, default.name, default.key, "0",
         replicates=1, evals=whole,
     )  # fmt: skip
-    SuiteRunner(lab.store, models).execute(run, loaded, default, bench())
+    Engine(lab.store, models).execute_suite(run, SuiteWork(loaded.version), suite=loaded)
     report = lab.suites.report(run.id)
     assert report.score.inconclusive == {"rate_limit": 3}
     assert (report.score.passed, report.score.score) == (1, 1.0)
@@ -232,7 +232,7 @@ def test_a_limit_that_is_exhausted_is_inconclusive_by_its_own_reason(lab: Lab, s
 def test_a_budget_stops_a_run_and_more_of_it_goes_on(lab: Lab, suite: Path) -> None:
     stopped = lab.suites.run(suite, perfect(suite), budget={"calls": 2})
     assert isinstance(stopped.stopped, BudgetError)
-    assert (stopped.status, paid(lab)) == ("unfinished", 2)
+    assert (stopped.status, paid(lab)) == ("over-budget", 2)
     assert len(stopped.results) == 2, "what was generated is judged all the same"
     assert lab.suites.run(suite, perfect(suite), budget={"calls": 100}).status == "complete"
     assert paid(lab) == 4

@@ -55,7 +55,7 @@ def end(reports: "Sequence[SuiteReport]", posted: "Sequence[Posted]" = (), *, qu
     if last.stopped is not None:
         if not quiet:
             typer.echo(f"{last.stopped.message}; go on with: {same_command()}", err=True)
-        raise typer.Exit(INTERRUPTED if isinstance(last.stopped, Stopped) else STOPPED)
+        raise typer.Exit(INTERRUPTED if type(last.stopped) is Stopped else STOPPED)
     lost = [row.result for one in reports for row in one.results if _lost(row.result)]
     empty = sum(result.settled for result in lost)
     if empty and not quiet:

@@ -20,22 +20,32 @@ from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.follower import RunFollower, run_in_loop
 from judge_gym.engine.runs.locks import lab_lock
 from judge_gym.engine.runs.options import WORKFLOWS, RunOptions, Workflow
-from judge_gym.engine.runs.orders import WorkOrder
+from judge_gym.engine.runs.orders import JOBS, SuiteWork, WorkOrder
 from judge_gym.engine.runs.plan import Plan, Planner, StagePlan
 from judge_gym.engine.runs.reparse import Reparsed, reparse
-from judge_gym.engine.runs.results import FINISHED, Execution, Result, RunResult
+from judge_gym.engine.runs.results import (
+    FINISHED,
+    Execution,
+    Result,
+    RunResult,
+    SuiteExecution,
+)
+from judge_gym.engine.runs.suites import SuiteFinder, study_of
 from judge_gym.engine.runs.targets import makers
 from judge_gym.engine.runs.worker import work
 from judge_gym.errors import DesignError
 from judge_gym.models.cards import Limits
+from judge_gym.records import SuiteRun
 from judge_gym.store import Run, Store
 from judge_gym.studies import BudgetSpec
+from judge_gym.suites import Suite
 
 if TYPE_CHECKING:
     from judge_gym.engine.runs.queue import RunQueue
 
 __all__ = [
     "FINISHED",
+    "JOBS",
     "WORKFLOWS",
     "Engine",
     "Execution",
@@ -51,9 +61,12 @@ __all__ = [
     "Spend",
     "StagePlan",
     "Stopped",
+    "SuiteExecution",
+    "SuiteWork",
     "Workflow",
     "makers",
     "reparse",
+    "study_of",
 ]
 
 
@@ -70,6 +83,7 @@ class Engine:
         self._store = store
         self._limits = limits or Limits()
         self._models = models
+        self._suites = SuiteFinder(store)
 
     def planner(self) -> Planner:
         """Returns a planner, which walks runs without calling a model."""
@@ -101,16 +115,69 @@ class Engine:
         if concurrency is not None:
             least = min(limits.concurrency or concurrency, concurrency)
             limits = replace(limits, concurrency=least)
-        follower = RunFollower(self._store, self._models, limits, orders)
-        watch([follower.progress[run.id] for run in runs])
-        if follower.orders:
-            with self._queue() as queue, _heap_frozen():
-                run_in_loop(follower.follow(queue), follower.interrupt)
+        follower = self._follow(orders, limits, watch)
         progress = [self._store.progress.of_run(run.id, run.experiment.tag) for run in runs]
         outcomes = [follower.outcomes[run.id] for run in runs]
         return Execution(runs, outcomes, progress, follower.stopped)
 
-    def begin(self, runs: Sequence[Run], options: RunOptions, *, budget: BudgetSpec) -> list[str]:
+    def execute_suite(
+        self,
+        run: SuiteRun,
+        work: SuiteWork | None = None,
+        *,
+        suite: Suite | None = None,
+        watch: Callable[[Sequence[RunProgress]], None] = lambda progress: None,
+    ) -> SuiteExecution:
+        """Executes a suite run, or follows the process that does, and returns when it has ended.
+
+        Args:
+            run: whose targets are to be met.
+            work: what it needs; by default what its last order says.
+            suite: where it is loaded already.
+            watch: called once with the live progress, before the work.
+
+        Raises:
+            SuiteMissing: this machine lacks the suite at the run's version, or a tool.
+        """
+        if suite is not None:
+            self._suites.add(suite)
+        order = self._suite_order(run, work)
+        assert order.suite is not None
+        self._suites.find(run, order.suite)
+        follower = self._follow([order], self._limits, watch)
+        return SuiteExecution(run, follower.outcomes[run.payer], follower.stopped)
+
+    def start_suite(self, run: SuiteRun) -> None:
+        """Queues a suite run, as it was ordered last, for the lab's workers."""
+        order = self._suite_order(run, None)
+        self._store.events.record([run.payer], "started")
+        with self._queue() as queue:
+            queue.add(order)
+
+    def _suite_order(self, run: SuiteRun, work: SuiteWork | None) -> WorkOrder:
+        budget = BudgetSpec.model_validate(self._store.studies.budget(study_of(run.suite)))
+        searches = bool(run.condition.get("web_search"))
+        refuse_unpriced(budget, [self._models.card(run.model)], searches=searches)
+        if work is None:
+            with self._queue() as queue:
+                last = queue.last_order(run.payer)
+            work = last.suite if last is not None else None
+        return WorkOrder.of_suite(run, work or SuiteWork(run.version))
+
+    def _follow(
+        self,
+        orders: Sequence[WorkOrder],
+        limits: Limits,
+        watch: Callable[[Sequence[RunProgress]], None],
+    ) -> RunFollower:
+        follower = RunFollower(self._store, self._models, limits, orders, self._suites)
+        watch([follower.progress[order.run] for order in orders])
+        if follower.orders:
+            with self._queue() as queue, _heap_frozen():
+                run_in_loop(follower.follow(queue), follower.interrupt)
+        return follower
+
+    def start(self, runs: Sequence[Run], options: RunOptions, *, budget: BudgetSpec) -> list[str]:
         """Queues runs for the lab's workers and returns at once.
 
         Returns:
@@ -131,38 +198,40 @@ class Engine:
         self,
         *,
         until_idle: bool = False,
-        begun: Callable[[str], None] = lambda name: None,
+        on_start: Callable[[str], None] = lambda name: None,
         watch: Callable[[Mapping[int, RunProgress]], None] = lambda progress: None,
     ) -> Mapping[int, RunProgress]:
         """Executes what is queued until interrupted; returns the progress made here, by run.
 
         Args:
             until_idle: end when nothing is left to do.
-            begun: called with the worker's name when it is ready.
+            on_start: called with the worker's name when it is ready.
             watch: called once with the live progress, which gains runs as they begin.
         """
         progress: dict[int, RunProgress] = {}
         watch(progress)
-        shared = (self._limits, progress)
         with self._queue() as queue, _heap_frozen():
             run_in_loop(
                 work(
                     self._store,
                     self._models,
                     queue,
-                    *shared,
+                    self._limits,
+                    progress,
+                    self._suites,
                     until_idle=until_idle,
-                    on_start=begun,
+                    on_start=on_start,
                 )
             )
         return progress
 
     def idle(self) -> bool:
-        """Whether nothing is queued or executed."""
+        """Whether nothing is queued or executed that a worker on this machine could execute."""
         with self._queue() as queue:
-            return queue.idle()
+            able, _ = self._suites.look(queue)
+            return queue.idle(["runs", "shards", *able])
 
-    def strangers(self) -> list[str]:
+    def other_versions(self) -> list[str]:
         """Returns what is queued for another version of judge-gym, which this one leaves alone."""
         with self._queue() as queue:
             rows = queue.other_versions()

@@ -1,59 +1,74 @@
-"""How suite runs stand: scores and statuses, from their rows alone."""
+"""The scores and statuses of suite runs, from their rows and events alone."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.suite_runs import SuiteExecution
+from judge_gym.engine.runs.orders import Outcome
+from judge_gym.engine.runs.results import SuiteExecution
 from judge_gym.errors import JudgeGymError
 from judge_gym.records.outcomes import Failed, Inconclusive
-from judge_gym.store import Store, SuiteResult, SuiteRun
+from judge_gym.store import Event, Store, SuiteResult, SuiteRun
+from judge_gym.store.progress import STOPS
 from judge_gym.suites import RunScore, run_score
 
 TOLERANCE = 0.05
-"""The share of inconclusive evals with which a run still counts as carried out."""
+"""The share of inconclusive evals that a run may have without counting as failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteReport:
-    """A suite run as it stands, and what the last command added."""
+    """A suite run with its score, and what the last command did for it."""
 
     run: SuiteRun
     score: RunScore
     results: tuple[SuiteResult, ...]
     whole: bool
     """Whether it is over all evals of its suite; only such runs enter a leaderboard."""
+    event: Event | None = None
+    """The last event of its execution; None where it was posted, or made by an older version."""
     execution: SuiteExecution | None = None
 
     @property
     def status(self) -> str:
-        """How it stands, from its rows."""
-        if len(self.results) < self.run.wanted:
-            return "unfinished"
+        """The status: from its rows, and from its last event where results are missing."""
+        if not self.ended:
+            stopped = self.event is not None and self.event.kind in STOPS
+            return STOPS[self.event.kind] if self.event and stopped else "unfinished"
         if self.score.score is None:
             return "inconclusive"
         inconclusive = sum(self.score.inconclusive.values())
         return "complete-with-failures" if inconclusive else "complete"
 
     @property
+    def ended(self) -> bool:
+        """Whether every eval has a result."""
+        return len(self.results) >= self.run.wanted
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether it was started and has neither ended nor stopped; perhaps it waits."""
+        started = self.event is not None and self.event.kind in ("started", "waiting")
+        return started and not self.ended
+
+    @property
     def failed(self) -> bool:
-        """Whether it ended, and so much of it is inconclusive that it tells little."""
+        """Whether it ended with more inconclusive evals than is tolerated."""
         lost = sum(self.score.inconclusive.values())
-        return self.status != "unfinished" and lost > TOLERANCE * self.run.wanted
+        return self.ended and lost > TOLERANCE * self.run.wanted
 
     @property
     def isolation(self) -> list[str]:
-        """How candidates were kept apart from their host."""
+        """The kinds of isolation that its candidates ran in."""
         return sorted({row.result.isolation for row in self.results} - {""})
 
     @property
     def stopped(self) -> JudgeGymError | None:
-        """Why the last command ended early."""
+        """Why the last command ended early, or None."""
         return self.execution.stopped if self.execution else None
 
     def narrowed(self, evals: Collection[str], replicates: int) -> "SuiteReport":
-        """The same run on some of its evals and replicates: what a comparison rests on."""
+        """Returns the report of some of its evals and replicates, for a comparison."""
         results = tuple(
             row
             for row in self.results
@@ -64,10 +79,10 @@ class SuiteReport:
         return replace(self, run=run, results=results, score=_score(run, results, self.whole))
 
     def to_json(self) -> dict[str, Any]:
-        """The run as `--json` prints it."""
+        """Returns the run as `--json` prints it."""
         estimate = self.score.estimate
         known = self.score.score is not None
-        tally = self.execution.tally if self.execution else RunProgress()
+        outcome = self.execution.outcome if self.execution else Outcome()
         return {
             "run": self.run.id,
             "key": self.run.key[:16],
@@ -93,24 +108,26 @@ class SuiteReport:
             "cost": self.score.usd,
             "seconds": self.score.seconds,
             "isolation": self.isolation,
-            "calls": tally.paid,
-            "reused": tally.reused,
-            "usd": tally.usd,
+            "calls": outcome.paid,
+            "reused": outcome.reused,
+            "usd": outcome.usd,
         }
 
 
 def reports(
     store: Store, runs: Sequence[SuiteRun], execution: SuiteExecution | None = None
 ) -> tuple[SuiteReport, ...]:
-    """Runs as they stand; `execution` is what a command just did for them."""
+    """Returns the reports of runs; `execution` is what a command just did for them."""
     sizes = store.suites.sizes()
+    events = store.events.latest_by_run([run.payer for run in runs])
     # Of one run its own rows are read, of many all rows.
     rows = store.suites.results(*(run.id for run in runs if len(runs) == 1))
     made = []
     for run in runs:
         own = tuple(rows.get(run.id, ()))
         whole = len(run.evals) == sizes.get((run.suite, run.version))
-        made.append(SuiteReport(run, _score(run, own, whole), own, whole, execution))
+        score, event = _score(run, own, whole), events.get(run.payer)
+        made.append(SuiteReport(run, score, own, whole, event, execution))
     return tuple(made)
 
 
@@ -128,9 +145,9 @@ def _score(run: SuiteRun, rows: Sequence[SuiteResult], whole: bool) -> RunScore:
 
 
 def eval_row(row: SuiteResult) -> dict[str, Any]:
-    """An eval of a run in one line."""
+    """Returns an eval's result as a flat row."""
     outcome = row.result.outcome
-    told = outcome if isinstance(outcome, Failed | Inconclusive) else None
+    problem = outcome if isinstance(outcome, Failed | Inconclusive) else None
     return {
         "eval": row.id,
         "run": row.run_id,
@@ -140,8 +157,8 @@ def eval_row(row: SuiteResult) -> dict[str, Any]:
         "replicate": row.result.replicate,
         "outcome": outcome.kind,
         "why": outcome.why if isinstance(outcome, Inconclusive) else None,
-        "step": told.step if told else None,
-        "reason": told.reason if told else None,
+        "step": problem.step if problem else None,
+        "reason": problem.reason if problem else None,
         "call_id": row.result.call_id,
         "seconds": row.result.seconds,
         "usd": row.result.usd,

@@ -71,7 +71,7 @@ class Lab:
         self.runs = Runs(store, self.models, self.engine, self.evidence, self.experiments)
         self.labels = Labels(store, self.experiments)
         self.reports = Reports(store, self.experiments, self.labels)
-        self.suites = Suites(store, self.models, limits)
+        self.suites = Suites(store, self.models, self.engine)
         self.failures = Failures(store, self.models, self.engine, self.runs, self.suites)
         self.admin = Admin(store, self.models, self.engine, self.experiments)
 

@@ -22,13 +22,16 @@ from judge_gym.engine import (
     Workflow,
     makers,
     reparse,
+    study_of,
 )
-from judge_gym.errors import BudgetError, ConflictError, DesignError
+from judge_gym.engine.suite_reports import SuiteReport, reports
+from judge_gym.errors import BudgetError, ConflictError, DesignError, NotFoundError
 from judge_gym.lab.cursors import read_cursor, write_cursor
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.prepare import PreparedStudy, wanted_of
 from judge_gym.models import Registry
+from judge_gym.records import SuiteRun
 from judge_gym.records.responses import (
     LabStatus,
     LogRow,
@@ -203,7 +206,7 @@ class Runs:
         chosen = RunOptions(**options)
         source = target if study is None else self._prepared(target, study, chosen.overrides)
         prepared, runs, _ = self._stored(self._collected(source, chosen), chosen)
-        clashes = self._engine.begin(runs, chosen, budget=prepared.budget)
+        clashes = self._engine.start(runs, chosen, budget=prepared.budget)
         if clashes:
             raise ConflictError(
                 f"{' and '.join(clashes[:3])} is being carried out as it was ordered before; "
@@ -219,6 +222,10 @@ class Runs:
         pause_after: Workflow | None = None,
     ) -> Sequence[str]:
         """Queues what was paused, interrupted or over its budget, and returns the tags."""
+        if (suite_run := self._suite_run(target)) is not None:
+            self._change_budget(study_of(suite_run.suite), budget or {})
+            self._engine.start_suite(suite_run)
+            return [target]
         return self.start(target, budget=budget or {}, pause_after=pause_after)
 
     def retry(self, target: str) -> Sequence[str]:
@@ -311,30 +318,53 @@ class Runs:
         """Changes the budget of a study, or limits on calls, while its runs continue.
 
         Args:
-            target: a study file, a study's name or an experiment's tag.
+            target: a study file, a study's name, an experiment's tag, or `suite:RUN`.
             budget: limits instead of the study's.
             limits: rpm, tpm and concurrency, in every process that works on it.
         """
-        study = str(self._experiments.find(target)[0]["study"])
-        changed = BudgetSpec.model_validate(self._store.studies.budget(study)).changed(budget or {})
-        self._store.studies.save_budget(study, changed.model_dump(exclude_none=True))
+        suite_run = self._suite_run(target)
+        if suite_run is not None:
+            study = study_of(suite_run.suite)
+        else:
+            study = str(self._experiments.find(target)[0]["study"])
+        changed = self._change_budget(study, budget or {})
         self._record(target, "retuned", "", {"limits": dict(limits or {})})
         budget_now = changed.model_dump(exclude_none=True)
         return {"budget": budget_now, "limits": dict(limits or {})}
+
+    def _change_budget(self, study: str, budget: Mapping[str, Any]) -> BudgetSpec:
+        before = BudgetSpec.model_validate(self._store.studies.budget(study))
+        changed = before.changed(budget)
+        if changed != before:
+            self._store.studies.save_budget(study, changed.model_dump(exclude_none=True))
+        return changed
+
+    def _suite_run(self, target: str) -> SuiteRun | None:
+        """Returns the suite run that `suite:RUN` names; None for every other target."""
+        kind, _, number = target.partition(":")
+        if kind != "suite":
+            return None
+        if not number.isdecimal():
+            raise NotFoundError(f"{target!r} is no suite run; give its number, such as suite:3")
+        return self._store.suites.find_run(int(number))
 
     def _record(
         self, target: str, kind: Kind, message: str, detail: Mapping[str, Any] | None = None
     ) -> Sequence[str]:
         """Records an event of the unfinished runs of a target, and returns their tags."""
-        tags = [row["tag"] for row in self._experiments.find(target)]
-        unfinished = [
-            progress
-            for runs in self._store.progress.of_tags(tags).values()
-            for progress in runs
-            if progress.status not in FINISHED
-        ]
-        self._store.events.record([run.run_id for run in unfinished], kind, message, detail)
-        return [run.tag for run in unfinished]
+        if (suite_run := self._suite_run(target)) is not None:
+            [report] = reports(self._store, [suite_run])
+            unfinished = {} if report.ended else {suite_run.payer: target}
+        else:
+            tags = [row["tag"] for row in self._experiments.find(target)]
+            unfinished = {
+                run.run_id: run.tag
+                for runs in self._store.progress.of_tags(tags).values()
+                for run in runs
+                if run.status not in FINISHED
+            }
+        self._store.events.record(unfinished.keys(), kind, message, detail)
+        return [*unfinished.values()]
 
     def reparse(self, target: str, *, write: bool = False) -> Reparsed:
         """Reads stored answers with today's parsers and returns what changes; asks nothing.
@@ -353,16 +383,19 @@ class Runs:
         """Returns the progress of runs, active ones first: of a target, or of the newest.
 
         Args:
-            target: the study or tag.
+            target: the study, the tag or `suite:RUN`; without one, active suite runs come, too.
             limit: experiments at most.
         """
-        rows = self._experiments.find(*([target] if target is not None else []))
+        suite_run = self._suite_run(target) if target is not None else None
+        named = [target] if target is not None else []
+        rows = self._experiments.find(*named) if suite_run is None else ()
         all_tags = [row["tag"] for row in rows]
         active = set(self._store.logs.in_progress()) & set(all_tags)
         others = self._store.logs.recent(limit) if target is None else all_tags
         tags = [*sorted(active), *(tag for tag in others if tag not in active)][:limit]
         progress = self._store.progress.of_tags(tags)
         runs = [_run(run) for tag in tags for run in progress[tag]]
+        runs += self._suite_states(suite_run) if target is None or suite_run else []
         status: LabStatus = {
             "version": metadata.version("judge-gym"),
             "database": self._store.database.engine.dialect.name,
@@ -372,12 +405,27 @@ class Runs:
             "in_progress": len(active) > limit or any(run["in_progress"] for run in runs),
             "runs": runs,
         }
-        if target is not None:
+        if suite_run is not None:
+            status["usd"] = self._store.usage.paid(suite_run.payer, 0)[2]
+        elif target is not None:
             name = self._experiments.study_name(target)
             spent = self._store.usage.rows(by=["study"], study=name)
             spent = spent or self._store.usage.rows(by=["study"], tag=name)
             status["usd"] = sum(row["usd"] or 0.0 for row in spent)
         return status
+
+    def _suite_states(self, run: SuiteRun | None) -> list[RunState]:
+        """Returns the state of a suite run, or of all that are in progress."""
+        every = [run] if run is not None else self._store.suites.list_runs()
+        found = reports(self._store, every) if every else ()
+        shown = [report for report in found if run is not None or report.in_progress]
+        waiting = [
+            report.run.payer
+            for report in shown
+            if report.event is not None and report.event.kind == "started" and not report.ended
+        ]
+        reasons = self._store.progress.why_waiting(waiting)
+        return [_suite_state(report, reasons.get(report.run.payer)) for report in shown]
 
     def progress(self, experiment_tag: str) -> Sequence[Progress]:
         """Returns the progress of each run of an experiment, oldest first."""
@@ -434,7 +482,7 @@ class Runs:
             begun: called with the worker's name when it is ready.
             watch: called once with the progress counters, which change during the work.
         """
-        return self._engine.work(until_idle=until_idle, begun=begun, watch=watch)
+        return self._engine.work(until_idle=until_idle, on_start=begun, watch=watch)
 
     def is_idle(self) -> bool:
         """Returns whether no queued run waits or is in progress."""
@@ -442,7 +490,7 @@ class Runs:
 
     def other_versions(self) -> Sequence[str]:
         """Returns what is queued for another version of judge-gym, which this one leaves alone."""
-        return self._engine.strangers()
+        return self._engine.other_versions()
 
     def expect_worker(self, coming: Callable[[], bool]) -> None:
         """Sets how this process knows that a worker is about to start."""
@@ -474,6 +522,26 @@ class Runs:
         """Returns the file that such a process writes to; None on a database server."""
         file = self._store.database.file
         return file.with_suffix(".worker.log") if file else None
+
+
+def _suite_state(report: SuiteReport, reason: str | None) -> RunState:
+    inconclusive = sum(report.score.inconclusive.values())
+    return {
+        "tag": f"suite:{report.run.id}",
+        "run": report.run.id,
+        "series": report.run.series,
+        "status": report.status,
+        "in_progress": report.in_progress,
+        "wanted": {"evals": report.run.wanted},
+        "done": {"evals": len(report.results)},
+        "failed": {"evals": inconclusive},
+        "verdicts": {
+            "passed": report.score.passed,
+            "failed": report.score.failed,
+            "inconclusive": inconclusive,
+        },
+        "message": reason or (report.event.said if report.event is not None else ""),
+    }
 
 
 def _run(progress: Progress) -> RunState:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from judge_gym.engine import JOBS, Engine, SuiteWork, study_of
 from judge_gym.engine.suite_reports import SuiteReport, eval_row, reports
-from judge_gym.engine.suite_runs import JOBS, SuiteRunner, study_of
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.runs import WatchProgress
 from judge_gym.models import Registry
-from judge_gym.models.cards import Limits
 from judge_gym.models.simulated import CODERS, CoderProfile, profile
 from judge_gym.models.simulated.coder import solution
 from judge_gym.records import (
@@ -79,13 +78,13 @@ class Suites:
     Args:
         store: the lab's database.
         models: the model registry.
-        limits: limits instead of those that the registry states.
+        engine: executes suite runs.
     """
 
-    def __init__(self, store: Store, models: Registry, limits: Limits | None = None) -> None:
+    def __init__(self, store: Store, models: Registry, engine: Engine) -> None:
         self._store = store
         self._models = models
-        self._runner = SuiteRunner(store, models, limits)
+        self._engine = engine
 
     # --- suites ----------------------------------------------------------------------------------
 
@@ -227,12 +226,8 @@ class Suites:
         begun: Callable[[SuiteRun], None] = lambda run: None,
     ) -> SuiteReport:
         id = self._writer(suite, model, condition, [suite.find(path) for path in evals])
-        on = bench(allow_unisolated=allow_unisolated)
-        if budget:
-            study = study_of(suite.name)
-            before = BudgetSpec.model_validate(self._store.studies.budget(study))
-            after = before.changed(budget).model_dump(exclude_none=True)
-            self._store.studies.save_budget(study, after)
+        bench(allow_unisolated=allow_unisolated)  # refused before anything is stored
+        self._change_budget(suite.name, budget)
         self._store.suites.save_tasks(
             suite.name, suite.version, [task.source for task in suite.evals]
         )
@@ -247,9 +242,37 @@ class Suites:
             evals=evals,
         )
         begun(run)
-        done = self._runner.execute(run, suite, condition, on, jobs=jobs, watch=watch)
+        work = SuiteWork(suite.version, str(suite.folder.resolve()), jobs, allow_unisolated)
+        done = self._engine.execute_suite(run, work, suite=suite, watch=watch)
         [report] = reports(self._store, [run], done)
         return report
+
+    def resume(
+        self,
+        run: int | str,
+        *,
+        budget: Mapping[str, Any] = UNBOUND,
+        watch: WatchProgress = lambda progress: None,
+    ) -> SuiteReport:
+        """Continues a run that was paused, interrupted or over its budget, and follows it.
+
+        Args:
+            run: its number, the beginning of its key, or the address of its page.
+            budget: limits instead of those that its suite has.
+            watch: called with the progress counters before the work starts.
+        """
+        found = self.find_run(run)
+        self._change_budget(found.suite, budget)
+        done = self._engine.execute_suite(found, watch=watch)
+        [report] = reports(self._store, [found], done)
+        return report
+
+    def _change_budget(self, suite: str, budget: Mapping[str, Any]) -> None:
+        if budget:
+            study = study_of(suite)
+            before = BudgetSpec.model_validate(self._store.studies.budget(study))
+            after = before.changed(budget).model_dump(exclude_none=True)
+            self._store.studies.save_budget(study, after)
 
     def ablate(
         self,

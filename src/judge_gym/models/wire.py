@@ -6,8 +6,7 @@ Nothing is retried here.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any, get_args
 from urllib.parse import SplitResult, urlsplit
 
@@ -201,11 +200,10 @@ _sessions = LoopResources[aiohttp.ClientSession]()
 """A session per event loop, which all models share: it holds no key."""
 
 
-@asynccontextmanager
-async def _open_session() -> AsyncIterator[aiohttp.ClientSession]:
-    connector = aiohttp.TCPConnector(limit=0)  # the engine limits the calls in flight
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=SECONDS_TO_CONNECT)
-    async with aiohttp.ClientSession(
-        connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()
-    ) as session:
-        yield session
+def _open_session() -> aiohttp.ClientSession:
+    # Not a generator: a loop that ends would close it beside the one that holds it open.
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0),  # the engine limits the calls in flight
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=SECONDS_TO_CONNECT),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )

@@ -187,6 +187,7 @@ class Experiments:
             if others:  # the experiment has another name: only this one goes
                 connection.execute(t.tags.delete().where(t.tags.c.tag == tag))
                 return dict.fromkeys(counts, 0)
+            connection.execute(t.events.delete().where(t.events.c.run_id.in_(runs)))
             connection.execute(
                 t.experiments.delete().where(t.experiments.c.digest == experiment.digest)
             )

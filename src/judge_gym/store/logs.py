@@ -65,6 +65,8 @@ class Logs:
                 for row in connection.execute(query.limit(limit + 1)).mappings()
             ]
         for row in found:  # SQLite forgets the zone, which is UTC always
+            if row["run_id"] < 0:
+                row["tag"] = f"suite:{-row['run_id']}"
             row["at"] = row["at"].replace(tzinfo=UTC).isoformat()
         found.sort(key=lambda row: (row["at"], row["id"]), reverse=True)
         rows = found[:limit]

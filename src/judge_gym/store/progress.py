@@ -120,7 +120,13 @@ class ProgressQueries:
             some = t.tags.c.tag.in_(tags[start : start + CHUNK])
             for progress in self._read(sa.and_(some, t.runs.c.superseded.is_(None))):
                 found[progress.tag].append(progress)
-        reasons = self._why_waiting([one for runs in found.values() for one in runs])
+        started = [
+            one.run_id
+            for runs in found.values()
+            for one in runs
+            if one.event is not None and one.event.kind == "started" and not one.ended
+        ]
+        reasons = self.why_waiting(started)
         for runs in found.values():
             runs[:] = [_with_message(one, reasons.get(one.run_id)) for one in runs]
         return found
@@ -135,13 +141,12 @@ class ProgressQueries:
         file = self._database.file
         return bool(at_work(self._database)) if file is None else not is_free(file)
 
-    def _why_waiting(self, runs: Sequence[Progress]) -> dict[int, str]:
-        """Returns, by run, what it waits for, of those that should continue and wait."""
-        started = [
-            one.run_id
-            for one in runs
-            if one.event is not None and one.event.kind == "started" and not one.ended
-        ]
+    def why_waiting(self, started: Sequence[int]) -> dict[int, str]:
+        """Returns what runs wait for that were started and have not ended, by run.
+
+        Args:
+            started: their numbers; minus its number for a suite run.
+        """
         if not started:
             return {}
         idle = STARTING if self.worker_coming() else NO_WORKER

@@ -134,6 +134,10 @@ class Asker:
         """Begins no further call for a run."""
         self._held[run_id] = error
 
+    def held(self, run_id: int) -> Exception | None:
+        """Returns why no further call begins for a run."""
+        return self._held.get(run_id)
+
     def release(self, run_id: int) -> None:
         """Allows further calls for a run."""
         self._held.pop(run_id, None)
@@ -233,7 +237,7 @@ class Asker:
                 "the same command continues"
             ) from error
 
-    def refuse_to_begin(self, card: ModelCard, run_id: int) -> None:
+    def _refuse_to_begin(self, card: ModelCard, run_id: int) -> None:
         """Raises what prevents one more call."""
         if error := self.error or self._held.get(run_id):
             raise error
@@ -251,7 +255,7 @@ class Asker:
         It holds its slot until its row is committed.
         """
         tokens = input_tokens(request)
-        refuse = partial(self.refuse_to_begin, card, payer.run_id)
+        refuse = partial(self._refuse_to_begin, card, payer.run_id)
         async with self._limits.reserve(card, tokens, request.max_tokens, refuse) as reservations:
             refuse()
             worst = Spend(

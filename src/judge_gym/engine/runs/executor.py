@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import Any
 
@@ -26,8 +27,9 @@ from judge_gym.engine.runs.orders import (
     WorkOrder,
     end_of,
 )
-from judge_gym.engine.runs.pipeline import Pipeline, Shard, Step, shown_texts
-from judge_gym.engine.runs.queue import RunQueue, parent
+from judge_gym.engine.runs.pipeline import Pipeline, Shard, StudyPipeline, shown_texts
+from judge_gym.engine.runs.queue import RUNS, SHARDS, RunQueue, parent
+from judge_gym.engine.runs.suites import SuiteFinder, SuitePipeline
 from judge_gym.errors import DatabaseGone, JudgeGymError, StoreError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Event, Store
@@ -44,6 +46,10 @@ EVENTS = {"done": "ended", "run-over-budget": "over-budget", "stopped": "paused"
 """The kind of event for an end, where it has another name."""
 
 
+OpenPipeline = Callable[[WorkOrder, RunProgress], Pipeline]
+"""Opens the pipeline of one workflow."""
+
+
 class QueueFull(StoreError):
     """The queue cannot record how workflows ended."""
 
@@ -58,6 +64,7 @@ class Executor:
         lock: the right of this process to execute runs.
         limits: where given, they replace those of the registry.
         progress: the live counters of runs, by run.
+        suites: finds the suites of suite runs.
     """
 
     def __init__(
@@ -68,6 +75,7 @@ class Executor:
         lock: WorkerLock,
         limits: Limits,
         progress: dict[int, RunProgress],
+        suites: SuiteFinder,
     ) -> None:
         self.name = lock.name
         self.queue = queue
@@ -82,7 +90,12 @@ class Executor:
         """Why this process could not continue its work, such as a database that is full."""
         self.superseded = False
         """Whether others declared this process dead and took over its work: it must start anew."""
+        self.served = [RUNS, SHARDS]
+        """The queues that this process serves."""
         self._store = store
+        self._suites = suites
+        self._sandboxes: list[ThreadPoolExecutor] = []
+        self._stop_sandboxes = threading.Event()
         self._lock = lock
         self._leases = store.leases(self.name)
         self.asker = Asker(
@@ -96,8 +109,8 @@ class Executor:
         self.offline = OfflineAsker(store.ledger, models)
         self._running: set[str] = set()
         self._awaiting_shards: set[str] = set()
-        self._pipelines: OrderedDict[str, Callable[[WorkOrder, RunProgress], Pipeline]]
-        self._pipelines = OrderedDict()
+        self._pipelines: OrderedDict[str, OpenPipeline] = OrderedDict()
+        self._dbos: DBOS | None = None
         self._last_event = 0
         self._followed: set[int] = set()
         self._unkept: dict[str, int] = {}
@@ -107,8 +120,10 @@ class Executor:
 
         self._last_event = self._store.events.last_id()
         workflows.register(self)
+        self._serve_suites()
         try:
-            DBOS(config=self.queue.config(self.name))
+            self._dbos = DBOS(config=self.queue.config(self.name))
+            DBOS.listen_queues(self.served)
             DBOS.launch()
         except Exception:
             DBOS.destroy(destroy_registry=True)
@@ -119,6 +134,8 @@ class Executor:
     async def __aexit__(self, *_: object) -> None:
         self._listener.cancel()
         DBOS.destroy(destroy_registry=True)
+        for sandboxes in self._sandboxes:
+            sandboxes.shutdown(wait=False)
         # DBOS had made its threads those of the loop, and has ended them.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
         if self._leases is not None:
@@ -154,9 +171,10 @@ class Executor:
         return isinstance(self.asker.error, DatabaseGone | QueueFull)
 
     def stop(self, error: JudgeGymError) -> None:
-        """Begins no further call; calls in flight are awaited and recorded."""
+        """Begins no further call and ends sandboxes; calls in flight are awaited and recorded."""
         for asker in (self.asker, self.offline):
             asker.stop(error)
+        self._stop_sandboxes.set()
 
     def sweep(self) -> None:
         """Queues again what dead processes had begun, and what an outage left without a process."""
@@ -190,6 +208,19 @@ class Executor:
             )
             return
         self.queue.requeue(lost + unkept)
+        self._serve_suites()
+
+    def _serve_suites(self) -> None:
+        """Serves the queues of suites that this machine has, and reports why others wait."""
+        able, reasons = self._suites.look(self.queue, self.served)
+        self.served += able
+        if self._dbos is not None and self._dbos._listening_queues is not None:
+            # DBOS reads this list again every second, but has no public way to extend it.
+            self._dbos._listening_queues += able
+        for run, event in self._store.events.latest_by_run(reasons.keys()).items():
+            if event.kind == "started":
+                message = f"the worker {self.name} cannot take it: {reasons[run]}"
+                self._store.events.record([run], "waiting", message)
 
     # --- workflows -------------------------------------------------------------------------------
 
@@ -236,16 +267,30 @@ class Executor:
         """Returns the pipeline of a run; its rows and texts are read once for all its shards."""
         key = parent(id)
         if key not in self._pipelines:
-            run = self._store.runs.find(order.run, order.tag)
-            asker: Answers = self.offline if order.offline else self.asker
-            texts = cache(partial(shown_texts, self._store, run))
-            self._pipelines[key] = partial(Pipeline, self._store, asker, run, texts)
+            open_pipeline = self._open_study if order.suite is None else self._open_suite
+            self._pipelines[key] = open_pipeline(order)
             while len(self._pipelines) > REMEMBERED:
                 self._pipelines.popitem(last=False)
         self._pipelines.move_to_end(key)
         return self._pipelines[key](order, progress)
 
-    async def perform(self, pipeline: Pipeline, step: Step, shard: Shard) -> None:
+    def _open_study(self, order: WorkOrder) -> OpenPipeline:
+        run = self._store.runs.find(order.run, order.tag)
+        asker: Answers = self.offline if order.offline else self.asker
+        texts = cache(partial(shown_texts, self._store, run))
+        return partial(StudyPipeline, self._store, asker, run, texts)
+
+    def _open_suite(self, order: WorkOrder) -> OpenPipeline:
+        assert order.suite is not None
+        run = self._store.suites.find_run(-order.run)
+        suite, bench = self._suites.find(run, order.suite)
+        self._sandboxes.append(ThreadPoolExecutor(order.suite.jobs, "sandbox"))
+        stoppable = replace(bench, stop=self._stop_sandboxes)
+        return partial(
+            SuitePipeline, self._store, self.asker, run, suite, stoppable, self._sandboxes[-1]
+        )
+
+    async def perform(self, pipeline: Pipeline, step: str, shard: Shard) -> None:
         """Performs a shard, and again after an outage of the database server."""
         for wait in (*OUTAGE, None):
             try:
@@ -277,7 +322,9 @@ class Executor:
         if again or run_id not in self._followed:
             self._followed.add(run_id)
             latest = self._store.events.latest(run_id)
-            if latest is not None:
+            if latest is not None and latest.kind == "waiting":  # for a process like this one
+                self._store.events.record([run_id], "started")
+            elif latest is not None:
                 self._apply(latest)
 
     async def _follow_events(self) -> None:

@@ -12,6 +12,7 @@ from judge_gym.engine.calls.ask import Models, Stopped
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.locks import LockTaken, lab_lock, worker_lock
 from judge_gym.engine.runs.orders import Outcome, WorkOrder
+from judge_gym.engine.runs.suites import EVALS, SuiteFinder, missing_evals
 from judge_gym.errors import BudgetError, DatabaseGone, JudgeGymError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Store
@@ -33,14 +34,21 @@ class RunFollower:
         models: where models come from.
         limits: where given, they replace those of the registry.
         orders: one for each run.
+        suites: finds the suites of suite runs.
     """
 
     def __init__(
-        self, store: Store, models: Models, limits: Limits, orders: Sequence[WorkOrder]
+        self,
+        store: Store,
+        models: Models,
+        limits: Limits,
+        orders: Sequence[WorkOrder],
+        suites: SuiteFinder,
     ) -> None:
         self._store = store
         self._models = models
         self._limits = limits
+        self._suites = suites
         complete = [order.run for order in orders if self._complete(order)]
         self.orders = {order.run: order for order in orders if order.run not in complete}
         self.progress = {order.run: RunProgress() for order in orders}
@@ -62,6 +70,8 @@ class RunFollower:
 
     def _complete(self, order: WorkOrder) -> bool:
         """Whether every target of a run has its answer."""
+        if order.suite is not None:
+            return not missing_evals(self._store, self._store.suites.find_run(-order.run))
         progress = self._store.progress.of_run(order.run, order.tag)
         for workflow, wanted in progress.wanted.items():
             if progress.done[workflow] < wanted or progress.failed[workflow]:
@@ -83,9 +93,9 @@ class RunFollower:
                 while self._waiting and self.stopped is None:
                     try:
                         with worker_lock(self._store.database, queue.protocol) as lock:
-                            shared = (self._limits, self.progress)
+                            given = (self._limits, self.progress, self._suites)
                             await self._execute(
-                                Executor(self._store, self._models, queue, lock, *shared)
+                                Executor(self._store, self._models, queue, lock, *given)
                             )
                     except LockTaken:
                         await self._watch()
@@ -181,9 +191,7 @@ class RunFollower:
         while not detached.is_set():
             self._collect(self._queue.outcomes(self._waiting.values()), {})
             for run in self._waiting:
-                progress = self._store.progress.of_run(run, self.orders[run].tag)
-                self.progress[run].wanted = dict(progress.wanted)
-                self.progress[run].done = dict(progress.done)
+                self._read_progress(self.orders[run])
             if not self._waiting:
                 return
             try:
@@ -194,6 +202,17 @@ class RunFollower:
         self.stopped = Stopped(
             "no longer followed: another judge-gym executes it, and 'judge-gym pause' stops it"
         )
+
+    def _read_progress(self, order: WorkOrder) -> None:
+        """Sets the live counters of a run from its rows."""
+        live = self.progress[order.run]
+        if order.suite is not None:
+            run = self._store.suites.find_run(-order.run)
+            left = len(missing_evals(self._store, run))
+            live.wanted, live.done = {EVALS: run.wanted}, {EVALS: run.wanted - left}
+            return
+        progress = self._store.progress.of_run(order.run, order.tag)
+        live.wanted, live.done = dict(progress.wanted), dict(progress.done)
 
     def _conclude(self) -> None:
         """Raises the error that made a run fail, or notes why the command ended early."""

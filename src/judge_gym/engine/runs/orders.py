@@ -9,6 +9,7 @@ from judge_gym.engine.calls.budget import RunOverBudget
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.options import WORKFLOWS, RunOptions, Workflow
 from judge_gym.errors import BudgetError, JudgeGymError
+from judge_gym.records import SuiteRun
 from judge_gym.store import Run
 
 
@@ -47,16 +48,42 @@ def end_of(error: BaseException | None) -> str:
     return next((name for name, kind in ENDS.items() if isinstance(error, kind)), "failed")
 
 
+JOBS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteWork:
+    """What a process needs to execute a suite run, beside the run's row."""
+
+    version: str
+    """Of the suite, with the tools that grade."""
+    folder: str = ""
+    """Where the suite was when the run was started; another process may have it elsewhere."""
+    jobs: int = JOBS
+    """Evals in sandboxes at once, in each process."""
+    allow_unisolated: bool = False
+    """Run candidates even where no sandbox works."""
+
+    @property
+    def queue(self) -> str:
+        """The name of the queue that only processes with this suite and a sandbox serve."""
+        return f"suite {self.version}{' unisolated' if self.allow_unisolated else ''}"
+
+
 @dataclass(frozen=True, slots=True)
 class WorkOrder:
     """What is to be done for a run. It is stored in the queue, as names and numbers only."""
 
     run: int
+    """The run's number; of a suite run, minus its number, as in the ledger."""
     tag: str
+    """The experiment's tag; of a suite run, `suite:NUMBER`."""
     workflows: tuple[Workflow, ...] = WORKFLOWS
     offline: bool = False
     pause_after: Workflow | None = None
     only_failed: bool = False
+    suite: SuiteWork | None = None
+    """Given for a suite run, which has no workflows but its evals."""
 
     @classmethod
     def of_run(cls, run: Run, options: RunOptions) -> "WorkOrder":
@@ -73,7 +100,19 @@ class WorkOrder:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "WorkOrder":
         """Returns an order as it was stored."""
-        return cls(**{**stored, "workflows": tuple(stored["workflows"])})
+        suite = SuiteWork(**stored["suite"]) if stored["suite"] else None
+        return cls(**{**stored, "workflows": tuple(stored["workflows"]), "suite": suite})
+
+    @classmethod
+    def of_suite(cls, run: SuiteRun, work: SuiteWork) -> "WorkOrder":
+        """Returns the order for a suite run."""
+        return cls(run.payer, f"suite:{run.id}", (), suite=work)
+
+    @property
+    def queues(self) -> tuple[str, str]:
+        """The names of the queues of the run and of its shards."""
+        prefix = f"{self.suite.queue} " if self.suite else ""
+        return f"{prefix}runs", f"{prefix}shards"
 
     def to_json(self) -> dict[str, Any]:
         """Returns the order as it is stored."""

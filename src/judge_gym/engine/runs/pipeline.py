@@ -1,4 +1,4 @@
-"""What the workflows of one run do, each in shards that any process can execute.
+"""What the steps of one run do, each in shards that any process can execute.
 
 A shard is a few numbers. What is there already is neither asked nor written again, so that a shard
 may be executed twice, and by any process.
@@ -8,7 +8,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from judge_gym.engine.calls.ask import Answers
 from judge_gym.engine.calls.progress import RunProgress
@@ -46,9 +46,43 @@ SHARD = 256
 """Targets of one shard."""
 CHUNK = 64
 """Targets that are asked for, read and written together; few, since answers wait meanwhile."""
-Shard = list[int]
-Step = Literal["evidence", "rubric", "score", "rival-rubrics", "swap", "probe"]
-"""The workflows in their order; the swap is preceded by the rubrics that it scores under."""
+Shard = list[Any]
+"""Names and numbers."""
+
+
+class Pipeline(Protocol):
+    """The steps of one run, as one workflow executes them."""
+
+    @property
+    def order(self) -> WorkOrder:
+        """What is to be done."""
+        ...
+
+    @property
+    def progress(self) -> RunProgress:
+        """Counts what this workflow does."""
+        ...
+
+    @property
+    def steps(self) -> Sequence[str]:
+        """The names of the steps, in their order."""
+        ...
+
+    def announce(self) -> None:
+        """Sets the number of targets, where it is known before the work."""
+        ...
+
+    def shards(self, step: str) -> list[Shard]:
+        """Returns what is missing of a step, in shards."""
+        ...
+
+    async def perform(self, step: str, shard: Shard) -> None:
+        """Executes one shard."""
+        ...
+
+    def finish(self, step: str) -> None:
+        """Ends a step; raises `Paused` if the order says so."""
+        ...
 
 
 def chunked(items: Iterable[T]) -> Iterator[list[T]]:
@@ -81,8 +115,8 @@ def shown_texts(store: Store, run: Run) -> Mapping[int, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
-    """The steps of one run, as one workflow executes them."""
+class StudyPipeline:
+    """The steps of a run of an experiment, as one workflow executes them."""
 
     store: Store
     asker: Answers
@@ -112,10 +146,10 @@ class Pipeline:
         }
 
     @property
-    def steps(self) -> list[Step]:
-        """The steps of the order, with those that make what they need."""
+    def steps(self) -> list[str]:
+        """The ordered workflows, with those that make what they need."""
         ordered = set(self.order.workflows)
-        needed_by: dict[Step, set[str]] = {
+        needed_by = {
             "evidence": {"evidence", "score", "swap", "probe"},
             "rubric": {"rubric", "score"},
             "score": {"score"},
@@ -125,7 +159,7 @@ class Pipeline:
         }
         return [step for step, workflows in needed_by.items() if ordered & workflows]
 
-    def shards(self, step: Step) -> list[Shard]:
+    def shards(self, step: str) -> list[Shard]:
         """Returns what is missing of a step, in shards; what is there is counted as done."""
         match step:
             case "evidence":
@@ -136,7 +170,7 @@ class Pipeline:
                 return self._probe_shards()
         return [[]]  # rubrics are few, and written in one go
 
-    async def perform(self, step: Step, shard: Shard) -> None:
+    async def perform(self, step: str, shard: Shard) -> None:
         """Executes one shard."""
         match step:
             case "evidence":
@@ -148,7 +182,7 @@ class Pipeline:
             case _:
                 await self._make_rubrics(is_swap=step == "rival-rubrics")
 
-    def finish(self, step: Step) -> None:
+    def finish(self, step: str) -> None:
         """Ends a step: warns of items without a view, and pauses the run if the order says so."""
         if step == "evidence":
             for warning in self._unread_views():

@@ -19,9 +19,13 @@ PROTOCOL = "2"
 what an older one stored."""
 NAME = "judge-gym"
 RUNS, SHARDS = "runs", "shards"
+SUITE = "suite "
+"""The beginning of the names of queues whose work needs a suite."""
 AT_ONCE = {RUNS: 8, SHARDS: 4}
 """How many of each a process executes at once. Few shards, which make for a thousand calls in
 flight: what one process has taken the others cannot do."""
+EVAL_SHARDS_AT_ONCE = 16
+"""Shards of a suite that a process executes at once; they hold few evals each."""
 POLL = 0.2
 """Seconds between two polls of the queue."""
 ACTIVE = ("PENDING", "ENQUEUED")
@@ -45,13 +49,16 @@ class RunQueue:
                 application_name=NAME,
                 retry_connection_errors=False,  # it would block for up to a minute at a time
             )
-            for queue in (RUNS, SHARDS):
-                self.client.register_queue(
-                    queue,
-                    worker_concurrency=AT_ONCE[queue],
-                    polling_interval_sec=POLL,
-                    on_conflict="always_update",
-                )
+            for name, at_once in AT_ONCE.items():
+                self._register(name, at_once)
+
+    def _register(self, name: str, at_once: int) -> None:
+        self.client.register_queue(
+            name,
+            worker_concurrency=at_once,
+            polling_interval_sec=POLL,
+            on_conflict="always_update",
+        )
 
     @property
     def protocol(self) -> int:
@@ -91,21 +98,41 @@ class RunQueue:
         known.update({row.workflow_id: "CANCELLED" for row in others})
         numbered = (f"{order.run}.{number}" for number in itertools.count(1))
         id = next(id for id in numbered if known.get(id) in (None, *ACTIVE))
+        runs, shards = order.queues
         options: Any = {
             "workflow_name": "run",
-            "queue_name": RUNS,
+            "queue_name": runs,
             "workflow_id": id,
             "app_version": PROTOCOL,
         }
         with self._database.plainly():
+            if order.suite is not None:
+                self._register(runs, AT_ONCE[RUNS])
+                self._register(shards, EVAL_SHARDS_AT_ONCE)
             self.client.enqueue(options, order.to_json())
         return id, id not in known
 
     def order(self, id: str) -> WorkOrder:
-        """Returns the order of a queued run."""
+        """Returns the order of a queued run or shard."""
         [row] = self.client.list_workflows(workflow_ids=[id], load_output=False)
         assert row.input is not None
         return WorkOrder.from_json(row.input["args"][0])
+
+    def last_order(self, run: int) -> WorkOrder | None:
+        """Returns the last order of this protocol for a run; None where there is none."""
+        rows = self._rows(workflow_id_prefix=f"{run}.", name="run")
+        own = [row.workflow_id for row in rows if row.app_version == PROTOCOL]
+        latest = max(own, key=lambda id: int(id.partition(".")[2]), default=None)
+        return self.order(latest) if latest is not None else None
+
+    def waiting_for_suites(self) -> dict[str, list[str]]:
+        """Returns the ids of workflows that wait in queues of suites, by queue, runs first."""
+        waiting: dict[str, list[str]] = {}
+        for row in sorted(self._rows(status=["ENQUEUED"]), key=lambda row: row.name != "run"):
+            name = row.queue_name or ""
+            if name.startswith(SUITE) and row.app_version == PROTOCOL:
+                waiting.setdefault(name, []).append(row.workflow_id)
+        return waiting
 
     def _give_up(self, rows: Sequence[WorkflowStatus]) -> None:
         """Ends workflows of another protocol: the lab's rows show how to continue the runs."""
@@ -136,10 +163,10 @@ class RunQueue:
         """Whether any of these workflows is queued or executed."""
         return bool(ids) and bool(self._rows(status=list(ACTIVE), workflow_ids=list(ids)))
 
-    def idle(self) -> bool:
-        """Whether nothing that this protocol can execute is queued or executed."""
+    def idle(self, queues: Collection[str]) -> bool:
+        """Whether nothing in these queues that this protocol can execute is queued or executed."""
         rows = self._rows(status=list(ACTIVE))
-        return all(row.app_version != PROTOCOL for row in rows)
+        return all(row.app_version != PROTOCOL or row.queue_name not in queues for row in rows)
 
     def other_versions(self) -> list[WorkflowStatus]:
         """Returns what waits for a worker of another protocol."""
@@ -147,11 +174,12 @@ class RunQueue:
 
     def requeue(self, rows: Iterable[WorkflowStatus]) -> None:
         """Queues workflows again that a dead process had begun."""
-        for queue, name in ((RUNS, "run"), (SHARDS, "shard")):
-            ids = [row.workflow_id for row in rows if row.name == name]
-            if ids:
-                with self._database.plainly():
-                    self.client.resume_workflows(ids, queue_name=queue)
+        by_queue: dict[str, list[str]] = {}
+        for row in rows:
+            by_queue.setdefault(str(row.queue_name), []).append(row.workflow_id)
+        with self._database.plainly():
+            for queue, ids in by_queue.items():
+                self.client.resume_workflows(ids, queue_name=queue)
 
     def drop(self, runs: Collection[str]) -> None:
         """Ends runs that no process executes, with all of their shards."""

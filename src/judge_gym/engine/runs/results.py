@@ -7,6 +7,7 @@ from typing import Any
 from judge_gym.engine.runs.orders import Outcome
 from judge_gym.engine.runs.plan import StagePlan
 from judge_gym.errors import JudgeGymError
+from judge_gym.records import SuiteRun
 from judge_gym.store import Progress, Run
 
 FINISHED = ("complete", "complete-with-failures")
@@ -84,6 +85,16 @@ class Execution:
         notes = [*warnings, *(note for outcome in self.outcomes for note in outcome.warnings)]
         noted = tuple(dict.fromkeys(notes))
         return Result(study, _overall(runs), runs, noted, self.stopped, left)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteExecution:
+    """What one command did for a suite run."""
+
+    run: SuiteRun
+    outcome: Outcome
+    stopped: JudgeGymError | None = None
+    """Why it ended early: interrupted, or over budget."""
 
 
 def _overall(runs: Sequence[RunResult]) -> str:

@@ -9,6 +9,7 @@ from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.follower import first_interrupt
 from judge_gym.engine.runs.locks import worker_lock
+from judge_gym.engine.runs.suites import SuiteFinder
 from judge_gym.errors import DatabaseGone
 from judge_gym.models.cards import Limits
 from judge_gym.store import Store
@@ -23,6 +24,7 @@ async def work(
     queue: "RunQueue",
     limits: Limits,
     progress: dict[int, RunProgress],
+    suites: SuiteFinder,
     *,
     until_idle: bool,
     on_start: Callable[[str], None],
@@ -35,6 +37,7 @@ async def work(
         queue: of the lab.
         limits: where given, they replace those of the registry.
         progress: the live counters of runs, which this fills.
+        suites: finds the suites of suite runs.
         until_idle: end when nothing is queued or executed any more.
         on_start: called with the worker's name when it is ready.
     """
@@ -54,13 +57,13 @@ async def work(
         if interrupted or executor.asker.error is not None:
             return True
         with suppress(DatabaseGone):
-            return until_idle and queue.idle()
+            return until_idle and queue.idle(executor.served)
         return False
 
     with first_interrupt(interrupt):
         while executor is None or (executor.superseded and not interrupted):
             with worker_lock(store.database, queue.protocol) as lock:
-                executor = Executor(store, models, queue, lock, limits, progress)
+                executor = Executor(store, models, queue, lock, limits, progress, suites)
                 async with executor:
                     on_start(executor.name)
                     with suppress(DatabaseGone):

@@ -12,8 +12,8 @@ from dbos._error import DBOSAwaitedWorkflowCancelledError
 
 from judge_gym.engine.runs.executor import Executor
 from judge_gym.engine.runs.orders import Outcome
-from judge_gym.engine.runs.pipeline import Pipeline, Shard, Step
-from judge_gym.engine.runs.queue import POLL, SHARDS
+from judge_gym.engine.runs.pipeline import Pipeline, Shard
+from judge_gym.engine.runs.queue import POLL
 
 
 def register(executor: Executor) -> None:
@@ -24,7 +24,7 @@ def register(executor: Executor) -> None:
 
     @DBOS.workflow(name="run", max_recovery_attempts=None)
     async def run(order: dict[str, Any]) -> dict[str, Any]:
-        """Executes a run: evidence, rubric, scoring, rubric swap, probe."""
+        """Executes a run: evidence, rubric, scoring, rubric swap, probe; or a suite's evals."""
 
         async def every_step(pipeline: Pipeline) -> None:
             pipeline.announce()
@@ -41,14 +41,15 @@ def register(executor: Executor) -> None:
 
         return await executor.execute(order, str(DBOS.workflow_id), every_step)
 
-    async def spread(pipeline: Pipeline, step: Step, shards: Sequence[Shard]) -> None:
+    async def spread(pipeline: Pipeline, step: str, shards: Sequence[Shard]) -> None:
         """Queues the shards of a step for any process, and waits until all have ended."""
         id, handles = str(DBOS.workflow_id), []
+        _, queue = pipeline.order.queues
         for number, shard in enumerate(shards):
             with SetWorkflowID(f"{id}/{step}/{number}"):
                 order = pipeline.order.to_json()
                 handles.append(
-                    await DBOS.enqueue_workflow_async(SHARDS, run_shard, order, step, shard)
+                    await DBOS.enqueue_workflow_async(queue, run_shard, order, step, shard)
                 )
         error: Exception | None = None
         with executor.awaiting_shards(id):
@@ -65,7 +66,7 @@ def register(executor: Executor) -> None:
             raise error
 
     @DBOS.workflow(name="shard", max_recovery_attempts=None)
-    async def run_shard(order: dict[str, Any], step: Step, shard: Shard) -> dict[str, Any]:
+    async def run_shard(order: dict[str, Any], step: str, shard: Shard) -> dict[str, Any]:
         """Executes a part of one step of a run."""
 
         async def one_shard(pipeline: Pipeline) -> None:

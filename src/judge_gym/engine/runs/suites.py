@@ -1,0 +1,250 @@
+"""Suite runs on the engine: where their suite is on this machine, and what their shards do.
+
+A shard is a few evals, each named by its path and replicate. Each answer is generated through the
+ledger, run through the suite's steps in a sandbox, and written as a row.
+"""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from judge_gym.engine.calls.ask import Asker, EndpointDown
+from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.runs.orders import SuiteWork, WorkOrder
+from judge_gym.engine.runs.pipeline import Shard
+from judge_gym.errors import BudgetError, DesignError, NotFoundError, RateLimitError
+from judge_gym.records import EvalResult, Inconclusive, Request, SuiteRun
+from judge_gym.records.outcomes import search_step
+from judge_gym.records.searches import split_searches
+from judge_gym.store import Answer, Payer, Store
+from judge_gym.suites import (
+    SHIPPED,
+    Bench,
+    CodeTask,
+    Condition,
+    Interrupted,
+    Suite,
+    bench,
+    load_suite,
+    requests,
+    run_reply,
+)
+
+if TYPE_CHECKING:
+    from judge_gym.engine.runs.queue import RunQueue
+
+GENERATION = "generation"
+"""The step of a result whose model gave no answer."""
+EVALS = "evals"
+EVALS_PER_SHARD = 4
+LOOK_AGAIN = 10.0
+"""Seconds after which a suite that was missing is looked for again."""
+
+
+def study_of(suite: str) -> str:
+    """Returns the name under which a suite's calls are paid and its budget is stored."""
+    return f"suite {suite}"
+
+
+def missing_evals(store: Store, run: SuiteRun) -> list[tuple[str, int]]:
+    """Returns the path and replicate of each eval of a run that has no settled result."""
+    rows = store.suites.results(run.id).get(run.id, [])
+    settled = {(row.result.path, row.result.replicate) for row in rows if row.result.settled}
+    targets = itertools.product(run.evals, range(run.replicates))
+    return [target for target in targets if target not in settled]
+
+
+class SuiteMissing(DesignError):
+    """This machine lacks the suite of a run at its version, or a tool that the suite needs."""
+
+
+class SuiteFinder:
+    """Finds the suites of runs on this machine, each at the version that its run needs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._found: dict[str, Suite] = {}
+        self._missing: dict[str, tuple[float, SuiteMissing]] = {}
+
+    def add(self, suite: Suite) -> None:
+        """Notes a suite that is loaded already."""
+        self._found[suite.version] = suite
+
+    def find(self, run: SuiteRun, work: SuiteWork) -> tuple[Suite, Bench]:
+        """Returns the suite of a run and a sandbox for its steps.
+
+        Raises:
+            SuiteMissing: with the reason.
+        """
+        if work.queue in self._missing:
+            until, missing = self._missing[work.queue]
+            if time.monotonic() < until:
+                raise missing
+        try:
+            sandbox = bench(allow_unisolated=work.allow_unisolated)
+            if run.version not in self._found:
+                self._found[run.version] = self._load(run, work)
+        except DesignError as error:
+            missing = SuiteMissing(error.message)
+            self._missing[work.queue] = (time.monotonic() + LOOK_AGAIN, missing)
+            raise missing from error
+        return self._found[run.version], sandbox
+
+    def _load(self, run: SuiteRun, work: SuiteWork) -> Suite:
+        others = []
+        own = sorted(file.parent for file in Path().glob("*/suite.toml"))
+        for folder in ([Path(work.folder)] if work.folder else []) + [SHIPPED, *own]:
+            try:
+                suite = load_suite(folder)
+            except (DesignError, NotFoundError):  # another suite that is broken, or none
+                continue
+            if suite.name == run.suite:
+                if suite.version == run.version:
+                    return suite
+                others.append(suite.version)
+        if others:
+            raise SuiteMissing(
+                f"the suite {run.suite!r} is here at version {others[0]}, and the run is of "
+                f"version {run.version}: its files, or the tools that grade, differ"
+            )
+        raise SuiteMissing(
+            f"the suite {run.suite!r} is not here; start judge-gym in the folder that holds it"
+        )
+
+    def look(
+        self, queue: "RunQueue", served: Collection[str] = ()
+    ) -> tuple[list[str], dict[int, str]]:
+        """Looks at the queues of suites beside those that a process serves already.
+
+        Returns:
+            The further queues that this machine can serve, and, by run, why it cannot serve those
+            of the others that no process has begun.
+        """
+        able: list[str] = []
+        reasons: dict[int, str] = {}
+        for name, ids in queue.waiting_for_suites().items():
+            if name in served:
+                continue
+            order = queue.order(ids[0])  # the others of the queue need the same
+            assert order.suite is not None
+            try:
+                self.find(self._store.suites.find_run(-order.run), order.suite)
+                able += order.queues
+            except SuiteMissing as missing:
+                for id in ids:
+                    run, _, shard = id.partition("/")
+                    if not shard:
+                        reasons[int(run.partition(".")[0])] = missing.message
+        return able, reasons
+
+
+@dataclass(frozen=True, slots=True)
+class SuitePipeline:
+    """The evals of one suite run, as one workflow executes them."""
+
+    store: Store
+    asker: Asker
+    run: SuiteRun
+    suite: Suite
+    bench: Bench
+    sandboxes: ThreadPoolExecutor
+    order: WorkOrder
+    progress: RunProgress
+
+    @property
+    def steps(self) -> list[str]:
+        """The one step: generate and grade."""
+        return [EVALS]
+
+    def announce(self) -> None:
+        """Sets the number of targets."""
+        missing = len(missing_evals(self.store, self.run))
+        assert self.progress.whole is not None
+        self.progress.whole.wanted = {GENERATION: missing, EVALS: missing}
+
+    def shards(self, step: str) -> list[Shard]:
+        """Returns the evals without a settled result, in shards."""
+        missing = [list(target) for target in missing_evals(self.store, self.run)]
+        size = EVALS_PER_SHARD
+        return [missing[start : start + size] for start in range(0, len(missing), size)]
+
+    async def perform(self, step: str, shard: Shard) -> None:
+        """Executes one shard; all of its evals end, even if one fails."""
+        missing = missing_evals(self.store, self.run)
+        work = (self._generate_and_grade(*target) for target in missing if [*target] in shard)
+        ended = await asyncio.gather(*work, return_exceptions=True)
+        errors = [error for error in ended if error is not None]
+        # A budget is only the reason where nothing else is: answers that came are graded.
+        for error in sorted(errors, key=lambda error: isinstance(error, BudgetError)):
+            raise error
+
+    def finish(self, step: str) -> None:
+        """Does nothing: there is no step to pause before."""
+
+    async def _generate_and_grade(self, path: str, replicate: int) -> None:
+        task = self.suite.find(path)
+        request = self._request(task, replicate)
+        tag = f"{self.run.suite}/{self.run.model}/{self.run.experiment}"
+        payer = Payer(self.run.payer, study_of(self.run.suite), tag, GENERATION)
+        try:
+            [answer] = await self.asker.ask([request], payer, self.progress)
+        except EndpointDown as error:
+            limited = isinstance(error.__cause__, RateLimitError)
+            outcome = Inconclusive(
+                "rate_limit" if limited else "infrastructure", error.message, GENERATION
+            )
+            unanswered = EvalResult(task.category, task.name, outcome, replicate=replicate)
+            self.store.suites.save_result(self.run, unanswered)
+        else:
+            self.progress.advance(GENERATION, 1)
+            self._refuse_to_grade()
+            loop = asyncio.get_running_loop()
+            try:
+                await loop.run_in_executor(self.sandboxes, self._grade, task, request, answer)
+            except Interrupted:
+                self._refuse_to_grade()
+                raise
+        self.progress.advance(EVALS, 1)
+
+    def _refuse_to_grade(self) -> None:
+        """Raises why the run was stopped; a budget stops calls only."""
+        error = self.asker.error or self.asker.held(self.run.payer)
+        if error is not None and not isinstance(error, BudgetError):
+            raise error
+
+    def _request(self, task: CodeTask, replicate: int) -> Request:
+        key = {**self.run.condition, "without": tuple(self.run.condition.get("without", ()))}
+        return requests(
+            self.suite,
+            [task],
+            self.run.model,
+            condition=Condition(self.run.experiment, **key),
+            series=self.run.series,
+            replicates=replicate + 1,
+        )[replicate]
+
+    def _grade(self, task: CodeTask, request: Request, answer: Answer) -> None:
+        """Runs an answer through the suite's steps, and writes the result."""
+        call = self.store.suites.generation(answer.call_id)
+        if answer.completion is None:
+            outcome = Inconclusive("infrastructure", call.error, GENERATION)
+            result = EvalResult(task.category, task.name, outcome)
+        else:
+            text = answer.completion.text
+            searches, text = split_searches(text) if request.web_search else ((), text)
+            result = run_reply(self.suite, task, text, self.bench)
+            if request.web_search:
+                result = replace(result, steps=(search_step(searches), *result.steps))
+        result = replace(
+            result,
+            replicate=request.draw.index,
+            call_id=answer.call_id,
+            seconds=call.seconds,
+            usd=answer.completion.usd if answer.completion else call.usd,
+        )
+        self.store.suites.save_result(self.run, result)
