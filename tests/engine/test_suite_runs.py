@@ -248,7 +248,7 @@ def test_a_worker_without_a_sandbox_leaves_a_run_waiting(
     lab: Lab, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("judge_gym.suites.sandbox.lanes", lambda: ())
+    monkeypatch.setattr("judge_gym.suites.sandbox.isolations", lambda: ())
     run = stored(lab, suite)
     lab.engine.start_suite(run)
     lab.engine.work(until_idle=True)
