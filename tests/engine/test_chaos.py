@@ -16,7 +16,7 @@ from commands import IN_FLIGHT, Bench, Reference, ended, served, undisturbed, wr
 
 KILLS = int(os.environ.get("CHAOS", "3"))
 SEED = int(os.environ.get("CHAOS_SEED", "11"))
-pytestmark = pytest.mark.timeout(120 + 20 * KILLS)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120 + 20 * KILLS)]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A disk that is full, a database that is away: a clear end or patience, and nothing paid twice."""
+"""Outages: a full disk ends a command, an absent database is awaited, nothing is paid twice."""
 
 import os
 import socket
@@ -57,6 +57,7 @@ def pages_of(file: Path) -> int:
         return int(connection.execute("PRAGMA page_count").fetchone()[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "room"),
     [
@@ -68,7 +69,7 @@ def pages_of(file: Path) -> int:
         ),
     ],
 )
-def test_a_full_disk_is_a_clear_end_and_with_room_the_same_command_goes_on(
+def test_a_full_disk_ends_the_command_and_with_room_the_same_command_continues(
     reference: Reference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, room: int
 ) -> None:
     (tmp_path / "full").mkdir()
@@ -94,8 +95,8 @@ def test_a_full_disk_is_a_clear_end_and_with_room_the_same_command_goes_on(
         bench.close()
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_database_that_is_away_for_seconds_is_waited_for(
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_run_waits_for_a_database_that_is_away_for_seconds(
     reference: Reference, tmp_path: Path, workers: int
 ) -> None:
     with served("--latency", "0.05") as url, postgres.mortal() as server:
@@ -180,7 +181,8 @@ def gate(port: int) -> Iterator[Gate]:
         yield one
 
 
-def test_a_worker_that_is_cut_off_and_taken_for_dead_repeats_only_what_was_in_flight(
+@pytest.mark.slow
+def test_a_worker_that_is_cut_off_and_declared_dead_repeats_only_calls_in_flight(
     reference: Reference, tmp_path: Path
 ) -> None:
     with (

@@ -66,8 +66,9 @@ def flown(store: Store) -> list[Flown]:
 # --- limits --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", [[500] * 4, [500, 3, 3, 3]], ids=["all busy", "one busy"])
-def test_a_limit_holds_in_sum_and_is_used_whoever_wants_it(
+def test_processes_keep_a_shared_limit_and_use_it_fully(
     pool: ProcessPoolExecutor, tmp_path: Path, wanted: list[int]
 ) -> None:
     with serving(tmp_path, f"rpm = {RPM}", rpm=RPM, latency=0.2) as (server, store):
@@ -85,6 +86,7 @@ def test_a_limit_holds_in_sum_and_is_used_whoever_wants_it(
     assert all(paid[run] >= min(3, wanted[run]) for run in range(4)), paid
 
 
+@pytest.mark.slow
 def test_calls_in_flight_are_counted_in_all_processes(
     pool: ProcessPoolExecutor, tmp_path: Path
 ) -> None:
@@ -109,13 +111,13 @@ def test_calls_in_flight_are_counted_in_all_processes(
     ("budget", "kind", "runs"),
     [
         ({"calls": 301}, "calls", 4),
-        ({"tokens": 60_000}, "tokens", 4),
-        ({"usd": 0.1}, "usd", 4),
+        pytest.param({"tokens": 60_000}, "tokens", 4, marks=pytest.mark.slow),
+        pytest.param({"usd": 0.1}, "usd", 4, marks=pytest.mark.slow),
         ({"run": {"calls": 150}}, "calls", 2),
     ],
     ids=["calls", "tokens", "usd", "of a run"],
 )
-def test_a_budget_is_used_up_and_never_exceeded_and_all_end(
+def test_processes_use_a_shared_budget_fully_and_never_exceed_it(
     pool: ProcessPoolExecutor, tmp_path: Path, budget: dict[str, Any], kind: str, runs: int
 ) -> None:
     with serving(tmp_path, PRICES, latency=0.05, jitter=0.1) as (_, store):

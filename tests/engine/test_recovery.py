@@ -115,7 +115,8 @@ def wait_for(process: "subprocess.Popen[str]", file: Path, enough: int) -> int:
     return found
 
 
-def test_killed_again_and_again_it_ends_with_the_rows_of_an_undisturbed_run(
+@pytest.mark.slow
+def test_a_run_that_is_killed_repeatedly_ends_with_the_rows_of_an_undisturbed_one(
     big: Path, reference: tuple[pd.DataFrame, int], tmp_path: Path, start: Start
 ) -> None:
     expected, calls = reference
@@ -145,7 +146,7 @@ def test_killed_again_and_again_it_ends_with_the_rows_of_an_undisturbed_run(
     assert sum(run["calls"] for run in json.loads(said)["runs"]) == calls - before
 
 
-def test_ctrl_c_says_how_to_go_on_and_going_on_pays_only_the_rest(
+def test_ctrl_c_says_how_to_continue_and_continuing_pays_only_the_rest(
     big: Path, reference: tuple[pd.DataFrame, int], tmp_path: Path, start: Start
 ) -> None:
     expected, calls = reference
@@ -167,7 +168,8 @@ def test_ctrl_c_says_how_to_go_on_and_going_on_pays_only_the_rest(
     assert (attempts(file), completed_twice(file)) == (calls, 0)
 
 
-def test_a_second_ctrl_c_ends_at_once_and_nothing_recorded_is_lost(
+@pytest.mark.slow
+def test_a_second_ctrl_c_ends_at_once_and_loses_nothing_recorded(
     big: Path, reference: tuple[pd.DataFrame, int], tmp_path: Path, start: Start
 ) -> None:
     expected, calls = reference
@@ -204,7 +206,8 @@ def held(process: "subprocess.Popen[str]", file: Path) -> Iterator[None]:
         process.send_signal(signal.SIGCONT)
 
 
-def test_two_who_start_the_same_study_at_once_pay_once(
+@pytest.mark.slow
+def test_two_processes_that_start_the_same_study_pay_once(
     big: Path, reference: tuple[pd.DataFrame, int], tmp_path: Path, start: Start
 ) -> None:
     expected, calls = reference
@@ -226,7 +229,7 @@ def test_two_who_start_the_same_study_at_once_pay_once(
     assert (attempts(file), completed_twice(file)) == (calls, 0)
 
 
-def test_one_who_follows_goes_on_when_the_other_is_killed(
+def test_a_following_process_continues_when_the_other_is_killed(
     big: Path, reference: tuple[pd.DataFrame, int], tmp_path: Path, start: Start
 ) -> None:
     expected, calls = reference
@@ -244,7 +247,7 @@ def test_one_who_follows_goes_on_when_the_other_is_killed(
     assert (attempts(file), completed_twice(file)) == (calls, 0)
 
 
-def test_a_model_that_cannot_be_called_leaves_no_mark_on_the_run(
+def test_a_model_that_cannot_be_called_leaves_the_run_unchanged(
     lab: Lab, write_study: WriteStudy
 ) -> None:
     lab.runs.run(write_study())

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 import postgres
 from commands import Bench, Process, ended, ready, served, wait
-from conftest import Scripted
+from conftest import Call, Scripted, succeed
 from engines import replace_engine
 from judge_gym.engine import Engine
 from judge_gym.engine.runs.executor import Executor
@@ -297,6 +297,23 @@ def test_a_second_command_follows_the_first_and_pays_nothing(lab: Lab, suite: Pa
     report = lab.suites.run(suite, f"sim:{known_by(suite)}")
     elsewhere.join()
     assert (report.status, ended, len(models.asked)) == ("complete", ["complete"], 8)
+
+
+def test_the_commands_of_runs_take_a_suite_run(
+    call: Call, suite: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_GYM_DATABASE_URL", lab.store.database.url.render_as_string())
+    run = stored(lab, suite)
+    lab.engine.start_suite(run)
+    assert succeed(call("pause", "suite:1", "--json")).json == {"paused": ["suite:1"]}
+    shown = succeed(call("status", "suite:1"))
+    assert "paused" in shown.out and "0/8" in shown.out
+    assert succeed(call("resume", "suite:1", "--json")).json["status"] == "complete"
+    [row] = succeed(call("status", "suite:1", "--json")).json
+    assert (row["status"], row["done"], row["in_progress"]) == ("complete", {"evals": 8}, False)
+    assert succeed(call("cancel", "suite:1", "--json")).json == {"cancelled": []}
+    assert call("pause", "suite:x").code == 2
+    assert call("status", "suite:9").code == 2
 
 
 # --- workers on Postgres -------------------------------------------------------------------------

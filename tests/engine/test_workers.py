@@ -1,4 +1,4 @@
-"""Workers on one Postgres: one that dies or leaves has its work taken up by another."""
+"""Workers on one Postgres: when one dies or ends, another continues its work."""
 
 import signal
 import time
@@ -21,6 +21,7 @@ from commands import (
     write_study,
 )
 
+pytestmark = pytest.mark.slow
 CHANGES = {"judges": ["lab:balanced", "lab:strict"], "samples": 50, "swap": "none"}
 
 
@@ -37,7 +38,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         opened.close()
 
 
-def test_a_worker_that_is_killed_has_its_work_done_by_the_other(
+def test_another_worker_continues_the_work_of_a_killed_one(
     reference: Reference, bench: Bench
 ) -> None:
     first, second = ready(bench), ready(bench)
@@ -54,7 +55,7 @@ def test_a_worker_that_is_killed_has_its_work_done_by_the_other(
     assert stats["requests"] - reference.calls <= IN_FLIGHT
 
 
-def test_a_worker_that_is_told_to_end_leaves_its_work_to_another(
+def test_another_worker_continues_the_work_of_one_that_was_terminated(
     reference: Reference, bench: Bench
 ) -> None:
     first = ready(bench)
@@ -74,7 +75,7 @@ def test_a_worker_that_is_told_to_end_leaves_its_work_to_another(
     assert stats["requests"] == stats["bodies"]["distinct"] == bench.attempts() == reference.calls
 
 
-def test_a_worker_leaves_shards_to_the_others(bench: Bench) -> None:
+def test_workers_share_the_shards_of_a_run(bench: Bench) -> None:
     workers = [ready(bench), ready(bench)]
     shards = 6
     changes = {"judges": ["lab:balanced"], "samples": 42 * shards, "swap": "none", "probe": False}
@@ -93,7 +94,7 @@ def test_a_worker_leaves_shards_to_the_others(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("on", ["sqlite", "postgres"])
-def test_a_run_that_is_told_to_end_is_paused_and_resume_completes_it(
+def test_a_terminated_run_is_paused_and_resume_completes_it(
     reference: Reference, bench: Bench, on: str
 ) -> None:
     if on == "sqlite":

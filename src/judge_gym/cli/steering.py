@@ -44,6 +44,11 @@ PauseAfter = Annotated[
         metavar="STAGE", help="Pause when evidence, rubric, score, swap or probe is done."
     ),
 ]
+RunTarget = Annotated[
+    str, typer.Argument(help="A study file, a study's name, an experiment's tag, or suite:RUN.")
+]
+SUITE = "suite:"
+"""The beginning of the name of a suite run."""
 NAP = 1.0
 """Seconds between two looks of a watcher."""
 
@@ -97,13 +102,13 @@ def _begin_worker(lab: "Lab") -> Path | None:
 
 
 @app.command()
-def pause(target: Target, json: AsJson = False) -> None:
+def pause(target: RunTarget, json: AsJson = False) -> None:
     """Begin no further call of a study, wherever it goes on; 'resume' goes on."""
     _steered("paused", "pause", target, json)
 
 
 @app.command()
-def cancel(target: Target, json: AsJson = False) -> None:
+def cancel(target: RunTarget, json: AsJson = False) -> None:
     """End a study's unfinished runs; all that was paid for is kept, and 'run' begins again."""
     _steered("cancelled", "cancel", target, json)
 
@@ -123,12 +128,14 @@ def _steered(what: str, verb: str, target: str, json: bool) -> None:
 
 @app.command()
 def resume(
-    target: Target,
+    target: RunTarget,
     budget: Budget = NoSet,
     pause_after: PauseAfter = None,
     json: AsJson = False,
 ) -> None:
     """Go on with a study that was paused, interrupted or over its budget, and follow it."""
+    if target.startswith(SUITE):
+        return _resume_suite(target, given("--budget", budget), json)
     with read_lab() as lab:
         result = carry_out(
             lambda watch: lab.runs.run(
@@ -143,6 +150,20 @@ def resume(
     end(result, same_command(), quiet=json)
 
 
+def _resume_suite(target: str, budget: Mapping[str, Any], json: bool) -> None:
+    from judge_gym.cli import display, scores
+
+    watcher = display.Watcher()
+    with read_lab() as lab, watcher.shown(json):
+        run = target.removeprefix(SUITE)
+        report = lab.suites.resume(run, budget=budget, watch=watcher.watch)
+    if json:
+        display.print_json(report.to_json())
+    else:
+        scores.show_reports([report])
+    scores.end([report], quiet=json)
+
+
 @app.command()
 def retry(target: Target, json: AsJson = False) -> None:
     """Ask again for what no attempt brought an answer to, and for nothing else."""
@@ -155,7 +176,7 @@ def retry(target: Target, json: AsJson = False) -> None:
 
 
 @app.command()
-def retune(target: Target, budget: Budget = NoSet, json: AsJson = False) -> None:
+def retune(target: RunTarget, budget: Budget = NoSet, json: AsJson = False) -> None:
     """Change the budget of a study while it runs; --rpm, --tpm, --concurrency before the verb."""
     from judge_gym.cli import display
 
@@ -202,7 +223,8 @@ def worker(
 @app.command()
 def status(
     target: Annotated[
-        str | None, typer.Argument(help="A study's name or an experiment's tag; all if none.")
+        str | None,
+        typer.Argument(help="A study's name, an experiment's tag or suite:RUN; all if none."),
     ] = None,
     type: Annotated[
         str | None, typer.Option(help="Only tasks of this type: ecc, control, benchmark.")
@@ -220,6 +242,8 @@ def status(
             unknown("task type", type, ["ecc", "control", "benchmark"]),
             choices=["ecc", "control", "benchmark"],
         )
+    if target is not None and target.startswith(SUITE):
+        return _suite_status(target, watch, json)
     with read_lab() as lab:
         rows = _rows(lab, target, type)
         with display.looking() as show:
@@ -242,6 +266,29 @@ def status(
                 notes(f"{row['tag']}: {run['message']}")
             for one in run["failures"]:
                 notes(f"{row['tag']}: {one['count']} {one['stage']} failed: {one['reason']}")
+
+
+def _suite_status(target: str, watch: bool, json: bool) -> None:
+    from judge_gym.cli import display
+
+    def line(run: Mapping[str, Any]) -> dict[str, Any]:
+        evals = f"{run['done']['evals']}/{run['wanted']['evals']}"
+        facts = {name: run[name] for name in ("tag", "status", "series")}
+        return {**facts, "evals": evals, **run["verdicts"]}
+
+    with read_lab() as lab:
+        [run] = lab.runs.status(target)["runs"]
+        with display.looking() as show:
+            while watch and run["in_progress"]:
+                show([line(run)])
+                time.sleep(NAP)
+                [run] = lab.runs.status(target)["runs"]
+    if json:
+        display.print_json([run])
+        return
+    display.table("", [line(run)])
+    if run["message"]:
+        notes(f"{target}: {run['message']}")
 
 
 ENDED = ("complete", "complete-with-failures", "paused", "over-budget", "failed", "cancelled")
