@@ -1,4 +1,4 @@
-"""Samples as frames: out of a store, out of a file, into a file.
+"""Samples as frames: read from a store or a file, written to a file.
 
 Heavy libraries load when a frame is made.
 """
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "parquet")
 SERVED = ("http://", "https://")
 PART = 1 << 17
-"""Rows of a parquet file that are written at once."""
+"""The number of rows of a parquet file that are written at once."""
 KEY = ["judge.model", "evidence", "replicate"]
 APART = ["tag", "task", "variant", "series", "rubric", "is_swap", "flipped"]
-"""What else tells samples of one judge on one item apart."""
+"""The columns that distinguish further samples of one judge on one item."""
 
 
 # --- out of a store ------------------------------------------------------------------------------
 
 
 def stored_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
-    """One row per sample of experiments, with the task's reference and a column per knob.
+    """Returns one row per sample of experiments, with the task's reference and every knob.
 
     Args:
         store: where they are.
@@ -56,7 +56,7 @@ def stored_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataF
 
 
 def _annotations(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
-    """Reference and knobs of experiments, by tag; texts repeat for every sample."""
+    """Returns the reference and the knobs of experiments, by tag."""
     import pandas as pd
 
     knobs, tags = Design.knobs(), [row["tag"] for row in rows]
@@ -70,7 +70,7 @@ def _annotations(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
 
 
 def _reference(truth: Mapping[str, Any] | None) -> float:
-    """A task's reference value from 0 to 1, turned so that more is a higher stage."""
+    """Returns a task's reference value from 0 to 1, reversed if higher means a lower stage."""
     value = (truth or {}).get("value")
     if truth is None or value is None or not 0 <= value <= 1:
         return float("nan")
@@ -78,7 +78,7 @@ def _reference(truth: Mapping[str, Any] | None) -> float:
 
 
 def _decoded(texts: "pd.Series") -> "pd.Series":
-    """Truths out of their JSON; they repeat, so each is read once."""
+    """Parses truths from JSON; each distinct text is parsed once."""
     import pandas as pd
 
     codes, distinct = pd.factorize(texts)
@@ -87,7 +87,7 @@ def _decoded(texts: "pd.Series") -> "pd.Series":
 
 
 def pull_experiment(tag: str, *, url: str | None = None) -> "pd.DataFrame":
-    """The tidy frame of one experiment; the lab is read and left as it is.
+    """Returns the tidy frame of one experiment, without changing the lab.
 
     Args:
         tag: the experiment's tag.
@@ -107,7 +107,7 @@ def pull_experiment(tag: str, *, url: str | None = None) -> "pd.DataFrame":
 
 
 def pull_study(name: str, *, url: str | None = None) -> "pd.DataFrame":
-    """The tidy frame of a study; the lab is read and left as it is.
+    """Returns the tidy frame of a study, without changing the lab.
 
     Args:
         name: the study's name.
@@ -141,7 +141,7 @@ def _known(name: str, studies: Iterable[str]) -> None:
 
 @contextmanager
 def _reading(url: str | None) -> Iterator[Store]:
-    """The store of a database that is there and needs no upgrade."""
+    """Opens the store of an existing database that needs no upgrade."""
     database = open_database(url, prepare=False, create=False)
     store = Store(database)
     try:
@@ -159,7 +159,7 @@ def _reading(url: str | None) -> Iterator[Store]:
 
 
 def file_format(file: Path, format: str | None = None) -> str:
-    """The format of a file: what its name says, which a format that is named must not contradict.
+    """Returns the format of a file, and refuses a format that contradicts its name.
 
     Args:
         file: which; a name without an ending says nothing.
@@ -175,7 +175,7 @@ def file_format(file: Path, format: str | None = None) -> str:
 
 
 def write_samples(frame: "pd.DataFrame", out: Path, format: str) -> None:
-    """Write samples as CSV or parquet; the same samples are the same bytes."""
+    """Writes samples as CSV or parquet; the same samples give the same bytes."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -193,7 +193,7 @@ def write_samples(frame: "pd.DataFrame", out: Path, format: str) -> None:
 
 
 def read_samples(path: str | Path) -> "pd.DataFrame":
-    """The tidy frame of a file: an export, or verdicts that someone already has.
+    """Returns the tidy frame of a file: an export, or verdicts recorded elsewhere.
 
     Args:
         path: a .csv or .parquet file with at least the columns judge.model, evidence, replicate,
@@ -223,7 +223,7 @@ def read_samples(path: str | Path) -> "pd.DataFrame":
 
 
 def _csv_table(file: Path) -> Any:
-    """The columns of a text file, separated by commas, semicolons or tabs."""
+    """Reads a text file with columns separated by commas, semicolons or tabs."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -246,7 +246,7 @@ def _csv_table(file: Path) -> Any:
 
 
 def _parquet_table(file: Path) -> Any:
-    """The columns of a parquet file, knobs as categories."""
+    """Reads a parquet file, with knobs as categories."""
     from pyarrow import parquet
 
     known = set(parquet.read_schema(file).names) - {"judge.model"}
@@ -258,14 +258,14 @@ def _text_knobs() -> list[str]:
 
 
 def _with_ids(samples: "pd.DataFrame") -> "pd.DataFrame":
-    """Evidence by number where every item is written as one; 07 is a name."""
+    """Converts evidence to numbers if every item is written as one; 07 is a name."""
     items = list(samples["evidence"].unique()) if "evidence" in samples else []
     numbers = all(str(item).isdecimal() and str(int(item)) == item for item in items)
     return samples.astype({"evidence": "int64"}) if items and numbers else samples
 
 
 def _refuse_twice(frame: "pd.DataFrame", source: str) -> None:
-    """A second sample of a cell and replicate is a mistake, or needs a name that tells it apart."""
+    """Refuses a second sample of a cell and replicate that no column distinguishes."""
     twice = frame.duplicated([*KEY, *APART]).to_numpy()
     if twice.any():
         row = frame.iloc[int(twice.argmax())]

@@ -1,7 +1,7 @@
-"""The check on the instrument itself: judges with known faults, through real stages and analysis.
+"""Checks the instrument itself: simulated judges with known faults, real stages and analyses.
 
-`worlds` says who judges what, `panels` asks and reads, `laws` and `truth` know what should come
-out, `quantities` lists what is calibrated, and `gates` decides.
+`worlds` defines judges and conditions, `panels` simulates verdicts, `laws` and `truth` compute the
+exact results, `quantities` lists the estimates and tests, and `gates` decides.
 """
 
 import signal
@@ -30,13 +30,13 @@ from judge_gym.errors import DesignError
 __all__ = ["Calibration", "Check", "Panels", "Quantity", "Shape", "calibrate"]
 
 FAST, FULL = 100, 1000
-"""How many panels are drawn for a look, and for the record."""
+"""The numbers of panels of a fast and of a full calibration."""
 BATCH = 10
-"""Panels that are analysed at once."""
+"""The number of panels analysed at once."""
 USUAL = Shape()
 
 Found = dict[str, pd.DataFrame]
-"""By the name of a quantity or test, a row per panel."""
+"""One row per panel, by the name of a quantity or test."""
 
 
 def calibrate(
@@ -48,16 +48,16 @@ def calibrate(
     workers: int = 1,
     watch: Callable[[int, int], None] = lambda done, wanted: None,
 ) -> Calibration:
-    """Judge panels on fresh evidence, and compare all that is estimated with what is true.
+    """Simulates panels on fresh evidence, and compares all estimates with the truth.
 
     Args:
-        panels: how many.
+        panels: the number of panels.
         shape: items and replicates of each, and the seed.
-        quantities: what is estimated.
-        tests: what is tested.
-        workers: processes that share the work; with more than one, estimators must be picklable
-            and the caller the main thread.
-        watch: is told how many panels are done, and of how many.
+        quantities: the estimates.
+        tests: the tests.
+        workers: the number of processes; with more than one, estimators must be picklable and the
+            caller the main thread.
+        watch: called with the number of finished panels, and with their total number.
     """
     for what, value, least in (
         ("panels", panels, 2),
@@ -97,7 +97,7 @@ def calibrate(
 
 
 def _found(estimators: Mapping[str, Estimator], shape: Shape, numbers: range) -> Found:
-    """What every estimator says of these panels."""
+    """Returns the results of every estimator on these panels."""
     panels = Panels(numbers, shape)
     found = {name: estimate(panels) for name, estimate in estimators.items()}
     for name, table in found.items():
@@ -110,13 +110,13 @@ def _found(estimators: Mapping[str, Estimator], shape: Shape, numbers: range) ->
 def _shared_out(
     work: Callable[[range], Found], batches: Sequence[range], workers: int
 ) -> Iterator[Iterator[Found]]:
-    """The results of batches in their order; the work ends when the reader leaves."""
+    """Yields the results of batches in order; the processes end with the context."""
     workers = min(workers, len(batches))
     if workers < 2:
         yield map(work, batches)
         return
-    # Fresh processes, because a fork would copy the locks of whoever shows progress; they inherit
-    # that Ctrl-C is ignored, and end when this one, who minds it, leaves the pool.
+    # Fresh processes, because a fork would copy the locks of a progress bar. They inherit that
+    # Ctrl-C is ignored, and end when this process, which handles it, leaves the pool.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         pool = get_context("spawn").Pool(workers)

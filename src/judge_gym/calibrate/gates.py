@@ -1,7 +1,7 @@
-"""What panels say of estimates and tests: coverage, recovery, error rates, each with its gate.
+"""Coverage, recovery and error rates of estimates and tests over panels, each with its gate.
 
-Every rate comes with the 99 % interval of its Monte-Carlo error, and a gate fails only where that
-interval lies wholly outside its band.
+Every rate has the 99 % interval of its Monte-Carlo error, and a gate fails only if that interval
+lies wholly outside its band.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,47 +22,47 @@ HIGHEST_COVERAGE, LOWEST_COVERAGE, LOWEST_WITH_FEW = 0.97, 0.93, 0.92
 FEW_ITEMS = 12
 ALPHA, HIGHEST_ERROR = 0.05, 0.06
 BIAS = 0.1
-"""A bias of so many standard deviations of an estimate costs no coverage worth naming."""
+"""The bias, in standard deviations of an estimate, that hardly changes coverage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """Something that is estimated with an interval."""
+    """A quantity that is estimated with an interval."""
 
     name: str
     estimate: Estimator
-    """A row per panel: value, low, high."""
+    """Returns one row per panel: value, low, high."""
     truth: Callable[[Known], float]
     biased: bool = False
-    """Whether chance alone moves the estimate, as its table says: then the interval must hold."""
+    """Whether the estimate is biased by construction; then only its interval must hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something that is tested."""
+    """A hypothesis test."""
 
     name: str
     p: Estimator
-    """A row per panel: p."""
+    """Returns one row per panel: p."""
     null: bool = True
-    """Whether there is nothing to find."""
+    """Whether the null hypothesis is true."""
 
 
 class Band(NamedTuple):
-    """Where a rate should lie."""
+    """The range in which a rate should lie."""
 
     low: float
     high: float
 
 
 def coverage_band(items: int) -> Band:
-    """Where the coverage of a 95 % interval should lie; few items excuse a little."""
+    """Returns the band of the coverage of a 95 % interval, which is wider with few items."""
     lowest = LOWEST_WITH_FEW if items <= FEW_ITEMS else LOWEST_COVERAGE
     return Band(lowest, HIGHEST_COVERAGE)
 
 
 def coverage(found: pd.DataFrame, truth: float, band: Band) -> dict[str, object]:
-    """How often intervals hold the truth; panels without an interval are counted apart."""
+    """Returns how often intervals contain the truth; panels without an interval are counted."""
     known = found.dropna(subset=["low", "high"])
     held = known["low"].le(truth) & known["high"].ge(truth)
     rate, low, high = _rate(int(held.sum()), len(known))
@@ -84,12 +84,12 @@ def coverage(found: pd.DataFrame, truth: float, band: Band) -> dict[str, object]
 
 
 def recovery(found: pd.DataFrame, truth: float, *, biased: bool = False) -> dict[str, object]:
-    """How far estimates lie from the truth on average, beside how much they scatter.
+    """Returns the bias of estimates, beside their standard deviation.
 
     Args:
-        found: a row per panel: value, low, high.
-        truth: what is estimated.
-        biased: whether a bias is known, and told rather than failed.
+        found: one row per panel: value, low, high.
+        truth: the true value.
+        biased: whether a bias is expected, and reported instead of failed.
     """
     values = found["value"].dropna().to_numpy(dtype=float)
     n = len(values)
@@ -112,7 +112,7 @@ def recovery(found: pd.DataFrame, truth: float, *, biased: bool = False) -> dict
 
 
 def errors(found: pd.DataFrame, *, null: bool) -> dict[str, object]:
-    """How often a test rejects: wrongly where there is nothing to find, else its power."""
+    """Returns how often a test rejects: its error rate under the null, else its power."""
     known = found["p"].dropna()
     rate, low, high = _rate(int(known.le(ALPHA).sum()), len(known))
     outcome: Outcome = "passes"
@@ -133,7 +133,7 @@ def errors(found: pd.DataFrame, *, null: bool) -> dict[str, object]:
 
 
 def _rate(count: int, n: int) -> tuple[float, float, float]:
-    """A share with its 99 % interval."""
+    """Returns a share with its 99 % interval."""
     if n == 0:
         return np.nan, np.nan, np.nan
     found = stats.binomtest(count, n).proportion_ci(MONTE_CARLO, method="wilson")
@@ -142,14 +142,14 @@ def _rate(count: int, n: int) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How the instrument did."""
+    """The result of a calibration."""
 
     coverage: pd.DataFrame
-    """A row per quantity: whether its intervals hold the truth as often as they say."""
+    """One row per quantity: whether its intervals contain the truth as often as they should."""
     recovery: pd.DataFrame
-    """A row per quantity: the truth, the mean estimate, its bias and the error of that."""
+    """One row per quantity: the truth, the mean estimate, its bias and the bias's error."""
     tests: pd.DataFrame
-    """A row per test: how often it rejects."""
+    """One row per test: how often it rejects."""
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
@@ -158,7 +158,7 @@ class Calibration:
 
     @property
     def failed(self) -> list[str]:
-        """The gates that do not pass; where there is no data, nothing can be vouched for."""
+        """The gates that failed or have no data."""
         return [
             f"{name}: {row['name']}"
             for name, table in self.tables.items()

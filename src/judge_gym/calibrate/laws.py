@@ -1,4 +1,4 @@
-"""The exact behaviour of each condition, from what its simulated judge publishes."""
+"""The exact distribution of verdicts under each condition, which simulated judges publish."""
 
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -16,28 +16,27 @@ from judge_gym.records import Evidence, Rubric
 from judge_gym.stages import Scorer, ScoreTarget
 
 STATED_SHARES = (0.05, 0.85)
-"""The least and the greatest share that a simulated probe goes by."""
+"""The bounds of the share that a simulated probe is based on."""
 STATED_NOISE = 0.25
 """The spread of a simulated probe, in log-odds."""
 HUNDREDTHS = np.arange(101) / 100
-"""What a simulated probe may state."""
+"""The probabilities that a simulated probe may state."""
 DISPLAYS = 400
-"""So many displays are looked through for those that a judge can tell apart."""
+"""The number of displays searched for those that a judge distinguishes."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """What a judge does with each text of the population; per text unless it says otherwise."""
+    """The distribution of a judge's verdicts on each text of the population."""
 
     mass: FloatArray
     """The chance of each chosen mask (0: nothing is scored): texts by displays by masks."""
     first: FloatArray
     """The weight that each mask gives to the stage shown first: displays by masks."""
     named: FloatArray
-    """Likewise to the stage named first."""
+    """The weight that each mask gives to the stage with the first label: displays by masks."""
     stated_as: FloatArray
-    """The chance that so many hundredths are stated of each mask: texts by displays by masks by
-    hundredths."""
+    """The chance of each stated probability: texts by displays by masks by hundredths."""
     abstained: FloatArray
     """The chance of an abstention."""
 
@@ -82,7 +81,7 @@ class Law:
 
     @property
     def gap(self) -> FloatArray:
-        """The mean over stages of Pl - Bel: a set of several adds 1 on each of its stages."""
+        """The mean over stages of plausibility minus belief."""
         sizes = _sizes(self.frame)
         return self.share @ np.where(sizes > 1, sizes, 0.0) / self.frame
 
@@ -95,12 +94,12 @@ class Law:
 
     @property
     def position(self) -> FloatArray:
-        """The weight of the stage shown first, beyond an even share."""
+        """The weight of the stage shown first, minus an even share."""
         return self._held(self.first) - 1 / self.frame
 
     @property
     def label(self) -> FloatArray:
-        """The weight of the stage named first, beyond an even share."""
+        """The weight of the stage with the first label, minus an even share."""
         return self._held(self.named) - 1 / self.frame
 
     @cached_property
@@ -110,18 +109,18 @@ class Law:
 
     @property
     def stated(self) -> FloatArray:
-        """The mean probability that is stated."""
+        """The mean stated probability."""
         return self._held(self.stated_of)
 
     def _held(self, values: FloatArray) -> FloatArray:
-        """The mean over scored verdicts of what a mask has on a display."""
+        """Returns the mean over scored verdicts of values by display and mask."""
         held: FloatArray = (self.mass * values)[..., 1:].sum(axis=2).mean(axis=1)
         return held / self.scored
 
 
 @cache
 def law(name: str) -> Law:
-    """The law of a condition; where rubrics are drawn, the mean over them."""
+    """Returns the law of a condition; if rubrics are drawn, the mean over them."""
     condition = conditions()[name]
     if not condition.drawn_from:
         return _law(condition, condition.rubric)
@@ -131,14 +130,14 @@ def law(name: str) -> Law:
 
 
 def _law(condition: Condition, rubric: Rubric) -> Law:
-    """The law of a condition under a rubric."""
+    """Returns the law of a condition under a rubric."""
     scorer, item = Scorer(condition.design, seed=0, series="0"), Evidence("any", "any")
     character = judge_profile(condition.design.judge.model.partition(":")[2])
     frame = rubric.scale
     spreads = spread(frame)
     masks = spreads > 0
     shown = _displays(scorer, item, rubric)
-    if condition.drawn_from:  # judges who mind no display, so that one tells all
+    if condition.drawn_from:  # these judges ignore the display, so that one is enough
         shown = dict(list(shown.items())[:1])
     shape = (len(population()), len(shown), 1 << frame)
     mass, abstained = np.zeros(shape), np.zeros(shape[0])
@@ -159,9 +158,9 @@ def _law(condition: Condition, rubric: Rubric) -> Law:
 
 
 def _displays(scorer: Scorer, item: Evidence, rubric: Rubric) -> dict[tuple[int, int], int]:
-    """Displays that a judge can tell apart, each as likely as the others, and a replicate of each.
+    """Returns a replicate of each display that a judge distinguishes; all are equally likely.
 
-    A simulated judge minds what is shown first and what is named first, and nothing else.
+    A simulated judge depends only on the stage shown first and on the stage with the first label.
     """
     found: dict[tuple[int, int], int] = {}
     for number in range(DISPLAYS):
@@ -172,10 +171,10 @@ def _displays(scorer: Scorer, item: Evidence, rubric: Rubric) -> dict[tuple[int,
 
 
 def stated_chances(share: FloatArray, character: JudgeProfile) -> FloatArray:
-    """The chance of each number of hundredths that a simulated judge may state of a verdict.
+    """Returns the chance of each probability that a simulated judge may state of a verdict.
 
     Args:
-        share: what it gives to the verdict.
+        share: the share that the judge gives to the verdict.
         character: the judge's faults.
     """
     q = np.clip(share, *STATED_SHARES)
@@ -188,14 +187,14 @@ def stated_chances(share: FloatArray, character: JudgeProfile) -> FloatArray:
 
 
 def spread(frame: int) -> FloatArray:
-    """How each mask spreads its weight over the stages: masks by stages."""
+    """Returns how each mask spreads its weight over the stages: masks by stages."""
     held = (np.arange(1 << frame)[:, None] >> np.arange(frame) & 1).astype(float)
     shares: FloatArray = held / np.maximum(1, held.sum(axis=1, keepdims=True))
     return shares
 
 
 def places(frame: int) -> FloatArray:
-    """Where each mask lies from 0 to 1: the mean of its stages."""
+    """Returns the mean normalised stage of each mask."""
     return spread(frame) @ np.linspace(0, 1, frame)
 
 

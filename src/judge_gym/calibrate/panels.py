@@ -1,4 +1,4 @@
-"""Panels of simulated judges, asked and read by the real stages; a panel is a task of a frame."""
+"""Panels of simulated judges, run through the real stages; a panel is a task of a frame."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from judge_gym.records import Evidence, Sample
 from judge_gym.stages import Prober, ProbeTarget, Scorer, ScoreTarget
 
 Analysis = Callable[[pd.DataFrame], pd.DataFrame]
-"""From a tidy frame to a table."""
+"""Maps a tidy frame to a table."""
 DRAWS, PER_DRAW = 6, 2
-"""Where rubrics are drawn: how many a panel has, and replicates under each."""
+"""If rubrics are drawn: their number per panel, and the replicates under each."""
 CALLS = 10**9
-"""More than a condition has, so that no two conditions share a call."""
+"""More calls than a condition has, so that no two conditions share a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large a panel is, and which of the possible panels are drawn."""
+    """The size of a panel, and the seed."""
 
     items: int = 12
     replicates: int = 5
@@ -33,9 +33,9 @@ class Shape:
 
 
 class Panels:
-    """Some panels, each on evidence of its own; a panel is the same in whichever company.
+    """Panels, each on its own evidence; a panel does not depend on the others.
 
-    A condition is judged when something first asks for it.
+    A condition is simulated on its first use.
     """
 
     def __init__(self, numbers: Sequence[int], shape: Shape) -> None:
@@ -46,14 +46,14 @@ class Panels:
         self._tables: dict[tuple[Analysis, tuple[str, ...]], pd.DataFrame] = {}
 
     def of(self, *names: str) -> pd.DataFrame:
-        """The tidy samples of these conditions: a task per panel, and a column `condition`."""
+        """Returns the tidy samples of conditions: a task per panel, and a column `condition`."""
         if names not in self._frames:
             parts = [self._condition(name) for name in names]
             self._frames[names] = tidy(pd.concat(parts, ignore_index=True))
         return self._frames[names]
 
     def analysed(self, analysis: Analysis, *names: str) -> pd.DataFrame:
-        """What an analysis says of these conditions; it is asked once."""
+        """Returns the result of an analysis of conditions, computed once."""
         if (analysis, names) not in self._tables:
             self._tables[analysis, names] = analysis(self.of(*names))
         return self._tables[analysis, names]
@@ -71,7 +71,7 @@ class Panels:
 
 
 def evidence(panel: int, condition: Condition, shape: Shape) -> list[Evidence]:
-    """Fresh copies of texts; a number in each gives it displays and answers of its own."""
+    """Returns fresh copies of texts; a number in each gives it its own displays and answers."""
     texts = population()
     rng = seeded("calibrate", "evidence", shape.seed, panel, condition.task)
     kinds = rng.integers(len(texts), size=shape.items)
@@ -87,21 +87,21 @@ def evidence(panel: int, condition: Condition, shape: Shape) -> list[Evidence]:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What is asked, and the number of its draw of the rubric."""
+    """A target, and the number of its draw of the rubric."""
 
     asked: ScoreTarget
     draw: int = 0
 
 
 def _targets(panel: int, condition: Condition, shape: Shape) -> list[_Target]:
-    """All that a panel is asked under a condition."""
+    """Returns all targets of a panel under a condition."""
     rubrics, replicates = [condition.rubric], shape.replicates
     if condition.drawn_from:
         rng = seeded("calibrate", "rubrics", shape.seed, panel, condition.name)
         drawn = rng.integers(len(condition.drawn_from), size=DRAWS)
         rubrics, replicates = [condition.drawn_from[place] for place in drawn], PER_DRAW
     items = evidence(panel, condition, shape)
-    # A rubric that is drawn twice is asked about anew, so replicates are numbered throughout.
+    # A rubric that is drawn twice gives new verdicts, so replicates are numbered over all draws.
     return [
         _Target(
             ScoreTarget(rubric, item, item.text, draw * replicates + number, condition.is_swap),
@@ -114,7 +114,7 @@ def _targets(panel: int, condition: Condition, shape: Shape) -> list[_Target]:
 
 
 def _judged(condition: Condition, targets: Sequence[_Target], shape: Shape) -> pd.DataFrame:
-    """A row per verdict, by way of prompts and answers."""
+    """Returns one row per verdict, from real prompts and simulated answers."""
     scorer = Scorer(condition.design, shape.seed, str(shape.seed))
     asked = [target.asked for target in targets]
     given = answers(scorer.requests(asked))
@@ -150,7 +150,7 @@ def _row(sample: Sample) -> dict[str, Any]:
 
 
 def _probes(condition: Condition, samples: Sequence[Sample], shape: Shape) -> np.ndarray:
-    """What the judge states of each scored verdict; not a number where nothing is asked or read."""
+    """Returns the stated probability of each scored verdict; NaN if not asked or unreadable."""
     prober = Prober(condition.design, shape.seed, str(shape.seed))
     places = [place for place, sample in enumerate(samples) if sample.status == "scored"]
     targets = [ProbeTarget(samples[place], samples[place].evidence.text) for place in places]
@@ -163,7 +163,7 @@ def _probes(condition: Condition, samples: Sequence[Sample], shape: Shape) -> np
 
 @cache
 def _knobs() -> list[str]:
-    """The knobs in which conditions differ, the judge among them."""
+    """Returns the knobs in which conditions differ, including the judge."""
     designs = [one.design.values() for one in conditions().values()]
     return [
         knob for knob in Design.knobs() if any(one[knob] != designs[0][knob] for one in designs)

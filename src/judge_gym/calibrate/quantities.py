@@ -1,6 +1,6 @@
-"""What is calibrated: an entry per quantity and per test.
+"""The quantities and tests that are calibrated.
 
-An entry says how the analysis estimates it from the samples of some conditions, and what is true.
+An entry names the analysis that estimates it from the samples of some conditions, and its truth.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,16 +42,16 @@ FIXED_ORDER = ("leaning, fixed order", "leaning")
 
 
 class _Read:
-    """What an analysis of some conditions says, a row per panel.
+    """Reads the result of an analysis of some conditions, one row per panel.
 
     Args:
-        analysis: from a tidy frame to a table.
+        analysis: maps a tidy frame to a table.
         names: the conditions.
-        columns: what the table calls the value and the ends of its interval, or the p-value.
-        at: the rows that are meant, by values of columns.
+        columns: the table's columns of the value and its interval, or of the p-value.
+        at: selects rows by values of columns.
     """
 
-    # No closure: other processes are sent it.
+    # A class and not a closure, because it is pickled for other processes.
     def __init__(
         self,
         analysis: Analysis,
@@ -86,7 +86,7 @@ def _overconfidence(frame: pd.DataFrame) -> pd.DataFrame:
 def _tested(
     hypothesis: Callable[[pd.DataFrame], HypothesisResult], frame: pd.DataFrame
 ) -> pd.DataFrame:
-    """What a hypothesis comes to, panel by panel."""
+    """Returns the estimate of a hypothesis for each panel."""
     found = [hypothesis(part).estimate for _, part in frame.groupby("pool")]
     return pd.DataFrame([one._asdict() for one in found])
 
@@ -216,7 +216,7 @@ QUANTITIES = (
         _Read(conflict, *DRAWN, columns=DISTANCE),
         lambda known: known.distance(*DRAWN),
     ),
-    # --- what is said of experts ---
+    # --- stated expert agreement ---
     Quantity(
         "Brier score of stated agreement",
         _Read(_overconfidence, *TRIO, columns="brier brier_low brier_high"),

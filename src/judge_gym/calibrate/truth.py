@@ -1,7 +1,7 @@
-"""What every estimate should come to: means over the population of texts.
+"""The true values of all estimates: means over the population of texts.
 
-An item enters an estimate only where enough of its verdicts are scored, so each text weighs as
-often as it does so.
+An item enters an estimate only if enough of its verdicts are scored, so each text is weighted by
+the probability that it does.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,81 +20,81 @@ from judge_gym.calibrate.panels import Shape
 Endpoint = Literal[
     "stage", "jitter", "size", "singleton", "gap", "right", "position", "label", "stated"
 ]
-"""What a law says of each text."""
+"""The properties of a law that are given for each text."""
 _OfItem = Callable[[FloatArray, FloatArray], FloatArray]
-"""From divergence above chance and what each judge states to a value, by item."""
+"""Maps divergence above chance and stated probabilities to a value, by item."""
 _OfStated = Callable[[FloatArray, FloatArray], FloatArray]
-"""From what is stated and what is warranted to a value."""
+"""Maps the stated probability and its reference to a value."""
 DRAWS = 2000
-"""Items drawn per text for what has no closed form."""
+"""The number of items drawn per text for quantities without a closed form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The truth of whatever is estimated on panels of one shape; conditions go by name."""
+    """The true values of estimates on panels of one shape; conditions are given by name."""
 
     shape: Shape
 
     def _mean(self, values: FloatArray, names: Sequence[str], needed: int) -> float:
-        """The mean over texts, weighted with the chance of enough scored verdicts on each side."""
+        """Returns the mean over texts, weighted by the chance of enough scored verdicts."""
         weights = np.ones(len(values))
         for name in set(names):
             weights *= stats.binom.sf(needed - 1, self.shape.replicates, law(name).scored)
         return float(np.average(values, weights=weights))
 
     def endpoint(self, endpoint: Endpoint, name: str, minus: str | None = None) -> float:
-        """The mean of an endpoint, or by how much it exceeds that of another condition."""
+        """Returns the mean of an endpoint, or its difference from another condition."""
         values: FloatArray = getattr(law(name), endpoint)
         if minus is None:
             return self._mean(values, [name], 2 if endpoint == "jitter" else 1)
         return self._mean(values - getattr(law(minus), endpoint), [name, minus], 1)
 
     def abstention(self, name: str) -> float:
-        """The share of abstentions among all verdicts."""
+        """Returns the share of abstentions among all verdicts."""
         return float(law(name).abstained.mean())
 
     def consistency(self, name: str) -> float:
-        """The intraclass correlation: how much of the variance lies between texts."""
+        """Returns the intraclass correlation: the share of variance between texts."""
         between = float(law(name).stage.var())
         return between / (between + float(law(name).jitter.mean()))
 
     def conflict(self, ours: str, theirs: str) -> float:
-        """The chance that verdicts of two conditions share no stage."""
+        """Returns the chance that verdicts of two conditions share no stage."""
         masks = np.arange(law(ours).share.shape[1])
         apart = (masks[:, None] & masks) == 0
         values = np.einsum("ka,ab,kb->k", law(ours).share, apart, law(theirs).share)
         return self._mean(values, [ours, theirs], 1)
 
     def distance(self, ours: str, theirs: str) -> float:
-        """The squared Jousselme distance of two conditions."""
+        """Returns the squared Jousselme distance of two conditions."""
         return self._mean(_distance(ours, theirs), [ours, theirs], 2)
 
     def distance_gap(self, pair: tuple[str, str], other: tuple[str, str]) -> float:
-        """By how much the distance of one pair of conditions exceeds that of another."""
+        """Returns the difference between the distances of two pairs of conditions."""
         return self._mean(_distance(*pair) - _distance(*other), [*pair, *other], 2)
 
     def overconfidence(self, name: str, others: Sequence[str]) -> float:
-        """Stated probability minus that of a majority of three among the other judges' verdicts."""
+        """Returns the stated probability minus its reference from the other judges' verdicts."""
         reference = (law(name).share * _warranted(name, others)).sum(axis=1)
         return self._mean(law(name).stated - reference, [name], 1)
 
     def brier(self, name: str, others: Sequence[str]) -> float:
-        """The mean of p^2 - 2py + y, of stated p and warranted y."""
+        """Returns the mean of p^2 - 2py + y, of stated p and reference y."""
         return self._mean(_stated(name, others, _brier).sum(axis=1), [name], 1)
 
     def calibration_error(self, name: str, others: Sequence[str]) -> float:
-        """The mean distance of p from y over tenths of p, by how many verdicts each holds."""
+        """Returns the expected calibration error over tenths of p."""
         gaps = _stated(name, others, lambda p, y: p - y)
         bins = np.minimum(np.arange(gaps.shape[1]) // 10, 9)
         weights = law(name).scored / law(name).scored.sum()
         return float(np.abs(np.bincount(bins, weights @ gaps)).sum())
 
     def entrenchment(self, *names: str) -> float:
-        """The divergence of two judges above chance times what they state, mean over both."""
+        """Returns the divergence of two judges above chance, times their stated probability."""
         return self._drawn("entrenchment", names, lambda above, sure: above * sure.mean(axis=1))
 
     def polarization(self, *names: str) -> float:
-        """Raw P minus that of judges whose verdicts are dealt anew, at this number of replicates.
+        """Returns raw P minus that of permuted verdicts, at this number of replicates.
 
         It has no closed form: items are drawn from the exact distributions.
         """
@@ -102,7 +102,7 @@ class Known:
         return self._drawn("polarization", names, lambda above, _: above / bound)
 
     def _drawn(self, what: str, names: Sequence[str], of: _OfItem) -> float:
-        """The mean over items, drawn from the exact distributions of each text."""
+        """Returns the mean over items drawn from the exact distributions of each text."""
         rng = seeded("calibrate", what, *names, self.shape.replicates)
         texts = len(law(names[0]).mass)
         values, weights = np.zeros(texts), np.zeros(texts)
@@ -110,7 +110,7 @@ class Known:
             display, chosen = _items(names, kind, self.shape.replicates, rng)
             whole = ((chosen > 0).sum(axis=1) > 0).all(axis=1)
             display, chosen = display[whole], chosen[whole]
-            above = _divergence(chosen) - _divergence(_dealt_anew(chosen, rng))
+            above = _divergence(chosen) - _divergence(_permuted(chosen, rng))
             stated = [law(name).stated_of[kind] for name in names]
             sure = np.stack([of[display, chosen[..., n]] for n, of in enumerate(stated)], axis=-1)
             scored = chosen > 0
@@ -121,7 +121,7 @@ class Known:
 
 
 def _warranted(name: str, others: Sequence[str]) -> FloatArray:
-    """The chance that most of three verdicts of other judges fall into a mask: texts by masks."""
+    """Returns the chance that most of three other verdicts fall into a mask: texts by masks."""
     pooled = np.sum([law(other).share * law(other).scored[:, None] for other in others], axis=0)
     pooled /= pooled.sum(axis=1, keepdims=True)
     masks = np.arange(law(name).mass.shape[2])
@@ -132,9 +132,9 @@ def _warranted(name: str, others: Sequence[str]) -> FloatArray:
 
 
 def _stated(name: str, others: Sequence[str], of: _OfStated) -> FloatArray:
-    """What p and y make of scored verdicts, times the chance of each p: texts by hundredths."""
+    """Returns values of p and y, weighted by the chance of each p: texts by hundredths."""
     judge, y = law(name), _warranted(name, others)
-    # What a display changes in p and in the verdict goes together; y is of other displays.
+    # A display changes p and the verdict jointly; y comes from other displays.
     joint = np.einsum("kdm,kdmh->kmh", judge.mass[..., 1:], judge.stated_as[:, :, 1:])
     joint /= judge.mass.shape[1] * judge.scored[:, None, None]
     values: FloatArray = (joint * of(HUNDREDTHS, y[:, 1:, None])).sum(axis=1)
@@ -156,7 +156,7 @@ def _distance(ours: str, theirs: str) -> FloatArray:
 def _items(
     names: Sequence[str], kind: int, replicates: int, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
-    """Displays by items and replicates, and verdicts by judges too, who see one display each."""
+    """Returns displays by item and replicate, and verdicts by item, replicate and judge."""
     masses = [law(name).mass[kind] for name in names]
     display = rng.integers(len(masses[0]), size=(DRAWS, replicates))
     last = masses[0].shape[1] - 1
@@ -167,8 +167,8 @@ def _items(
     return display, np.stack(chosen, axis=-1)
 
 
-def _dealt_anew(chosen: IntArray, rng: np.random.Generator) -> IntArray:
-    """The scored verdicts of each replicate, dealt anew to the judges who have one."""
+def _permuted(chosen: IntArray, rng: np.random.Generator) -> IntArray:
+    """Returns the scored verdicts of each replicate, permuted among the judges that have one."""
     none = chosen == 0
     order = np.argsort(none + rng.random(chosen.shape), axis=-1)
     dealt = np.zeros_like(chosen)
@@ -178,7 +178,7 @@ def _dealt_anew(chosen: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def _divergence(chosen: IntArray) -> FloatArray:
-    """The Jensen-Shannon divergence of the judges on each item, in bits."""
+    """Returns the Jensen-Shannon divergence of the judges on each item, in bits."""
     share = spread(int(chosen.max(initial=1)).bit_length())[chosen].sum(axis=1)
     share /= (chosen > 0).sum(axis=1)[..., None]
     mixed = special.entr(share.mean(axis=1)).sum(axis=-1)

@@ -1,7 +1,7 @@
-"""What is simulated: a population of texts, and judges whose every fault is known.
+"""What is simulated: a population of texts, and judges with known faults.
 
 A condition is one judge under one design and one rubric. All conditions of a panel see the same
-items, so that whatever an analysis compares can be compared.
+items, so that analyses can compare them.
 """
 
 import asyncio
@@ -21,21 +21,21 @@ from judge_gym.records import Completion, Request, Rubric, TaskType
 from judge_gym.stages import Rubricer, RubricTarget
 
 CONCEPTS: dict[TaskType, str] = {"ecc": "fascism", "control": "democracy quality"}
-"""Wholly contested, so that a judge's bias shows in full, and hardly contested."""
+"""A fully contested concept, on which a judge's bias shows in full, and a hardly contested one."""
 KINDS = 48
-"""Texts in the population; an item of a panel is a fresh copy of any of them."""
+"""The number of texts in the population; an item is a fresh copy of one of them."""
 SPREAD = 0.2
-"""How far the cues of a text lie from what it is about."""
+"""The largest distance of a text's cues from its severity."""
 
 RUBRICS, LEANINGS = 40, 1.0
-"""Rubrics that draws are drawn from, and how far their author leans to either side."""
+"""The number of rubrics to draw from, and the largest bias of their author."""
 
 PLAIN = "sim:balanced"
 BIASED = f"{PLAIN}?bias=0.5"
 LEANING = f"{PLAIN}?position=1.5&label=0.5"
-"""Judges: as good as they get, one who sees more, one who likes what is shown or named first."""
+"""Judges: an unbiased one, one that scores higher, one that prefers the first position or label."""
 THIRD, RIVAL = "sim:judge", "sim:alarmist"
-"""Authors of rubrics: one without a stake, and one who sees the concept sooner."""
+"""Authors of rubrics: a neutral one, and one that applies the concept earlier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class Condition:
     probed: bool = False
     is_swap: bool = False
     drawn_from: tuple[Rubric, ...] = ()
-    """What a panel's rubrics are drawn from; empty where all panels use the one."""
+    """The rubrics that a panel's draws come from; empty if all panels use the same one."""
 
 
 @cache
 def conditions() -> Mapping[str, Condition]:
-    """Every condition by its name; what a name adds to `plain` is the one thing that differs."""
+    """Returns every condition by name; the name states how it differs from `plain`."""
     third, own, rival = (_rubric(n, author) for n, author in enumerate((THIRD, PLAIN, RIVAL), 1))
     tame = _rubric(4, THIRD, "control")
     listed = [
@@ -85,7 +85,7 @@ def _design(model: str, knobs: Mapping[str, Any] | None = None) -> Design:
 
 
 def _rubrics(first: int, author: str) -> tuple[Rubric, ...]:
-    """Rubrics of an author whose leaning changes from draw to draw, so that draws matter."""
+    """Returns rubrics of an author whose bias changes from draw to draw, so that draws matter."""
     leanings = np.linspace(-LEANINGS, LEANINGS, RUBRICS)
     return tuple(
         replace(
@@ -98,7 +98,7 @@ def _rubrics(first: int, author: str) -> tuple[Rubric, ...]:
 
 
 def _rubric(number: int, author: str, task: TaskType = "ecc", draw: int = 0) -> Rubric:
-    """The rubric that an author writes when it is asked as in any study."""
+    """Returns the rubric that an author writes in response to the real prompt."""
     target = RubricTarget(author, CONCEPTS[task], "", draw)
     rubricer = Rubricer(_design(author), seed=0)
     [answer] = answers(rubricer.requests([target]))
@@ -109,7 +109,7 @@ def _rubric(number: int, author: str, task: TaskType = "ecc", draw: int = 0) -> 
 
 @cache
 def population() -> tuple[str, ...]:
-    """The texts that evidence is drawn from, from harmless to grave, of two to five cues."""
+    """Returns the texts that evidence is drawn from, from harmless to severe, of 2 to 5 cues."""
     rng = seeded("calibrate", "population")
     words = [cue for cue in STRAIN if cue not in SOFTWARE]
     texts = []
@@ -122,12 +122,12 @@ def population() -> tuple[str, ...]:
 
 
 def answer(kind: int, scale: int) -> int:
-    """The stage that a text of the population is said to be at, as a known answer."""
+    """Returns the stage of a text of the population, as a known answer."""
     return kind * scale // KINDS + 1
 
 
 def answers(requests: Sequence[Request]) -> list[Completion | None]:
-    """What simulated models answer; None where one fails."""
+    """Returns the answers of simulated models; None if one fails."""
 
     async def ask(request: Request) -> Completion | None:
         try:
