@@ -5,8 +5,9 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -164,6 +165,28 @@ def call(
         return Said(end.value.code, captured.out, captured.err)
 
     return run
+
+
+@cache
+def _finished() -> dict[str, bytes]:
+    """Returns the files of a folder in which the small study was run."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        path = study_file(folder)
+        database = folder / ".judge-gym" / "lab.db"
+        with Lab.open(blank(database)) as lab:
+            assert lab.runs.run(path).status == "complete"
+        files = [path, folder / "evidence.jsonl", database, database.with_suffix(".dbos.db")]
+        return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+@pytest.fixture
+def finished(call: Call, tmp_path: Path) -> Path:
+    """The file of the small study in a folder in which it was run; `call` works there."""
+    for name, content in _finished().items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    return tmp_path / "study.yaml"
 
 
 def succeed(said: Said) -> Said:

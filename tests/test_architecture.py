@@ -169,6 +169,39 @@ def test_the_check_lets_the_rest_pass(module: str, source: str) -> None:
     assert faults(module, source) == []
 
 
+FACES = ("cli", "mcp", "web")
+INNER = ("store", "engine", "models")
+"""Parts of `Lab` that faces leave to its nouns."""
+
+
+def inner_uses(module: str, source: str) -> list[str]:
+    """Returns where a face reaches past the nouns of a lab: `lab.store`, `self._lab.engine`."""
+    return [
+        f"{module}:{node.lineno} uses {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Attribute) and node.attr in INNER
+        if re.search(r"(^|\W|_)(lab|opened)$", ast.unparse(node.value))
+    ]
+
+
+def test_faces_reach_data_only_through_the_nouns_of_lab() -> None:
+    found = [
+        use
+        for name, path in modules().items()
+        if name.split(".")[1] in FACES
+        for use in inner_uses(name, path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "source", ["lab.store.queries.tags()", "self._lab.engine.idle()", "x = opened.models"]
+)
+def test_the_check_of_faces_sees_what_is_inside(source: str) -> None:
+    assert inner_uses("judge_gym.web.x", source)
+    assert inner_uses("judge_gym.web.x", "lab.runs.start(x)\nstore.engine\njudge_gym.models") == []
+
+
 def test_the_package_itself_is_lazy() -> None:
     """At run time it imports the standard library alone; type checkers see the public names."""
     tree = ast.parse((SOURCE / "__init__.py").read_text(encoding="utf-8"))

@@ -77,7 +77,7 @@ def test_a_run_without_failures_needs_no_judge(call: Call, suite: Path) -> None:
         said = succeed(call("analyze", number, "--json")).json
         assert (said["counts"], said["judging"], said["report"]) == (counts, None, None)
         assert f"no eval of run {number} failed {told}" in succeed(call("analyze", number)).out
-    assert "inconclusive and shown to no judge: 3 evals" in call("analyze", lost).err
+    assert "inconclusive and not judged: 3 evals" in call("analyze", lost).err
     assert not Path("reports").exists()
 
 
@@ -94,7 +94,7 @@ def test_a_budget_that_is_reached_ends_with_its_code_and_says_how_to_go_on(
     number = run(call, suite, logic=1)
     said = call("analyze", number, "--budget", "calls=1")
     assert said.code == 3
-    assert "go on with" in said.err
+    assert "continue with" in said.err
     assert "report:" not in said.out
     assert succeed(call("analyze", number, "--budget", "calls=50", "--json")).json["report"]
 

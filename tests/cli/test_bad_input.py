@@ -322,27 +322,36 @@ def powerless() -> None:
                 raise OSError(ctypes.get_errno(), "capabilities cannot be dropped")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["status"],
-        ["run", "study.yaml"],
-        ["init"],
-        ["init", "new"],
-        ["--db", "sqlite:////{tmp}/lab.db", "export", "--out", "samples.csv"],
-        ["demo"],
-    ],
-    ids=lambda words: words[0] if words[0] != "--db" else words[2],
-)
-def test_a_read_only_folder_is_answered_in_one_line(folder: Path, words: list[str]) -> None:
+READ_ONLY: list[list[str]] = [
+    ["status"],
+    ["run", "study.yaml"],
+    ["init"],
+    ["init", "new"],
+    ["--db", "sqlite:///{database}", "export", "--out", "samples.csv"],
+    ["demo"],
+]
+EACH = """
+import contextlib, io, json, sys
+from judge_gym.cli import main
+for words in json.loads(sys.argv[1]):
+    with contextlib.redirect_stderr(io.StringIO()) as err:
+        try:
+            main(words)
+        except SystemExit as end:
+            print(json.dumps([end.code, err.getvalue()]))
+"""
+"""Runs commands one after another in one process, which has lost the power of root."""
+
+
+def test_a_read_only_folder_is_answered_in_one_line(folder: Path) -> None:
     database = shutil.move(folder / ".judge-gym" / "lab.db", folder.parent / "lab.db")
     shutil.rmtree(folder / ".judge-gym")
-    given = [word.replace("/{tmp}/lab.db", str(database)) for word in words]
+    commands = [[word.format(database=database) for word in words] for words in READ_ONLY]
     before = sorted(folder.iterdir())
     folder.chmod(0o555)
     try:
         said = subprocess.run(
-            [sys.executable, "-m", "judge_gym", *given],
+            [sys.executable, "-c", EACH, json.dumps(commands)],
             cwd=folder,
             capture_output=True,
             text=True,
@@ -350,6 +359,8 @@ def test_a_read_only_folder_is_answered_in_one_line(folder: Path, words: list[st
         )
     finally:
         folder.chmod(0o755)
-    assert said.returncode == 2, said.stderr
-    assert re.fullmatch(r"judge-gym: .+\n", said.stderr)
+    ended = [json.loads(line) for line in said.stdout.splitlines()]
+    for words, (code, err) in zip(commands, ended, strict=True):
+        assert code == 2, (words, err)
+        assert re.fullmatch(r"judge-gym: .+\n", err), words
     assert sorted(folder.iterdir()) == before

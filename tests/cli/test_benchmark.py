@@ -150,8 +150,8 @@ def test_a_record_that_its_text_does_not_give_is_told(call: Call, tmp_path: Path
         "disagreements": [{"pair": "p1", "order": "reversed", "recorded": "B>A", "read": "A>B"}],
     }
     said = succeed(call("benchmark", "judgebench", "--judged", path))
-    assert "read otherwise than recorded" in said.out
-    assert "we read 1 as recorded, 1 otherwise" in said.err
+    assert "read differently than recorded" in said.out
+    assert "our parser reads 1 as recorded and 1 differently" in said.err
 
 
 def test_several_judges_are_compared_on_the_pairs_that_they_share(

@@ -1,49 +1,53 @@
-"""The database's verbs, as whoever operates a lab uses them."""
+"""The commands over the database: upgrade, mark, status, migrate and contract."""
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
+from conftest import Call, Said
 from judge_gym.store.database import HEAD
 
 WORKFLOWS = Path(__file__).parents[2] / ".github" / "workflows"
 
 
-def gym(folder: Path, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """A command in a process of its own: a profile belongs to a session."""
-    kept = {name: value for name, value in os.environ.items() if name != "JUDGE_GYM_PROFILE"}
-    return subprocess.run(
-        [sys.executable, "-m", "judge_gym", "--db", f"sqlite:///{folder / 'lab.db'}", *words],
-        capture_output=True,
-        text=True,
-        env={**kept, **variables},
-        cwd=folder,
-    )
+@pytest.fixture
+def gym(call: Call, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
+    """Calls a command as in a shell of its own: `--profile` holds for one command only."""
+
+    def run(*words: str, profile: str | None = None) -> Said:
+        monkeypatch.delenv("JUDGE_GYM_PROFILE", raising=False)
+        if profile is not None:
+            monkeypatch.setenv("JUDGE_GYM_PROFILE", profile)
+        try:
+            return call("--db", "sqlite:///lab.db", *words)
+        finally:
+            monkeypatch.delenv("JUDGE_GYM_PROFILE", raising=False)
+
+    return run
 
 
-def test_a_production_database_is_written_by_those_who_say_so(tmp_path: Path) -> None:
-    assert gym(tmp_path, "db", "upgrade").stdout == f"schema none -> {HEAD}\n"
-    assert gym(tmp_path, "db", "mark", "prod").returncode == 0
-    window = ("token", "create", "ada", "--scope", "read")
-    refused = gym(tmp_path, *window)
-    assert refused.returncode == 2 and "is production" in refused.stderr
-    assert gym(tmp_path, "--profile", "prod", *window).returncode == 0
-    assert gym(tmp_path, "token", "list").returncode == 0, "reading is free"
-    other = gym(tmp_path, "token", "create", "bo", "--scope", "read", JUDGE_GYM_PROFILE="prod")
-    assert other.returncode == 0
-    status = gym(tmp_path, "db", "status", "--watch")
-    assert "(prod)" in status.stdout and f"schema {HEAD}, newest {HEAD}" in status.stdout
-    assert gym(tmp_path, "--profile", "prod", "db", "migrate").stdout == "0 rows changed\n"
-    contract = gym(tmp_path, "--profile", "prod", "db", "contract")
-    assert contract.stdout == f"schema {HEAD} is current\n"
+def test_a_production_database_is_written_only_with_the_profile_prod(
+    gym: Callable[..., Said],
+) -> None:
+    assert gym("db", "upgrade").out == f"schema none -> {HEAD}\n"
+    assert gym("db", "mark", "prod").code == 0
+    token = ("token", "create", "ada", "--scope", "read")
+    refused = gym(*token)
+    assert refused.code == 2 and "is production" in refused.err
+    assert gym("--profile", "prod", *token).code == 0
+    assert gym("token", "list").code == 0, "reading is free"
+    assert gym("token", "create", "bo", "--scope", "read", profile="prod").code == 0
+    status = gym("db", "status", "--watch")
+    assert "(prod)" in status.out and f"schema {HEAD}, newest {HEAD}" in status.out
+    assert gym("--profile", "prod", "db", "migrate").out == "0 rows changed\n"
+    assert gym("--profile", "prod", "db", "contract").out == f"schema {HEAD} is current\n"
 
 
 def test_the_workflows_name_commands_that_exist() -> None:
-    """A workflow fails at night, where nobody sees a verb that was renamed."""
+    """A scheduled workflow would fail unseen if a command were renamed."""
     from typer.main import get_command
 
     from judge_gym.cli import whole_app

@@ -109,7 +109,7 @@ def test_an_item_is_shown_beside_its_views(call: Call, write_study: WriteStudy) 
     succeed(call("evidence", "add", "evidence.jsonl", *filled_window))
     before = succeed(call("evidence", "show", "1")).out
     assert text in before
-    assert "no view was made of it yet" in before
+    assert "no views of it yet" in before
     succeed(call("evidence", path))
     shown = succeed(call("evidence", "show", "1", "--json")).json
     assert (shown["title"], shown["text"]) == ("calm", text)
@@ -121,7 +121,7 @@ def test_an_item_is_shown_beside_its_views(call: Call, write_study: WriteStudy) 
     assert f"{view['checks']['words']} words" in after
 
 
-def test_what_is_dropped_stays_out_until_it_is_put_back(call: Call, news: str) -> None:
+def test_dropped_items_stay_out_until_they_are_restored(call: Call, news: str) -> None:
     filled(call, news)
     assert "dropped 1" in succeed(call("evidence", "drop", "1")).out
     again = succeed(call("evidence", "add", news, *DATES, "--json")).json
@@ -129,8 +129,8 @@ def test_what_is_dropped_stays_out_until_it_is_put_back(call: Call, news: str) -
     items = succeed(call("evidence", "list", "1", "--json")).json
     assert [item["dropped"] for item in items] == [True, False]
     assert succeed(call("evidence", "drop", "1", "--json")).json == {"dropped": 0}
-    assert succeed(call("evidence", "drop", "1", "--undo", "--json")).json == {"put_back": 1}
-    assert "put back 0" in succeed(call("evidence", "drop", "1", "--undo", "--window", "1")).out
+    assert succeed(call("evidence", "drop", "1", "--undo", "--json")).json == {"restored": 1}
+    assert "restored 0" in succeed(call("evidence", "drop", "1", "--undo", "--window", "1")).out
 
 
 # --- pools ---------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def test_a_feed_study_collects_once_and_fetches_nothing_when_run_again(
     fetched = len(web.asked)
     again = succeed(call("run", path, "--json")).json
     assert [run["calls"] for run in again["runs"]] == [0, 0]
-    assert "everything that the study searches for was collected" in succeed(
+    assert "the study's evidence was collected already" in succeed(
         call("evidence", "add", path)
     ).out  # fmt: skip
     assert succeed(call("evidence", "add", path, "--json")).json == []
@@ -314,7 +314,7 @@ def test_a_source_that_fails_is_exit_1_and_what_it_gave_is_kept(call: Call, web:
     said = call(*words, "--allow-private")
     assert said.code == 1
     assert "1 found, 1 added to window 1, which holds 1" in said.out
-    assert re.search(r"^judge-gym: .*/broken: HTTP 410; what was found is kept$", said.err,
+    assert re.search(r"^judge-gym: .*/broken: HTTP 410; items found before are kept$", said.err,
                      re.MULTILINE)  # fmt: skip
     told = call(*words, "--allow-private", "--json")
     assert (told.code, told.err) == (1, "")
@@ -338,7 +338,7 @@ def test_ctrl_c_is_exit_130_and_the_same_command_goes_on(
     said = call("evidence", "add", path, "--allow-private")
     assert said.code == 130
     assert "1 added" in said.out
-    assert "interrupted; go on with: judge-gym" in said.err
+    assert "interrupted; continue with: judge-gym" in said.err
     told = call("run", path, "--allow-private", "--json")
     assert (told.code, told.out) == (130, "")
     put(web, "budget", "fishery")
@@ -389,7 +389,7 @@ CASES = [
          ["YYYY-MM-DD", "1.1.2026"]),
     Case("no-such-day", "evidence add news.jsonl --country V --end 2026-02-30", ["YYYY-MM-DD"]),
     Case("backwards", "evidence add news.jsonl --country V --start 2026-02-01 --end 2026-01-01",
-         ["ends after it starts"]),
+         ["must end after it starts"]),
     Case("window-and-country", "evidence add news.jsonl --window 1 --country V",
          ["--window", "--country"]),
     Case("window-and-date", "evidence add news.jsonl --window 1 --end 2026-01-01", ["--window"]),

@@ -27,7 +27,7 @@ def test_a_token_is_made_listed_and_revoked(call: Call) -> None:
 def test_a_token_may_read_unless_more_is_asked_for(call: Call) -> None:
     said = succeed(call("token", "create", "ada"))
     assert re.fullmatch(r"jg_[\w-]{43}\n", said.out), "the token alone, for a variable of a shell"
-    assert "this once" in said.err
+    assert "not shown again" in said.err
     assert succeed(call("token", "list", "--json")).json[0]["scope"] == "read"
 
 
@@ -52,7 +52,9 @@ def test_what_cannot_be_is_refused(call: Call, words: tuple[str, ...]) -> None:
     assert "Traceback" not in said.err
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "end", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_lab_is_served_until_it_is_told_to_end(tmp_path: Path, end: signal.Signals) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "judge_gym", "lab", "--port", "0", "--no-work"],

@@ -30,7 +30,7 @@ def test_a_difference_needs_the_more_items_the_smaller_it_is(
     ]
     assert pairs and all(one < other for one, other in pairs)
     text = succeed(call("plan", study, "--power", "0.3")).out
-    assert "to find 0.3" in text and "presentation.first" in text and "items, 90%" in text
+    assert "to detect 0.3" in text and "presentation.first" in text and "items, 90%" in text
 
 
 def test_means_are_planned_where_nothing_was_varied(call: Call, write_study: Write) -> None:
@@ -41,11 +41,9 @@ def test_means_are_planned_where_nothing_was_varied(call: Call, write_study: Wri
 
 @pytest.mark.parametrize(("effect", "says"), [("0", "an effect of 0"), ("x", "a valid number")])
 def test_an_effect_is_a_number_other_than_zero(
-    call: Call, write_study: Write, effect: str, says: str
+    call: Call, finished: Path, effect: str, says: str
 ) -> None:
-    study = write_study(judges=JUDGES, samples=2, probe=False)
-    succeed(call("run", study))
-    said = call("plan", study, "--power", effect)
+    said = call("plan", finished, "--power", effect)
     assert said.code == 2
     assert says in said.err
 

@@ -1,23 +1,10 @@
 """The verbs of replay: ledger export and import, run --offline, reparse."""
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from conftest import Call, succeed
-
-WriteStudy = Callable[..., Path]
-
-
-@pytest.fixture
-def finished(call: Call, write_study: WriteStudy) -> Path:
-    """A finished study in the lab of the working folder."""
-    study = write_study()
-    succeed(call("run", study, "--json"))
-    return study
 
 
 def elsewhere(tmp_path: Path) -> list[str]:
@@ -82,7 +69,7 @@ def test_reparse_shows_what_changes_before_it_writes(
     damaged = succeed(call("export", "small")).out
     shown = succeed(call("reparse", "small"))
     assert all(word in shown.out for word in ("parse_failed", "scored", f"{lost} changed"))
-    assert f"{lost} probes asked about verdicts that changed and would be deleted" in shown.err
+    assert f"{lost} probes about changed verdicts would be deleted" in shown.err
     assert "judge-gym reparse small --write" in shown.err
     said = succeed(call("reparse", finished, "--json")).json
     assert (said["written"], said["probes_dropped"]) == (False, lost)

@@ -40,7 +40,7 @@ def test_show_lists_the_evals_of_a_suite(call: Call, suite: Path) -> None:
     assert [row["eval"] for row in said["evals"]] == [
         f"001-values/00{n}-value" for n in range(1, 5)
     ]
-    assert said["experiments"] == ["default", "no_guidelines", "web_search"]
+    assert said["conditions"] == ["default", "no_guidelines", "web_search"]
     assert said["guidelines"] == ["Style", "Colour"]
     assert "001-values/003-value" in succeed(call("suite", "show", suite)).out
 
@@ -104,7 +104,7 @@ def test_replicates_experiments_and_series_are_told_apart(call: Call, suite: Pat
 
     base = run("--evals", "/001-")
     assert run("--evals", "/001-", "--replicates", "2") == base
-    others = [run("--evals", "/001-", "--experiment", "no_guidelines")]
+    others = [run("--evals", "/001-", "--condition", "no_guidelines")]
     others += [run("--evals", "/001-", "--series", "again")]
     assert len({base, *others}) == 3
 
@@ -118,7 +118,7 @@ def test_ablate_says_what_each_section_does(call: Call, suite: Path) -> None:
     assert (effect["difference"], effect["changes"][:0]) == (0.0, [])
     refused = call(*words, "--section", "Color", "--json")
     assert (refused.code, refused.json["error"]["choices"]) == (2, ["Style", "Colour"])
-    assert "against the default" in succeed(call(*words, "--section", "Colour")).out
+    assert "compared with default" in succeed(call(*words, "--section", "Colour")).out
 
 
 def test_an_ablation_shows_its_base_on_the_evals_that_it_compares(call: Call, suite: Path) -> None:
@@ -134,14 +134,14 @@ def test_an_ablation_shows_its_base_on_the_evals_that_it_compares(call: Call, su
 def test_an_ablation_keeps_to_the_condition_that_it_starts_from(call: Call, suite: Path) -> None:
     some = ("--replicates", "1", "--evals", "/001-", "--section", "Style")
     words = ("suite", "ablate", suite, "--model", flawless(suite), *some)
-    said = succeed(call(*words, "--experiment", "web_search", "--json")).json
+    said = succeed(call(*words, "--condition", "web_search", "--json")).json
     names = ["web_search", "web_search without Style"]
     assert [run["experiment"] for run in said["runs"]] == names
     for run in said["runs"]:
         [row] = succeed(call("suite", "show", str(run["run"]), "--json")).json["evals"]
         steps = succeed(call("suite", "debug", str(row["eval"]), "--json")).json["steps"]
         assert steps[0]["name"] == "search"
-    bare = call(*words, "--experiment", "no_guidelines", "--json")
+    bare = call(*words, "--condition", "no_guidelines", "--json")
     assert bare.code == 2
     assert "no guidelines to remove" in bare.json["error"]["message"]
 
@@ -149,7 +149,7 @@ def test_an_ablation_keeps_to_the_condition_that_it_starts_from(call: Call, suit
 def test_a_condition_of_the_suite_may_search(call: Call, suite: Path) -> None:
     table = "[conditions.searching]\nguidelines = false\nweb_search = true\n"
     (suite / "suite.toml").write_text((suite / "suite.toml").read_text() + table)
-    words = ("suite", "run", suite, "--model", flawless(suite), "--experiment", "searching")
+    words = ("suite", "run", suite, "--model", flawless(suite), "--condition", "searching")
     assert succeed(call(*words, "--json")).json["counts"]["passed"] == 4
     out = succeed(call("suite", "debug", "001-values/002-value")).out
     assert "1 search" in out
@@ -170,7 +170,7 @@ def test_debug_finds_an_eval_by_its_path(call: Call, suite: Path) -> None:
 
 
 def test_schedule_lists_and_runs_what_is_due(call: Call, suite: Path) -> None:
-    assert "no model is known" in succeed(call("schedule", suite)).err
+    assert "no models yet" in succeed(call("schedule", suite)).err
     model = flawless(suite)
     words = ("schedule", suite, "--model", model)
     [row] = succeed(call(*words, "--json")).json["schedule"]
@@ -188,7 +188,7 @@ def test_models_check_proves_a_model_on_a_few_evals(call: Call, suite: Path) -> 
     [run] = said["suite"]
     assert (run["wanted"], run["score"], run["whole"]) == (2, 1.0, False)
     assert [one["works"] for one in said["models"]] == [True]
-    succeed(call(*words, "--experiment", "web_search", "--allow-unisolated"))
+    succeed(call(*words, "--condition", "web_search", "--allow-unisolated"))
     silent = f"sim:{known_by(suite, 'coder-strong', logic=0, lint=0, empty=1)}"
     assert call("models", "check", silent, "--suite", suite).code == 1
     prose = f"sim:{known_by(suite, 'coder-strong', logic=0, lint=0, prose=1)}"
@@ -199,8 +199,8 @@ def test_models_check_proves_a_model_on_a_few_evals(call: Call, suite: Path) -> 
 def test_empty_replies_are_not_promised_to_be_asked_for_again(call: Call, suite: Path) -> None:
     silent = f"sim:{known_by(suite, 'coder-strong', logic=0, lint=0, empty=1)}"
     said = call("suite", "run", suite, "--model", silent)
-    assert "4 empty replies stay; --series NAME asks afresh" in said.err
-    assert "tried again" not in said.err
+    assert "4 empty replies are final; --series NAME asks again" in said.err
+    assert "repeat with" not in said.err
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_empty_replies_are_not_promised_to_be_asked_for_again(call: Call, suite:
         (("suite", "run", "nowhere", "--model", "sim:coder-weak"), "python"),
         (("suite", "run", "tiny", "--model", "sim:coder-week"), "sim:coder-weak"),
         (
-            ("suite", "run", "tiny", "--model", "sim:coder-weak", "--experiment", "terse"),
+            ("suite", "run", "tiny", "--model", "sim:coder-weak", "--condition", "terse"),
             "no_guidelines",
         ),
         (("suite", "run", "tiny", "--model", "sim:coder-weak", "--evals", "z"), "001-values"),
@@ -232,7 +232,7 @@ def test_a_budget_that_is_reached_stops_with_its_code(call: Call, suite: Path) -
     words = ("suite", "run", suite, "--model", flawless(suite))
     said = call(*words, "--budget", "calls=1")
     assert said.code == 3
-    assert "go on with: judge-gym" in said.err
+    assert "continue with: judge-gym" in said.err
     assert succeed(call(*words, "--budget", "calls=9", "--json")).json["status"] == "complete"
 
 
@@ -246,7 +246,7 @@ def test_a_writer_that_knows_none_of_the_answers_is_refused_with_the_remedy(
     succeed(call("suite", "run", suite, "--model", remedy))
 
 
-SEARCHING = ("--experiment", "web_search", "--json")
+SEARCHING = ("--condition", "web_search", "--json")
 
 
 @pytest.mark.parametrize("verb", ["run", "ablate", "check"])

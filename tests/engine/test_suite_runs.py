@@ -114,7 +114,7 @@ def test_ctrl_c_ends_the_sandboxes_and_repeats_no_call(bench: Bench) -> None:
     started = children(process)
     process.send_signal(signal.SIGINT)
     said = ended(process, 130)
-    assert "go on with: judge-gym suite run" in said
+    assert "continue with: judge-gym suite run" in said
     wait(lambda: not alive(started))
     asked = bench.stats()
     assert (asked["requests"], asked["bodies"]["repeated"]) == (24, 0)

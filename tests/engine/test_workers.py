@@ -102,7 +102,7 @@ def test_a_terminated_run_is_paused_and_resume_completes_it(
     process = bench.start("run", write_study(bench.folder, **CHANGES))
     bench.wait_for(reference.calls // 3, process)
     process.send_signal(signal.SIGTERM)
-    assert "interrupted; go on with: judge-gym run" in ended(process, 130)
+    assert "interrupted; continue with: judge-gym run" in ended(process, 130)
     assert bench.statuses() == {"paused"}
     assert bench.attempts() < reference.calls
     assert bench.json("resume", "big")["status"] == "complete"

@@ -205,7 +205,7 @@ def test_an_odd_cookie_is_nobody(lab: Served, cookie: str) -> None:
 
 def test_old_sessions_are_forgotten_first(lab: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(security, "MAX_SESSIONS", 2)
-    auth = Authenticator(lab.lab.store.tokens, hosts=[], local=True)
+    auth = Authenticator(lab.lab.admin.find_token, hosts=[], local=True)
     assert auth.local is not None
     sessions = [auth.log_in(auth.local) for _ in range(3)]
     known = [auth.authenticate("", f"judge-gym={session}") is not None for session in sessions]
@@ -237,7 +237,7 @@ def test_old_sessions_are_forgotten_first(lab: Served, monkeypatch: pytest.Monke
 )
 def test_a_server_answers_to_its_own_names(lab: Served, host: str, known: bool) -> None:
     """Any site may have its name lead to 127.0.0.1, and then its pages speak to this server."""
-    auth = Authenticator(lab.lab.store.tokens, hosts=["localhost", "lab.example"], local=True)
+    auth = Authenticator(lab.lab.admin.find_token, hosts=["localhost", "lab.example"], local=True)
     assert auth.allows_host(host) is known
 
 

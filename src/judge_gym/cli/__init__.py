@@ -1,9 +1,10 @@
-"""The command line: a thin face over `Lab`. Heavy libraries load when a command needs them."""
+"""The command line, thin over `Lab`. Heavy libraries are loaded when a command needs them."""
 
 import json
 import sys
 from typing import TYPE_CHECKING
 
+from judge_gym.cli.app import BAD_INPUT, FAILED, INTERRUPTED, STOPPED
 from judge_gym.errors import BudgetError, JudgeGymError, SourceError
 
 if TYPE_CHECKING:
@@ -11,41 +12,55 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-# The order of the help, whichever module was loaded first.
+# The order of the help, whichever module was loaded first; what is not named comes last.
+COMMANDS = (
+    "init demo plan run start status pause resume cancel retry retune reparse cleanup report "
+    "export usage analyze schedule calibrate axes lab mcp worker"
+).split()
 GROUPS = (
     "evidence rubric score swap probe pool labels benchmark suite models token db ledger sim"
 ).split()
-FAILED, BAD_INPUT, STOPPED, INTERRUPTED = 1, 2, 3, 130
 
 
 def whole_app() -> "Typer":
-    """The application with all its verbs, in the order of the help."""
+    """Returns the application with all its commands, in the order of the help."""
     from judge_gym.cli import (  # noqa: F401
-        analyze,
-        benchmark,
+        axes,
+        benchmarks,
         calibrate,
         db,
         demo,
         evidence,
-        lab,
-        mcp,
+        failures,
+        labels,
+        ledger,
         models,
+        pools,
+        reports,
+        runs,
         schedule,
-        steering,
-        study,
-        suite,
-        token,
-        upkeep,
+        serve,
+        simulated,
+        studies,
+        suites,
+        tokens,
         workflows,
     )
     from judge_gym.cli.app import app
 
-    app.registered_groups.sort(key=lambda group: GROUPS.index(str(group.name)))
+    app.registered_groups.sort(key=lambda group: _place(str(group.name), GROUPS))
+    app.registered_commands.sort(
+        key=lambda command: _place(getattr(command.callback, "__name__", ""), COMMANDS)
+    )
     return app
 
 
+def _place(name: str, order: list[str]) -> int:
+    return order.index(name) if name in order else len(order)
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; errors that the user can mend are shown without a traceback."""
+    """Runs a command; errors that the user can fix are shown without a traceback."""
     from typer import Abort, Exit, TyperException
 
     app = whole_app()
@@ -53,39 +68,39 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         code = app(words, prog_name="judge-gym", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
-    except JudgeGymError as fault:
-        _complain(fault.kind, fault.message, fault.choices, "--json" in words)
+    except JudgeGymError as error:
+        _print_error(error.kind, error.message, error.choices, "--json" in words)
         codes = {BudgetError: STOPPED, SourceError: FAILED}
-        sys.exit(codes.get(type(fault), BAD_INPUT))
-    except Exit as fault:
-        sys.exit(fault.exit_code)
+        sys.exit(codes.get(type(error), BAD_INPUT))
+    except Exit as exit:
+        sys.exit(exit.exit_code)
     except (KeyboardInterrupt, Abort):
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:  # the reader of a pipe has gone
+    except BrokenPipeError:  # the reader of a pipe has closed it
         sys.stderr.close()
         sys.exit(FAILED)
-    except OSError as fault:  # a file or folder that cannot be written
-        what = f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault)
-        _complain("file", what, (), "--json" in words)
+    except OSError as error:  # a file or folder that cannot be written
+        message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        _print_error("file", message, (), "--json" in words)
         sys.exit(BAD_INPUT)
-    except TyperException as fault:  # the words of the call are not as a command takes them
-        message = str(getattr(fault, "format_message", fault.__str__)())
-        if message.startswith("Usage:"):  # no command was given: the help is the answer
+    except TyperException as error:  # the arguments are not what the command takes
+        message = str(getattr(error, "format_message", error.__str__)())
+        if message.startswith("Usage:"):  # no command was given: print the help
             print(message)
         else:
-            _complain("usage", message + _refused_value(fault), (), "--json" in words)
+            _print_error("usage", message + _invalid_value(error), (), "--json" in words)
         sys.exit(BAD_INPUT)
 
 
-def _refused_value(fault: Exception) -> str:
-    """The value that does not fit its option, which the message leaves out."""
+def _invalid_value(error: Exception) -> str:
+    """Returns the value that does not fit its option, which the message leaves out."""
     from pydantic import ValidationError
 
-    cause = fault.__cause__
+    cause = error.__cause__
     return f", not {cause.errors()[0]['input']!r}" if isinstance(cause, ValidationError) else ""
 
 
-def _complain(kind: str, message: str, choices: tuple[str, ...], as_json: bool) -> None:
+def _print_error(kind: str, message: str, choices: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print(json.dumps({"error": {"kind": kind, "message": message, "choices": list(choices)}}))
     else:

@@ -1,4 +1,4 @@
-"""Verbs on the database itself: its schema, its data, and what it is for."""
+"""Commands over the database itself: its schema, its data migrations and its profile."""
 
 import time
 from collections.abc import Mapping
@@ -6,37 +6,38 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judge_gym.cli.app import AsJson, app, notes, settings
+from judge_gym.cli import display
+from judge_gym.cli.app import app, notes, settings
+from judge_gym.cli.options import AsJson
 
 if TYPE_CHECKING:
     from judge_gym.store.deployment import Deployment
 
 db_app = typer.Typer(help="The database.", no_args_is_help=True)
 app.add_typer(db_app, name="db")
-NAP = 2.0
-"""Seconds between two looks of a watcher."""
+WATCH_SECONDS = 2.0
+"""Seconds between two updates of `status --watch`."""
 
 
 @db_app.command("upgrade")
 def upgrade() -> None:
-    """Expand the schema to this version's; what is there stays as it is."""
+    """Expand the schema to this version's; the data stay unchanged."""
     from judge_gym.store.database import open_database
 
-    _moved(*open_database(settings["db"], prepare=False).upgrade())
+    _show_revision(*open_database(settings["db"], prepare=False).upgrade())
 
 
 @db_app.command("migrate")
 def migrate(
-    batch: Annotated[int, typer.Option(min=1, max=100_000, help="Rows of a transaction.")] = 1000,
+    batch: Annotated[int, typer.Option(min=1, max=100_000, help="Rows per transaction.")] = 1000,
     json: AsJson = False,
 ) -> None:
-    """Change the data as this version wants it, batch by batch; the same command goes on."""
-    from judge_gym.cli import display
+    """Migrate the data to this version in batches; the same command continues."""
 
-    def watch(stand: Mapping[str, Any]) -> None:
+    def watch(state: Mapping[str, Any]) -> None:
         if not json:
-            left = "" if stand["left"] is None else f", {stand['left']:,} left"
-            notes(f"{stand['name']}: {stand['changed']:,} changed{left}")
+            left = "" if state["left"] is None else f", {state['left']:,} left"
+            notes(f"{state['name']}: {state['changed']:,} changed{left}")
 
     changed = _deployment().migrate(size=batch, watch=watch)
     if json:
@@ -47,27 +48,28 @@ def migrate(
 
 @db_app.command("contract")
 def contract() -> None:
-    """Tighten the schema; refused while a row would not fit."""
+    """Tighten the schema; refused while a row would violate it."""
     from judge_gym.store.database import open_database
 
-    _moved(*open_database(settings["db"], prepare=False, create=False).upgrade(contract=True))
+    database = open_database(settings["db"], prepare=False, create=False)
+    _show_revision(*database.upgrade(contract=True))
 
 
 @db_app.command("mark")
 def mark(profile: Annotated[str, typer.Argument(help="dev or prod.")]) -> None:
-    """Say what the database is for; production refuses writes of sessions that do not say so."""
+    """Mark the database as dev or prod; prod refuses writes without the profile prod."""
     _deployment().mark(profile)
-    typer.echo(f"the database is {profile}")
+    typer.echo(f"the database is marked {profile}")
 
 
 @db_app.command("status")
 def status(
-    watch: Annotated[bool, typer.Option("--watch", help="Look again until all is done.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Update until everything is done.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
-    """Show the schema, what is pending, and how far changes of data are."""
-    from judge_gym.cli import display
-
+    """Show the schema, pending migrations, and the progress of data migrations."""
     while True:
         found = _deployment().status()
         if json:
@@ -80,7 +82,7 @@ def status(
                     display.table(name, found[name])
         if not watch or all(row["status"] == "finished" for row in found["data"]):
             return
-        time.sleep(NAP)
+        time.sleep(WATCH_SECONDS)
 
 
 def _deployment() -> "Deployment":
@@ -90,6 +92,6 @@ def _deployment() -> "Deployment":
     return Deployment(open_database(settings["db"], prepare=False, create=False))
 
 
-def _moved(before: str | None, after: str) -> None:
-    same = f"schema {after} is current"
-    typer.echo(same if before == after else f"schema {before or 'none'} -> {after}")
+def _show_revision(before: str | None, after: str) -> None:
+    current = f"schema {after} is current"
+    typer.echo(current if before == after else f"schema {before or 'none'} -> {after}")

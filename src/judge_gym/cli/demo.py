@@ -1,4 +1,4 @@
-"""The demo: judges on evidence, a code writer before a suite, and why it failed; all simulated."""
+"""The demo: a study, a code suite and the analysis of its failures, all with simulated models."""
 
 import shlex
 from importlib.resources import as_file, files
@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judge_gym.cli.app import AsJson, app, carry_out, end, notes, open_lab, print_report
+from judge_gym.cli import display
+from judge_gym.cli.app import app, notes, open_lab
+from judge_gym.cli.options import AsJson
+from judge_gym.cli.results import end, execute, print_report
 from judge_gym.errors import MissingToolError
 
 if TYPE_CHECKING:
     from judge_gym.engine.suite_reports import SuiteReport
     from judge_gym.lab import Lab
     from judge_gym.lab.failures import Analysis
+
+FILES = ("lab.db", "samples.csv", "samples.parquet", "report.html")
 
 
 @app.command()
@@ -23,74 +28,71 @@ def demo(
     ),
     json: AsJson = False,
 ) -> None:
-    """Run the whole pipeline on simulated judges: no key, no network, no cost."""
-    from judge_gym.cli import display
-    from judge_gym.cli.analyze import show_analysis
-    from judge_gym.cli.scores import show_board, show_reports
+    """Run the whole pipeline on simulated judges.
+
+    It needs no key and no network, and costs nothing.
+    """
+    from judge_gym.cli.failures import show_analysis
+    from judge_gym.cli.suite_results import show_leaderboard, show_reports
 
     out.mkdir(parents=True, exist_ok=True)
     with open_lab(f"sqlite:///{out / 'lab.db'}") as lab, as_file(files("judge_gym.demo")) as folder:
-        result = carry_out(
-            lambda watch: lab.runs.run(folder / "study.yaml", watch=watch), quiet=json
-        )
+        result = execute(lambda watch: lab.runs.run(folder / "study.yaml", watch=watch), json)
         lab.experiments.export(["demo"], out / "samples.csv")
         lab.experiments.export(["demo"], out / "samples.parquet", format="parquet")
         report = lab.reports.build("demo")
         (out / "report.html").write_text(report.html(), encoding="utf-8")
-        coded, analysis, left_out = None, None, None
+        suite, analysis, left_out = None, None, None
         try:
-            coded, analysis = code_demo(lab, out / "reports", quiet=json)
+            suite, analysis = _suite_demo(lab, out / "reports", quiet=json)
         except MissingToolError as missing:
             left_out = f"the coding tasks and their analysis are left out: {missing.message}"
-        if json:
-            files_written = {
-                name: str(out / name)
-                for name in ("lab.db", "samples.csv", "samples.parquet", "report.html")
+        leaderboard = lab.suites.leaderboard()
+    if json:
+        display.print_json(
+            {
+                **result.to_json(),
+                "simulated": True,
+                "files": {name: str(out / name) for name in FILES},
+                "suite": suite.to_json() if suite else None,
+                "board": leaderboard,
+                "analysis": analysis.to_json() if analysis else None,
+                "left_out": left_out,
             }
-            made = {**result.to_json(), "simulated": True, "files": files_written}
-            display.print_json(
-                {
-                    **made,
-                    "suite": coded.to_json() if coded else None,
-                    "board": lab.suites.leaderboard(),
-                    "analysis": analysis.to_json() if analysis else None,
-                    "left_out": left_out,
-                }
-            )
-        else:
-            print_report(report)
-            if coded and analysis:
-                display.heading(
-                    f"{coded.run.model} writes code",
-                    f"Isolation: {', '.join(coded.isolation)}. A suite of your own is a folder.",
-                )
-                show_reports([coded])
-                show_board(lab.suites.leaderboard())
-                show_analysis(analysis)
-            display.out.print(
-                f"\non judges:   {out / 'report.html'}"
-                f"\nsamples:     {out / 'samples.csv'}, samples.parquet"
-            )
-        if left_out:
-            notes(left_out)
-    end(result, f"judge-gym demo --out {shlex.quote(str(out))}", quiet=json)
-
-
-def code_demo(lab: "Lab", reports: Path, *, quiet: bool) -> "tuple[SuiteReport, Analysis]":
-    """A simulated code writer before the suite that we ship, and why it failed where it did."""
-    from judge_gym.cli import display
-
-    watcher = display.Watcher()
-    with watcher.shown(quiet):
-        # What it sends is our own answers, spoilt: without a sandbox, limits alone will do.
-        coded = lab.suites.run(
-            "python", "sim:coder-weak", allow_unisolated=True, watch=watcher.watch
         )
-        made = lab.failures.analyze(
-            coded.run.id,
+    else:
+        print_report(report)
+        if suite and analysis:
+            display.heading(
+                f"{suite.run.model} writes code",
+                f"Isolation: {', '.join(suite.isolation)}. Your own suite is a folder.",
+            )
+            show_reports([suite])
+            show_leaderboard(leaderboard)
+            show_analysis(analysis)
+        display.console().print(
+            f"\nreport:    {out / 'report.html'}"
+            f"\nsamples:   {out / 'samples.csv'}, samples.parquet"
+            f"\ndashboard: judge-gym --db sqlite:///{out / 'lab.db'} lab"
+        )
+    if left_out:
+        notes(left_out)
+    end(result, quiet=json, again=f"judge-gym demo --out {shlex.quote(str(out))}")
+
+
+def _suite_demo(lab: "Lab", reports: Path, *, quiet: bool) -> "tuple[SuiteReport, Analysis]":
+    """Runs the included suite with a simulated model, and analyses its failures."""
+    progress = display.ProgressDisplay()
+    with progress.shown(quiet):
+        # The simulated model sends our own answers with defects: it needs no sandbox.
+        suite = lab.suites.run(
+            "python", "sim:coder-weak", allow_unisolated=True, watch=progress.watch
+        )
+        analysis = lab.failures.analyze(
+            suite.run.id,
             judges=("sim:alarmist", "sim:hasty?noise=0.6"),  # one reads closely, one does not
             reports=reports,
             allow_unisolated=True,
-            watch=watcher.watch,
+            watch=progress.watch,
         )
-    return coded, made
+    return suite, analysis

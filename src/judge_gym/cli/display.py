@@ -1,4 +1,4 @@
-"""Tables and live progress on a terminal; plain lines where there is none."""
+"""Prints tables and live progress on a terminal, and plain lines elsewhere."""
 
 import json
 import signal
@@ -9,79 +9,81 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.table import Table
 
-from judge_gym.engine import WORKFLOWS, RunProgress
+    from judge_gym.engine import RunProgress
 
 PLAIN_WIDTH = 200
-"""Columns where no terminal says how many there are: a log or a pipe folds nothing."""
+"""Columns where output is no terminal, so that a log or a pipe folds nothing."""
+QUIET_SECONDS = 10.0
+"""Seconds between two lines of progress where output is no terminal."""
 
 
-def _console(*, stderr: bool) -> Console:
+@cache
+def console(*, stderr: bool = False) -> "Console":
+    """Returns the console of standard output or standard error."""
+    from rich.console import Console
+
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PLAIN_WIDTH
     # What users and models write is text: no markup, no emoji codes.
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
 
 
-out = _console(stderr=False)
-err = _console(stderr=True)
-QUIET_SECONDS = 10.0
-"""How often a line is printed where no terminal shows live progress."""
+def _live(*, stderr: bool) -> "Live | None":
+    """Returns a live display, or None if the console is no terminal."""
+    from rich.live import Live
+
+    shown = console(stderr=stderr)
+    return Live(console=shown, refresh_per_second=4, transient=True) if shown.is_terminal else None
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
+    """Prints one JSON document on standard output."""
     print(json.dumps(value, indent=2, default=str))
+
+
+def records(frame: Any) -> list[dict[str, Any]]:
+    """Returns a frame's rows with None for undefined values, which JSON cannot express."""
+    rows: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return rows
+
+
+def heading(title: str, text: str) -> None:
+    """Prints a title and the text below it."""
+    console().print(f"\n{title}", style="bold", markup=False)
+    console().print(f"{text}\n", markup=False)
 
 
 def table(
     title: str, rows: Sequence[Mapping[str, Any]], *, note: str = "", compact: bool = False
 ) -> None:
-    """A table; undefined is a dash, and `compact` leaves out columns of nothing but zeros."""
+    """Prints a table; undefined values are dashes, `compact` omits columns of zeros."""
     if rows:
-        out.print(_table(title, rows, note=note, compact=compact))
+        console().print(_table(title, rows, note=note, compact=compact))
 
 
-def heading(title: str, said: str) -> None:
-    """What follows, and what it comes to."""
-    out.print(f"\n{title}", style="bold", markup=False)
-    out.print(f"{said}\n", markup=False)
-
-
-@contextmanager
-def looking() -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
-    """Shows a table that changes: live on a terminal, a line of statuses now and then elsewhere."""
-    spoke = float("-inf")
-    live = Live(console=out, refresh_per_second=4, transient=True) if out.is_terminal else None
-
-    def show(rows: Sequence[Mapping[str, Any]]) -> None:
-        nonlocal spoke
-        if live is not None:
-            live.update(_table("", rows))
-        elif time.monotonic() - spoke > QUIET_SECONDS:
-            spoke = time.monotonic()
-            counted = Counter(str(row["status"]) for row in rows)
-            said = ", ".join(f"{count} {status}" for status, count in counted.items())
-            print(said, file=sys.stderr, flush=True)
-
-    with live or nullcontext():
-        yield show
+def facts(title: str, values: Mapping[str, Any]) -> None:
+    """Prints names and values as a table of two columns."""
+    table(title, [{"": name, " ": value} for name, value in values.items()])
 
 
 def _table(
     title: str, rows: Sequence[Mapping[str, Any]], *, note: str = "", compact: bool = False
-) -> Table:
-    idle = [name for name in rows[0] if compact and all(row[name] == 0 for row in rows)]
-    rows = [{name: value for name, value in row.items() if name not in idle} for row in rows]
-    if idle:
-        note = f"{note} Not shown, since all zero: {', '.join(idle)}."
+) -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    zero = [name for name in rows[0] if compact and all(row[name] == 0 for row in rows)]
+    rows = [{name: value for name, value in row.items() if name not in zero} for row in rows]
+    if zero:
+        note = f"{note} Not shown, since all are zero: {', '.join(zero)}."
     shown = Table(
         box=SIMPLE_HEAD,
         title=title or None,
@@ -98,46 +100,19 @@ def _table(
 
 
 def side_by_side(columns: Mapping[str, str]) -> None:
-    """Texts beside each other, for comparison."""
+    """Prints texts beside each other."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     shown = Table(box=SIMPLE_HEAD, padding=(0, 1))
     for name in columns:
         shown.add_column(name, ratio=1, overflow="fold")
     shown.add_row(*columns.values())
-    out.print(shown)
-
-
-@contextmanager
-def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Shows how many are done of how many, at what rate, and the time left."""
-    if quiet:
-        yield lambda done, wanted: None
-        return
-    started = spoke = time.monotonic()
-    live = Live(console=err, refresh_per_second=4, transient=True) if err.is_terminal else None
-
-    def line(done: int, wanted: int) -> str:
-        elapsed = max(1e-6, time.monotonic() - started)
-        left = duration(elapsed * (wanted - done) / done) if done else "?"
-        return f"{what} {done:,}/{wanted:,} | {done / elapsed:.1f}/s | {left} left"
-
-    def watch(done: int, wanted: int) -> None:
-        nonlocal spoke
-        if live is not None:
-            live.update(Text(line(done, wanted)))
-        elif time.monotonic() - spoke > QUIET_SECONDS:
-            spoke = time.monotonic()
-            print(line(done, wanted), file=sys.stderr, flush=True)
-
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: keep it all
-    try:
-        with live or nullcontext():
-            yield watch
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    console().print(shown)
 
 
 def cell(value: Any) -> str:
-    """A value as a person reads it."""
+    """Returns a value as a table shows it."""
     if value is None or value != value:
         return "–"
     if isinstance(value, bool):
@@ -150,7 +125,7 @@ def cell(value: Any) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time span in its two largest units.
+    """Returns a time span in its two largest units.
 
     >>> duration(3725), duration(4.2)
     ('1 h 2 min', '4 s')
@@ -162,54 +137,119 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-class Watcher:
-    """Shows what runs are doing, from their tallies."""
+def plural(count: int, noun: str) -> str:
+    """Returns a count with its noun.
+
+    >>> plural(1, "run"), plural(1200, "run")
+    ('1 run', '1,200 runs')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+# --- progress ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def live_table() -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
+    """Yields a function that shows a changing table: live on a terminal, counts elsewhere."""
+    live, printed = _live(stderr=False), float("-inf")
+
+    def show(rows: Sequence[Mapping[str, Any]]) -> None:
+        nonlocal printed
+        if live is not None:
+            live.update(_table("", rows))
+        elif time.monotonic() - printed > QUIET_SECONDS:
+            printed = time.monotonic()
+            counts = Counter(str(row["status"]) for row in rows)
+            line = ", ".join(f"{count} {status}" for status, count in counts.items())
+            print(line, file=sys.stderr, flush=True)
+
+    with live or nullcontext():
+        yield show
+
+
+@contextmanager
+def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Yields a function that shows how many are done, the rate and the time left."""
+    if quiet:
+        yield lambda done, wanted: None
+        return
+    from rich.text import Text
+
+    started = printed = time.monotonic()
+    live = _live(stderr=True)
+
+    def show(done: int, wanted: int) -> None:
+        nonlocal printed
+        elapsed = max(1e-6, time.monotonic() - started)
+        line = (
+            f"{what} {done:,}/{wanted:,} | {done / elapsed:.1f}/s | {_left(elapsed, done, wanted)}"
+        )
+        if live is not None:
+            live.update(Text(line))
+        elif time.monotonic() - printed > QUIET_SECONDS:
+            printed = time.monotonic()
+            print(line, file=sys.stderr, flush=True)
+
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: keep results
+    try:
+        with live or nullcontext():
+            yield show
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _left(elapsed: float, done: int, wanted: int) -> str:
+    return f"{duration(elapsed * (wanted - done) / done) if done else '?'} left"
+
+
+class ProgressDisplay:
+    """Shows the progress of runs from their live counters."""
 
     def __init__(self) -> None:
-        self._tallies: Sequence[RunProgress] = ()
+        self._runs: Sequence[RunProgress] = ()
         self._all: Mapping[int, RunProgress] = {}
         self._started = time.monotonic()
         self._over = threading.Event()
 
-    def watch(self, tallies: Sequence[RunProgress]) -> None:
-        """Begin to look at these."""
-        self._tallies, self._started = tallies, time.monotonic()
+    def watch(self, runs: "Sequence[RunProgress]") -> None:
+        """Starts to show these runs."""
+        self._runs, self._started = runs, time.monotonic()
 
-    def watch_all(self, tallies: Mapping[int, RunProgress]) -> None:
-        """Look at whatever runs there are, also those that come later."""
-        self._started = time.monotonic()
-        self._all = tallies
+    def watch_all(self, runs: "Mapping[int, RunProgress]") -> None:
+        """Starts to show all runs of a mapping, including those that are added later."""
+        self._all, self._started = runs, time.monotonic()
 
-    def sums(self) -> tuple[dict[str, tuple[int, int]], int, float]:
-        """Done and wanted per stage, calls paid, and cost."""
-        stages: dict[str, tuple[int, int]] = {}
-        tallies = [*self._tallies, *list(self._all.values())]
-        others = (stage for tally in tallies for stage in list(tally.wanted))
-        for stage in dict.fromkeys([*WORKFLOWS, *others]):
-            done = sum(tally.done.get(stage, 0) for tally in tallies)
-            wanted = sum(tally.wanted.get(stage, 0) for tally in tallies)
+    def totals(self) -> tuple[dict[str, tuple[int, int]], int, float]:
+        """Returns done and wanted per step, calls paid, and cost."""
+        from judge_gym.engine import WORKFLOWS
+
+        runs = [*self._runs, *list(self._all.values())]
+        steps: dict[str, tuple[int, int]] = {}
+        others = (step for run in runs for step in list(run.wanted))
+        for step in dict.fromkeys([*WORKFLOWS, *others]):
+            done = sum(run.done.get(step, 0) for run in runs)
+            wanted = sum(run.wanted.get(step, 0) for run in runs)
             if wanted:
-                stages[stage] = (min(done, wanted), wanted)
-        paid = sum(tally.paid for tally in tallies)
-        return stages, paid, sum(tally.usd for tally in tallies)
+                steps[step] = (min(done, wanted), wanted)
+        return steps, sum(run.paid for run in runs), sum(run.usd for run in runs)
 
     def line(self) -> str:
-        """All in one line: stages, rate, cost, time left."""
-        stages, paid, usd = self.sums()
+        """Returns steps, rate, cost and time left in one line."""
+        steps, paid, usd = self.totals()
         elapsed = max(1e-6, time.monotonic() - self._started)
-        done, wanted = (sum(pair[i] for pair in stages.values()) for i in (0, 1))
-        left = duration(elapsed * (wanted - done) / done) if done else "?"
-        parts = [f"{stage} {pair[0]:,}/{pair[1]:,}" for stage, pair in stages.items()]
-        return f"{' · '.join(parts)} | {paid / elapsed:.0f} calls/s | {usd:.2f} USD | {left} left"
+        done, wanted = (sum(pair[i] for pair in steps.values()) for i in (0, 1))
+        parts = [f"{step} {pair[0]:,}/{pair[1]:,}" for step, pair in steps.items()]
+        rate = f"{paid / elapsed:.0f} calls/s | {usd:.2f} USD"
+        return f"{' · '.join(parts)} | {rate} | {_left(elapsed, done, wanted)}"
 
     @contextmanager
     def shown(self, quiet: bool) -> Iterator[None]:
-        """Live on a terminal, a line now and then elsewhere, nothing if quiet."""
+        """Shows progress while the context lasts: live on a terminal, now and then elsewhere."""
         if quiet:
             yield
             return
-        live = err.is_terminal
-        thread = threading.Thread(target=self._live if live else self._lines, daemon=True)
+        thread = threading.Thread(target=self._show, daemon=True)
         thread.start()
         try:
             yield
@@ -217,11 +257,13 @@ class Watcher:
             self._over.set()
             thread.join()
 
-    def _live(self) -> None:
-        with Live(console=err, refresh_per_second=4, transient=True) as live:
-            while not self._over.wait(0.25):
-                live.update(Text(self.line()))
+    def _show(self) -> None:
+        from rich.text import Text
 
-    def _lines(self) -> None:
-        while not self._over.wait(QUIET_SECONDS):
-            print(self.line(), file=sys.stderr, flush=True)
+        live = _live(stderr=True)
+        with live or nullcontext():
+            while not self._over.wait(0.25 if live is not None else QUIET_SECONDS):
+                if live is not None:
+                    live.update(Text(self.line()))
+                else:
+                    print(self.line(), file=sys.stderr, flush=True)

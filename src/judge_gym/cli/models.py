@@ -1,4 +1,4 @@
-"""Verbs about models: which there are, what is known of one, whether it answers."""
+"""Commands over models: models list, show and check."""
 
 import asyncio
 from dataclasses import asdict
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judge_gym.cli.app import AsJson, app, notes, open_lab
-from judge_gym.cli.scores import end, show_reports
-from judge_gym.cli.suite import Experiment, Unisolated
+from judge_gym.cli import display
+from judge_gym.cli.app import FAILED, app, notes, open_lab
+from judge_gym.cli.options import AsJson, Condition, Unisolated
+from judge_gym.cli.suite_results import end, show_reports
 from judge_gym.errors import DesignError, unknown
 
 if TYPE_CHECKING:
@@ -21,12 +22,11 @@ app.add_typer(models_app, name="models")
 @models_app.command("list")
 def list_models(
     provider: Annotated[
-        str | None, typer.Argument(help="List all models with a known price of this provider.")
+        str | None, typer.Argument(help="List this provider's models with a known price.")
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """List providers and your endpoints with what they need, and models that differ."""
-    from judge_gym.cli import display
+    """List providers, your endpoints and known models."""
     from judge_gym.models import Registry
 
     registry = Registry()
@@ -43,7 +43,7 @@ def list_models(
         display.print_json({"providers": providers, "models": rows})
         return
     display.table("providers and endpoints", providers)
-    display.table("models", rows, note="Any other name works too: provider:name.")
+    display.table("models", rows, note="Any other model of a provider works too: provider:name.")
 
 
 @models_app.command("show")
@@ -51,8 +51,7 @@ def show_model(
     id: Annotated[str, typer.Argument(metavar="ID", help="provider:name, or a bare name.")],
     json: AsJson = False,
 ) -> None:
-    """Print what is known of a model: limits, prices, what it takes, where it is asked."""
-    from judge_gym.cli import display
+    """Show what is known about a model: limits, prices, parameters, endpoint."""
     from judge_gym.models import Registry
 
     registry = Registry()
@@ -61,73 +60,70 @@ def show_model(
         display.print_json(facts)
         return
     limits = facts.pop("limits")
-    told = {**facts, **{f"limit: {name}": value for name, value in limits.items()}}
-    display.table("", [{"": name, " ": value} for name, value in told.items()])
+    display.facts("", {**facts, **{f"limit: {name}": value for name, value in limits.items()}})
 
 
 @models_app.command("check")
 def check_models(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="provider:name")],
-    suite: Annotated[
-        str | None, typer.Option(help="Have each solve some of this suite's tasks, too.")
-    ] = None,
-    evals: Annotated[int, typer.Option(min=1, help="How many of them.")] = 2,
-    experiment: Experiment = "default",
+    suite: Annotated[str | None, typer.Option(help="Also run some evals of this suite.")] = None,
+    evals: Annotated[int, typer.Option(min=1, help="Number of evals to run.")] = 2,
+    condition: Condition = "default",
     allow_unisolated: Unisolated = False,
     json: AsJson = False,
 ) -> None:
-    """Make one tiny real call to each model: whether it works, how fast, at what cost, as what."""
-    from judge_gym.cli import FAILED, display
+    """Make one small real call to each model, to see whether it works, how fast, and its cost."""
     from judge_gym.models import Registry
     from judge_gym.models.model_check import check_model
 
     registry = Registry()
     asked = [registry.resolve(id) for id in ids]
     for id in asked:
-        registry.open(id)  # what cannot be called is refused before any call
+        registry.open(id)  # refuses a model that cannot be called before any call is made
     if suite is not None:
         with open_lab() as lab:
             for id in asked:
-                lab.suites.check_model(suite, id, experiment=experiment, first=evals)
+                lab.suites.check_model(suite, id, experiment=condition, first=evals)
 
     async def ask() -> list[dict[str, Any]]:
         return [asdict(await check_model(registry, id)) for id in asked]
 
     checks = asyncio.run(ask())
-    solved = []
+    reports = []
     if suite is not None:
-        works = [id for id, one in zip(asked, checks, strict=True) if one["works"]]
         from judge_gym.lab.suites import CHECK
 
+        rows = dict(zip(asked, checks, strict=True))
         with open_lab() as lab:
-            solved = [
+            reports = [
                 lab.suites.run(
                     suite,
                     id,
-                    experiment=experiment,
+                    experiment=condition,
                     first=evals,
                     series=CHECK,
                     allow_unisolated=allow_unisolated,
                 )
-                for id in works
+                for id, row in rows.items()
+                if row["works"]
             ]
-        for one in solved:
-            lost = [
-                row.result.outcome for row in one.results if row.result.outcome.kind != "passed"
-            ]
-            row = next(row for id, row in zip(asked, checks, strict=True) if id == one.run.model)
-            row["passed"] = f"{one.score.passed} of {one.run.wanted}"
-            row["first reason"] = getattr(lost[0], "reason", "") if lost else None
+        for report in reports:
+            outcomes = [row.result.outcome for row in report.results]
+            failures = [outcome for outcome in outcomes if outcome.kind != "passed"]
+            rows[report.run.model] |= {
+                "passed": f"{report.score.passed} of {report.run.wanted}",
+                "first reason": getattr(failures[0], "reason", "") if failures else None,
+            }
     if json:
-        runs = {"suite": [one.to_json() for one in solved]} if suite is not None else {}
+        runs = {"suite": [report.to_json() for report in reports]} if suite is not None else {}
         display.print_json({"models": checks, **runs} if runs else checks)
     else:
         display.table("", checks)
         notes(*(note for id in asked if (note := registry.card(id).unpinned)))
-        show_reports(solved)
-    if not all(one["works"] for one in checks) or any(one.failed for one in solved):
+        show_reports(reports)
+    if not all(row["works"] for row in checks) or any(report.failed for report in reports):
         raise typer.Exit(FAILED)
-    if stopped := [one for one in solved if one.stopped is not None]:
+    if stopped := [report for report in reports if report.stopped is not None]:
         end(stopped, quiet=json)
 
 

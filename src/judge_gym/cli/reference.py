@@ -1,4 +1,4 @@
-"""Pages of the docs that are generated from what they describe."""
+"""Generates the reference pages of the docs on axes and commands."""
 
 import typer
 
@@ -6,7 +6,7 @@ from judge_gym.axes import Design, Knob, aliases
 
 
 def levels(knob: Knob) -> str:
-    """The levels of a knob, default first."""
+    """Returns the levels of a knob, default first."""
     if not knob.open:
         return ", ".join(_shown(level) for level in knob.levels)
     default = (
@@ -16,7 +16,7 @@ def levels(knob: Knob) -> str:
 
 
 def axes_page() -> str:
-    """The page of all axes."""
+    """Returns the page of all axes."""
     lines = [
         "# Axes",
         "",
@@ -61,7 +61,7 @@ def axes_page() -> str:
 
 
 def cli_page() -> str:
-    """The page of all commands."""
+    """Returns the page of all commands."""
     from typer.cli import get_docs_for_click
     from typer.main import get_command
 

@@ -1,4 +1,4 @@
-"""What is due: which models are to be run on a suite again, and running them."""
+"""The command that lists which models are due for another run of a suite, and runs them."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -6,18 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judge_gym.cli.app import AsJson, NoSet, app, given, notes, open_lab
-from judge_gym.cli.scores import end, show_posted, show_reports
-from judge_gym.cli.steering import Budget
-from judge_gym.cli.suite import (
-    Jobs,
-    NoPatterns,
-    Remote,
-    Unisolated,
-    posted_json,
-    remote_lab,
-    run_and_post,
-)
+from judge_gym.cli import display
+from judge_gym.cli.app import app, notes, open_lab
+from judge_gym.cli.options import NONE, AsJson, Budget, Jobs, Remote, Unisolated, parse_pairs
+from judge_gym.cli.suite_results import end, show_posted, show_reports
+from judge_gym.cli.suites import posted_json, remote_lab, run_and_post
 
 if TYPE_CHECKING:
     from judge_gym.lab import Lab
@@ -29,27 +22,30 @@ def schedule(
     suite: Annotated[
         str, typer.Argument(metavar="[SUITE]", help="A suite's folder, or 'python'.")
     ] = "python",
-    model: Annotated[list[str], typer.Option(help="Only this model; repeatable.")] = NoPatterns,
-    run: Annotated[bool, typer.Option("--run", help="Run what is due.")] = False,
-    most: Annotated[int | None, typer.Option(min=1, help="Run so many models at most.")] = None,
+    model: Annotated[list[str], typer.Option(help="Only this model; repeatable.")] = NONE,
+    run: Annotated[bool, typer.Option("--run", help="Run the models that are due.")] = False,
+    most: Annotated[int | None, typer.Option(min=1, help="Run at most this many models.")] = None,
     jobs: Jobs = 8,
-    budget: Budget = NoSet,
+    budget: Budget = NONE,
     remote: Remote = None,
     allow_unisolated: Unisolated = False,
     json: AsJson = False,
 ) -> None:
-    """List when each model is due for another run of a suite: new and cheap ones often."""
-    from judge_gym.cli import display
+    """List which models are due for another suite run.
 
+    New and cheap models are due more often.
+    """
     now = datetime.now(UTC)
-    watcher = display.Watcher()
+    progress = display.ProgressDisplay()
     with open_lab() as lab:
         rows = (
-            _here(lab, suite, model, now) if remote is None else _there(lab, remote, suite, model)
+            _local_schedule(lab, suite, model, now)
+            if remote is None
+            else _remote_schedule(lab, remote, suite, model)
         )
-        made = []
+        finished = []
         if run:
-            with watcher.shown(json):
+            with progress.shown(json):
                 for row in [row for row in rows if row["due"] and row.get("callable", True)][:most]:
                     report, posted = run_and_post(
                         lab,
@@ -58,45 +54,49 @@ def schedule(
                         row["model"],
                         series=now.date().isoformat(),
                         jobs=jobs,
-                        budget=given("--budget", budget),
+                        budget=parse_pairs("--budget", budget),
                         allow_unisolated=allow_unisolated,
-                        watch=watcher.watch,
+                        watch=progress.watch,
                     )
-                    made.append((report, posted))
+                    finished.append((report, posted))
                     if report.stopped is not None:
                         break
-    reports = [report for report, _ in made]
-    there = [posted for _, posted in made if posted is not None]
+    reports = [report for report, _ in finished]
+    posts = [posted for _, posted in finished if posted is not None]
     if json:
-        runs = {"runs": [posted_json(*one) for one in made]} if run else {}
+        runs = {"runs": [posted_json(*pair) for pair in finished]} if run else {}
         display.print_json({"schedule": rows, **runs})
     else:
         display.table("", rows)
         if not rows:
-            notes("no model is known here: name some with --model, or run a suite first")
+            notes("no models yet: name some with --model, or run a suite first")
         if unable := [row["model"] for row in rows if row["due"] and not row.get("callable", True)]:
-            notes(f"due, but cannot be asked from here: {', '.join(unable)}; see judge-gym models")
+            notes(f"due, but not callable from here: {', '.join(unable)}; see judge-gym models")
         show_reports(reports)
-        for one in there:
-            show_posted(one)
+        for posted in posts:
+            show_posted(posted)
     if reports:
-        end(reports, there, quiet=json)
+        end(reports, posts, quiet=json)
 
 
-def _here(lab: "Lab", suite: str, models: list[str], now: datetime) -> list[dict[str, Any]]:
-    """What is due by the runs of this lab."""
+def _local_schedule(
+    lab: "Lab", suite: str, models: list[str], now: datetime
+) -> list[dict[str, Any]]:
+    """Returns what is due by the runs of this lab."""
     return [
         {
-            "model": one.model,
-            "due": one.due,
-            "due from": one.due_from,
-            "every days": one.interval.total_seconds() / 86400,
+            "model": entry.model,
+            "due": entry.due,
+            "due from": entry.due_from,
+            "every days": entry.interval.total_seconds() / 86400,
         }
-        for one in lab.suites.schedule(suite, models=models, now=now)
+        for entry in lab.suites.schedule(suite, models=models, now=now)
     ]
 
 
-def _there(lab: "Lab", remote: str, suite: str, models: list[str]) -> list[dict[str, Any]]:
+def _remote_schedule(
+    lab: "Lab", remote: str, suite: str, models: list[str]
+) -> list[dict[str, Any]]:
     """Returns what is due by the runs of a remote lab, for its models and those of our files."""
     name = lab.suites.find(suite).name
     with remote_lab(remote) as client:

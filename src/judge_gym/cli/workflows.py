@@ -1,69 +1,74 @@
-"""One verb for each of the five workflows, and what each has made."""
+"""Commands for the five workflows W1 to W5, one by one, and what each has produced."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from judge_gym.cli.app import (
-    AsJson,
-    NoSet,
-    Series,
-    Set,
-    StageGroup,
-    Target,
-    app,
-    carry_out,
-    end,
-    given,
-    open_lab,
-    read_lab,
-    same_command,
-    show_result,
+from judge_gym.cli import display
+from judge_gym.cli.app import app, open_lab, read_lab
+from judge_gym.cli.options import NONE, AsJson, Samples, Series, Set, Target, parse_pairs
+from judge_gym.cli.results import end, execute, show_result
+
+SAMPLE_COLUMNS = (
+    "sample",
+    "evidence",
+    "replicate",
+    "is_swap",
+    "rubric_author",
+    "display",
+    "status",
+    "stages",
+    "probe",
+    "call_id",
 )
 
-evidence_app = typer.Typer(
-    cls=StageGroup,
-    help="W1: collect evidence, and make the views that judges read.",
-    no_args_is_help=True,
-)
-rubric_app = typer.Typer(
-    cls=StageGroup, help="W2: have rubrics written and criticised.", no_args_is_help=True
-)
-score_app = typer.Typer(cls=StageGroup, help="W3: score the evidence.", no_args_is_help=True)
-swap_app = typer.Typer(
-    cls=StageGroup, help="W4: score under a rival's rubric.", no_args_is_help=True
-)
-probe_app = typer.Typer(
-    cls=StageGroup, help="W5: ask whether experts would agree.", no_args_is_help=True
-)
-for name, group in (
-    ("evidence", evidence_app),
-    ("rubric", rubric_app),
-    ("score", score_app),
-    ("swap", swap_app),
-    ("probe", probe_app),
-):
+
+class WorkflowGroup(TyperGroup):
+    """A group whose command `make` may be left out: `rubric STUDY` is `rubric make STUDY`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Inserts `make` before an argument that is no command."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            args = ["make", *args]
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Inserts `make` before options that precede the target."""
+        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
+            args = ["make", *args]
+        return super().parse_args(ctx, args)
+
+
+def _group(name: str, help: str) -> typer.Typer:
+    group = typer.Typer(cls=WorkflowGroup, help=help, no_args_is_help=True)
     app.add_typer(group, name=name)
+    return group
+
+
+evidence_app = _group("evidence", "W1: collect evidence, and make the views that judges read.")
+rubric_app = _group("rubric", "W2: have rubrics written and criticised.")
+score_app = _group("score", "W3: score the evidence.")
+swap_app = _group("swap", "W4: score under another judge's rubric.")
+probe_app = _group("probe", "W5: ask whether experts would agree.")
 
 
 @evidence_app.command("make")
-def make_views(target: Target, set: Set = NoSet, json: AsJson = False) -> None:
+def make_views(target: Target, set: Set = NONE, json: AsJson = False) -> None:
     """Make the neutral views that a study's judges read."""
-    _workflow("evidence", target, set, json)
+    _run("evidence", target, set, json)
 
 
 @rubric_app.command("make")
-def make_rubrics(target: Target, set: Set = NoSet, json: AsJson = False) -> None:
+def make_rubrics(target: Target, set: Set = NONE, json: AsJson = False) -> None:
     """Have the rubrics written and criticised."""
-    _workflow("rubric", target, set, json)
+    _run("rubric", target, set, json)
 
 
 @rubric_app.command("list")
 def list_rubrics(tag: str, json: AsJson = False) -> None:
     """List an experiment's rubrics with the critic's scores."""
-    from judge_gym.cli import display
-
     with read_lab() as lab:
         rows = lab.experiments.list_rubrics(tag)
     if json:
@@ -87,97 +92,77 @@ def list_rubrics(tag: str, json: AsJson = False) -> None:
 @score_app.command("make")
 def make_scores(
     target: Target,
-    samples: Annotated[int | None, typer.Option(min=1, help="Replicates per cell.")] = None,
-    set: Set = NoSet,
+    samples: Samples = None,
+    set: Set = NONE,
     series: Series = None,
     json: AsJson = False,
 ) -> None:
     """Score the evidence under the judges' own rubrics."""
-    _workflow("score", target, set, json, samples=samples, series=series)
+    _run("score", target, set, json, samples=samples, series=series)
 
 
 @score_app.command("list")
 def list_samples(tag: str, json: AsJson = False) -> None:
     """List an experiment's samples."""
-    _list(
-        "list_samples",
-        tag,
-        json,
-        (
-            "sample",
-            "evidence",
-            "replicate",
-            "is_swap",
-            "rubric_author",
-            "display",
-            "status",
-            "stages",
-            "probe",
-            "call_id",
-        ),
-    )
+    with read_lab() as lab:
+        rows = lab.experiments.list_samples(tag)
+    if json:
+        display.print_json(rows)
+    else:
+        display.table("", [{k: v for k, v in row.items() if k in SAMPLE_COLUMNS} for row in rows])
 
 
 @swap_app.command("make")
 def make_swaps(
     target: Target,
-    rival: Annotated[
-        list[str] | None,
-        typer.Option("--from", help="Author of the rubric; else as the study says."),
-    ] = None,
+    author: Annotated[
+        list[str],
+        typer.Option("--from", help="Author of the rubric; default: as the study says."),
+    ] = NONE,
     suggest: Annotated[
         bool, typer.Option("--suggest", help="Rank the pairs of judges that diverge most.")
     ] = False,
-    set: Set = NoSet,
+    set: Set = NONE,
     series: Series = None,
     json: AsJson = False,
 ) -> None:
-    """Score under a rival's rubric, with equal samples and displays."""
-    from judge_gym.cli import display
-
+    """Score under another judge's rubric, with equal samples and displays."""
     if not suggest:
-        _workflow("swap", target, set, json, rivals=rival or (), series=series)
+        _run("swap", target, set, json, rivals=author, series=series)
         return
     with read_lab() as lab:
-        rows: Any = lab.reports.suggest_swaps(target).to_dict("records")
-    display.print_json(rows) if json else display.table(
-        "raw divergence in bits, farthest first", rows
-    )
+        rows = display.records(lab.reports.suggest_swaps(target))
+    display.print_json(rows) if json else display.table("divergence in bits, largest first", rows)
 
 
 @probe_app.command("make")
 def make_probes(
-    target: Target, set: Set = NoSet, series: Series = None, json: AsJson = False
+    target: Target, set: Set = NONE, series: Series = None, json: AsJson = False
 ) -> None:
     """Ask, for every scored verdict, whether experts would agree."""
-    _workflow("probe", target, set, json, series=series)
+    _run("probe", target, set, json, series=series)
 
 
 @probe_app.command("list")
 def list_probes(tag: str, json: AsJson = False) -> None:
     """List an experiment's probes."""
-    _list("list_probes", tag, json, ())
+    with read_lab() as lab:
+        rows = lab.experiments.list_probes(tag)
+    display.print_json(rows) if json else display.table("", rows)
 
 
-def _workflow(workflow: Any, target: str, set: Sequence[str], json: bool, **options: Any) -> None:
+def _run(workflow: Any, target: str, set: Sequence[str], json: bool, **options: Any) -> None:
+    """Executes one workflow; that others are still to be done is no failure."""
     with open_lab() as lab:
-        result = carry_out(
+        result = execute(
             lambda watch: lab.runs.run(
-                target, overrides=given("--set", set), workflows=[workflow], watch=watch, **options
+                target,
+                overrides=parse_pairs("--set", set),
+                workflows=[workflow],
+                watch=watch,
+                **options,
             ),
-            quiet=json,
+            json,
         )
     show_result(result, json)
-    # What other verbs have still to do is no failure of this one.
-    end(result, same_command(), quiet=json, ok={run.status for run in result.runs} - {"failed"})
-
-
-def _list(verb: str, tag: str, json: bool, columns: Sequence[str]) -> None:
-    from judge_gym.cli import display
-
-    with read_lab() as lab:
-        rows = getattr(lab.experiments, verb)(tag)
-    if json:
-        display.print_json(rows)
-    else:
-        display.table("", [{name: row[name] for name in columns or row} for row in rows])
+    end(result, quiet=json, ok={run.status for run in result.runs} - {"failed"})

@@ -141,6 +141,12 @@ class Reports:
         rows = usage.rows(by=columns, study=name) or usage.rows(by=columns, tag=name)
         return cast(Sequence[UsageRow], rows)
 
+    def experiment_usage(
+        self, experiment_tag: str, *, by: Sequence[str] = ("stage", "model")
+    ) -> Sequence[dict[str, Any]]:
+        """Returns what was paid under one tag, even if a study has the same name."""
+        return self._store.usage.rows(by=by, tag=experiment_tag)
+
     def spending(self, study: str | None = None) -> Sequence[dict[str, Any]]:
         """Returns what a study paid, or everything, in sums by all columns; kept up cheaply."""
         rows = self._store.usage_totals.rows()

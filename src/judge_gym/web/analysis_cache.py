@@ -108,12 +108,12 @@ class AnalysisCache:
 
 
 def _version(lab: Lab, tag: str) -> object:
-    return [(run.run_id, run.done, run.statuses) for run in lab.store.progress.of_tag(tag)]
+    return [(run.run_id, run.done, run.statuses) for run in lab.runs.progress(tag)]
 
 
 def count_samples(lab: Lab, tag: str) -> int:
     """Returns how many samples an experiment has."""
-    return sum(sum(run.statuses.values()) for run in lab.store.progress.of_tag(tag))
+    return sum(sum(run.statuses.values()) for run in lab.runs.progress(tag))
 
 
 def tidy_samples(lab: Lab, tags: Sequence[str]) -> "pd.DataFrame | None":

@@ -152,7 +152,7 @@ def within(
         work: have runs carried out while nobody else does.
         options: of every verb, for the worker.
     """
-    auth = Authenticator(lab.store.tokens, hosts=LOOPBACK, local=True)
+    auth = Authenticator(lab.admin.find_token, hosts=LOOPBACK, local=True)
     assert auth.local is not None
     supervisor = WorkerSupervisor(lab, options) if work else None
     watch = Watch(lab)
@@ -194,7 +194,7 @@ def serve(
         face: one for agents.
     """
     local = is_loopback(host)
-    if not local and not lab.store.tokens.exist():
+    if not local and not lab.admin.has_tokens():
         raise ConflictError(
             f"{host} can be reached by others, and the lab has no token; make one first: "
             "judge-gym token create NAME --scope read"
@@ -202,7 +202,7 @@ def serve(
     listening = _listen(host, port)
     port = listening.getsockname()[1]
     hosts = {*names, *(LOOPBACK if local else (host,))}
-    auth = Authenticator(lab.store.tokens, hosts=hosts, local=local, cookie=f"judge-gym-{port}")
+    auth = Authenticator(lab.admin.find_token, hosts=hosts, local=local, cookie=f"judge-gym-{port}")
     supervisor = WorkerSupervisor(lab, options) if work else None
     watch = Watch(lab)
     app = make_app(

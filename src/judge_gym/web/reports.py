@@ -69,7 +69,7 @@ class ReportBuilder:
 
     def request(self, study: str) -> ReportState:
         """Returns the state of a study's report; starts to build one if it is missing or old."""
-        version, now = self.lab.store.studies.fingerprint(study), datetime.now(UTC)
+        version, now = self.lab.reports.study_version(study), datetime.now(UTC)
         with self._lock:
             entry = self._entries.pop(study, None) or _Entry()
             self._entries[study] = entry  # now the most recently requested
@@ -114,7 +114,7 @@ class ReportBuilder:
         ).start()
 
     def _build(self, study: str, entry: _Entry, report: Report) -> None:
-        url = self.lab.store.database.url.render_as_string(hide_password=False)
+        url = self.lab.admin.database_url
         command = [sys.executable, "-m", "judge_gym", "report", study, "--out", str(report.folder)]
         with self._turn:
             with self._lock:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 
 from judge_gym.errors import ScopeError, TokenError
-from judge_gym.store.tokens import Scope, Tokens, hash_of, new_secret
+from judge_gym.store.tokens import Scope, Token, hash_of, new_secret
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 MAX_SESSIONS = 1000
@@ -38,19 +38,24 @@ class Authenticator:
     session ends when its token is revoked.
 
     Args:
-        tokens: the lab's tokens.
+        find_token: returns the valid token of a secret.
         hosts: the names by which clients may address the server; IP addresses are always allowed.
         local: whether to create a token for the browser of the person who started the server.
         cookie: the session cookie's name; browsers do not separate cookies by port.
     """
 
     def __init__(
-        self, tokens: Tokens, *, hosts: Collection[str], local: bool, cookie: str = "judge-gym"
+        self,
+        find_token: Callable[[str], Token | None],
+        *,
+        hosts: Collection[str],
+        local: bool,
+        cookie: str = "judge-gym",
     ) -> None:
         self.local = new_secret() if local else None
         """A token with the scope `write` that is valid while the server runs, or None."""
         self.cookie = cookie
-        self._tokens = tokens
+        self._find_token = find_token
         self._hosts = {host.lower() for host in hosts}
         self._sessions: OrderedDict[str, str] = OrderedDict()  # hash of the cookie -> secret
         self._key = new_secret().encode()
@@ -129,7 +134,7 @@ class Authenticator:
     def _caller(self, secret: str, csrf: str | None = None) -> Caller | None:
         if self.local is not None and hmac.compare_digest(secret.encode(), self.local.encode()):
             return Caller("local", "write", csrf)
-        found = self._tokens.find(secret)
+        found = self._find_token(secret)
         return Caller(found.name, found.scope, csrf) if found else None
 
     def _session(self, cookies: str) -> str | None:

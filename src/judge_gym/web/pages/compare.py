@@ -38,8 +38,8 @@ Tags = Annotated[list[Text], Query(max_length=50)]
 def compare(request: Request, lab: OpenLab, tag: Tags = []) -> Response:  # noqa: B006
     """Shows how the designs differ; the results are loaded after the page."""
     tags = _unique(tag)
-    rows = _rows(lab, tags)
-    offered = lab.store.experiments.page(limit=OFFERED).rows
+    rows = lab.experiments.find_tags(tags)
+    offered = lab.experiments.page_tags(limit=OFFERED).rows
     return render(
         request,
         "compare.html.j2",
@@ -56,7 +56,7 @@ def compare(request: Request, lab: OpenLab, tag: Tags = []) -> Response:  # noqa
 def parts(request: Request, analyses: Analyses, lab: OpenLab, tag: Tags) -> Response:
     """Returns a part of the page: the results of the comparison."""
     tags = _unique(tag)
-    _rows(lab, tags)
+    lab.experiments.find_tags(tags)  # refuses tags that do not exist
     results = analyses.get(analyse, tags)
     return render(request, "_compare.html.j2", tags=tags, query=_query(tags), results=results)
 
@@ -70,11 +70,6 @@ def _unique(tags: Sequence[str | None]) -> list[str]:
 
 def _query(tags: Sequence[str]) -> str:
     return urlencode([("tag", tag) for tag in tags])
-
-
-def _rows(lab: Lab, tags: Sequence[str]) -> list[dict[str, Any]]:
-    rows = lab.store.experiments.rows(tags=tags) if tags else []
-    return sorted(rows, key=lambda row: tags.index(row["tag"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +111,7 @@ def analyse(lab: Lab, tags: tuple[str, ...]) -> ComparisonResults:
     from judge_gym.analysis.report import ReportInput, disagreement
     from judge_gym.analysis.report.page import section
 
-    rows = {row["tag"]: row for row in _rows(lab, tags)}
+    rows = {row["tag"]: row for row in lab.experiments.find_tags(tags)}
     names = _names(list(rows.values()))
     frame = tidy_samples(lab, tags)
     sampled = set() if frame is None else set(frame["tag"])

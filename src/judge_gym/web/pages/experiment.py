@@ -42,9 +42,9 @@ def experiment(
     before: Number = None,
 ) -> Response:
     """Shows an experiment with one page of its samples."""
-    [row] = lab.store.experiments.rows(tags=[tag])
+    [row] = lab.experiments.find_tags([tag])
     rubrics = lab.experiments.list_rubrics(tag)
-    samples = lab.store.samples.browse(
+    samples = lab.experiments.browse_samples(
         tag, filters.selection(), after=None if before else after, before=before, limit=PAGE
     )
     return render(
@@ -78,7 +78,7 @@ def neighbours(lab: Lab, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns other experiments of the study, the most similar first."""
     found = [
         {"tag": other["tag"], "differences": len(_differing(row, other))}
-        for other in lab.store.experiments.rows(study=row["study"])
+        for other in lab.experiments.find_study(row["study"])
         if other["tag"] != row["tag"]
     ]
     return sorted(found, key=lambda other: (other["differences"], other["tag"]))[:NEIGHBOURS]
@@ -86,7 +86,7 @@ def neighbours(lab: Lab, row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def difference(lab: Lab, row: Mapping[str, Any], tag: str) -> list[dict[str, Any]]:
     """Returns how an experiment differs from another in task and knobs."""
-    [other] = lab.store.experiments.rows(tags=[tag])
+    [other] = lab.experiments.find_tags([tag])
     return differences([row, other])
 
 
@@ -174,9 +174,9 @@ def analyse(lab: Lab, tags: tuple[str, ...]) -> ExperimentResults:
 
 def _peers(lab: Lab, tag: str) -> list[str]:
     """Returns the experiment and those of the study that differ from it in the judge only."""
-    [row] = lab.store.experiments.rows(tags=[tag])
+    [row] = lab.experiments.find_tags([tag])
     peers, samples = [tag], count_samples(lab, tag)
-    for other in lab.store.experiments.rows(study=row["study"]):
+    for other in lab.experiments.find_study(row["study"]):
         if len(peers) < PEERS and _differing(row, other) == ["judge.model"]:
             samples += count_samples(lab, other["tag"])
             if samples <= MAX_SAMPLES:
@@ -226,5 +226,5 @@ def parts(request: Request, analyses: Analyses, tag: Name) -> Response:
 @router.get("/parts/experiment/usage")
 def usage(request: Request, lab: OpenLab, tag: Name) -> Response:
     """Returns a part of the page: the cost by step and model."""
-    rows = lab.store.usage.rows(by=("stage", "model"), tag=tag)
+    rows = lab.reports.experiment_usage(tag)
     return render(request, "_experiment_usage.html.j2", rows=rows)

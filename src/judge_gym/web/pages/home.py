@@ -43,7 +43,7 @@ def home(
     def place(**where: str | None) -> str | None:
         return f"/?{urlencode({**asked, **where})}" if all(where.values()) else None
 
-    studies = lab.store.studies.counts()
+    studies = lab.experiments.count_by_study()
     named = {name: count for name, count in studies.items() if name}
     return render(
         request,
@@ -52,7 +52,7 @@ def home(
         studies=dict(list(named.items())[:STUDIES]),
         all_studies=list(named),
         total=sum(studies.values()),
-        judges=sorted(lab.store.experiments.judges()),
+        judges=lab.experiments.judges(),
         task_types=TASK_TYPES,
         chosen=chosen,
         first=place() if after or before else None,
@@ -67,7 +67,7 @@ def spent(
     tag: Annotated[list[Name], Query(max_length=PAGE)] = [],  # noqa: B006
 ) -> Response:
     """Returns the cost of every study and of some experiments, which the page loads when shown."""
-    paid = [row for row in usage.spent(lab, None) if not row["imported"]]
+    paid = [row for row in lab.reports.spending() if not row["imported"]]
     tags = {row["name"]: amount(row) for row in usage.totals(paid, "tag")}
     studies = {row["name"]: amount(row) for row in usage.totals(paid, "study")}
     return Json(

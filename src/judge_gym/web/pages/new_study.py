@@ -74,10 +74,10 @@ def groups(model: type[BaseModel] = Design, path: str = "") -> Iterator[Group]:
 def models(lab: Lab) -> dict[str, dict[str, Any]]:
     """Returns the models to choose from by provider, with the key that is not set, if any."""
     missing = {
-        row["provider"]: row["key"] for row in lab.models.providers() if not row["key is set"]
+        row["provider"]: row["key"] for row in lab.admin.providers() if not row["key is set"]
     }
     found: dict[str, dict[str, Any]] = {}
-    for id in [*(f"sim:{name}" for name in PRESETS), *lab.models.entries.named]:
+    for id in [*(f"sim:{name}" for name in PRESETS), *lab.admin.named_models()]:
         provider = id.partition(":")[0]
         provided = found.setdefault(provider, {"missing": missing.get(provider), "ids": []})
         provided["ids"].append(id)

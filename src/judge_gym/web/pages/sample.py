@@ -50,17 +50,14 @@ def sample(
     tag: Text = None,
 ) -> Response:
     """Shows a sample, with links to its neighbours among those that match the filters."""
-    row = lab.store.samples.find(id, tag)
+    row = lab.experiments.show_sample(id, tag)
     selection = filters.selection()
-    after = lab.store.samples.browse(row["tag"], selection, after=id, limit=1).rows
-    before = lab.store.samples.browse(row["tag"], selection, before=id, limit=1).rows
-    [about] = lab.store.experiments.rows(tags=[row["tag"]])
+    after = lab.experiments.browse_samples(row["tag"], selection, after=id, limit=1).rows
+    before = lab.experiments.browse_samples(row["tag"], selection, before=id, limit=1).rows
+    [about] = lab.experiments.find_tags([row["tag"]])
     design = Design.of(about["design"])
-    rubric = next(
-        found
-        for found in lab.store.materials.list_rubrics(row["tag"])
-        if found["id"] == row["rubric"]
-    )
+    rubrics = lab.experiments.list_rubrics(row["tag"])
+    rubric = next(found for found in rubrics if found["id"] == row["rubric"])
     scored = _call(lab, row["call_id"])
     probe = _call(lab, row["probe_call_id"]) if row["probe_call_id"] else None
     return render(
@@ -82,8 +79,7 @@ def sample(
 
 
 def _call(lab: Lab, id: int) -> Call:
-    messages, attempts = lab.store.ledger.transcript(id)
-    return Call(id, messages, [dict(row) for row in attempts])
+    return Call(id, *lab.admin.transcript(id))
 
 
 def _new_messages(probe: Call, scored: Call) -> Sequence[Message]:

@@ -14,7 +14,6 @@ from judge_gym.records.requests import CallLimits
 from judge_gym.studies.file import Caps
 from judge_gym.web.api.parameters import LARGEST, Cursor, Name, OpenLab
 from judge_gym.web.middleware import Json
-from judge_gym.web.pages.usage import spent
 from judge_gym.web.pages.usage import totals as usage_totals
 from judge_gym.web.rendering import render
 
@@ -44,10 +43,10 @@ def study(
         before: the oldest event of the previous page of the log.
     """
     found = lab.experiments.show_study(name)
-    page = lab.store.experiments.page(study=name, after=after, limit=ROWS)
+    page = lab.experiments.page_tags(study=name, after=after, limit=ROWS)
     rows = list(_described(lab, [row["tag"] for row in page.rows]))
     whole = after is None and page.next is None and all("runs" in row for row in rows)
-    log = lab.store.events.of_study(name, LOG + 1, before)
+    log = lab.runs.study_events(name, LOG + 1, before)
     budget = dict(found["budget"])
     return render(
         request,
@@ -58,7 +57,7 @@ def study(
         first=after is None,
         next=page.next,
         log=log[:LOG],
-        newest=lab.store.events.last_id() if before is not None else log[0][0].id if log else 0,
+        newest=lab.runs.last_event_id() if before is not None else log[0][0].id if log else 0,
         older=log[LOG - 1][0].id if len(log) > LOG else None,
         latest=before is None,
         caps={cap: budget.get(cap) for cap in Caps.model_fields},
@@ -70,7 +69,7 @@ def study(
 @router.get("/studies/{name}/paid")
 def paid(lab: OpenLab, name: Name) -> Response:
     """Returns a study's calls and cost in US dollars, which is null if a price is unknown."""
-    sums = usage_totals([row for row in spent(lab, name) if not row["imported"]], None)
+    sums = usage_totals([row for row in lab.reports.spending(name) if not row["imported"]], None)
     total = sums[0] if sums else {"calls": 0, "usd": 0.0, "unpriced": 0}
     return Json({"calls": total["calls"], "usd": None if total["unpriced"] else total["usd"]})
 
@@ -78,7 +77,7 @@ def paid(lab: OpenLab, name: Name) -> Response:
 def _described(lab: Lab, tags: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     """Yields experiments with their progress while time allows; live events bring the rest."""
     end = time.monotonic() + PATIENCE
-    for row in lab.store.experiments.rows(tags=tags):
+    for row in lab.experiments.find_tags(tags):
         if time.monotonic() < end:
             yield lab.experiments.show(row["tag"])
         else:

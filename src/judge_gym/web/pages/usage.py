@@ -7,7 +7,6 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.lab import Lab
 from judge_gym.web.api.parameters import Name, OpenLab
 from judge_gym.web.rendering import render
 
@@ -30,7 +29,7 @@ def usage(request: Request, lab: OpenLab, study: Study = None) -> Response:
 def usage_totals(request: Request, lab: OpenLab, study: Study = None) -> Response:
     """Returns a part of the page: a table of totals by each of several columns."""
     columns = ("day", "model", "study") if study is None else ("day", "model", "stage", "tag")
-    rows = spent(lab, study)
+    rows = lab.reports.spending(study)
     paid = [row for row in rows if not row["imported"]]
     tables = {column: totals(paid, column) for column in columns}
     return render(
@@ -50,7 +49,7 @@ def usage_figure(lab: OpenLab, study: Study = None) -> Response:
 
     from judge_gym.analysis.figures import spend_figure, svg
 
-    rows = [row for row in spent(lab, study) if not row["imported"]]
+    rows = [row for row in lab.reports.spending(study) if not row["imported"]]
     free = not any(row["usd"] for row in rows)
     column, unit = ("calls", "calls") if free else ("usd", "US $")
     spend = pd.DataFrame(rows, columns=["day", "model", column]).groupby(["day", "model"])
@@ -75,8 +74,3 @@ def totals(rows: Sequence[Mapping[str, Any]], column: str | None) -> list[dict[s
     if column == "day":
         return sorted(found.values(), key=lambda sums: str(sums["name"]), reverse=True)
     return sorted(found.values(), key=lambda sums: (-sums["usd"], -sums["calls"], sums["name"]))
-
-
-def spent(lab: Lab, study: str | None) -> list[dict[str, Any]]:
-    """Returns the usage of a study, or of the whole lab, in the finest detail stored."""
-    return [row for row in lab.store.usage_totals.rows() if study is None or row["study"] == study]

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, expect
 from browsed import PHONE, Visit
 from served import OURS, Served, served
 
-pytestmark = pytest.mark.needs("chromium")
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 STUDIES = {"told": ["sim:balanced", "sim:strict"], "silent": ["sim:cautious"]}
 MADE = 180_000
 """Milliseconds that a report may take on a busy machine."""
@@ -97,11 +97,3 @@ def test_a_study_without_samples_says_so(browser: Browser, lab: Served) -> None:
     expect(page.locator(".empty")).to_contain_text("has no samples yet", timeout=MADE)
     assert lab.ask("GET", "/report/silent/report.md").status_code == 409
     visit.close()
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["/report/nothing", "/report/told/%2e%2e%2fx", "/report/told/report.exe", "/report/%2e%2e"],
-)
-def test_what_is_not_there_is_told_so(lab: Served, path: str) -> None:
-    assert lab.ask("GET", path).status_code in (404, 422)

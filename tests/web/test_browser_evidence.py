@@ -11,12 +11,10 @@ pytest.importorskip("playwright")
 from playwright.sync_api import expect
 
 from browsed import PHONE, Visit
-from judge_gym.stages.fidelity import check_view, marked
-from judge_gym.web.pages import evidence as reading
-from judge_gym.web.pages.evidence import ROWS, word_differences
+from judge_gym.web.pages.evidence import ROWS
 from served import TEXTS, Served, served
 
-pytestmark = pytest.mark.needs("chromium")
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -79,30 +77,6 @@ def test_a_text_is_read_beside_its_view(visit: Visit, lab: Served) -> None:
     expect(shown).to_have_text(TEXTS["harsh"])
     page.set_viewport_size(PHONE)
     assert visit.fits()
-
-
-def test_what_a_view_adds_is_marked() -> None:
-    source = "Twelve judges met in Bergen on 3 May, and 40 of 1,200 officials came."
-    view = "In Oslo 12 judges met; 1,300 officials came on 3 May."
-    found = marked(view, check_view(view, source, 150))
-    assert "".join(text for text, _ in found) == view
-    assert [text for text, flagged in found if flagged] == ["Oslo", "1,300"]
-
-
-def test_words_are_compared_in_their_order_and_nothing_is_lost() -> None:
-    source, view = "The old  king\nsaid no, twice.", "The king said yes, twice."
-    differences = word_differences(source, view)
-    assert differences is not None
-    ours, theirs = differences
-    assert "".join(text for text, _ in ours) == view
-    assert "".join(text for text, _ in theirs) == source
-    assert [text.strip() for text, differs in ours if differs] == ["yes,"]
-    assert [text.strip() for text, differs in theirs if differs] == ["old", "no,"]
-
-
-def test_texts_too_long_to_compare_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "COMPARABLE", 10)
-    assert word_differences("one two three four", "one two three four") is None
 
 
 def test_a_pair_is_shown_as_a_pair(visit: Visit, lab: Served) -> None:

@@ -19,7 +19,7 @@ from browsed import PHONE, Visit
 from judge_gym.lab import Lab
 from served import OURS, Served, served
 
-pytestmark = pytest.mark.needs("chromium")
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 FAILING = "sim:strict?fail=0.5"
 
 
@@ -175,8 +175,3 @@ def test_the_page_fits_a_phone_and_leaves_buttons_to_who_may_write(
     expect(page.locator("#live")).to_contain_text("Updates automatically.")
     assert reading.fits()
     reading.close()
-
-
-def test_a_study_that_is_not_there_is_told_so(lab: Served) -> None:
-    said = lab.ask("GET", "/studies/nothing")
-    assert said.status_code == 404 and said.json()["error"]["kind"] == "notfound"

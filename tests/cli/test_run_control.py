@@ -1,4 +1,4 @@
-"""The verbs that steer runs, from shells of their own, on a lab in a file."""
+"""Commands that control runs from other processes: start, pause, cancel, retune, retry."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,9 +52,10 @@ def test_start_returns_at_once_and_any_shell_follows(
     watching = ended(follower)
     assert watching.count("complete") >= 2, "it looks until both have ended"
     whole(bench, reference)
-    assert "carried out parts of 2 runs" in Path(started["log"]).read_text()
+    assert "worked on 2 runs" in Path(started["log"]).read_text()
 
 
+@pytest.mark.slow
 def test_pause_stops_and_resume_goes_on(bench: Bench, study: Path, reference: Reference) -> None:
     bench.call(*SLOWLY, "start", study)
     bench.wait_for(reference.calls // 8)
@@ -67,18 +68,20 @@ def test_pause_stops_and_resume_goes_on(bench: Bench, study: Path, reference: Re
     whole(bench, reference)
 
 
+@pytest.mark.slow
 def test_pause_reaches_the_run_of_another_shell(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
     running = bench.start(*SLOWLY, "run", study)
     bench.wait_for(reference.calls // 8, running)
     bench.call("pause", "big")
-    assert "paused by hand; go on with: judge-gym --rpm 900 run" in ended(running, 3)
+    assert "paused by hand; continue with: judge-gym --rpm 900 run" in ended(running, 3)
     assert bench.statuses() == {"paused"}
     bench.call("run", study)
     whole(bench, reference)
 
 
+@pytest.mark.slow
 def test_cancel_ends_it_and_run_begins_again(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
@@ -99,6 +102,7 @@ def still(bench: Bench, reference: Reference) -> None:
     assert bench.attempts() < reference.calls
 
 
+@pytest.mark.slow
 def test_a_pause_after_a_stage_lets_people_look_before_they_pay_more(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
@@ -112,6 +116,7 @@ def test_a_pause_after_a_stage_lets_people_look_before_they_pay_more(
     whole(bench, reference)
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_raised_while_it_runs_lets_it_go_on(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
@@ -123,6 +128,7 @@ def test_a_budget_that_is_raised_while_it_runs_lets_it_go_on(
     whole(bench, reference)
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_lowered_while_it_runs_holds(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
@@ -130,13 +136,14 @@ def test_a_budget_that_is_lowered_while_it_runs_holds(
     bench.wait_for(reference.calls // 8, running)
     said = bench.call("retune", "big", "--budget", f"calls={reference.calls // 2}")
     assert f"from now on: calls {reference.calls // 2:,}" in said
-    assert "go on with" in ended(running, 3)
+    assert "continue with" in ended(running, 3)
     assert bench.attempts() <= reference.calls // 2
     assert bench.statuses() == {"over-budget"}
     bench.call("resume", "big", "--budget", f"calls={reference.calls}")
     whole(bench, reference)
 
 
+@pytest.mark.slow
 def test_retry_asks_again_for_what_failed_and_for_nothing_else(
     tmp_path: Path, reference: Reference
 ) -> None:

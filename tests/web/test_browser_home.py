@@ -1,20 +1,17 @@
 """Home shows what is in the lab, live, and tells a newcomer what to do."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from browsed import PHONE, browsing, go, of, sideways
-from judge_gym.lab import Lab
+from browsed import go, of
 from judge_gym.store import tables as t
-from judge_gym.web import serve
 from judge_gym.web.pages.home import PAGE
 from served import Served, create, served
 
-pytestmark = pytest.mark.needs("chromium")
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -37,19 +34,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def tags(page: Page) -> list[str]:
     return [str(row.get_attribute("data-tag")) for row in page.locator("tr[data-tag]").all()]
-
-
-def test_an_empty_lab_tells_a_newcomer_what_to_do(
-    tmp_path: Path, browser: Browser, lab: Served
-) -> None:
-    with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as empty, serve(empty, port=0) as at:
-        assert at.token is not None
-        with browsing(browser, lab._replace(url=at.url, local=at.token)) as page:
-            expect(page.get_by_role("heading", name="No experiments yet")).to_be_visible()
-            expect(page.get_by_text("judge-gym demo", exact=True)).to_be_visible()
-            expect(page.get_by_role("link", name="New study").last).to_have_attribute(
-                "href", "/new"
-            )
 
 
 def test_every_experiment_stands_on_one_page_and_filters_are_in_the_address(
@@ -94,14 +78,6 @@ def test_failures_and_costs_are_seen_at_a_glance_and_lead_to_their_rows(
     expect(page.locator("#sample-table .pill.provider_error")).to_have_count(lost)
 
 
-def test_ticked_experiments_are_compared(lab: Served, page: Page) -> None:
-    go(page, lab, "/")
-    for tag in ("pilot", "pilot/strict"):
-        page.get_by_label(f"Compare {tag}", exact=True).check()
-    page.get_by_role("button", name="Compare selected").click()
-    page.wait_for_url("**/compare?tag=pilot&tag=pilot%2Fstrict")
-
-
 def test_a_run_is_watched_to_its_end_without_a_reload(lab: Served, page: Page) -> None:
     go(page, lab, "/")
     row = page.locator('tr[data-tag="later"]')
@@ -112,11 +88,3 @@ def test_a_run_is_watched_to_its_end_without_a_reload(lab: Served, page: Page) -
     [run] = lab.lab.get_experiment_summary("later")["runs"]
     expect(row.locator("[data-done]")).to_have_text(str(sum(run["done"].values())))
     assert page.evaluate("window.stayed") is True
-
-
-def test_home_fits_a_phone_and_can_be_used_by_keyboard(browser: Browser, lab: Served) -> None:
-    with browsing(browser, lab, viewport=PHONE) as page:
-        go(page, lab, "/")
-        assert sideways(page) <= 0
-        page.keyboard.press("Tab")
-        expect(page.get_by_role("link", name="Skip to content")).to_be_focused()

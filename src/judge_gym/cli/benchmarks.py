@@ -1,4 +1,4 @@
-"""Verbs over benchmarks with known answers."""
+"""Commands over benchmarks with known answers: benchmark judgebench, check and run."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,20 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judge_gym.axes import Design
-from judge_gym.cli.app import (
-    AsJson,
-    NoSet,
-    Set,
-    app,
-    carry_out,
-    end,
-    given,
-    notes,
-    open_lab,
-    same_command,
-    show_result,
-)
+from judge_gym.cli import display
+from judge_gym.cli.app import app, notes, open_lab
+from judge_gym.cli.options import NONE, AsJson, Set, parse_pairs
+from judge_gym.cli.results import end, execute, show_result
 from judge_gym.errors import ConflictError, DesignError
 
 if TYPE_CHECKING:
@@ -27,14 +17,15 @@ if TYPE_CHECKING:
     from judge_gym.engine import Result
     from judge_gym.sources.judgebench import Judgments
 
-benchmark_app = typer.Typer(help="Judge what has a known answer.", no_args_is_help=True)
+benchmark_app = typer.Typer(help="Judge items with known answers.", no_args_is_help=True)
 app.add_typer(benchmark_app, name="benchmark")
 
 Judges = Annotated[
-    list[str] | None, typer.Option("--judge", help="A model to run as a judge; repeat it.")
+    list[str], typer.Option("--judge", help="A model to run as a judge; repeatable.")
 ]
+Folder = Annotated[Path, typer.Argument(help="A folder with items, rubric and settings.")]
 LISTED = 20
-"""So many disagreements are printed."""
+"""Disagreements that are printed."""
 
 
 @benchmark_app.command("judgebench")
@@ -42,33 +33,34 @@ def judgebench(
     pairs: Annotated[
         Path | None, typer.Argument(help="JudgeBench's pairs as published, for --judge.")
     ] = None,
-    judge: Judges = None,
+    judge: Judges = NONE,
     judged: Annotated[
         list[Path] | None,
         typer.Option(help="A file of recorded judgments as published; scored without a call."),
     ] = None,
-    set: Set = NoSet,
-    out: Annotated[Path | None, typer.Option(help="Write a page with tables and figure.")] = None,
+    set: Set = NONE,
+    out: Annotated[Path | None, typer.Option(help="Write a page with tables and a figure.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Score judges on JudgeBench's pairs, run now or recorded; several are compared."""
+    """Score judges on JudgeBench's pairs, run now or recorded, and compare several."""
     from judge_gym.analysis.judges.pairs import score_pairs
     from judge_gym.analysis.report.pairs import build_pair_report
-    from judge_gym.cli import display
     from judge_gym.sources.judgebench import read_judged
 
     if not judge and not judged:
         raise DesignError("name a judge with --judge MODEL, or recorded judgments with --judged")
     if judge and pairs is None:
         raise DesignError("--judge needs the pairs: judge-gym benchmark judgebench PAIRS.jsonl")
-    recorded = _named([(path, read_judged(path)) for path in judged or []])
-    found: dict[str, Sequence[JudgedPair]] = {n: one.pairs for n, one in recorded.items()}
+    recorded = _by_judge([(path, read_judged(path)) for path in judged or []])
+    by_judge: dict[str, Sequence[JudgedPair]] = {
+        name: judgments.pairs for name, judgments in recorded.items()
+    }
     result = None
     if judge and pairs is not None:
-        result, run_now = _run(pairs, judge, set, found, quiet=json)
-        found |= run_now
-    scores = {name: score_pairs(judged_pairs) for name, judged_pairs in found.items()}
-    comparison = _compared(found)
+        result, run_now = _run(pairs, judge, set, by_judge, quiet=json)
+        by_judge |= run_now
+    scores = {name: score_pairs(judged_pairs) for name, judged_pairs in by_judge.items()}
+    comparison = _compare(by_judge)
     if out is not None:
         page = build_pair_report("JudgeBench", scores, comparison).html()
         out.write_text(page, encoding="utf-8")
@@ -77,32 +69,32 @@ def judgebench(
     else:
         for name, score in scores.items():
             _show_score(name, score)
-        for name, one in recorded.items():
-            _show_reading(name, one)
+        for name, judgments in recorded.items():
+            _show_reading(name, judgments)
         if comparison is not None:
             _show_comparison(comparison)
     if result is not None:
-        end(result, same_command(), quiet=json)
+        end(result, quiet=json)
 
 
-def _compared(found: "Mapping[str, Sequence[JudgedPair]]") -> "Comparison | None":
-    """How judges compare; those that share no pair have their scores, and no comparison."""
+def _compare(by_judge: "Mapping[str, Sequence[JudgedPair]]") -> "Comparison | None":
+    """Returns the comparison of judges, or None if they share no pair."""
     from judge_gym.analysis.judges.pairs import compare_judges
 
-    if len(found) < 2:
+    if len(by_judge) < 2:
         return None
-    if not set.intersection(*({pair.item for pair in pairs} for pairs in found.values())):
-        notes(f"{' and '.join(found)} share no pair, so they are not compared")
+    if not set.intersection(*({pair.item for pair in pairs} for pairs in by_judge.values())):
+        notes(f"{' and '.join(by_judge)} share no pair, so they are not compared")
         return None
-    return compare_judges(found)
+    return compare_judges(by_judge)
 
 
-def _named(recorded: "Sequence[tuple[Path, Judgments]]") -> "dict[str, Judgments]":
-    """Recorded judgments by judge; those of one judge are told apart by their files."""
-    names = [one.judge for _, one in recorded]
+def _by_judge(recorded: "Sequence[tuple[Path, Judgments]]") -> "dict[str, Judgments]":
+    """Returns recorded judgments by judge; several of one judge are named with their files."""
+    names = [judgments.judge for _, judgments in recorded]
     return {
-        one.judge if names.count(one.judge) == 1 else f"{one.judge} ({path})": one
-        for path, one in recorded
+        found.judge if names.count(found.judge) == 1 else f"{found.judge} ({path})": found
+        for path, found in recorded
     }
 
 
@@ -115,20 +107,22 @@ def _run(
     quiet: bool,
 ) -> "tuple[Result, dict[str, Sequence[JudgedPair]]]":
     with open_lab() as lab:
-        prepared = lab.experiments.prepare_benchmark(path, judges, overrides=given("--set", set))
-        here = {item.metadata.get("id") for item in prepared.sweep.experiments[0].task.pool.items}
+        prepared = lab.experiments.prepare_benchmark(
+            path, judges, overrides=parse_pairs("--set", set)
+        )
+        items = {item.metadata.get("id") for item in prepared.sweep.experiments[0].task.pool.items}
         for name, pairs in recorded.items():
-            if here.isdisjoint(pair.item for pair in pairs):
+            if items.isdisjoint(pair.item for pair in pairs):
                 raise DesignError(f"{path} and {name} share no pair; nothing was asked")
-        result = carry_out(lambda watch: lab.runs.run(prepared, watch=watch), quiet=quiet)
+        result = execute(lambda watch: lab.runs.run(prepared, watch=watch), quiet)
         if not quiet:
             show_result(result, False)
         if result.stopped is not None:
-            end(result, same_command(), quiet=quiet)
-        found: dict[str, Sequence[JudgedPair]] = dict(lab.reports.judged_pairs(prepared))
-        if not found:
-            raise ConflictError(f"no verdict came of {path}; see judge-gym status")
-        return result, found
+            end(result, quiet=quiet)
+        judged: dict[str, Sequence[JudgedPair]] = dict(lab.reports.judged_pairs(prepared))
+        if not judged:
+            raise ConflictError(f"{path} has no verdicts; see judge-gym status")
+        return result, judged
 
 
 def _json(
@@ -137,17 +131,17 @@ def _json(
     recorded: "Mapping[str, Judgments]",
     result: "Result | None",
 ) -> dict[str, Any]:
-    """One judge's score as it is; of several, each by name, and how they compare."""
+    """Returns the score of one judge, or the scores of several by name with their comparison."""
     reading = {
         name: {
-            "read": one.read,
-            "unread": one.unread,
+            "read": judgments.read,
+            "unread": judgments.unread,
             "disagreements": [
                 {"pair": d.pair, "order": d.order, "recorded": d.recorded, "read": d.read}
-                for d in one.disagreements
+                for d in judgments.disagreements
             ],
         }
-        for name, one in recorded.items()
+        for name, judgments in recorded.items()
     }
     extra = {"reading": reading} if reading else {}
     if result is not None:
@@ -156,16 +150,14 @@ def _json(
         [(name, score)] = scores.items()
         return {"judge": name, **score.to_json(), **extra}
     judges = {name: score.to_json() for name, score in scores.items()}
-    told = comparison.to_json() if comparison else None
-    return {"judges": judges, "comparison": told, **extra}
+    compared = comparison.to_json() if comparison else None
+    return {"judges": judges, "comparison": compared, **extra}
 
 
 def _show_score(name: str, score: "PairScore") -> None:
-    from judge_gym.cli import display
-
-    told = score.to_json()
-    rows = [{"category": "all", **told}]
-    rows += [{"category": name, **part} for name, part in told["by_category"].items()]
+    total = score.to_json()
+    rows = [{"category": "all", **total}]
+    rows += [{"category": name, **part} for name, part in total["by_category"].items()]
     display.table(
         name,
         [
@@ -181,37 +173,33 @@ def _show_score(name: str, score: "PairScore") -> None:
             }
             for row in rows
         ],
-        note="percent; right: +1 per order that names the better response, -1 for the other, "
-        "above 0 in sum; position bias: first minus second",
+        note="percent. A pair is right if its orders sum to above 0: +1 for one that names the "
+        "better response, -1 for one that names the other. Position bias: first minus second.",
     )
 
 
-def _show_reading(name: str, one: "Judgments") -> None:
-    from judge_gym.cli import display
-
-    total, otherwise = one.read + one.unread, len(one.disagreements)
-    if not one.read:
-        notes(
-            f"{name}: none of {total} recorded answers carries a text with a verdict to read again"
-        )
+def _show_reading(name: str, judgments: "Judgments") -> None:
+    """Prints how often our parser reads recorded answers as they were recorded."""
+    read, differ = judgments.read, len(judgments.disagreements)
+    total = read + judgments.unread
+    if not read:
+        notes(f"{name}: none of {total} recorded answers has a text with a verdict to parse")
         return
     notes(
-        f"{name}: {one.read} of {total} recorded answers carry a verdict in their text; we read "
-        f"{one.read - otherwise} as recorded, {otherwise} otherwise"
+        f"{name}: {read} of {total} recorded answers have a verdict in their text; our parser "
+        f"reads {read - differ} as recorded and {differ} differently"
     )
     display.table(
-        "read otherwise than recorded (–: two verdicts stand together, so none)",
+        "read differently than recorded (–: two verdicts in one place count as none)",
         [
             {"pair": d.pair, "order": d.order, "recorded": d.recorded, "read": d.read}
-            for d in one.disagreements[:LISTED]
+            for d in judgments.disagreements[:LISTED]
         ],
-        note=f"and {otherwise - LISTED} more; --json lists all" if otherwise > LISTED else "",
+        note=f"and {differ - LISTED} more; --json lists all" if differ > LISTED else "",
     )
 
 
 def _show_comparison(comparison: "Comparison") -> None:
-    from judge_gym.cli import display
-
     display.table(
         f"compared on {comparison.shared} shared pairs ({comparison.left_out} left out)",
         [
@@ -228,8 +216,8 @@ def _show_comparison(comparison: "Comparison") -> None:
             }
             for row in (contrast.to_json() for contrast in comparison.contrasts)
         ],
-        note="difference of accuracies in points; only: pairs that this judge alone has right; "
-        "agreement and Krippendorff's alpha of decisions",
+        note="difference: of accuracies, in points; only: pairs that only this judge has right; "
+        "agreement and Krippendorff's alpha: of decisions",
     )
 
 
@@ -243,11 +231,11 @@ def _interval(bounds: Sequence[float] | None) -> str:
 
 @benchmark_app.command("check")
 def check(
-    folder: Annotated[Path, typer.Argument(help="A folder with items, rubric and settings.")],
+    folder: Folder,
     json: AsJson = False,
 ) -> None:
-    """Check a benchmark of one's own, and say what it holds."""
-    from judge_gym.cli import display
+    """Check your own benchmark, and show what it contains."""
+    from judge_gym.axes import Design
 
     _refuse_no_folder(folder)
     with open_lab() as lab:
@@ -259,7 +247,7 @@ def check(
     truths = {
         stage.label: answers.count(number) for number, stage in enumerate(task.rubric.stages, 1)
     }
-    told: dict[str, Any] = {
+    content: dict[str, Any] = {
         "study": prepared.study,
         "concept": task.concept,
         "items": len(answers),
@@ -269,49 +257,48 @@ def check(
         "without truth": answers.count(None),
     }
     if json:
-        display.print_json(told)
+        display.print_json(content)
         return
-    shown = {**told, "truths": ", ".join(f"{n} {label}" for label, n in truths.items())}
-    display.table("", [{"": name, " ": display.cell(value)} for name, value in shown.items()])
+    shown = {**content, "truths": ", ".join(f"{n} {label}" for label, n in truths.items())}
+    display.facts("", {name: display.cell(value) for name, value in shown.items()})
     persona = experiment.design.prompt.slots.scorer.persona
     if persona == Design.knobs()["prompt.slots.scorer.persona"].default:
-        notes(f"judges are told that they are {persona}; [design] may say otherwise")
+        notes(f"the prompt tells judges that they are {persona}; change it in [design]")
 
 
 def _refuse_no_folder(folder: Path) -> None:
     if not folder.is_dir():
-        raise DesignError(f"there is no folder {folder}; a benchmark of one's own is a folder")
+        raise DesignError(f"there is no folder {folder}; your own benchmark is a folder")
 
 
 @benchmark_app.command("run")
 def run(
-    folder: Annotated[Path, typer.Argument(help="A folder with items, rubric and settings.")],
-    judge: Judges = None,
-    set: Set = NoSet,
+    folder: Folder,
+    judge: Judges = NONE,
+    set: Set = NONE,
     json: AsJson = False,
 ) -> None:
-    """Run judges on a benchmark of one's own; one verdict an item."""
+    """Run judges on your own benchmark, one verdict per item."""
     from judge_gym.analysis.judges.pairs import score_pairs
-    from judge_gym.cli import display
 
     _refuse_no_folder(folder)
     if not judge:
         raise DesignError("name a judge with --judge MODEL")
     with open_lab() as lab:
-        prepared = lab.experiments.prepare_benchmark(folder, judge, overrides=given("--set", set))
+        prepared = lab.experiments.prepare_benchmark(
+            folder, judge, overrides=parse_pairs("--set", set)
+        )
         paired = prepared.sweep.experiments[0].task.pool.paired
-        result = carry_out(lambda watch: lab.runs.run(prepared, watch=watch), quiet=json)
-        known = lab.reports.known_answers(prepared)
-        scores: Any = known.astype(object).where(known.notna(), None).to_dict("records")
+        result = execute(lambda watch: lab.runs.run(prepared, watch=watch), json)
+        scores = display.records(lab.reports.known_answers(prepared))
         pairs = lab.reports.judged_pairs(prepared) if paired else {}
     if json:
-        told = {name: score_pairs(found).to_json() for name, found in pairs.items()}
-        display.print_json({**result.to_json(), "scores": scores, "pairs": told})
-    elif paired:
-        show_result(result, False)
-        for name, found in pairs.items():
-            _show_score(name, score_pairs(found))
+        by_judge = {name: score_pairs(judged).to_json() for name, judged in pairs.items()}
+        display.print_json({**result.to_json(), "scores": scores, "pairs": by_judge})
     else:
         show_result(result, False)
-        display.table("agreement with known answers", scores)
-    end(result, same_command(), quiet=json)
+        for name, judged in pairs.items():
+            _show_score(name, score_pairs(judged))
+        if not paired:
+            display.table("agreement with known answers", scores)
+    end(result, quiet=json)

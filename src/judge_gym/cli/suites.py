@@ -1,4 +1,4 @@
-"""Verbs over suites: list, show, check, run, compare, and look into what failed."""
+"""Commands over code suites: suite list, show, check, run, ablate and others."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,16 +7,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judge_gym.cli.app import AsJson, NoSet, app, given, notes, open_lab, read_lab
-from judge_gym.cli.scores import (
+from judge_gym.cli import display
+from judge_gym.cli.app import FAILED, app, notes, open_lab, read_lab
+from judge_gym.cli.options import (
+    NONE,
+    AsJson,
+    Budget,
+    Condition,
+    Evals,
+    Jobs,
+    ModelId,
+    Remote,
+    Replicates,
+    SuiteName,
+    SuiteSeries,
+    Unisolated,
+    parse_pairs,
+)
+from judge_gym.cli.suite_results import (
     effect_rows,
     end,
-    show_board,
-    show_debug,
+    show_eval,
+    show_leaderboard,
     show_posted,
     show_reports,
 )
-from judge_gym.cli.steering import Budget
 from judge_gym.errors import MissingToolError, TokenError
 
 if TYPE_CHECKING:
@@ -27,50 +42,15 @@ if TYPE_CHECKING:
     from judge_gym.store import SuiteRun
     from judge_gym.suites import Suite
 
-PATIENCE = 30.0
+REMOTE_TIMEOUT = 30.0
 """Seconds that a remote lab may take to answer."""
 suite_app = typer.Typer(help="Code-generation suites.", no_args_is_help=True)
 app.add_typer(suite_app, name="suite")
 
-SuiteName = Annotated[
-    str, typer.Argument(metavar="SUITE", help="A suite's folder, or 'python' for the one we ship.")
-]
-ModelId = Annotated[str, typer.Option(help="Whom to ask: provider:name, or a bare name.")]
-Patterns = Annotated[
-    list[str],
-    typer.Option(
-        "--evals", metavar="PATTERN", help="Only evals whose path holds this; repeatable."
-    ),
-]
-Jobs = Annotated[int, typer.Option(min=1, help="Evals in sandboxes at once.")]
-Experiment = Annotated[
-    str,
-    typer.Option(
-        help="The condition: default, no_guidelines, web_search, or one of the suite's own."
-    ),
-]
-Replicates = Annotated[int, typer.Option(min=1, help="Answers to each task.")]
-Series = Annotated[str, typer.Option(help="Ask for everything afresh under this name.")]
-Unisolated = Annotated[
-    bool,
-    typer.Option("--allow-unisolated", help="Run hostile code even where no sandbox works."),
-]
-Remote = Annotated[
-    str | None,
-    typer.Option(
-        "--lab",
-        metavar="URL",
-        help="A remote lab that keeps the scores; its token is in JUDGE_GYM_TOKEN.",
-    ),
-]
-NoPatterns: list[str] = []
-
 
 @suite_app.command("list")
 def list_suites(json: AsJson = False) -> None:
-    """List the suite that ships and those in the folders here."""
-    from judge_gym.cli import display
-
+    """List the included suite and those in the folders here."""
     with open_lab() as lab:
         rows = [
             {
@@ -79,7 +59,7 @@ def list_suites(json: AsJson = False) -> None:
                 "version": version_of(suite),
                 "categories": len({task.category for task in suite.evals}),
                 "evals": len(suite.evals),
-                "experiments": ", ".join(suite.conditions),
+                "conditions": ", ".join(suite.conditions),
                 "summary": suite.summary,
             }
             for suite in lab.suites.list()
@@ -104,7 +84,6 @@ def show(
     json: AsJson = False,
 ) -> None:
     """Show a suite's evals, or every eval of a run with its outcome."""
-    from judge_gym.cli import display
     from judge_gym.engine.suite_reports import eval_row
 
     with read_lab() if target.isdecimal() else open_lab() as lab:
@@ -132,13 +111,13 @@ def show(
     if json:
         facts = {"suite": suite.name, "version": version_of(suite), "steps": list(suite.steps)}
         sections = list(suite.guidelines)
-        known = {"experiments": list(suite.conditions), "guidelines": sections}
+        known = {"conditions": list(suite.conditions), "guidelines": sections}
         display.print_json({**facts, **known, "evals": rows})
         return
     display.table(f"{suite.name}, version {version_of(suite) or 'unknown'}", rows)
     notes(
         f"steps: {', '.join(suite.steps)}",
-        f"experiments: {', '.join(suite.conditions)}",
+        f"conditions: {', '.join(suite.conditions)}",
         f"sections of the guidelines: {', '.join(suite.guidelines) or 'none'}",
     )
 
@@ -146,14 +125,14 @@ def show(
 @suite_app.command("check")
 def check(
     suite: SuiteName = "python",
-    evals: Patterns = NoPatterns,
-    jobs: Annotated[int | None, typer.Option(min=1, help="At once; else one to a core.")] = None,
+    evals: Evals = NONE,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Evals at once; default: one per core.")
+    ] = None,
     allow_unisolated: Unisolated = False,
     json: AsJson = False,
 ) -> None:
-    """Run every reference answer through the steps; each must pass."""
-    from judge_gym.cli import FAILED, display
-
+    """Test every reference answer; each must pass."""
     with open_lab() as lab:
         results = lab.suites.check(suite, evals=evals, jobs=jobs, allow_unisolated=allow_unisolated)
     rows = [
@@ -181,34 +160,35 @@ def check(
 def run(
     suite: SuiteName,
     model: ModelId,
-    experiment: Experiment = "default",
-    evals: Patterns = NoPatterns,
+    condition: Condition = "default",
+    evals: Evals = NONE,
     replicates: Replicates = 1,
-    series: Series = "0",
+    series: SuiteSeries = "0",
     jobs: Jobs = 8,
-    budget: Budget = NoSet,
+    budget: Budget = NONE,
     remote: Remote = None,
     allow_unisolated: Unisolated = False,
     json: AsJson = False,
 ) -> None:
-    """Have a model solve a suite's tasks; interrupt it with Ctrl-C, go on with the same command."""
-    from judge_gym.cli import display
+    """Run a suite with a model.
 
-    watcher = display.Watcher()
-    with open_lab() as lab, watcher.shown(json):
+    Interrupt it with Ctrl-C; the same command continues it.
+    """
+    progress = display.ProgressDisplay()
+    with open_lab() as lab, progress.shown(json):
         report, posted = run_and_post(
             lab,
             remote,
             suite,
             model,
-            experiment=experiment,
+            experiment=condition,
             evals=evals,
             replicates=replicates,
             series=series,
             jobs=jobs,
-            budget=given("--budget", budget),
+            budget=parse_pairs("--budget", budget),
             allow_unisolated=allow_unisolated,
-            watch=watcher.watch,
+            watch=progress.watch,
         )
     if json:
         display.print_json(posted_json(report, posted))
@@ -217,42 +197,42 @@ def run(
         if posted is not None:
             show_posted(posted)
         if report.score.failed or report.score.inconclusive:
-            notes(f"what did not pass: judge-gym suite failed {report.run.id}")
+            notes(f"see what did not pass with: judge-gym suite failed {report.run.id}")
     end([report], [posted] if posted else [], quiet=json)
 
 
 @contextmanager
 def remote_lab(url: str) -> "Iterator[Client]":
-    """The lab of `--lab`; a token that it refuses is said to come from the environment."""
+    """Connects to the lab of `--lab`; an error about its token says where the token is from."""
     from judge_gym.client import Client
 
     try:
-        with Client(url, timeout=PATIENCE) as client:
+        with Client(url, timeout=REMOTE_TIMEOUT) as client:
             yield client
-    except TokenError as fault:
-        raise TokenError(f"{fault.message}; --lab takes it from JUDGE_GYM_TOKEN") from fault
+    except TokenError as error:
+        raise TokenError(f"{error.message}; --lab takes it from JUDGE_GYM_TOKEN") from error
 
 
 def run_and_post(
-    lab: "Lab", remote: str | None, suite: str, model: str, **given: Any
+    lab: "Lab", remote: str | None, suite: str, model: str, **options: Any
 ) -> "tuple[SuiteReport, Posted | None]":
-    """Run a suite here; with a remote lab, post results there as they come."""
+    """Runs a suite; with a remote lab, posts the results there as they arrive."""
     if remote is None:
-        return lab.suites.run(suite, model, **given), None
+        return lab.suites.run(suite, model, **options), None
     from judge_gym.client.posting import Poster
 
     with remote_lab(remote) as client, Poster(lab.suites, client) as poster:
 
-        def begun(run: "SuiteRun") -> None:
+        def on_start(run: "SuiteRun") -> None:
             poster.follow(run)
             if poster.error:
-                notes(f"{poster.error}; results are kept here meanwhile")
+                notes(f"{poster.error}; results are stored here meanwhile")
 
-        return lab.suites.run(suite, model, begun=begun, **given), poster.finish()
+        return lab.suites.run(suite, model, begun=on_start, **options), poster.finish()
 
 
 def posted_json(report: "SuiteReport", posted: "Posted | None") -> dict[str, Any]:
-    """A run as `--json` prints it, with how far it has come to a remote lab."""
+    """Returns a run as `--json` prints it, with what a remote lab has of it."""
     return report.to_json() | ({"posted": asdict(posted)} if posted else {})
 
 
@@ -262,43 +242,41 @@ def ablate(
     model: ModelId,
     section: Annotated[
         list[str], typer.Option(help="Only this section of the guidelines; repeatable.")
-    ] = NoPatterns,
-    experiment: Experiment = "default",
-    evals: Patterns = NoPatterns,
+    ] = NONE,
+    condition: Condition = "default",
+    evals: Evals = NONE,
     replicates: Replicates = 3,
-    series: Series = "0",
+    series: SuiteSeries = "0",
     jobs: Jobs = 8,
-    budget: Budget = NoSet,
+    budget: Budget = NONE,
     allow_unisolated: Unisolated = False,
     json: AsJson = False,
 ) -> None:
-    """Take the guidelines away section by section, and say what that does."""
-    from judge_gym.cli import display
-
-    watcher = display.Watcher()
-    with open_lab() as lab, watcher.shown(json):
+    """Remove the guidelines section by section, and measure the effect."""
+    progress = display.ProgressDisplay()
+    with open_lab() as lab, progress.shown(json):
         reports, effects = lab.suites.ablate(
             suite,
             model,
-            experiment=experiment,
+            experiment=condition,
             sections=section,
             evals=evals,
             replicates=replicates,
             series=series,
             jobs=jobs,
-            budget=given("--budget", budget),
+            budget=parse_pairs("--budget", budget),
             allow_unisolated=allow_unisolated,
-            watch=watcher.watch,
+            watch=progress.watch,
         )
     if json:
-        made = {"runs": [one.to_json() for one in reports], "effects": effect_rows(effects)}
-        display.print_json(made)
+        runs = [report.to_json() for report in reports]
+        display.print_json({"runs": runs, "effects": effect_rows(effects)})
     else:
         show_reports(reports)
         hidden = ("changes", "unpaired")
         rows = [{k: v for k, v in row.items() if k not in hidden} for row in effect_rows(effects)]
-        base = "the default" if experiment == "default" else experiment
-        display.table(f"against {base}", rows, note="q: p, corrected for their number")
+        note = "q: p, adjusted for the number of comparisons"
+        display.table(f"compared with {condition}", rows, note=note)
         changes = [
             {"condition": effect["condition"], **change}
             for effect in effect_rows(effects)
@@ -311,14 +289,12 @@ def ablate(
 @suite_app.command("runs")
 def runs(
     suite: Annotated[
-        str | None, typer.Argument(help="Only those of the suite of this name.")
+        str | None, typer.Argument(help="Only runs of the suite of this name.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Only this model's.")] = None,
+    model: Annotated[str | None, typer.Option(help="Only runs of this model.")] = None,
     json: AsJson = False,
 ) -> None:
-    """List the runs of suites."""
-    from judge_gym.cli import display
-
+    """List suite runs."""
     with read_lab() as lab:
         found = lab.suites.reports(suite=suite, model=model)
     if json:
@@ -332,15 +308,13 @@ def board(
     suite: Annotated[str | None, typer.Argument(help="Only the suite of this name.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Rank the models of each version and experiment by their last complete runs."""
-    from judge_gym.cli import display
-
+    """Rank models by their last complete runs."""
     with read_lab() as lab:
         rows = lab.suites.leaderboard(suite=suite)
     if json:
         display.print_json(rows)
         return
-    show_board(rows)
+    show_leaderboard(rows)
 
 
 @suite_app.command("failed")
@@ -348,9 +322,7 @@ def failed(
     run: Annotated[int, typer.Argument(help="The number of a run.")],
     json: AsJson = False,
 ) -> None:
-    """List the evals of a run that did not pass, with the step and the reason."""
-    from judge_gym.cli import display
-
+    """List the evals of a run that did not pass."""
     with read_lab() as lab:
         rows = lab.suites.list_failed(run)
     if json:
@@ -359,7 +331,7 @@ def failed(
     columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason")
     display.table("", [{k: v for k, v in row.items() if k in columns} for row in rows])
     number = rows[0]["eval"] if rows else 0
-    notes(f"look into one with: judge-gym suite debug {number}" if rows else "every eval passed")
+    notes(f"inspect one with: judge-gym suite debug {number}" if rows else "every eval passed")
 
 
 @suite_app.command("debug")
@@ -368,17 +340,15 @@ def debug(
         str,
         typer.Argument(
             metavar="EVAL",
-            help="The number of a result, as `suite failed RUN` lists it, or an eval's "
-            "CATEGORY/NAME: its result in the newest run that has one.",
+            help="The number of a result, as `suite failed RUN` lists it, or CATEGORY/NAME for "
+            "the eval's result in the newest run that has one.",
         ),
     ],
-    run: Annotated[int | None, typer.Option(help="Of CATEGORY/NAME: in this run.")] = None,
-    replicate: Annotated[int, typer.Option(min=0, help="Of CATEGORY/NAME: which answer.")] = 0,
+    run: Annotated[int | None, typer.Option(help="With CATEGORY/NAME: in this run.")] = None,
+    replicate: Annotated[int, typer.Option(min=0, help="With CATEGORY/NAME: which answer.")] = 0,
     json: AsJson = False,
 ) -> None:
-    """Show all that there is about one eval: task, steps, files, answer, grader, gaps."""
-    from judge_gym.cli import display
-
+    """Show everything about one eval of a run."""
     with read_lab() as lab:
         number = eval.isdecimal()
         at = int(eval) if number else lab.suites.find_eval(eval, run=run, replicate=replicate)
@@ -386,4 +356,4 @@ def debug(
     if json:
         display.print_json(found)
         return
-    show_debug(found)
+    show_eval(found)

@@ -16,7 +16,7 @@ from judge_gym.axes import Design
 from judge_gym.studies import read_study
 from served import Served, served
 
-pytestmark = pytest.mark.needs("chromium")
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 ROLES = {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"}
 
 

@@ -1,0 +1,147 @@
+"""The command that explains why the evals of a suite run failed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from judge_gym.cli import display
+from judge_gym.cli.app import FAILED, app, notes, read_lab
+from judge_gym.cli.options import NONE, AsJson, Budget, Set, Unisolated, parse_pairs
+from judge_gym.cli.results import end
+from judge_gym.errors import DesignError, NotFoundError
+
+if TYPE_CHECKING:
+    from judge_gym.lab.failures import Analysis
+    from judge_gym.records.outcomes import EvalResult
+
+
+@app.command()
+def analyze(
+    run: Annotated[
+        str | None,
+        typer.Argument(help="A suite run: its number, the start of its key, or its page's URL."),
+    ] = None,
+    judge: Annotated[
+        list[str],
+        typer.Option(
+            metavar="MODEL",
+            help="A judge that classifies failures; repeatable. For a simulated model: simulated.",
+        ),
+    ] = NONE,
+    samples: Annotated[int, typer.Option(min=1, help="Verdicts per judge and failure.")] = 3,
+    reports: Annotated[
+        Path, typer.Option(help="Folder of reports; earlier reports on the model are read.")
+    ] = Path("reports"),
+    suite: Annotated[
+        str | None, typer.Option(help="Folder of the run's suite, if it is not here.")
+    ] = None,
+    set: Set = NONE,
+    budget: Budget = NONE,
+    allow_self: Annotated[
+        bool, typer.Option("--allow-self", help="Let a model judge its own failures.")
+    ] = False,
+    allow_unisolated: Unisolated = False,
+    lint: Annotated[
+        Path | None,
+        typer.Option(metavar="REPORT", help="Instead: check the arithmetic of this report."),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Explain why the evals of a suite run failed.
+
+    Judges classify the failures, and a report is written.
+    """
+    if (run is None) == (lint is None):
+        raise DesignError("name a run to analyze, or a report to check with --lint, and not both")
+    if lint is not None:
+        _check_report(lint, as_json=json)
+        return
+    assert run is not None
+    progress = display.ProgressDisplay()
+    with read_lab() as lab, progress.shown(json):
+        analysis = lab.failures.analyze(
+            run,
+            judges=judge,
+            samples=samples,
+            reports=reports,
+            suite=suite,
+            overrides=parse_pairs("--set", set),
+            budget=parse_pairs("--budget", budget),
+            allow_self=allow_self,
+            allow_unisolated=allow_unisolated,
+            watch=progress.watch,
+        )
+    display.print_json(analysis.to_json()) if json else show_analysis(analysis)
+    if analysis.judging is not None:
+        end(analysis.judging, quiet=json)
+    if analysis.findings and not analysis.verdicts["scored"]:
+        raise typer.Exit(FAILED)
+
+
+def _check_report(report: Path, *, as_json: bool) -> None:
+    """Prints the numbers of a report that do not add up."""
+    from judge_gym.triage import lint_report
+
+    try:
+        text = report.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFoundError(f"the report {report} cannot be read: {error}") from error
+    try:
+        mismatches = lint_report(text)
+    except DesignError as error:
+        raise DesignError(f"{report}: {error.message}") from error
+    if as_json:
+        rows = [mismatch._asdict() for mismatch in mismatches]
+        display.print_json({"report": str(report), "mismatches": rows})
+    else:
+        for mismatch in mismatches:
+            typer.echo(f"{report}: {mismatch}")
+        if not mismatches:
+            typer.echo(f"{report}: all numbers add up", err=True)
+    if mismatches:
+        raise typer.Exit(FAILED)
+
+
+def show_analysis(analysis: "Analysis") -> None:
+    """Prints what an analysis found, and where its report is."""
+    results = analysis.gated
+    display.table(
+        f"why {_results(results.failed)} of run {analysis.run.id} failed",
+        [
+            {
+                **{name: row[name] for name in ("eval", "step", "class", "share")},
+                "judges": ", ".join(f"{name} {choice}" for name, choice in row["judges"].items()),
+                "differ": row["differ"],
+                "conflict": row["conflict"],
+            }
+            for row in analysis.rows()
+        ],
+        note="share: of the scored verdicts; conflict: how far two judges exclude each other, "
+        "from 0 to 1.",
+    )
+    notes(*analysis.notes)
+    if results.inconclusive:
+        notes(f"inconclusive and not judged: {_results(results.inconclusive)}")
+    if not results.failed:
+        typer.echo(f"no eval of run {analysis.run.id} failed ({len(results.passed)} passed)")
+    if analysis.judging is not None:
+        runs = analysis.judging.runs
+        paid, reused = sum(run.calls for run in runs), sum(run.reused for run in runs)
+        usd = sum(run.usd for run in runs)
+        notes(*analysis.judging.warnings, f"{paid:,} calls paid ({usd:.4f} USD), {reused:,} reused")
+    unscored = {name: n for name, n in analysis.verdicts.items() if name != "scored"}
+    if unscored:
+        counts = ", ".join(f"{count} {name}" for name, count in unscored.items())
+        total = analysis.verdicts.total()
+        notes(f"{sum(unscored.values())} of {total} verdicts not scored: {counts}")
+    if analysis.report is not None:
+        typer.echo(f"report: {analysis.report}")
+
+
+def _results(results: "Sequence[EvalResult]") -> str:
+    """Returns the number of evals, and of results if there are several per eval."""
+    evals = len({result.path for result in results})
+    count = display.plural(evals, "eval")
+    return count if len(results) == evals else f"{len(results)} results ({count})"

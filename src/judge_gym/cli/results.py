@@ -1,0 +1,169 @@
+"""Executes long work with its progress shown, prints its result, and ends with its exit code."""
+
+import shlex
+import sys
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from judge_gym.cli import display
+from judge_gym.cli.app import FAILED, INTERRUPTED, STOPPED, notes
+from judge_gym.records import bare_endpoint
+
+if TYPE_CHECKING:
+    from judge_gym.engine import Result, StagePlan
+    from judge_gym.lab import Lab
+    from judge_gym.lab.collection import CollectionResult
+
+LISTED = 12
+"""Finished experiments that are listed one by one; `status` lists any number."""
+PRINTED_ROWS = 20
+"""Longer tables are only in the report's files."""
+FINISHED = ("complete", "complete-with-failures")
+
+
+def execute(work: "Callable[[Any], Result]", as_json: bool) -> "Result":
+    """Returns the result of `work`, which is given a function that shows its progress."""
+    progress = display.ProgressDisplay()
+    with progress.shown(as_json):
+        return work(progress.watch)
+
+
+def execute_and_end(work: "Callable[[Any], Result]", as_json: bool) -> None:
+    """Executes runs, prints the result, and ends the command with its exit code."""
+    result = execute(work, as_json)
+    show_result(result, as_json)
+    end(result, quiet=as_json)
+
+
+def show_result(result: "Result", as_json: bool) -> None:
+    """Prints the outcome of runs."""
+    if as_json:
+        display.print_json(result.to_json())
+        return
+    rows = [
+        {
+            "tag": run.tag,
+            "status": run.status,
+            "samples": ", ".join(f"{n} {name}" for name, n in run.counts.items()),
+            "paid": run.calls,
+            "reused": run.reused,
+            "usd": run.usd,
+            "saved": run.saved,
+        }
+        for run in result.runs
+    ]
+    if len(rows) > LISTED and all(run.status in FINISHED for run in result.runs):
+        finished = {status: sum(run.status == status for run in result.runs) for status in FINISHED}
+        rows = [
+            {
+                "experiments": len(rows),
+                **finished,
+                "samples": sum(sum(run.counts.values()) for run in result.runs),
+                "paid": sum(run.calls for run in result.runs),
+                "reused": sum(run.reused for run in result.runs),
+                "usd": sum(run.usd for run in result.runs),
+                "saved": sum(run.saved for run in result.runs),
+            }
+        ]
+    display.table("", rows, note="paid, reused: calls; saved: US dollars that reuse saved")
+    notes(*result.warnings)
+
+
+def end(
+    result: "Result", *, quiet: bool, ok: Collection[str] = FINISHED, again: str | None = None
+) -> None:
+    """Ends the command with the exit code of a result.
+
+    Args:
+        result: the outcome of runs.
+        quiet: print nothing.
+        ok: statuses that count as success.
+        again: the command that continues; by default this one.
+    """
+    from judge_gym.engine import Stopped
+
+    if result.stopped is not None:
+        message = result.stopped.message
+        if result.left is not None:
+            message += f"; {_remaining(result.left)}; raise it in the study or with --budget"
+        if not quiet:
+            typer.echo(f"{message}; continue with: {again or same_command()}", err=True)
+        raise typer.Exit(INTERRUPTED if type(result.stopped) is Stopped else STOPPED)
+    if not quiet:
+        typer.echo(f"{result.study}: {result.status}", err=True)
+    if result.status not in ok:
+        raise typer.Exit(FAILED)
+
+
+def _remaining(left: "StagePlan") -> str:
+    usd = "an unknown price" if left.usd is None else f"about ${left.usd:,.4f}"
+    tokens = left.input_tokens + left.output_tokens
+    return f"remaining: up to {left.to_pay:,} calls, {tokens:,} tokens, {usd}"
+
+
+def same_command() -> str:
+    """Returns this command line without what may be secret in a URL."""
+    words = []
+    for word in sys.argv[1:]:
+        flag, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        words.append(flag + equals + (bare_endpoint(value) if "://" in value else value))
+    hidden = " (with the whole URL)" if words != sys.argv[1:] else ""
+    return shlex.join(["judge-gym", *words]) + hidden
+
+
+# --- evidence that was collected -----------------------------------------------------------------
+
+
+def collect_missing(lab: "Lab", study: Path, allow_private: bool, *, quiet: bool) -> None:
+    """Searches for the evidence that a study names and that was never collected."""
+    with display.counting("articles", quiet=quiet) as watch:
+        collected = lab.evidence.collect_missing(study, allow_private=allow_private, watch=watch)
+    for name, result in collected.items():
+        if not quiet:
+            typer.echo(f"{name}: {collection_summary(result)}", err=True)
+            notes(*first(result.found.notes))
+        result.raise_error()
+        if result.found.interrupted:
+            typer.echo(f"interrupted; continue with: {same_command()}", err=True)
+            raise typer.Exit(INTERRUPTED)
+
+
+def collection_summary(result: "CollectionResult") -> str:
+    """Returns what a search found, in one line."""
+    found = len(result.found.items) + sum(result.found.dropped.values())
+    left_out = ", ".join(f"{count} {reason}" for reason, count in result.found.dropped.items())
+    return (
+        f"{found} found, {result.added} added to window {result.window_id}, which holds "
+        f"{result.held}" + (f"; left out: {left_out}" if left_out else "")
+    )
+
+
+def first(messages: Sequence[str], most: int = 10) -> list[str]:
+    """Returns the first of many messages, and how many more there are."""
+    more = len(messages) - most
+    return [*messages[:most], *([f"and {more} more"] if more > 0 else [])]
+
+
+# --- reports -------------------------------------------------------------------------------------
+
+
+def print_report(report: Any) -> None:
+    """Prints a report as text."""
+    if report.banner:
+        display.console().print(report.banner, style="bold yellow")
+    display.facts(report.title, report.facts)
+    for section in report.sections:
+        display.heading(section.title, section.lead)
+        for table in section.tables:
+            rows = table.frame.to_dict("records")
+            if len(rows) > PRINTED_ROWS:
+                line = f"{table.title}: {len(rows):,} rows, in the page and the folder (--out)\n"
+                display.console().print(line, style="dim", markup=False)
+            else:
+                display.table(table.title, rows, note=table.note, compact=True)
+    notes(*report.warnings)
+    if report.banner:
+        display.console().print(report.banner, style="bold yellow")

@@ -1,0 +1,377 @@
+"""Commands that run studies and control their runs: run, start, pause, status and others."""
+
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+
+from judge_gym.cli import display
+from judge_gym.cli.app import INTERRUPTED, app, limit_options, limits, notes, open_lab, read_lab
+from judge_gym.cli.options import (
+    NONE,
+    AllowPrivate,
+    AsJson,
+    Budget,
+    PauseAfter,
+    RunTarget,
+    Samples,
+    Series,
+    Set,
+    Target,
+    parse_pairs,
+    workflow,
+)
+from judge_gym.cli.results import collect_missing, execute_and_end
+from judge_gym.errors import DesignError, unknown
+from judge_gym.records import TaskType
+
+if TYPE_CHECKING:
+    from judge_gym.lab import Lab
+    from judge_gym.records.responses import ExperimentSummary
+
+SUITE = "suite:"
+"""The beginning of the name of a suite run."""
+WATCH_SECONDS = 1.0
+"""Seconds between two updates of `status --watch`."""
+ENDED = ("complete", "complete-with-failures", "paused", "over-budget", "failed", "cancelled")
+"""Statuses of runs that do not change by themselves."""
+
+
+@app.command()
+def run(
+    target: Target,
+    set: Set = NONE,
+    series: Series = None,
+    new_run: Annotated[
+        bool,
+        typer.Option(
+            "--new-run", help="Supersede the active runs; answers in the ledger are reused."
+        ),
+    ] = False,
+    samples: Samples = None,
+    budget: Budget = NONE,
+    pause_after: PauseAfter = None,
+    allow_private: AllowPrivate = False,
+    offline: Annotated[
+        bool,
+        typer.Option("--offline", help="Call no model: every answer must be in the ledger."),
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Run a study to the end.
+
+    Interrupt it with Ctrl-C; the same command continues it.
+    """
+    with open_lab() as lab:
+        if Path(target).suffix in (".yaml", ".yml") and not offline:
+            collect_missing(lab, Path(target), allow_private, quiet=json)
+        execute_and_end(
+            lambda watch: lab.runs.run(
+                target,
+                overrides=parse_pairs("--set", set),
+                series=series,
+                new_run=new_run,
+                samples=samples,
+                watch=watch,
+                budget=parse_pairs("--budget", budget),
+                offline=offline,
+                pause_after=workflow(pause_after),
+            ),
+            json,
+        )
+
+
+@app.command()
+def start(
+    target: Target,
+    set: Set = NONE,
+    budget: Budget = NONE,
+    pause_after: PauseAfter = None,
+    json: AsJson = False,
+) -> None:
+    """Start a study in the background; 'status' follows it."""
+    with open_lab() as lab:
+        tags = lab.runs.start(
+            target,
+            overrides=parse_pairs("--set", set),
+            budget=parse_pairs("--budget", budget),
+            pause_after=workflow(pause_after),
+        )
+        log = lab.runs.worker_log()
+        if log is not None and lab.runs.start_worker(limit_options()) is None:
+            log = None  # another worker is running
+    if json:
+        display.print_json({"started": tags, "log": str(log) if log else None})
+        return
+    typer.echo(f"started {display.plural(len(tags), 'experiment')}")
+    typer.echo("follow with: judge-gym status --watch", err=True)
+    if log is not None:
+        typer.echo(f"the worker's log is {log}", err=True)
+    elif lab.admin.on_server:
+        typer.echo("run workers on any number of machines: judge-gym worker", err=True)
+
+
+@app.command()
+def pause(target: RunTarget, json: AsJson = False) -> None:
+    """Pause a study, in whichever process runs it."""
+    with read_lab() as lab:
+        _show_stopped("paused", target, lab.runs.pause(target), json)
+
+
+@app.command()
+def cancel(target: RunTarget, json: AsJson = False) -> None:
+    """Cancel a study's unfinished runs; answers are kept."""
+    with read_lab() as lab:
+        _show_stopped("cancelled", target, lab.runs.cancel(target), json)
+
+
+def _show_stopped(verb: str, target: str, tags: Sequence[str], json: bool) -> None:
+    if json:
+        display.print_json({verb: tags})
+    elif tags:
+        runs = display.plural(len(tags), "run")
+        typer.echo(f"{verb} {runs}; calls in flight are completed and recorded")
+    else:
+        typer.echo(f"{target} has no unfinished runs")
+
+
+@app.command()
+def resume(
+    target: RunTarget,
+    budget: Budget = NONE,
+    pause_after: PauseAfter = None,
+    json: AsJson = False,
+) -> None:
+    """Continue a paused, interrupted or over-budget study."""
+    if target.startswith(SUITE):
+        return _resume_suite(target, parse_pairs("--budget", budget), json)
+    with read_lab() as lab:
+        execute_and_end(
+            lambda watch: lab.runs.run(
+                target,
+                budget=parse_pairs("--budget", budget),
+                pause_after=workflow(pause_after),
+                watch=watch,
+            ),
+            json,
+        )
+
+
+def _resume_suite(target: str, budget: Mapping[str, Any], json: bool) -> None:
+    from judge_gym.cli import suite_results
+
+    progress = display.ProgressDisplay()
+    with read_lab() as lab, progress.shown(json):
+        run = target.removeprefix(SUITE)
+        report = lab.suites.resume(run, budget=budget, watch=progress.watch)
+    if json:
+        display.print_json(report.to_json())
+    else:
+        suite_results.show_reports([report])
+    suite_results.end([report], quiet=json)
+
+
+@app.command()
+def retry(target: Target, json: AsJson = False) -> None:
+    """Repeat failed calls, and nothing else."""
+    with read_lab() as lab:
+        execute_and_end(lambda watch: lab.runs.run(target, only_failed=True, watch=watch), json)
+
+
+@app.command()
+def retune(target: RunTarget, budget: Budget = NONE, json: AsJson = False) -> None:
+    """Change a study's budget or limits while it runs.
+
+    Limits stand before the command: judge-gym --rpm 100 retune STUDY.
+    """
+    if not budget and not limits():
+        raise DesignError("nothing to change; give --budget NAME=LIMIT, or --rpm N before 'retune'")
+    with read_lab() as lab:
+        changed = lab.runs.retune(target, budget=parse_pairs("--budget", budget), limits=limits())
+    if json:
+        display.print_json(changed)
+        return
+    caps = {**changed["budget"]}
+    per_run = {f"run.{name}": cap for name, cap in caps.pop("run").items()}
+    values = {**caps, **per_run, **limits()}.items()
+    typer.echo(f"from now on: {', '.join(f'{name} {value:,}' for name, value in values)}")
+
+
+@app.command()
+def worker(
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="End when nothing is left to do.")
+    ] = False,
+) -> None:
+    """Execute the runs that others start on this lab.
+
+    On Postgres, any number of workers may share the work.
+    """
+    progress = display.ProgressDisplay()
+    with open_lab() as lab:
+        if others := lab.runs.other_versions():
+            notes(f"left for workers of another version: {', '.join(others)}")
+        with progress.shown(False):
+            done = lab.runs.work(
+                until_idle=until_idle,
+                begun=lambda name: typer.echo(f"{name} is ready", err=True),
+                watch=progress.watch_all,
+            )
+    calls, usd = sum(run.paid for run in done.values()), sum(run.usd for run in done.values())
+    runs = display.plural(len(done), "run")
+    typer.echo(f"worked on {runs}: {calls:,} calls, {usd:.2f} USD", err=True)
+    if not until_idle:
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command()
+def status(
+    target: Annotated[
+        str | None,
+        typer.Argument(help="A study's name, an experiment's tag or suite:RUN; default: all."),
+    ] = None,
+    type: Annotated[
+        str | None, typer.Option(help="Only tasks of this type: ecc, control, benchmark.")
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Update until all runs have ended.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Show the progress of experiments, and why calls failed."""
+    if type not in (None, *get_args(TaskType)):
+        choices = get_args(TaskType)
+        raise DesignError(unknown("task type", type, choices), choices=choices)
+    if target is not None and target.startswith(SUITE):
+        return _suite_status(target, watch, json)
+    with read_lab() as lab:
+        rows = _experiments(lab, target, type)
+        with display.live_table() as show:
+            while watch and any(row["status"] not in ENDED for row in rows):
+                show([line for row in rows for line in _lines(row)])
+                time.sleep(WATCH_SECONDS)
+                rows = _experiments(lab, target, type)
+    if json:
+        display.print_json(rows)
+        return
+    if not rows:
+        typer.echo(
+            f"no experiments yet in {lab.admin.database}; 'judge-gym init' writes a study, "
+            "'judge-gym run STUDY' runs it"
+        )
+    display.table("", [line for row in rows for line in _lines(row)])
+    for row in rows:
+        for run in row["runs"]:
+            if run["message"]:
+                notes(f"{row['tag']}: {run['message']}")
+            for failure in run["failures"]:
+                count, step = failure["count"], failure["stage"]
+                notes(f"{row['tag']}: {count} {step} failed: {failure['reason']}")
+
+
+def _suite_status(target: str, watch: bool, json: bool) -> None:
+    def line(run: Mapping[str, Any]) -> dict[str, Any]:
+        evals = f"{run['done']['evals']}/{run['wanted']['evals']}"
+        facts = {name: run[name] for name in ("tag", "status", "series")}
+        return {**facts, "evals": evals, **run["verdicts"]}
+
+    with read_lab() as lab:
+        [run] = lab.runs.status(target)["runs"]
+        with display.live_table() as show:
+            while watch and run["in_progress"]:
+                show([line(run)])
+                time.sleep(WATCH_SECONDS)
+                [run] = lab.runs.status(target)["runs"]
+    if json:
+        display.print_json([run])
+        return
+    display.table("", [line(run)])
+    if run["message"]:
+        notes(f"{target}: {run['message']}")
+
+
+def _experiments(lab: "Lab", target: str | None, type: str | None) -> "Sequence[ExperimentSummary]":
+    if target is None:
+        return lab.experiments.list(task_type=type)
+    name = lab.experiments.study_name(target)
+    rows = lab.experiments.list(study=name, task_type=type)
+    if not rows and not lab.experiments.list(study=name):
+        rows = [lab.experiments.show(name)]
+    return rows
+
+
+def _lines(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns a line for each run of an experiment, or one for an experiment without runs."""
+    from judge_gym.engine import WORKFLOWS
+
+    none: dict[str, Any] = {"status": "pending", "series": "", "done": {}, "verdicts": {}}
+    return [
+        {
+            "tag": row["tag"],
+            "status": run["status"],
+            "series": run["series"],
+            **{
+                step: f"{run['done'][step]}/{run['wanted'][step]}" if run["done"] else ""
+                for step in WORKFLOWS
+            },
+            "not scored": ", ".join(
+                f"{n} {name}" for name, n in run["verdicts"].items() if name != "scored"
+            ),
+        }
+        for run in row["runs"] or [none]
+    ]
+
+
+@app.command()
+def reparse(
+    target: Target,
+    write: Annotated[
+        bool, typer.Option("--write", help="Change the records; without it nothing is written.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Read stored answers with today's parsers."""
+    with read_lab() as lab:
+        result = lab.runs.reparse(target, write=write)
+    if json:
+        display.print_json(result)
+        return
+    display.table("changes", result["changes"])
+    display.table("examples; judge-gym ledger show CALL prints the answer", result["examples"])
+    read = ", ".join(f"{count:,} {record}s" for record, count in result["read"].items())
+    changed = sum(change["count"] for change in result["changes"])
+    typer.echo(f"read {read or 'nothing'}: {changed:,} changed")
+    if result["probes_dropped"]:
+        verb = "were deleted" if write else "would be deleted"
+        notes(
+            f"{result['probes_dropped']:,} probes about changed verdicts {verb}; "
+            "the ledger keeps their answers"
+        )
+    if changed and write:
+        notes(f"ask what is missing now with: judge-gym run {shlex.quote(target)}")
+    elif changed:
+        command = f"judge-gym reparse {shlex.quote(target)} --write"
+        notes(f"nothing is written yet; write with: {command}")
+
+
+@app.command()
+def cleanup(
+    tag: Annotated[str, typer.Argument(help="The experiment's tag.")],
+    ledger: Annotated[
+        bool, typer.Option("--ledger", help="Also delete the calls that only it used.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Even if it may be running.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Delete an experiment's runs; the ledger keeps all answers."""
+    with read_lab() as lab:
+        counts = lab.experiments.cleanup(tag, ledger=ledger, force=force)
+    if json:
+        display.print_json(counts)
+        return
+    typer.echo("deleted " + ", ".join(f"{n} {name}" for name, n in counts.items()))
+    if not ledger:
+        typer.echo("the ledger keeps every answer: running it again costs nothing")

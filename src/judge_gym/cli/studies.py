@@ -1,0 +1,161 @@
+"""Commands that write a study file and estimate its cost: init and plan."""
+
+import shlex
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from judge_gym.cli import display
+from judge_gym.cli.app import app, notes, open_lab, read_lab
+from judge_gym.cli.options import NONE, AsJson, Samples, Series, Set, Target, parse_pairs
+from judge_gym.errors import ConflictError, DesignError, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from judge_gym.records.responses import PlannedStage
+
+
+EXAMPLES = {
+    "pilot": {name: name for name in ("pilot.yaml", "valdoria.jsonl", "norvessa.jsonl")},
+    "review": {name: name for name in ("review.yaml", "reviews.jsonl", "rubric.json")},
+    "benchmark": {
+        "benchmark.yaml": "benchmark.yaml",
+        "severity/benchmark.toml": "benchmark.toml",
+        "severity/items.jsonl": "reviews.jsonl",
+        "severity/rubric.json": "rubric.json",
+    },
+}
+"""The files that each example writes and their sources in `judge_gym.demo`; the study is first."""
+POWER_REPLICATES = (1, 3, 5)
+POWER_KEY = ["task", "knob", "level", "base", "at", "replicates"]
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder to write into.")] = Path(),
+    example: Annotated[
+        str,
+        typer.Option(help="pilot (contested concepts), review (code review) or benchmark."),
+    ] = "pilot",
+) -> None:
+    """Write a commented study to start from, with evidence."""
+    if example not in EXAMPLES:
+        raise DesignError(unknown("example", example, EXAMPLES), choices=EXAMPLES)
+    written = {folder / name: source for name, source in EXAMPLES[example].items()}
+    if existing := [path for path in written if path.exists()]:
+        raise ConflictError(f"{existing[0]} exists already; choose another folder")
+    for path, source in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = (files("judge_gym.demo") / source).read_text(encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
+    typer.echo(f"wrote {', '.join(map(str, written))}")
+    study = next(iter(EXAMPLES[example]))
+    commands = [f"judge-gym {verb} {study}" for verb in ("plan", "run", "report")]
+    if folder != Path():
+        commands.insert(0, f"cd {shlex.quote(str(folder))}")
+    typer.echo("next: " + "\n      ".join(commands))
+
+
+@app.command()
+def plan(
+    target: Target,
+    set: Set = NONE,
+    series: Series = None,
+    samples: Samples = None,
+    power: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead: how many items and repeats detect a difference of this size (0 to 1), "
+            "with the samples so far as the pilot."
+        ),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Estimate a study's calls, cost and duration."""
+    if power is not None:
+        with read_lab() as lab:
+            _print_power(lab.reports.power(target, power), power, as_json=json)
+        return
+    with open_lab() as lab:
+        plan = lab.runs.plan(
+            target, overrides=parse_pairs("--set", set), series=series, samples=samples
+        )
+    if json:
+        display.print_json(plan)
+        return
+    total, experiments = plan["stages"]["all"], plan["experiments"]
+    columns = ("calls", "in_ledger", "to_pay", "shared", "input_tokens", "output_tokens", "usd")
+    usd = "an unknown price" if total["usd"] is None else f"${total['usd']:,.2f}"
+    calls = display.plural(total["to_pay"], "new call")
+    typer.echo(
+        f"{plan['study']}: {display.plural(len(experiments), 'experiment')}, at most {calls}, "
+        f"{usd}, {display.duration(total['seconds'])}"
+    )
+    display.table("by experiment", experiments)
+    display.table(
+        "by step",
+        [
+            {
+                "step": name,
+                **{column: value for column, value in stage.items() if column in columns},
+                "duration": display.duration(stage["seconds"]),
+            }
+            for name, stage in plan["stages"].items()
+        ],
+        note="in_ledger: already answered; to_pay: new calls at most; shared: the same call as "
+        "another experiment's. Tokens, usd and duration are of new calls; usd –: a price is "
+        "unknown. Verdicts that are not scored need no probe; retries of failed calls cost extra.",
+    )
+    notes(
+        *(f"{tag} is the same experiment as {other}" for tag, other in plan["folded"].items()),
+        *(
+            f"no swap for {tag}: its judge does not write its own rubric"
+            for tag in plan["skipped_swaps"]
+        ),
+        *plan["warnings"],
+        *_over_budget(total, plan["budget"]),
+        f"the ledger is {lab.admin.database}",
+    )
+
+
+def _over_budget(total: "PlannedStage", budget: Mapping[str, Any]) -> list[str]:
+    """Returns the limits of a budget that a plan, which counts every possible probe, exceeds."""
+    planned = {
+        "calls": total["to_pay"],
+        "tokens": total["input_tokens"] + total["output_tokens"],
+        "usd": total["usd"] or 0.0,
+        "minutes": total["seconds"] / 60,
+    }
+    return [
+        f"budget: {budget[name]:g} {name}, the plan needs up to {planned[name]:,.4g}"
+        for name in planned
+        if name in budget and planned[name] > budget[name]
+    ]
+
+
+def _print_power(needed: "pd.DataFrame", effect: float, *, as_json: bool) -> None:
+    """Prints the items and calls that detect an effect, over all judges."""
+    if as_json:
+        display.print_json({"effect": effect, "plans": display.records(needed)})
+        return
+    for column, value in (("judge", "all"), ("quantity", "difference")):
+        if (needed[column] == value).any():
+            needed = needed[needed[column] == value]
+    plans = needed[needed["replicates"].isin(POWER_REPLICATES)].dropna(subset="items")
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for plan in plans.to_dict("records"):
+        key = {name: plan[name] for name in POWER_KEY if plan[name] == plan[name]}  # without NaN
+        row = rows.setdefault(tuple(map(str, key.values())), dict(key))
+        row |= {f"{what}, {plan['power']:.0%}": int(plan[what]) for what in ("items", "calls")}
+    display.table(
+        f"items and calls to detect {effect:g} on the scale from 0 to 1, by power",
+        list(rows.values()),
+        note="over all judges; two-sided test over items at 5 %. --json has each judge, and up to "
+        "ten replicates",
+    )
+    if not rows:
+        notes("the pilot is too small: it needs two items with two repeats each, and variance")

@@ -1,0 +1,64 @@
+"""Every page fits a phone, can be read in dark mode, and logs no error to the console."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright")
+
+from playwright.sync_api import Browser, expect
+
+from browsed import PHONE, browsing, go, sideways
+from made_runs import SLUG
+from served import Served
+from suite_pages import hostile_pages, of_run, suites_lab
+
+pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
+PATHS = [
+    "/",
+    "/new",
+    "/evidence",
+    "/windows/1",
+    "/evidence/1",
+    "/experiments/pilot",
+    "/samples/1",
+    "/compare?tag=pilot&tag=pilot/strict&tag=later",
+    "/usage",
+    "/suites",
+    of_run(),
+    f"{of_run()}/{SLUG.path}",
+    *hostile_pages(),
+]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with suites_lab(tmp_path_factory.mktemp("layout")) as opened:
+        opened.lab.runs.run("pilot")
+        opened.lab.runs.run("pilot/strict", samples=2)
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "look", [{"viewport": PHONE}, {"color_scheme": "dark"}], ids=["phone", "dark"]
+)
+def test_pages_fit_their_window_and_can_be_read(
+    browser: Browser, lab: Served, look: dict[str, Any]
+) -> None:
+    with browsing(browser, lab, **look) as page:
+        for path in PATHS:
+            go(page, lab, path)
+            assert sideways(page) <= 0, path
+            ink, ground = page.evaluate(
+                "[getComputedStyle(document.querySelector('main')).color,"
+                " getComputedStyle(document.body).backgroundColor]"
+            )
+            assert ink != ground
+
+
+def test_the_first_tab_skips_to_the_content(browser: Browser, lab: Served) -> None:
+    with browsing(browser, lab) as page:
+        go(page, lab, "/")
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Skip to content")).to_be_focused()

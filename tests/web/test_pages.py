@@ -1,0 +1,413 @@
+"""What the server writes into its pages, read without a browser."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from documents import parse, region, rows, text
+from hostile import HOSTILE, PATHS, SHORT, TAG, hostile_lab
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.metrics.consistency import conflicting_cells
+from judge_gym.stages.fidelity import check_view, marked
+from judge_gym.store import tables as t
+from judge_gym.web import analysis_cache
+from judge_gym.web.pages import evidence
+from judge_gym.web.pages.evidence import word_differences
+from judge_gym.web.pages.home import PAGE
+from served import Served, create, served
+
+HTML = {"Accept": "text/html"}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("pages")) as opened:
+        window = opened.lab.evidence.list_windows()[0]["window"]
+        create(opened.lab, window, "pilot/subset", **{"verdict.method": "subset"})
+        opened.lab.runs.run("pilot/subset", samples=2)
+        opened.lab.evidence.freeze_pool("january", window_id=window)
+        yield opened
+
+
+def page(lab: Served, path: str, status: int = 200) -> Any:
+    answer = lab.ask("GET", path, headers=HTML)
+    assert answer.status_code == status, (path, answer.text[:500])
+    return parse(answer.text)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    {
+        "/": ["Home", "pilot/strict", "Compare selected", "failed calls"],
+        "/?judge=sim:cautious": ["later"],
+        "/?task_type=benchmark": ["No experiments match."],
+        "/new": ["New study", "Estimate", "Repeats per item", "verdict.method", "january"],
+        "/evidence": ["Pools", "january", "Windows", "Valdoria"],
+        "/windows/1": ["Window 1: Valdoria", "calm", "tense", "harsh"],
+        "/pools/january": ["3 items", "Use in a new study"],
+        "/pools/january?against=january": ["None: both hold the same texts"],
+        "/pools?experiment=pilot": ["Evidence of pilot", "calm"],
+        "/evidence/1": ["Original", "View by sim:editor", "Experiments that judge it"],
+        "/evidence/1?compare=words": ["every word that differs"],
+        "/experiments/pilot": ["The judge is simulated", "complete", "Samples", "Rubrics"],
+        "/experiments/later": ["This experiment has not been run"],
+        "/compare": ["Choose two or more experiments"],
+        "/compare?tag=pilot&tag=pilot/subset": ["Design differences", "verdict.method"],
+        "/usage": ["Usage", "Download (CSV)"],
+        "/usage/totals": ["By day", "By model", "sim:balanced"],
+        "/suites": ["No suite runs yet"],
+    }.items(),
+)
+def test_a_page_shows_its_subject(lab: Served, path: str, words: list[str]) -> None:
+    read = text(page(lab, path))
+    assert [word for word in words if word not in read] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/experiments/nothing", 404, "there is no experiment"),
+        ("/experiments/pilot?status=odd", 422, "status"),
+        ("/studies/nothing", 404, "nothing"),
+        ("/samples/999999", 404, "there is no sample 999999"),
+        ("/samples/0", 422, "id"),
+        ("/compare?tag=pilot&tag=nothing", 404, "there is no experiment"),
+        ("/compare?" + "&".join(f"tag={n}" for n in range(9)), 422, "9 experiments are too many"),
+        ("/figures/experiment/nothing.svg?tag=pilot", 404, "there is no figure"),
+        ("/report/nothing", 404, "nothing"),
+        ("/report/pilot/%2e%2e%2fx", 404, ""),
+        ("/report/pilot/report.exe", 422, "file"),
+        ("/nothing", 404, "not found"),
+    ],
+)
+def test_an_error_is_a_page_that_says_what_is_wrong(
+    lab: Served, path: str, status: int, words: str
+) -> None:
+    assert words in text(page(lab, path, status).find(".//main"))
+
+
+def test_empty_form_fields_are_no_filter(lab: Served) -> None:
+    shown = page(lab, "/experiments/pilot?status=&stage=&evidence=")
+    assert len(rows(shown.find(".//table[@id='sample-table']"))) == 15
+
+
+# --- an experiment -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query", ["status=scored", "stage=2", "swap=0", "swap=1", "conflicting=1&swap=0", "evidence=1"]
+)
+def test_the_samples_shown_are_those_of_the_filter(lab: Served, query: str) -> None:
+    samples = lab.lab.experiments.list_samples("pilot")
+    frame = tidy(lab.lab.experiments.samples("pilot")).query("not is_swap")
+    conflicting = set(conflicting_cells(frame)["evidence"])
+    filters: dict[str, Callable[[Any], bool]] = {
+        "status=scored": lambda row: row["status"] == "scored",
+        "stage=2": lambda row: "2" in row["stages"].split(),
+        "swap=0": lambda row: not row["is_swap"],
+        "swap=1": lambda row: row["is_swap"],
+        "conflicting=1&swap=0": lambda row: row["evidence"] in conflicting,
+        "evidence=1": lambda row: row["evidence"] == 1,
+    }
+    table = page(lab, f"/experiments/pilot?{query}").find(".//table[@id='sample-table']")
+    shown = [int(row[0]) for row in rows(table)] if table is not None else []
+    assert sorted(shown) == sorted(row["sample"] for row in samples if filters[query](row))
+
+
+def test_stages_count_the_verdicts_that_name_them(lab: Served) -> None:
+    samples = lab.lab.experiments.list_samples("pilot/strict")
+    table = region(page(lab, "/parts/experiment?tag=pilot/strict"), "Stages")
+    named = [
+        sum(str(stage) in row["stages"].split() for row in samples if not row["is_swap"])
+        for stage in range(1, 5)
+    ]
+    assert [int(row[1]) for row in rows(table)] == named
+
+
+def test_every_rubric_is_shown_with_the_critics_scores(lab: Served) -> None:
+    shown = page(lab, "/experiments/pilot").findall(".//div[@id='rubric-list']/details")
+    rubrics = lab.lab.experiments.list_rubrics("pilot")
+    assert len(shown) == len(rubrics) > 0
+    for card, rubric in zip(shown, rubrics, strict=True):
+        read = text(card)
+        scores = [f"{rubric[name]:.2f}" for name in ("observability", "discriminability")]
+        assert all(word in read for word in (rubric["author"], *scores))
+        assert all(criterion in read for stage in rubric["stages"] for criterion in stage)
+
+
+def test_too_many_samples_for_a_page_are_refused(
+    lab: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analysis_cache, "MAX_SAMPLES", 3)
+    answer = lab.ask("GET", "/parts/experiment", params={"tag": "later"})
+    assert answer.status_code == 200 and "There are no samples yet" in answer.text
+    answer = lab.ask("GET", "/parts/experiment", params={"tag": "pilot/subset"})  # not cached
+    assert answer.status_code == 422
+    assert "6 samples are too many" in answer.json()["error"]["message"]
+
+
+def test_figures_have_the_ink_of_their_theme(lab: Served) -> None:
+    parts = page(lab, "/parts/experiment?tag=pilot/strict")
+    [source, *_] = [img.get("src") for img in parts.iter("img")]
+    drawn = {}
+    for theme, ink in analysis_cache.INKS.items():
+        answer = lab.ask("GET", f"{source}&theme={theme}")
+        assert answer.headers["content-type"] == "image/svg+xml"
+        assert ink in answer.text and "currentColor" not in answer.text
+        drawn[theme] = answer.text
+    assert drawn["light"] != drawn["dark"]
+
+
+# --- views of evidence ---------------------------------------------------------------------------
+
+
+def test_what_a_view_adds_is_marked() -> None:
+    source = "Twelve judges met in Bergen on 3 May, and 40 of 1,200 officials came."
+    view = "In Oslo 12 judges met; 1,300 officials came on 3 May."
+    found = marked(view, check_view(view, source, 150))
+    assert "".join(part for part, _ in found) == view
+    assert [part for part, flagged in found if flagged] == ["Oslo", "1,300"]
+
+
+def test_words_are_compared_in_their_order_and_nothing_is_lost() -> None:
+    source, view = "The old  king\nsaid no, twice.", "The king said yes, twice."
+    differences = word_differences(source, view)
+    assert differences is not None
+    new, old = differences
+    assert "".join(part for part, _ in new) == view
+    assert "".join(part for part, _ in old) == source
+    assert [part.strip() for part, differs in new if differs] == ["yes,"]
+    assert [part.strip() for part, differs in old if differs] == ["old", "no,"]
+
+
+def test_texts_too_long_to_compare_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "COMPARABLE", 10)
+    assert word_differences("one two three four", "one two three four") is None
+
+
+# --- a sample ------------------------------------------------------------------------------------
+
+
+def test_a_sample_shows_its_prompt_its_answer_and_the_line_that_decided(lab: Served) -> None:
+    samples = lab.lab.experiments.list_samples("pilot")
+    row = [sample for sample in samples if sample["status"] == "scored"][-1]
+    call = lab.get(f"/api/calls/{row['call_id']}")
+    shown = page(lab, f"/samples/{row['sample']}")
+    turns = ["".join(turn.itertext()) for turn in shown.findall(".//details[@class='turn']/pre")]
+    messages = [message["content"] for message in call["messages"]]
+    assert turns[: len(messages)] == messages
+    answer = shown.find(".//pre[@id='answer']")
+    assert text(answer) == " ".join(call["attempts"][-1]["body"].split())
+    [mark] = answer.findall("mark")
+    labels = dict(pair.split("=") for pair in row["display"].split())
+    label = text(mark).removeprefix("VERDICT:").strip()
+    assert labels[label] == row["stages"]
+    display = rows(shown.find(".//table[@id='display']"))
+    assert [cells[1] for cells in display] == list(labels)
+    assert [cells[1:3] for cells in display if cells[5]] == [[label, row["stages"]]]
+    assert f"stage {row['stages']}" in text(shown.find(".//*[@id='verdict']"))
+    probe = lab.get(f"/api/calls/{row['probe_call_id']}")
+    assert probe["attempts"][-1]["body"].splitlines()[-1] in text(shown)
+
+
+def test_neighbours_of_a_sample_are_those_of_the_filter(lab: Served) -> None:
+    ids = [
+        row["sample"] for row in lab.lab.experiments.list_samples("pilot") if row["evidence"] == 1
+    ]
+    walked, path = [], f"/samples/{ids[0]}?tag=pilot&evidence=1"
+    while path:
+        walked.append(int(path.split("?")[0].rpartition("/")[2]))
+        link = page(lab, path).find(".//a[@rel='next']")
+        path = link.get("href") if link is not None else ""
+    assert walked == ids
+
+
+# --- compare -------------------------------------------------------------------------------------
+
+
+def test_effects_are_those_of_the_analysis_and_come_as_a_sentence_first(lab: Served) -> None:
+    from judge_gym.analysis.stats.contrasts import contrasts
+
+    shown = page(lab, "/parts/compare?tag=pilot&tag=pilot/subset")
+    table = contrasts(tidy(lab.lab.experiments.samples("pilot", "pilot/subset")))
+    [expected] = table[table["endpoint"] == "stage"].to_dict("records")
+    [row] = [cells for cells in rows(region(shown, "Effects")) if cells[3] == "stage"]
+    assert row[:2] == ["verdict.method", expected["level"]]
+    assert row[4] == f"{expected['value']:.3f}"
+    assert row[5] == f"{expected['low']:.3f} to {expected['high']:.3f}"
+    assert row[6] == str(expected["items"])
+    sentence = text(shown.find(".//p[@class='answer']"))
+    assert f"{expected['items']} items" in sentence
+    clear = expected["low"] > 0 or expected["high"] < 0
+    assert ("no clear effect" in sentence) is not clear
+    assert list(shown.iter()).index(shown.find(".//p[@class='answer']")) < list(shown.iter()).index(
+        region(shown, "Effects")
+    )
+
+
+def test_pairs_that_differ_in_several_knobs_are_refused_by_name(lab: Served) -> None:
+    tags = ("pilot", "pilot/subset", "pilot/strict", "later")
+    shown = page(lab, "/parts/compare?" + "&".join(f"tag={tag}" for tag in tags))
+    [refused] = [text(one) for one in shown.iter("p") if "data-refused" in one.attrib]
+    assert "pilot/strict and pilot cannot be compared" in refused
+    assert "differ in judge.model, verdict.method" in refused
+    assert "later has no samples of its own" in text(shown)
+    knobs = {cells[0] for cells in rows(region(shown, "Effects"))}
+    assert knobs == {"verdict.method", "judge.model"}
+
+
+def test_items_are_ordered_by_how_far_experiments_disagree(lab: Served) -> None:
+    shown = page(lab, "/parts/compare?tag=pilot&tag=pilot/subset")
+    frame = lab.lab.experiments.samples("pilot", "pilot/subset").query("status == 'scored'")
+
+    def place(stages: str) -> float:
+        named = [int(stage) for stage in stages.split()]
+        return (sum(named) / len(named) - 1) / 3
+
+    means = frame.assign(place=frame["stages"].map(place)).groupby(["evidence", "tag"])["place"]
+    table = means.mean().unstack()
+    ranges = (table.max(axis=1) - table.min(axis=1)).sort_values(ascending=False)
+    found = [float(cells[1]) for cells in rows(region(shown, "Items"))]
+    assert found == pytest.approx(list(ranges), abs=0.006)
+
+
+# --- usage ---------------------------------------------------------------------------------------
+
+
+def test_totals_are_those_of_the_ledger(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with served(tmp_path_factory.mktemp("paid")) as lab:
+        with lab.lab.store.database.begin() as connection:
+            strict = t.attempts.c.tag == "pilot/strict"
+            connection.execute(t.attempts.update().values(usd=0.25, study="cheap"))
+            connection.execute(t.attempts.update().where(strict).values(usd=1.5, study="dear"))
+        shown = page(lab, "/usage/totals")
+        usage = {row["study"]: row for row in lab.lab.reports.usage(by=["study"])}
+        paid = {cells[0]: cells[1] for table in shown.iter("table") for cells in rows(table)}
+        assert {name: paid[name] for name in usage} == {
+            name: f"${row['usd']:,.2f}" for name, row in usage.items()
+        }
+        total = sum(row["usd"] or 0 for row in usage.values())
+        assert text(shown.find(".//div[@class='figures']/div/b")) == f"${total:,.2f}"
+        with lab.lab.store.database.begin() as connection:
+            kept = dict(connection.execute(sa.select(t.attempts)).mappings().first() or {})
+            connection.execute(
+                t.attempts.insert(), [{**kept, "id": None, "usd": None, "study": "unpriced"}]
+            )
+        shown = page(lab, "/usage/totals")
+        paid = {cells[0]: cells[1] for table in shown.iter("table") for cells in rows(table)}
+        assert paid["unpriced"] == "–", "an unknown price is not zero"
+        assert text(shown.find(".//div[@class='figures']/div/b")).startswith("at least $")
+
+
+@pytest.mark.parametrize("by", [["study"], ["model"], ["day", "stage"], ["tag", "imported"]])
+def test_cached_sums_follow_the_ledger(
+    tmp_path_factory: pytest.TempPathFactory, by: list[str]
+) -> None:
+    with served(tmp_path_factory.mktemp("sums")) as lab:
+        known = [name for name in by if name != "imported"]
+
+        def compare() -> None:
+            row: Any
+            for row in lab.lab.reports.usage(by=known):
+                sums: list[Any] = [
+                    sum_
+                    for sum_ in lab.lab.reports.spending()
+                    if all(sum_[name] == row[name] for name in (*known, "imported"))
+                ]
+                assert sum(sum_["calls"] for sum_ in sums) == row["calls"]
+                assert sum(sum_["usd"] for sum_ in sums) == pytest.approx(row["usd"])
+                assert sum(sum_["input_tokens"] for sum_ in sums) == row["input_tokens"]
+
+        compare()
+        with lab.lab.store.database.begin() as connection:
+            kept = dict(connection.execute(sa.select(t.attempts)).mappings().first() or {})
+            kept.pop("id")
+            connection.execute(t.attempts.insert(), [kept] * 3)
+        compare()
+        with lab.lab.store.database.begin() as connection:
+            newest = sa.select(sa.func.max(t.attempts.c.id)).scalar_subquery()
+            connection.execute(t.attempts.delete().where(t.attempts.c.id == newest))
+        compare()
+
+
+# --- home ----------------------------------------------------------------------------------------
+
+
+def test_the_list_of_experiments_paginates_in_both_directions(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with served(tmp_path_factory.mktemp("home"), run=False) as lab:
+        window = lab.lab.evidence.list_windows()[0]["window"]
+        for number in range(PAGE):
+            config: dict[str, Any] = {"rubric.scale": 3 + number % 4}
+            create(lab.lab, window, f"sweep/{number:02}", **config)
+
+        def tags(shown: Any) -> list[str]:
+            return [row.get("data-tag") for row in shown.iter("tr") if row.get("data-tag")]
+
+        def follow(shown: Any, rel: str) -> Any:
+            return page(lab, shown.find(f".//a[@rel='{rel}']").get("href"))
+
+        first = page(lab, "/")
+        second = follow(first, "next")
+        assert len(tags(first)) == PAGE
+        every = sorted(row["tag"] for row in lab.lab.experiments.list())
+        assert tags(first) + tags(second) == every
+        assert tags(follow(second, "prev")) == tags(first)
+        assert tags(follow(second, "first")) == tags(first)
+
+
+def test_an_empty_lab_says_how_to_begin(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with served(tmp_path_factory.mktemp("empty"), run=False) as lab:
+        for tag in ("pilot", "pilot/strict", "later"):
+            lab.lab.experiments.cleanup(tag)
+        with lab.lab.store.database.begin() as connection:
+            connection.execute(t.tags.delete())
+        read = text(page(lab, "/"))
+    assert "No experiments yet" in read and "judge-gym demo" in read and "New study" in read
+
+
+# --- hostile text --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with hostile_lab(tmp_path_factory.mktemp("hostile")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if "report" not in path])
+def test_hostile_text_is_escaped(hostile: Served, path: str) -> None:
+    answer = hostile.ask("GET", path, headers=HTML)
+    assert answer.status_code == 200
+    refuse_harm(answer.text)
+
+
+def test_hostile_text_is_escaped_in_parts_of_pages(hostile: Served) -> None:
+    for path, query in (
+        ("/parts/experiment", {"tag": TAG}),
+        ("/parts/experiment/usage", {"tag": TAG}),
+        ("/parts/compare", {"tag": [TAG, "pilot"]}),
+        ("/usage/totals", {"study": "hostile"}),
+    ):
+        answer = hostile.ask("GET", path, params=query, headers=HTML)
+        assert answer.status_code == 200
+        refuse_harm(answer.text)
+        for image in [image.get("src") for image in parse(answer.text).iter("img")][:2]:
+            figure = hostile.ask("GET", str(image))
+            assert figure.status_code == 200
+            assert "<script" not in figure.text and "<img" not in figure.text
+
+
+def refuse_harm(html: str) -> None:
+    """Fails if text of a user or a model became an element, a link or a script."""
+    tree = parse(html)
+    assert HOSTILE not in html and SHORT not in html
+    for element in tree.iter():
+        assert element.get("id") != "evil" and element.tag not in ("base", "iframe", "math")
+        assert not str(element.get("href", "")).lower().startswith("javascript:")
+        assert not [name for name in element.attrib if name.startswith("on")]
+        if element.tag == "script":
+            assert str(element.get("src")).startswith("/static/")
