@@ -26,7 +26,7 @@ from judge_gym.engine.calls.ask import Asker
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.orders import WorkOrder
-from judge_gym.engine.runs.pipeline import Pipeline, shown_texts
+from judge_gym.engine.runs.pipeline import StudyPipeline, shown_texts
 from judge_gym.lab import Lab
 from judge_gym.lab.prepare import PreparedStudy
 
@@ -60,7 +60,7 @@ async def _shards(lab: Lab, run_id: int, tag: str) -> None:
     asker = Asker(lab.store.ledger, lab.models, Meters(lab.store))
     order, progress = WorkOrder(run_id, tag, ("rubric", "score")), RunProgress()
     texts = partial(shown_texts, lab.store, run)
-    pipeline = Pipeline(lab.store, asker, run, texts, order, progress)
+    pipeline = StudyPipeline(lab.store, asker, run, texts, order, progress)
     await pipeline.perform("rubric", [])
     left = iter(pipeline.shards("score"))
 

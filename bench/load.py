@@ -21,7 +21,6 @@ from rig import ITEMS, Served, Took, keep_flying, laboratory, questions, served,
 from judge_gym.lab import Lab
 from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.models.cards import Limits
-from judge_gym.models.wire import seed
 from judge_gym.records import Request
 
 ROUNDS = 2
@@ -76,7 +75,7 @@ async def _loop(task: Task, keep: Callable[[Request, str], None]) -> None:
                 "messages": [{"role": m.role, "content": m.content} for m in request.messages],
                 "max_tokens": request.max_tokens,
                 "temperature": request.temperature,
-                "seed": seed(request.draw),
+                "seed": request.draw.seed,
             }
             async with session.post(
                 f"{task.url}/chat/completions",
@@ -101,7 +100,7 @@ async def _direct(task: Task) -> None:
 
     async def call(request: Request) -> None:
         system, user = (message.content for message in request.messages)
-        settings: Any = {"max_tokens": request.max_tokens, "seed": seed(request.draw)}
+        settings: Any = {"max_tokens": request.max_tokens, "seed": request.draw.seed}
         if request.temperature is not None:
             settings["temperature"] = request.temperature
         messages = [ModelRequest([SystemPromptPart(system), UserPromptPart(user)])]
