@@ -114,6 +114,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
         "suites.save_run",
         {"suite": "s", "version": "1", "model": "x:y", "evals": ["a/b"], "created": AT},
     ),
+    ("suites.show_run", {"run": 1}),
     (
         "suites.save_eval",
         {

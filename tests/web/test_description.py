@@ -1,5 +1,6 @@
 """The description of the API, and that the server keeps to it whatever it is asked."""
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,28 +57,29 @@ KNOWN: dict[str, list[Any]] = {
     "model_id": ["sim:balanced", "sim:strict?x=1", "gpt-4.1"],
     "window_id": [1, 2],
     "id": [1, 2, 10_000],
+    "experiment_tags": ["pilot", "later", "nowhere"],
 }
 
 
-def with_known_names(part: Any) -> Any:
-    """The same description, in which whatever names something names what is there, mostly.
+def with_known_names(description: dict[str, Any]) -> dict[str, Any]:
+    """The same description, in which most names in requests are names of something that exists.
 
     Random names would be answered with 404 and nothing behind that be tried.
     """
-    if isinstance(part, list):
-        return [with_known_names(one) for one in part]
-    if not isinstance(part, dict):
-        return part
-    made = {key: with_known_names(value) for key, value in part.items()}
-    if "in" in made and made["name"] in KNOWN:
-        one = {"enum": KNOWN[made["name"]]}
-        is_list = "array" in str(made["schema"])
-        made["schema"] = {"type": "array", "items": one, "maxItems": 2} if is_list else one
-    for name, values in KNOWN.items():
-        properties = made.get("properties")
-        if isinstance(properties, dict) and name in properties:
-            properties[name] = {"enum": values}
-    return made
+    known = copy.deepcopy(description)
+    for _, _, operation in operations(known):
+        for parameter in operation.get("parameters", ()):
+            if parameter["name"] in KNOWN:
+                values = {"enum": KNOWN[parameter["name"]]}
+                is_list = "array" in str(parameter["schema"])
+                many = {"type": "array", "items": values, "minItems": 1, "maxItems": 2}
+                parameter["schema"] = many if is_list else values
+        if "requestBody" in operation:
+            [kind] = operation["requestBody"]["content"].values()
+            body = known["components"]["schemas"][kind["schema"]["$ref"].rpartition("/")[2]]
+            for name in KNOWN.keys() & body["properties"].keys():
+                body["properties"][name] = {"enum": KNOWN[name]}
+    return known
 
 
 def test_no_generated_request_is_answered_with_what_is_not_described(

@@ -9,7 +9,7 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import urllib3
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from judge_gym import errors
 from judge_gym.errors import DesignError, JudgeGymError, UnavailableError
@@ -65,15 +65,24 @@ class Connection:
         arguments = {key: value for key, value in given.items() if key != "self"}
         if not verb.paged:
             answer = self._send(verb, arguments)
-            return _typed(name).validate_python(answer[verb.result] if verb.result else answer)
+            return self._read(verb, answer[verb.result] if verb.result else answer)
         rows: list[Any] = []
         paging: dict[str, Any] = {"limit": PAGE}
         while True:
             page = self._send(verb, {**arguments, **paging})
             rows += page["items"]
             if page["next"] is None:
-                return _typed(name).validate_python(rows)
+                return self._read(verb, rows)
             paging["cursor"] = page["next"]
+
+    def _read(self, verb: Verb, value: Any) -> Any:
+        try:
+            return _reader(verb).validate_python(value)
+        except ValidationError as error:
+            raise UnavailableError(
+                f"the lab at {self.url} answers {verb.name} in another format; it may run another "
+                f"version: {error.errors()[0]['msg']}"
+            ) from error
 
     def _send(self, verb: Verb, arguments: Mapping[str, Any]) -> dict[str, Any]:
         request = verb.http_request(arguments)
@@ -113,9 +122,9 @@ class Connection:
 
 
 @cache
-def _typed(name: str) -> TypeAdapter[Any]:
+def _reader(verb: Verb) -> TypeAdapter[Any]:
     """Returns what reads the response of a verb."""
-    return TypeAdapter(BY_NAME[name].response)
+    return TypeAdapter(verb.response)
 
 
 def fields(stream: urllib3.BaseHTTPResponse) -> Iterator[tuple[str, str]]:

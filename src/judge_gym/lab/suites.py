@@ -658,13 +658,17 @@ def _condition(suite: Suite, experiment: str) -> Condition:
 
 
 def _number(value: float) -> float | None:
-    """A number, or nothing where it is undefined: NaN is no JSON."""
+    """Returns a number, or None where it is undefined: NaN is not JSON."""
     return None if value != value else value
 
 
 def _run_row(report: SuiteReport) -> SuiteRunRow:
     """Returns a run without what only the command that just ran it knows."""
-    row = {name: value for name, value in report.to_json().items() if name not in EXECUTION}
+    row = {
+        name: _number(value) if isinstance(value, float) else value
+        for name, value in report.to_json().items()
+        if name not in EXECUTION
+    }
     return cast(SuiteRunRow, {**row, "created": report.run.created})
 
 

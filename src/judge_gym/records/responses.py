@@ -509,7 +509,7 @@ class SuiteRunRow(TypedDict):
     high: float | None
     categories: dict[str, list[int]]
     cost: float | None
-    seconds: float
+    seconds: float | None
     isolation: list[str]
     created: datetime
 

@@ -5,6 +5,7 @@ import logging
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -62,9 +63,9 @@ class Json(JSONResponse):
     def render(self, content: Any) -> bytes:
         """Encodes the content; dates become text, NaN and infinity become null."""
         try:
-            text = json.dumps(content, ensure_ascii=False, default=str, allow_nan=False)
+            text = json.dumps(content, ensure_ascii=False, default=_text, allow_nan=False)
         except ValueError:
-            text = json.dumps(_without_nan(content), ensure_ascii=False, default=str)
+            text = json.dumps(_without_nan(content), ensure_ascii=False, default=_text)
         return text.encode("utf-8", "replace")
 
 
@@ -239,6 +240,10 @@ def _client_left(error: Exception) -> bool:
     if isinstance(error, ExceptionGroup):
         return all(map(_client_left, error.exceptions))
     return isinstance(error, anyio.BrokenResourceError)
+
+
+def _text(value: Any) -> str:
+    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def _without_nan(value: Any) -> Any:
