@@ -39,7 +39,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def plain(value: Any) -> Any:
     """A value as JSON has it."""
-    return json.loads(json.dumps(value, default=str))
+    return json.loads(json.dumps(value, default=lambda time: time.isoformat()))
 
 
 def pages(lab: Served, path: str, limit: int, **query: Any) -> list[list[dict[str, Any]]]:
