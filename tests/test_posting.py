@@ -87,7 +87,7 @@ def test_what_a_remote_lab_that_is_away_misses_is_posted_by_the_same_command(
     assert said.code == 1
     assert f"the lab at {free} cannot be reached: connection refused" in said.err
     assert "urllib3" not in said.err and "HTTPConnection" not in said.err
-    assert "is kept here; post it by:" in said.err
+    assert "are stored in this lab; post them with:" in said.err
     assert len(results(here)) == 4
     assert rows_in(remote.lab) == 0
     paid = here.reports.usage()
@@ -143,7 +143,7 @@ def test_the_schedule_asks_the_remote_lab(
         long_ago = datetime.fromisoformat("2020-01-01T00:00:00+00:00")
         client.suites.save_run("tiny", version, "elsewhere:x", paths, created=long_ago)
     said = succeed(call(*words, "--run"))
-    assert "cannot be asked from here: elsewhere:x" in said.err
+    assert "not callable from here: elsewhere:x" in said.err
 
 
 def test_a_killed_run_goes_on_and_nothing_is_lost_or_twice(remote: Served, tmp_path: Path) -> None:

@@ -145,6 +145,7 @@ def test_status_says_what_is_pending_and_how_far_it_is(loose: Database) -> None:
     assert found["pending"] == [
         {"revision": "0009", "phase": "contract", "misfits": left},
         {"revision": "0010", "phase": "expand", "misfits": 0},
+        {"revision": "0011", "phase": "expand", "misfits": 0},
     ]
     [data] = found["data"]
     assert (data["name"], data["status"], data["left"]) == (
