@@ -174,7 +174,7 @@ class EndsBetweenLooks:
 
     def list(self, *, study: str) -> Sequence[dict[str, Any]]:
         status = "complete" if self.ended else "rubric-done"
-        return [{"tag": "pilot", "study": study, "status": status, "runs": [{"run_id": 1}]}]
+        return [{"tag": "pilot", "study": study, "status": status, "runs": [{"run": 1}]}]
 
     def events(self, heard: int, runs: Sequence[int]) -> Sequence[Event]:
         self.ended = True
