@@ -82,7 +82,7 @@ def test_half_the_squared_euclidean_distance_is_the_distance_of_single_verdicts(
     assert Known(SHAPE).distance("plain", "biased") == pytest.approx(plain.mean(), rel=1e-3)
 
 
-def test_the_distance_of_subsets_is_that_of_the_belief_room() -> None:
+def test_the_distance_of_subsets_is_jousselmes() -> None:
     names = ("plain, subset", "biased, subset")
     ours, theirs = (
         [
@@ -98,7 +98,7 @@ def test_the_distance_of_subsets_is_that_of_the_belief_room() -> None:
     assert exact == pytest.approx(np.mean(found), rel=1e-9)
 
 
-def test_judges_that_are_alike_differ_in_nothing() -> None:
+def test_identical_judges_have_no_difference() -> None:
     known = Known(SHAPE)
     assert known.endpoint("stage", "twin", "plain") == 0
     assert known.distance("twin", "plain") == 0
@@ -112,7 +112,7 @@ def test_texts_that_are_mostly_abstained_from_weigh_less() -> None:
     assert many == pytest.approx(float(judge.stage.mean()))
 
 
-def test_what_is_said_of_experts_is_known_from_drawing_it() -> None:
+def test_the_truth_of_stated_agreement_agrees_with_simulation() -> None:
     """Verdicts, probabilities and triples of others drawn one by one, against the closed forms."""
     rng, texts, n = seeded("experts"), len(population()), 40_000
     kind = rng.integers(texts, size=n)
@@ -147,7 +147,7 @@ def drawn() -> Panels:
     return Panels(range(15), SHAPE)
 
 
-def test_a_panel_is_the_same_in_whichever_company(drawn: Panels) -> None:
+def test_a_panel_does_not_depend_on_the_others(drawn: Panels) -> None:
     alone = Panels([3], SHAPE).of("plain")
     among = drawn.of("plain")
     columns = ["evidence", "replicate", "status", "stages", "display", "probe", "task"]
@@ -396,7 +396,7 @@ def test_the_same_seed_gives_the_same_tables() -> None:
         pd.testing.assert_frame_equal(table, again.tables[name])
 
 
-def test_progress_is_told_from_the_first_panel_to_the_last() -> None:
+def test_progress_is_reported_from_the_first_panel_to_the_last() -> None:
     told: list[tuple[int, int]] = []
     calibrate(
         11, Shape(items=3, replicates=2), quantities=[], tests=[], watch=lambda *x: told.append(x)
@@ -427,7 +427,9 @@ def test_an_estimator_has_one_row_for_each_panel() -> None:
         (5, Shape(replicates=1), "1 replicates; choose 2 or more"),
     ],
 )
-def test_too_little_to_learn_from_is_refused(panels: int, shape: Shape, message: str) -> None:
+def test_too_few_panels_items_or_replicates_are_refused(
+    panels: int, shape: Shape, message: str
+) -> None:
     with pytest.raises(DesignError, match=message):
         calibrate(panels, shape)
 
@@ -437,7 +439,7 @@ def test_too_little_to_learn_from_is_refused(panels: int, shape: Shape, message:
 SMALL = ("--panels", "2", "--items", "4", "--replicates", "4")
 
 
-def test_the_verb_calibrates_all_that_is_listed_and_writes_its_tables(
+def test_the_command_calibrates_everything_and_writes_its_tables(
     call: Call, tmp_path: Path
 ) -> None:
     out = tmp_path / "made" / "here"

@@ -108,7 +108,7 @@ def test_an_export_is_the_same_bytes_every_time(filled: Lab, tmp_path: Path, for
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
-def test_rows_and_the_frame_say_the_same(filled: Lab) -> None:
+def test_rows_and_the_frame_agree(filled: Lab) -> None:
     frame = filled.experiments.samples("small")
     tag = frame["tag"].iloc[0]
     rows = pd.DataFrame(filled.list_experiment_samples(tag))
@@ -162,7 +162,7 @@ def test_a_reference_points_to_higher_stages(lab: Lab, tmp_path: Path) -> None:
     assert frame["truth"].isna().all(), "items have truths of their own"
 
 
-def test_what_is_not_in_the_lab_is_named_with_what_is(filled: Lab) -> None:
+def test_an_unknown_study_is_refused_with_the_known_ones(filled: Lab) -> None:
     url = str(filled.store.database.url)
     with pytest.raises(NotFoundError, match="there is no study 'smal'; choose small"):
         pull_study("smal", url=url)
@@ -196,7 +196,7 @@ def test_pulling_makes_no_database_and_upgrades_none(lab: Lab, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
-def test_verdicts_of_others_need_six_columns(tmp_path: Path, mark: str) -> None:
+def test_recorded_verdicts_need_six_columns(tmp_path: Path, mark: str) -> None:
     text = "\n".join([HEADER, *ROWS]).replace(",", mark)
     path = tmp_path / "mine.csv"
     path.write_text("\ufeff" + text, encoding="utf-8")
@@ -226,7 +226,7 @@ def test_numbered_evidence_is_numbers(tmp_path: Path) -> None:
     assert read_samples(written(tmp_path, *rows))["evidence"].tolist() == [3, 3, 3, 12]
 
 
-def test_a_parquet_file_of_others_is_read(tmp_path: Path) -> None:
+def test_a_recorded_parquet_file_is_read(tmp_path: Path) -> None:
     plain = read_samples(written(tmp_path, *ROWS))
     plain[HEADER.split(",")].to_parquet(tmp_path / "mine.parquet", index=False)
     pd.testing.assert_frame_equal(read_samples(tmp_path / "mine.parquet"), plain)
@@ -253,7 +253,7 @@ def test_a_parquet_file_of_others_is_read(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_file_that_cannot_be_analysed_says_why(tmp_path: Path, text: str, says: str) -> None:
+def test_an_invalid_file_is_refused_with_the_reason(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(text)
     with pytest.raises(DesignError) as fault:
@@ -262,7 +262,7 @@ def test_a_file_that_cannot_be_analysed_says_why(tmp_path: Path, text: str, says
 
 
 @pytest.mark.parametrize("name", ["mine.csv", "mine.parquet"])
-def test_bytes_that_are_no_table_are_refused(tmp_path: Path, name: str) -> None:
+def test_bytes_that_are_not_a_table_are_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(bytes(range(256)) * 4)
     with pytest.raises(DesignError, match="mine"):
         read_samples(tmp_path / name)

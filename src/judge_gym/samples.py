@@ -165,11 +165,11 @@ def file_format(file: Path, format: str | None = None) -> str:
         file: which; a name without an ending says nothing.
         format: `csv` or `parquet`.
     """
-    said = file.suffix.lower().removeprefix(".")
-    chosen = said if format is None else format
+    suffix = file.suffix.lower().removeprefix(".")
+    chosen = suffix if format is None else format
     if chosen not in FORMATS:
         raise DesignError(unknown("format", chosen, FORMATS, str(file)), choices=FORMATS)
-    if said not in ("", chosen):
+    if suffix not in ("", chosen):
         raise DesignError(f"{file} does not end in .{chosen}, the format that is asked for")
     return chosen
 
@@ -209,9 +209,9 @@ def read_samples(path: str | Path) -> "pd.DataFrame":
 
     try:
         table = _csv_table(file) if format == "csv" else _parquet_table(file)
-    except (pa.ArrowInvalid, UnicodeDecodeError) as fault:
-        said = " ".join(str(fault).split())
-        raise DesignError(f"{file} cannot be read as {format}: {said}") from fault
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        message = " ".join(str(error).split())
+        raise DesignError(f"{file} cannot be read as {format}: {message}") from error
     for name in table.column_names:
         if table.column_names.count(name) > 1:
             raise DesignError(f"{file} names the column {name!r} twice")
@@ -269,8 +269,8 @@ def _refuse_twice(frame: "pd.DataFrame", source: str) -> None:
     twice = frame.duplicated([*KEY, *APART]).to_numpy()
     if twice.any():
         row = frame.iloc[int(twice.argmax())]
-        told = [*KEY, *(name for name in APART if frame[name].nunique() > 1)]
-        key = ", ".join(f"{name} {row[name]}" for name in told)
+        columns = [*KEY, *(name for name in APART if frame[name].nunique() > 1)]
+        key = ", ".join(f"{name} {row[name]}" for name in columns)
         raise DesignError(
             f"{source} has two samples of {key}; number replicates, or tell them apart by "
             "tag, series or a knob"

@@ -154,7 +154,7 @@ def test_sums_over_some_items_give_what_these_items_give_alone(
     np.testing.assert_allclose(together, [measure(table[some]).value for some in picks])
 
 
-def test_where_chance_leaves_nothing_to_expect_agreement_is_undefined() -> None:
+def test_agreement_is_undefined_if_no_disagreement_is_expected() -> None:
     same = np.full((5, 3), 2.0)
     assert np.isnan(cohen_kappa(same, 2).value)
     assert np.isnan(intraclass_correlation(same).value)
@@ -171,7 +171,7 @@ def rating(*stages: str) -> dict[str, float]:
     return {str(name): found[name] for name in ("most", "median", "expected")}
 
 
-def test_a_rating_is_what_replicates_say_together() -> None:
+def test_a_rating_summarises_replicates() -> None:
     assert rating("1", "4", "4", "2", "2 4") == {
         "most": 4,  # 2.5 of 5
         "median": 2,  # 1 of 5 on 1, and 1.5 on 2
@@ -179,13 +179,13 @@ def test_a_rating_is_what_replicates_say_together() -> None:
     }
 
 
-def test_stages_that_tie_are_no_most_frequent_stage() -> None:
+def test_tied_stages_have_no_most_frequent_stage() -> None:
     found = rating("1", "2", "1 2")
     assert np.isnan(found["most"])
     assert [found["median"], found["expected"]] == pytest.approx([1, 1.5])
 
 
-def test_rivals_rubrics_abstentions_and_repeated_calls_count_for_nothing() -> None:
+def test_swaps_abstentions_and_repeated_calls_do_not_count() -> None:
     rows = [
         sample("j", 1, "2", call_id=1),
         sample("j", 1, "1", call_id=2, is_swap=True),
@@ -228,25 +228,25 @@ def test_every_estimate_has_an_interval_and_none_ends_above_1() -> None:
     pd.testing.assert_frame_equal(found, again)
 
 
-def test_a_judge_alone_agrees_with_nobody() -> None:
+def test_a_single_judge_has_no_agreement() -> None:
     found = nominal_agreement(panel(np.array([[1.0], [2.0], [3.0]])))
     assert found["value"].isna().all()
     assert found["judges"].tolist() == [1, 1, 1]
 
 
-def test_a_frame_without_judges_is_a_table_without_rows() -> None:
+def test_a_frame_without_judges_gives_an_empty_table() -> None:
     none = panel(np.array([[1.0, 2.0]]), is_swap=True)
     assert nominal_agreement(none).empty
     assert {"task", "measure", "value"} <= set(ordinal_agreement(ordinal(none)).columns)
 
 
-def test_who_abstains_throughout_leaves_nothing_to_compare() -> None:
+def test_a_judge_that_only_abstains_has_no_agreement() -> None:
     found = ordinal_agreement(ordinal(panel(np.array([[1.0, NONE], [2.0, NONE], [3.0, NONE]]))))
     assert found["value"].isna().all()
     assert found["dropped"].tolist() == [3] * 4
 
 
-def test_judges_under_rubrics_of_their_own_are_marked() -> None:
+def test_judges_with_their_own_rubrics_are_marked() -> None:
     rows = [sample(j, i, "1", rubric=r) for j, r in (("a", 1), ("b", 2)) for i in range(3)]
     own = nominal_agreement(tidy(pd.DataFrame(rows)))
     common = nominal_agreement(tidy(pd.DataFrame(rows).assign(rubric=1)))
@@ -257,7 +257,7 @@ def test_judges_under_rubrics_of_their_own_are_marked() -> None:
 # --- order ---------------------------------------------------------------------------------------
 
 
-def test_order_is_refused_on_a_nominal_rubric() -> None:
+def test_ordinal_measures_refuse_a_nominal_rubric() -> None:
     frame = panel(np.array([[1.0, 2.0], [2.0, 2.0]]), rubric_kind="nominal")
     assert not nominal_agreement(frame).empty
     with pytest.raises(DesignError, match="nominal rubric"):

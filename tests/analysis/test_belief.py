@@ -201,7 +201,7 @@ def test_jousselmes_example(size: int, distance: float) -> None:
     assert jousselme(first, second, frame=20) == pytest.approx(distance, abs=6e-5)
 
 
-def test_conflict_is_no_distance() -> None:
+def test_conflict_is_not_a_distance() -> None:
     torn = mass(A=0.5, B=0.5)
     assert combined([torn, torn], "yager", 2).conflict == pytest.approx(0.5)
     assert jousselme(torn, torn, frame=2) == 0
@@ -243,7 +243,7 @@ def test_evtools_agrees_on_dempster_and_conflict(panel: tuple[int, list[Mass]]) 
 
 @steady
 @given(panels(most=1, focal=8), st.floats(0.01, 0.9))
-def test_evtools_agrees_on_what_is_read_off_a_mass(
+def test_evtools_agrees_on_belief_plausibility_and_pignistic(
     panel: tuple[int, list[Mass]], alpha: float
 ) -> None:
     frame, [one] = panel
@@ -391,7 +391,7 @@ def test_a_discount_moves_mass_to_the_frame(one: Mass, alpha: float) -> None:
 # --- the ends of the range -----------------------------------------------------------------------
 
 
-def test_total_conflict_is_a_result_of_its_own() -> None:
+def test_total_conflict_is_a_distinct_result() -> None:
     apart = [mass(A=1), mass(B=0.5, C=0.5)]
     assert combine(apart, "dempster", frame=3) == TotalConflict(mass=None, conflict=1.0)
     # Nearly total is not total: 1 - K is 1e-24, which a difference from 1 would lose.
@@ -399,7 +399,7 @@ def test_total_conflict_is_a_result_of_its_own() -> None:
     assert combined(nearly, "dempster", 3).mass == mass(C=1)
 
 
-def test_products_that_underflow_are_no_total_conflict() -> None:
+def test_underflowing_products_are_not_total_conflict() -> None:
     found = combined([mass(A=0.5, C=0.5), mass(B=0.5, C=0.5)] * 600, "dempster", 3)
     assert found.mass == mass(C=1)
     assert found.conflict == 1
@@ -438,7 +438,7 @@ def test_a_scale_of_26_stages_is_sparse(rule: Rule) -> None:
     )
 
 
-def test_the_empty_set_is_read_as_methods_say() -> None:
+def test_the_empty_set_is_treated_as_in_methods() -> None:
     torn = {frozenset[int](): 0.5, **mass(A=0.25, AB=0.25)}
     assert pignistic(torn, frame=2) == pytest.approx({1: 0.75, 2: 0.25})
     assert jousselme(torn, {frozenset(): 1.0}, frame=2) == pytest.approx(
@@ -462,7 +462,7 @@ def test_the_empty_set_is_read_as_methods_say() -> None:
         ({frozenset({0, 1}): 1.0}, r"stage 0 of \[0, 1\]; choose 1 to 3"),
     ],
 )
-def test_what_is_no_mass_is_refused(one: Mass, message: str) -> None:
+def test_invalid_masses_are_refused(one: Mass, message: str) -> None:
     for refuse in (
         lambda: combine([mass(A=1), one], "dempster", frame=3),
         lambda: discount(one, frame=3),

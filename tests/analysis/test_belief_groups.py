@@ -66,7 +66,7 @@ def ints(*values: int) -> npt.NDArray[np.int64]:
 
 @steady
 @given(verdicts(cells=4))
-def test_a_cell_has_the_frequencies_of_its_verdicts_and_what_is_read_off_them(rows: Sets) -> None:
+def test_a_cell_has_the_frequencies_of_its_verdicts(rows: Sets) -> None:
     found, expected = masses_of(rows, 4), plain_masses(rows, 4)
     readings = found.belief(), found.plausibility(), found.pignistic()
     for cell, mass in enumerate(expected):
@@ -188,7 +188,7 @@ def assert_same(found: Masses, expected: Masses) -> None:
     assert found.focal.weight == pytest.approx(expected.focal.weight)
 
 
-def test_no_groups_and_no_verdicts_are_no_trouble() -> None:
+def test_empty_groups_and_verdicts_are_accepted() -> None:
     empty = masses_of([], 0)
     for rule in RULES:
         assert combine_groups(empty, ints(), rule=rule).masses.count == 0

@@ -41,14 +41,14 @@ def test_two_series_split_display_from_sampling() -> None:
     assert found["jitter"] == pytest.approx(found["sampling"] + found["display"])
 
 
-def test_one_series_tells_the_total_alone() -> None:
+def test_one_series_gives_only_the_total_variance() -> None:
     found = judge(consistency(components(20, np.random.default_rng(2), display=3, series=("x",))))
     assert found["jitter"] > 0
     parts = [f"{name}{end}" for name in ("display", "sampling") for end in ("", "_low", "_high")]
     assert found[parts].isna().all()
 
 
-def test_one_display_makes_all_of_it_sampling() -> None:
+def test_with_one_display_all_variance_is_sampling() -> None:
     rows = [
         {"evidence": item, "stages": stage, "display": "A=1 B=2 C=3 D=4"}
         for item, stages in enumerate(["1123", "2224", "1111"])
@@ -93,7 +93,7 @@ def test_the_icc_is_that_of_one_way_analysis_of_variance() -> None:
     assert found["icc_low"] < found["icc"] < found["icc_high"] <= 1
 
 
-def test_a_judge_that_never_varies_has_no_agreement_to_measure() -> None:
+def test_a_constant_judge_has_undefined_agreement() -> None:
     made = samples(*({"evidence": item, "stages": "2"} for item in (1, 1, 2, 2)))
     found = judge(consistency(made))
     assert found["jitter"] == 0

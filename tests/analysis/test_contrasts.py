@@ -74,14 +74,14 @@ def test_a_diff_names_the_knobs_that_differ() -> None:
     assert changed_knobs(base, base.replace({"judge.model": "sim:b"})) == ("judge.model",)
 
 
-def test_what_is_unset_equals_itself() -> None:
+def test_an_unset_level_equals_itself() -> None:
     assert changed_knobs({"judge.temperature": np.nan}, {"judge.temperature": None}) == ()
     assert changed_knobs({"judge.temperature": np.nan}, {"judge.temperature": 0.5}) == (
         "judge.temperature",
     )
 
 
-def test_a_knob_without_anything_to_act_on_does_not_differ() -> None:
+def test_a_knob_without_an_effect_does_not_differ() -> None:
     neutral = {"evidence.view": "neutralized", "evidence.editor": "sim:editor"}
     raw = {"evidence.view": "raw", "evidence.editor": "openai:gpt-4.1-mini"}
     assert changed_knobs(neutral, raw) == ("evidence.view",)
@@ -99,7 +99,7 @@ def test_designs_that_differ_in_two_knobs_are_refused_by_name() -> None:
     assert find_contrasts(frame) == []
 
 
-def test_a_design_is_no_contrast_with_itself_or_with_its_retest() -> None:
+def test_a_design_is_not_contrasted_with_itself_or_its_retest() -> None:
     stages = random_stages("retest", 2, 1, 4, 2)
     with pytest.raises(DesignError, match="differ in none"):
         register(panel([BASE], stages[:1]), BASE, BASE, task=TASK)
@@ -113,7 +113,7 @@ def test_a_design_is_no_contrast_with_itself_or_with_its_retest() -> None:
         register(moved, SUBSET, BASE, task=TASK)
 
 
-def test_levels_must_pick_out_one_variant_of_a_known_task() -> None:
+def test_levels_must_match_one_variant_of_a_known_task() -> None:
     frame = panel([BASE, SUBSET, EVIDENCE_FIRST], random_stages("pick", 3, 1, 4, 2))
     with pytest.raises(DesignError, match="matches 2 variants"):
         register(frame, {"verdict.method": "single"}, SUBSET, task=TASK)
@@ -259,7 +259,7 @@ def test_a_judge_that_never_scores_leaves_the_others_their_row() -> None:
     assert row["items"] == 10 and row["note"] == "1 judges without values"
 
 
-def test_endpoints_that_no_one_has_make_no_row() -> None:
+def test_endpoints_without_values_have_no_row() -> None:
     table = contrasts(panel([BASE, SUBSET], random_stages("none", 2, 1, 8, 2)))
     assert set(table["endpoint"]) == {"stage", "abstention", "subset_size", "entropy"}
     with pytest.raises(DesignError, match="unknown endpoint 'score'"):
@@ -275,7 +275,7 @@ def test_single_right_or_wrong_answers_are_compared_by_mcnemar() -> None:
     assert row["p"] == pytest.approx(stats.binomtest(int(more), int(more + less)).pvalue)
 
 
-def test_swapped_rubrics_have_no_part() -> None:
+def test_swaps_are_left_out_of_contrasts() -> None:
     stages = random_stages("swap", 2, 1, 8, 2)
     plain = panel([BASE, SUBSET], stages)
     swapped = plain.assign(is_swap=True, mask=8, call_id=plain["call_id"] + 1000)
@@ -286,7 +286,7 @@ def test_swapped_rubrics_have_no_part() -> None:
 # --- shared calls --------------------------------------------------------------------------------
 
 
-def test_where_all_calls_are_shared_nothing_is_tested() -> None:
+def test_contrasts_that_share_all_calls_are_not_tested() -> None:
     stages = np.repeat(random_stages("same", 1, 2, 8, 3), 2, axis=0)
     calls = np.tile(np.arange(stages[0].size), 2)
     table = contrasts(panel([BASE, SUBSET], stages, call_id=calls))
@@ -360,7 +360,7 @@ def test_every_two_judges_are_compared_under_one_design() -> None:
     np.testing.assert_allclose(stage["holm"], multipletests(stage["p"], method="holm")[1])
 
 
-def test_judges_with_rubrics_of_their_own_differ_in_both() -> None:
+def test_judges_with_their_own_rubrics_differ_in_judge_and_rubric() -> None:
     frame = panel([BASE], random_stages("own", 1, 2, 8, 2))
     table = judge_contrasts(frame.assign(rubric_author=frame["judge.model"]))
     assert (table["note"] == "judge and rubric").all()
@@ -398,7 +398,7 @@ def test_paired_intervals_cover_the_effect(items: int, least: float) -> None:
         assert len(rows) == 200 and interval.high >= least and interval.low <= 0.97
 
 
-def test_contrasts_without_an_effect_are_found_at_most_as_often_as_they_should() -> None:
+def test_false_positive_rate_of_contrasts() -> None:
     rows = simulated(300, 12, 0.0, "null").query("judge == 'all'")
     hits = int((rows["p"] <= 0.05).sum())
     assert stats.binomtest(hits, len(rows)).proportion_ci(0.99).low <= 0.06

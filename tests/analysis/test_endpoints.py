@@ -179,7 +179,7 @@ def test_its_interval_is_students_over_items_within_the_scale() -> None:
     assert cell(found, "high", judge="a") == pytest.approx(min(high, 1.0))
 
 
-def test_scales_compare() -> None:
+def test_scales_of_different_lengths_are_comparable() -> None:
     made = frame({"stages": "3", "n_stages": 5}, {JUDGE: "b", "stages": "2", "n_stages": 3})
     assert expected_stage(made, [JUDGE])["mean"].tolist() == pytest.approx([0.5, 0.5])
 
@@ -317,7 +317,7 @@ def test_one_verdict_has_no_jitter() -> None:
     assert np.isnan(cell_endpoints(samples({"stages": "2"}))["jitter"].item())
 
 
-def test_options_without_order_have_no_place_but_an_entropy() -> None:
+def test_nominal_options_have_no_stage_but_an_entropy() -> None:
     made = samples({"stages": "1"}, {"stages": "2"}, rubric_kind="nominal")
     found = cell_endpoints(made).iloc[0]
     ordered = ["expected_stage", "stage", "mid_mass", "mid_mass_all", "jitter"]
@@ -376,7 +376,7 @@ def test_a_judge_that_scored_nothing_has_a_row_among_known_answers() -> None:
     assert np.isnan(found.loc["b", "mean"])
 
 
-def test_what_rubrics_or_orders_move_is_no_jitter() -> None:
+def test_differences_between_rubrics_or_orders_are_not_jitter() -> None:
     frame = samples(
         {"stages": "1", "rubric": 1}, {"stages": "1", "rubric": 1},
         {"stages": "4", "rubric": 2}, {"stages": "3", "rubric": 2},

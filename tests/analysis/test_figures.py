@@ -349,7 +349,7 @@ def test_a_figure_shows_its_title(picture: ElementTree.Element) -> None:
     assert TITLE in words(picture)
 
 
-def test_a_finding_says_what_the_data_say(name: str) -> None:
+def test_a_finding_states_what_the_data_show(name: str) -> None:
     case = CASES[name]
     assert figures.FIGURES[f"{name}_figure"].finding(case.data()) == case.finding
 
@@ -391,7 +391,7 @@ def test_tasks_are_not_pooled_to_say_which_stage_is_chosen_most() -> None:
     assert one == "All 2 judges choose stage 1 most often"
 
 
-def test_the_strongest_items_stand_on_top() -> None:
+def test_the_highest_items_are_on_top() -> None:
     heights = {}
     for text in ElementTree.fromstring(drawn("heat")).iter(f"{SVG}text"):
         if (word := "".join(text.itertext())).endswith(" item"):
@@ -399,7 +399,7 @@ def test_the_strongest_items_stand_on_top() -> None:
     assert sorted(heights, key=heights.__getitem__) == ["high item", "middle item", "low item"]
 
 
-def test_a_pair_stands_once_below_the_diagonal_whichever_is_named_first() -> None:
+def test_a_pair_is_drawn_once_below_the_diagonal() -> None:
     given = pairs()
     turned = given.rename(columns={"judge": "other", "other": "judge"})
     places = []
@@ -417,19 +417,19 @@ def rows_of(chart: figures.Figure | None) -> list[dict[str, Any]]:
     return max(tables, key=len)
 
 
-def test_a_pair_says_raw_minus_chance_in_its_cell() -> None:
+def test_a_pair_shows_raw_minus_chance_in_its_cell() -> None:
     said = words(ElementTree.fromstring(drawn("pair")))
     assert {"+0.30", "+0.10", "-0.10"} <= set(said) and said.count("0.50 − 0.20") == 3
 
 
-def test_contrasts_are_filled_where_they_hold() -> None:
+def test_contrasts_with_a_clear_effect_are_filled() -> None:
     points = marks(ElementTree.fromstring(drawn("forest")), "point")
     fills = [point.get("fill") for point in points]
     assert fills.count(drawing.BLUE) == 2 and fills.count(None) == 2
     assert "unaffected by construction" in words(ElementTree.fromstring(drawn("forest")))
 
 
-def test_the_names_of_contrasts_are_whole() -> None:
+def test_the_names_of_contrasts_are_not_cut() -> None:
     long = "democratic backsliding of the central administration (ecc, Valdoria)"
     frame = effects().iloc[:2].assign(task=[long, "fascism"], judge="all")
     chart = figures.forest_figure(frame)
@@ -439,7 +439,7 @@ def test_the_names_of_contrasts_are_whole() -> None:
     assert all(word in told for word in long.split())
 
 
-def test_cost_is_filled_exactly_where_none_is_cheaper_and_better() -> None:
+def test_a_cost_is_filled_unless_another_is_cheaper_and_better() -> None:
     rng = np.random.default_rng(3)
     usd, right = rng.uniform(0.01, 1, 60).round(1), rng.uniform(0, 1, 60).round(1)
     frame = Frame({JUDGE: [f"j{n}" for n in range(60)], "variant": "base", "usd": usd})
@@ -472,7 +472,7 @@ def scales(chart: figures.Figure) -> set[str]:
 # --- what is not there ---------------------------------------------------------------------------
 
 
-def test_nothing_to_draw_is_no_figure(name: str) -> None:
+def test_without_data_there_is_no_figure(name: str) -> None:
     case = CASES[name]
     whole = case.data()
     assert case.draw(name, whole.iloc[:0]) is None
@@ -524,7 +524,7 @@ def test_many_long_names_stay_on_the_page_and_are_counted(name: str) -> None:
         assert re.search(r"\d+ more of \d+", " ".join(words(ElementTree.fromstring(drawn))))
 
 
-def test_many_items_are_cut_to_those_that_divide_the_judges() -> None:
+def test_many_items_are_cut_to_those_with_most_disagreement() -> None:
     frame = Frame(
         {"task": "t", "item": f"item {n}", JUDGE: judge, "mean": 0.5 + (n / 400) * up}
         for n in range(100)
@@ -551,7 +551,7 @@ def test_large_frames_become_small_pictures() -> None:
     )
 
 
-def test_cut_names_are_short_and_told_apart() -> None:
+def test_shortened_names_are_distinct() -> None:
     rng = np.random.default_rng(5)
     parts = [["lab/", "router/other-lab/", ""], ["model-", "m"], ["1", "2", "30"], [":x" * 9, ""]]
     every = ["".join(str(rng.choice(p)) for p in parts) + "z" * int(n) for n in range(40)]
@@ -597,12 +597,12 @@ def test_a_figure_fetches_nothing(picture: ElementTree.Element) -> None:
                 assert target.startswith("#")
 
 
-def test_a_figure_needs_no_font_but_the_systems(picture: ElementTree.Element) -> None:
+def test_a_figure_uses_the_system_font_only(picture: ElementTree.Element) -> None:
     fonts = {element.get("font-family") for element in picture.iter(f"{SVG}text")}
     assert fonts == {"sans-serif"}
 
 
-def test_words_and_lines_take_the_colour_of_the_page(
+def test_text_and_lines_have_the_colour_of_the_page(
     name: str, picture: ElementTree.Element
 ) -> None:
     inks = {text.get("fill") for text in picture.iter(f"{SVG}text")}
@@ -611,7 +611,7 @@ def test_words_and_lines_take_the_colour_of_the_page(
     assert lines <= {"currentColor", drawing.SKY}
 
 
-def test_a_figure_has_no_ground_of_its_own(picture: ElementTree.Element) -> None:
+def test_a_figure_has_a_transparent_background(picture: ElementTree.Element) -> None:
     grounds = [e for e in picture.iter() if e.get("class") == "background"]
     assert grounds and {ground.get("fill") for ground in grounds} <= {None, drawing.GREY}
     assert not list(picture.iter(f"{SVG}rect"))
@@ -621,7 +621,7 @@ def test_a_figure_has_no_ground_of_its_own(picture: ElementTree.Element) -> None
 @pytest.mark.parametrize(
     "colour", [drawing.BLUE, drawing.ORANGE, drawing.RED, drawing.PINK, drawing.SKY, drawing.GREY]
 )
-def test_colours_are_seen_on_white_and_on_a_dark_page(ground: str, colour: str) -> None:
+def test_colours_are_visible_on_white_and_on_a_dark_page(ground: str, colour: str) -> None:
     dim, bright = sorted(map(luminance, (ground, colour)))
     assert (bright + 0.05) / (dim + 0.05) > 2
 

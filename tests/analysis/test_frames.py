@@ -170,7 +170,7 @@ def test_flags_are_read_however_they_are_written(flags: list[Any]) -> None:
         assert frame[name].tolist() == [True, False, True, False]
 
 
-def test_empty_cells_say_what_a_missing_column_says() -> None:
+def test_empty_cells_have_the_default_of_a_missing_column() -> None:
     columns = ["tag", "country", "pool", "series", "rubric_kind", "rubric_author", "is_swap"]
     columns += [
         "rubric_draw",
@@ -230,7 +230,7 @@ def test_evidence_is_numbered_or_named() -> None:
         ),
     ],
 )
-def test_a_task_is_named_by_what_tells_it_apart(
+def test_a_task_is_named_by_what_distinguishes_it(
     columns: dict[str, list[str]], names: list[str]
 ) -> None:
     assert tidy(samples(**columns))["task"].tolist() == [names[0]] * 2 + [names[1]] * 2
@@ -354,7 +354,7 @@ def test_an_unknown_status_comes_with_the_choices() -> None:
         ({"stages": ["1", "2", "", "two"]}, "stages are written '2' or '2 3' (sample 4)"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_its_row(columns: dict[str, Any], says: str) -> None:
+def test_contradictory_cells_are_refused_with_their_row(columns: dict[str, Any], says: str) -> None:
     with pytest.raises(DesignError, match=re.escape(says)):
         tidy(samples(**columns), source="mine.csv")
 

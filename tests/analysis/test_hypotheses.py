@@ -38,13 +38,13 @@ def row(frame: pd.DataFrame, name: str) -> pd.Series:
     return found[found["hypothesis"].str[:2] == name].iloc[0]
 
 
-def test_there_is_a_row_for_each_of_the_four() -> None:
+def test_every_hypothesis_has_a_row() -> None:
     found = hypotheses(panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE}))
     assert [name[:2] for name in found["hypothesis"]] == ["H1", "H2", "H3", "H4"]
     assert len(HYPOTHESES) == len(found)
 
 
-def test_judges_who_part_on_contested_concepts_only_support_the_first() -> None:
+def test_judges_that_disagree_on_contested_concepts_only_support_h1() -> None:
     found = row(panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE}), "H1")
     assert found["verdict"] == "supported"
     # Of singletons the distance is half the squared Euclidean one: (.8 .2 .2 .8) gives .68.
@@ -52,7 +52,7 @@ def test_judges_who_part_on_contested_concepts_only_support_the_first() -> None:
     assert found["items"] == 24
 
 
-def test_own_rubrics_do_not_speak_to_the_first() -> None:
+def test_own_rubrics_are_not_evidence_for_h1() -> None:
     frame = panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE})
     frame["rubric_author"] = frame["judge.model"]
     found = row(frame, "H1")
@@ -61,12 +61,12 @@ def test_own_rubrics_do_not_speak_to_the_first() -> None:
     assert np.isnan(found["value"])
 
 
-def test_what_cannot_be_tested_counts_as_one_in_the_family_of_four() -> None:
+def test_an_untested_hypothesis_counts_as_one_in_the_family() -> None:
     found = row(panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE}), "H1")
     assert found["holm"] == pytest.approx(4 * found["p"])
 
 
-def test_identical_judges_support_nothing_more_often_than_chance_allows() -> None:
+def test_false_positive_rate_of_h1() -> None:
     same = {"a": ALIKE, "b": ALIKE, "c": ALIKE}
     found = [contested_distance(panel(same, same, seed=2 * n)).p < 0.05 for n in range(50)]
     assert np.mean(found) <= 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / 50)  # 99 % of Monte Carlo
@@ -81,7 +81,7 @@ def methods(single: Judges, subset: Judges) -> pd.DataFrame:
     return tidy(pd.concat(parts))
 
 
-def test_subsets_that_absorb_forced_choices_support_the_fourth() -> None:
+def test_subsets_that_absorb_forced_choices_support_h4() -> None:
     forced = {"a": [0.5, 0.5, 0, 0], "b": [0, 0.5, 0.5, 0]}
     free = {"a": {"1 2": 1.0}, "b": {"1 2": 0.5, "2 3": 0.5}}
     found = row(methods(forced, free), "H4")
@@ -91,7 +91,7 @@ def test_subsets_that_absorb_forced_choices_support_the_fourth() -> None:
     assert found["verdict"] == "supported"
 
 
-def test_p_above_chance_stands_beside_the_fourth() -> None:
+def test_p_above_chance_is_noted_beside_h4() -> None:
     frame = methods({"a": [0.5, 0.5, 0, 0], "b": [0, 0.5, 0.5, 0]}, {"a": {"1": 1}, "b": {"1": 1}})
     note = row(frame, "H4")["note"]
     # Judges who always agree have no divergence, so the difference is that of single verdicts.
@@ -100,7 +100,7 @@ def test_p_above_chance_stands_beside_the_fourth() -> None:
     assert note.startswith(f"P above chance: {above:.3f} (")
 
 
-def test_an_answer_that_variants_share_counts_once_in_the_second() -> None:
+def test_a_probe_that_variants_share_counts_once_in_h2() -> None:
     said = probed(0.95, 0.95)
     said = said[~said["is_swap"]].assign(call_id=np.nan)
     said = said.assign(probe_call_id=np.arange(len(said)))
@@ -130,18 +130,18 @@ def probed(own: float, rival: float, noise: float = 0.05) -> pd.DataFrame:
     return tidy(pd.concat(parts))
 
 
-def test_confidence_that_drops_under_a_rivals_rubric_supports_the_third() -> None:
+def test_confidence_that_drops_under_a_rivals_rubric_supports_h3() -> None:
     found = row(probed(0.8, 0.6), "H3")
     assert found["verdict"] == "supported"
     assert found["low"] < 0.2 < found["high"]
 
 
-def test_judges_who_are_surer_than_others_warrant_support_the_second() -> None:
+def test_overconfident_judges_support_h2() -> None:
     found = row(probed(0.95, 0.95), "H2")
     assert found["verdict"] == "supported"
 
 
-def test_without_probes_the_second_and_third_lack_data() -> None:
+def test_without_probes_h2_and_h3_lack_data() -> None:
     frame = panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE})
     for name in ("H2", "H3"):
         assert row(frame, name)["verdict"] == "insufficient data"

@@ -42,7 +42,7 @@ def exchanged(ours: str, theirs: str) -> float:
     return float(np.mean(values))
 
 
-def test_entrenchment_is_distance_above_chance_times_sureness() -> None:
+def test_entrenchment_is_divergence_above_chance_times_probability() -> None:
     items = {1: ("1112", "3334"), 2: ("1111", "4444"), 3: ("1234", "1234")}
     sure = {1: (0.9, 0.5), 2: (0.8, 0.6), 3: (0.2, 0.4)}
     rows = [
@@ -133,7 +133,7 @@ def test_nothing_known_is_an_empty_table() -> None:
 # --- belief --------------------------------------------------------------------------------------
 
 
-def test_conflict_of_two_torn_judges_is_their_own() -> None:
+def test_conflict_of_two_inconsistent_judges_is_their_self_conflict() -> None:
     rows = [(name, item, stage) for name in "ab" for item in (1, 2) for stage in "12"]
     row = conflict(verdicts(*rows)).iloc[0]
     assert row[["k", "own", "joint"]].tolist() == pytest.approx([0.5] * 3)
@@ -152,7 +152,7 @@ def test_conflict_grows_with_the_number_of_masses() -> None:
         assert joint(judges) == pytest.approx(1 - agreed)
 
 
-def test_conflict_stands_beside_the_distance_and_drops_incomplete_items() -> None:
+def test_conflict_is_given_beside_the_distance_on_complete_items() -> None:
     rng = np.random.default_rng(2)
     made = simulated(rng.dirichlet(np.ones(4), (1, 5, 3)), 4, rng)
     lost = ((made["evidence"] == 4) & (made[JUDGE] == "judge 0")).to_numpy()
@@ -245,7 +245,7 @@ def test_series_are_pooled_for_consistency_alone() -> None:
         pytest.param(verdicts(("a", 1, "1"), rubric_kind="nominal"), id="one option"),
     ],
 )
-def test_what_is_undefined_is_null_and_never_an_error(made: pd.DataFrame) -> None:
+def test_undefined_metrics_are_null_and_never_an_error(made: pd.DataFrame) -> None:
     found = metric_table(made).set_index("metric")
     assert found.loc[["polarization", "entrenchment", "conflict"], "value"].isna().all()
     assert found.loc[["polarization", "entrenchment", "conflict"], "n"].tolist() == [0, 0, 0]

@@ -35,7 +35,7 @@ def test_few_items_are_enumerated(n: int) -> None:
 
 
 @pytest.mark.parametrize("effect", [0.5, 1.5, 1.96, 2.5, 3.0])
-def test_the_limit_of_very_many_signs_is_what_draws_come_to(effect: float) -> None:
+def test_the_normal_limit_of_sign_flips_agrees_with_draws(effect: float) -> None:
     """Just above the border the limit stands, just below 5,000 draws; the data hardly differ."""
     rng = seeded("border", effect)
     noise = rng.exponential(1, NORMAL_FROM + 1) * rng.choice([-1, 1], NORMAL_FROM + 1)
@@ -52,7 +52,7 @@ def test_the_limit_of_very_many_signs_is_what_draws_come_to(effect: float) -> No
     assert drawn == pytest.approx(expected, abs=4 * np.sqrt(expected / DRAWS) + 1 / DRAWS)
 
 
-def test_a_value_that_outweighs_the_others_is_drawn_however_many_there_are() -> None:
+def test_a_dominating_value_is_tested_by_draws() -> None:
     rng = seeded("outweighs")
     moved = np.append(rng.normal(0, 0.01, NORMAL_FROM), 5.0)
     # Whatever the others do, the sum has the size of the one: every arrangement is as far out.
@@ -83,14 +83,14 @@ def test_a_drawn_p_value_counts_the_observed_arrangement() -> None:
     assert sign_flip(np.full(60, 1.0), key=0) == 1 / (1 + DRAWS)
 
 
-def test_differences_of_nothing_are_no_evidence() -> None:
+def test_differences_of_zero_are_no_evidence() -> None:
     assert sign_flip([0.0] * 30, key=0) == 1.0
     assert np.isnan(sign_flip([], key=0))
     assert sign_flip([0.3, 0.2, 0.0, 0.0, 0.0], key=0) == sign_flip([0.3, 0.2], key=0) == 0.5
 
 
 @pytest.mark.parametrize("items", [12, 30])
-def test_signs_are_found_to_differ_at_most_as_often_as_they_should_under_the_null(
+def test_false_positive_rate_of_sign_flips(
     items: int,
 ) -> None:
     panels = seeded("null", items).standard_t(3, (600, items))
@@ -136,7 +136,7 @@ def test_answers_right_or_wrong_are_compared_by_mcnemar() -> None:
     assert found.test == "McNemar" and found.p == pytest.approx(0.125)
 
 
-def test_changes_that_cancel_are_a_difference_of_0_and_no_speck() -> None:
+def test_changes_that_cancel_give_exactly_0() -> None:
     found = paired_difference([2 / 3, 1 / 3, 1.0, 0.0], [1 / 3, 2 / 3, 2 / 3, 1 / 3], key=0)
     assert str(found.difference.value) == "0.0"
 

@@ -253,7 +253,7 @@ def test_json_gives_percent_with_two_decimals_and_counts_as_they_are() -> None:
     assert set(part["math"]) == set(found), "the same fields, without categories of its own"
 
 
-def test_nothing_to_score_is_said() -> None:
+def test_scoring_nothing_is_refused() -> None:
     with pytest.raises(DesignError, match="no judged pair"):
         score_pairs([])
 
@@ -448,7 +448,7 @@ def test_samples_in_both_orders_become_one_pair_per_replicate() -> None:
     ("status", "stages"),
     [("scored", "1 3"), ("scored", "1 2"), ("abstained", ""), ("refused", ""), ("truncated", "")],
 )
-def test_what_is_no_single_option_decides_nothing(status: str, stages: str) -> None:
+def test_a_verdict_on_several_options_decides_nothing(status: str, stages: str) -> None:
     [found] = pairs_of(frame({"status": status, "stages": stages}, {"flipped": True}))
     assert found.decisions == (None, 1)
 

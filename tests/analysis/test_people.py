@@ -141,7 +141,7 @@ def test_the_alt_test_is_the_plain_one(kind: str, annotators: Any, epsilon: floa
         assert found["missing"] == ""
 
 
-def test_who_ties_wins_on_both_sides() -> None:
+def test_a_tie_is_a_win_for_both() -> None:
     frame = verdicts(["2"] * 30)
     each = alt_test_raters(frame, labels({name: [2] * 30 for name in "abc"}))
     assert each["advantage"].tolist() == [1.0] * 3
@@ -158,7 +158,7 @@ def test_a_judge_that_is_always_farther_off_fails() -> None:
 @pytest.mark.parametrize(
     ("items", "raters", "enough"), [(29, "abc", 0), (30, "ab", 2), (30, "a", 0)]
 )
-def test_what_the_test_lacks_is_said(items: int, raters: str, enough: int) -> None:
+def test_missing_data_for_the_alt_test_are_named(items: int, raters: str, enough: int) -> None:
     given = labels({name: [1] * items for name in raters})
     found = only(alt_test(verdicts(["1"] * items), given))
     assert found["passed"] is None
@@ -166,7 +166,7 @@ def test_what_the_test_lacks_is_said(items: int, raters: str, enough: int) -> No
     assert found["missing"].startswith(f"{enough} raters share at least 30 judged items")
 
 
-def test_a_judge_at_the_limit_passes_no_more_often_than_it_may() -> None:
+def test_false_positive_rate_of_the_alt_test() -> None:
     """Raters agree; a judge that is off on a fifth of the items is just as bad as may be (.2)."""
     rng = np.random.default_rng(11)
     judges, items = 300, 40
@@ -218,7 +218,7 @@ def test_the_estimate_is_the_rectified_mean_of_predictions() -> None:
     assert weight == pytest.approx(grid[np.argmin([variance(w) for w in grid])], abs=1e-3)
 
 
-def test_predictions_that_tell_nothing_leave_the_labels_alone() -> None:
+def test_useless_predictions_leave_the_labels_unchanged() -> None:
     truth = np.array([0.1, 0.5, 0.4, 0.9, 0.2])
     found, weight = prediction_powered_mean(truth, -truth, np.array([0.3, 0.1, 0.6]))
     assert weight == 0

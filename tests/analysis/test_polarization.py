@@ -221,7 +221,7 @@ def test_p_agrees_with_a_plain_computation_on_any_samples(rows: list[tuple[str, 
 # --- which judges lie apart ----------------------------------------------------------------------
 
 
-def test_pairs_come_farthest_apart_first() -> None:
+def test_pairs_are_ranked_by_divergence() -> None:
     made = verdicts(
         *[("a", 1, "1"), ("a", 2, "1")],
         *[("b", 1, "1"), ("b", 2, "4")],
@@ -343,7 +343,7 @@ def test_the_panel_is_undefined_without_a_complete_item_and_counts_what_it_dropp
     assert row["abstained"] == pytest.approx(1 / 3)
 
 
-def test_own_rubrics_are_said() -> None:
+def test_own_rubrics_are_named_in_the_measure() -> None:
     rows = [("a", 1, "1"), ("b", 1, "2")]
     assert only(polarization(verdicts(*rows)))["measures"] == "judge"
     own = verdicts(*rows).assign(rubric=[1, 2])
@@ -377,7 +377,7 @@ def test_pairs_are_the_panel_of_two() -> None:
 @pytest.mark.parametrize(
     ("judges", "replicates", "low", "high"), [(2, 5, 0.21, 0.29), (3, 5, 0.30, 0.38)]
 )
-def test_identical_judges_do_not_come_out_at_0(
+def test_raw_p_of_identical_judges_is_above_0(
     judges: int, replicates: int, low: float, high: float
 ) -> None:
     rng = np.random.default_rng(6)
@@ -449,19 +449,19 @@ def drawn_rubrics(draws: int, rng: np.random.Generator, panels: int = 1) -> pd.D
     return pd.concat(parts, ignore_index=True).assign(call_id=lambda made: np.arange(len(made)))
 
 
-def test_judges_with_many_rubrics_of_one_population_are_not_told_apart() -> None:
+def test_false_positive_rate_with_many_rubrics_of_one_population() -> None:
     found = polarization(drawn_rubrics(5, np.random.default_rng(10), panels=100))
     error = 2.58 * np.sqrt(0.05 * 0.95 / 100)
     assert (found["p_value"] <= 0.05).mean() <= 0.06 + error
 
 
-def test_with_few_rubrics_the_test_is_about_these_rubrics() -> None:
+def test_with_few_rubrics_the_test_is_conditional_on_them() -> None:
     found = polarization(drawn_rubrics(2, np.random.default_rng(11), panels=40))
     assert (found["p_value"] <= 0.05).mean() > 0.2
 
 
 @pytest.mark.parametrize("apart", [0.0, 0.02])
-def test_the_limit_of_very_many_items_is_what_draws_come_to(
+def test_the_normal_limit_for_many_items_agrees_with_draws(
     monkeypatch: pytest.MonkeyPatch, apart: float
 ) -> None:
     rng = np.random.default_rng(21)
@@ -479,7 +479,7 @@ def test_the_limit_of_very_many_items_is_what_draws_come_to(
     np.testing.assert_allclose(limit["null"], drawn["null"], atol=0.004)
 
 
-def test_one_verdict_a_cell_cannot_be_told_from_chance() -> None:
+def test_one_verdict_per_cell_is_not_compared_with_chance() -> None:
     made = verdicts(*[(judge, item, "14"[judge == "b"]) for judge in "ab" for item in range(12)])
     row = only(polarization(made))
     assert row["p"] == pytest.approx(1)

@@ -147,13 +147,13 @@ def test_the_plan_lists_replicates_and_marks_the_fewest_calls() -> None:
     assert (cheapest["calls"].to_numpy() == table.groupby("power")["calls"].min()).all()
 
 
-def test_replicates_pay_where_few_items_would_do() -> None:
+def test_replicates_reduce_calls_only_with_few_items() -> None:
     """With hardly any difference between items, t's degrees of freedom make one item dear."""
     table = needed(given(0.0, 0.04), 0.05, 0.8, replicates=3)
     assert table["calls"].max() < 1.2 * table["calls"].min()
 
 
-def test_what_cannot_be_planned_is_refused_or_unknown() -> None:
+def test_impossible_plans_are_refused_or_unknown() -> None:
     with pytest.raises(DesignError, match="an effect of 0"):
         needed(given(0.1, 0.1), 0.0)
     with pytest.raises(DesignError, match="a power of"):

@@ -224,7 +224,7 @@ def test_terms_of_one_level_or_collinear_are_left_out_by_name() -> None:
     assert np.isfinite(row(table, "ablation", "presentation.first=evidence")["se"])
 
 
-def test_what_a_task_forces_is_not_mistaken_for_a_knob() -> None:
+def test_a_difference_between_tasks_is_not_a_knob() -> None:
     frame = panel("forced")
     frame["evidence.view"] = np.where(frame["concept"] == "fascism", "neutralized", "raw")
     table = regressions(tidy(frame), sensitivity=False)

@@ -807,7 +807,7 @@ def test_every_figure_of_any_samples_can_be_drawn() -> None:
         assert page.column("Statuses", "n"), name
 
 
-def test_what_a_verdict_costs_stands_against_how_often_it_is_right() -> None:
+def test_cost_per_verdict_is_drawn_against_accuracy() -> None:
     chances: dict[str, Chances] = {"cheap": [0.5, 0.5, 0, 0], "dear": [0.1, 0.9, 0, 0]}
     price = {"cheap": 0.001, "dear": 0.02}
     frame = judged(chances, items=30, truth=2)

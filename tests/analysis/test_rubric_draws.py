@@ -90,7 +90,7 @@ def test_draws_that_move_every_item_alike_add_their_variance_over_their_number()
     assert part.freedom == 4
 
 
-def test_what_draw_and_item_do_together_is_not_counted_twice() -> None:
+def test_the_interaction_of_draw_and_item_is_not_counted_twice() -> None:
     rng = np.random.default_rng(1)
     found = [draw_part(rng.normal(size=(6, 12))).error ** 2 for _ in range(2000)]
     # Without a draw effect half of the estimates are 0, and the others far below one item's share.
@@ -171,7 +171,7 @@ def test_coverage_of_the_distance_beyond_the_rubrics_drawn() -> None:
     assert held(alone["low"], alone["high"], truth) < 0.85
 
 
-def test_judges_whose_rubrics_are_of_one_population_lie_at_0() -> None:
+def test_judges_with_rubrics_of_one_population_have_distance_0() -> None:
     alike = drawn_rubrics(60, 5, 12, lean=np.array([0.5, 0.5]))
     made = alike.assign(evidence=alike["evidence"] % 12)
     mean = np.mean([distance_columns(panel)["distance"] for panel in panels(made)])
@@ -195,7 +195,7 @@ def test_coverage_of_p_above_chance_and_of_entrenchment(monkeypatch: pytest.Monk
         assert covered >= 0.92 - error_of(0.92, count)
 
 
-def test_a_difference_of_judges_is_not_found_in_the_rubrics_that_were_drawn() -> None:
+def test_a_difference_of_rubrics_is_not_mistaken_for_one_of_judges() -> None:
     count = 80
     made = drawn_rubrics(count, 6, 20, lean=np.array([0.5, 0.5]), of_draw=0.3)
     named = made.assign(
@@ -214,7 +214,7 @@ def test_a_difference_of_judges_is_not_found_in_the_rubrics_that_were_drawn() ->
     assert (np.array(alone) <= 0.05).mean() > 0.3, "over items alone it would be"
 
 
-def test_few_draws_are_about_these_rubrics() -> None:
+def test_few_draws_leave_intervals_over_items() -> None:
     found = list(panels(drawn_rubrics(3, 4, 12)))
     for panel in found:
         assert not panel.many_draws
@@ -357,7 +357,7 @@ def test_coverage_of_agreement() -> None:
         covers(part, part["value"].mean(), "value low high", 0.9)
 
 
-def test_draws_that_do_not_move_anything_hardly_widen_an_interval() -> None:
+def test_draws_without_an_effect_hardly_widen_an_interval() -> None:
     made = samples(drawn_rubrics(40, 6, 12, of_draw=0.0))
     with_draws = judge_endpoints(made)
     alone = judge_endpoints(made.assign(rubric_draw=0))

@@ -131,7 +131,7 @@ def own_and_swapped(swapped: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("swapped", ["b", "bc"])
-def test_a_judge_is_compared_with_the_same_verdicts_whoever_else_is_swapped(swapped: str) -> None:
+def test_the_pool_does_not_depend_on_swaps_of_other_judges(swapped: str) -> None:
     alone, beside = (probed_verdicts(own_and_swapped(who)) for who in ("", swapped))
     at = [JUDGE, "evidence", "replicate"]
     ours = beside[beside[JUDGE] == "a"].set_index(at)[["y", "pool"]]
@@ -154,7 +154,7 @@ def test_a_swapped_verdict_meets_what_others_chose_under_their_own_rubrics() -> 
         assert found["y"].iloc[place] == pytest.approx(listed(chosen))
 
 
-def test_draws_of_a_rubric_that_all_share_are_apart() -> None:
+def test_draws_of_a_shared_rubric_have_separate_pools() -> None:
     rows = [
         sample(j, 1, r, str(1 + draw), rubric=draw, rubric_draw=draw)
         for j in "ab"
@@ -167,14 +167,14 @@ def test_draws_of_a_rubric_that_all_share_are_apart() -> None:
     assert found["pool"].tolist() == [3] * 16
 
 
-def test_where_each_has_its_own_rubric_they_stand_for_each_other() -> None:
+def test_draws_of_own_rubrics_share_a_pool() -> None:
     rows = [sample(j, 1, r, "1", rubric=n) for n, j in enumerate("ab") for r in range(4)]
     found = probed_verdicts(tidy(pd.DataFrame(rows)))
     assert not found["shared_rubric"].any()
     assert found["y"].tolist() == [1.0] * 8
 
 
-def test_items_tasks_and_variants_are_apart_and_a_call_counts_once() -> None:
+def test_pools_are_per_item_task_and_variant_with_each_call_once() -> None:
     rows = [
         sample(j, 1, r, "1", concept=concept, call_id=100 * n + 10 * ord(j) + r)
         for n, concept in enumerate(("x", "y"))
@@ -196,7 +196,7 @@ def known(p: list[float], y: list[float], item: list[int]) -> pd.DataFrame:
     return rows.assign(judge="j")
 
 
-def test_samples_are_counted_by_what_became_of_them() -> None:
+def test_samples_are_counted_by_outcome() -> None:
     rows = [sample(j, 1, r, "1") for j in "ab" for r in range(4)]
     rows += [
         sample("a", 1, 4, ""),
@@ -283,7 +283,7 @@ def test_an_answer_that_variants_share_is_held_against_the_mean_of_their_referen
         assert reliability(order[order[JUDGE] == "a"])["verdicts"].tolist() == [8]
 
 
-def test_nothing_probed_is_nothing_known() -> None:
+def test_without_probes_calibration_is_undefined() -> None:
     rows = [sample(j, 1, r, "1", probe=np.nan) for j in "ab" for r in range(4)]
     verdicts = probed_verdicts(tidy(pd.DataFrame(rows)))
     [found] = calibration(verdicts).to_dict("records")

@@ -58,14 +58,14 @@ def test_a_third_party_is_the_control() -> None:
 @pytest.mark.parametrize(
     "other", [{"n_stages": 5, "rubric": 9}, {"series": "retest"}, {"flipped": True}]
 )
-def test_another_scale_series_or_order_is_no_partner(other: dict[str, Any]) -> None:
+def test_another_scale_series_or_order_is_not_paired(other: dict[str, Any]) -> None:
     shared = {"series": "first", "flipped": False}
     made = samples(probed("a", 1, 0, 0.9, **shared), probed("b", 1, 0, 0.5, **shared | other))
     # What tells variants apart must not hide it: all are of one variant.
     assert swap_pairs(made.assign(variant="base")).empty
 
 
-def test_without_a_swap_there_is_nothing() -> None:
+def test_without_swaps_the_table_is_empty() -> None:
     made = samples(probed("a", 1, 0, 0.9))
     assert swap_sensitivity(made).empty
     table: Any = metric_table(made).set_index("metric")

@@ -22,13 +22,13 @@ def control(judges: dict[str, Chances], **columns: object) -> pd.DataFrame:
     return judged(judges, task_type="control", concept="plain", **columns)  # type: ignore[arg-type]
 
 
-def test_judges_who_agree_on_controls_pass() -> None:
+def test_judges_that_agree_on_controls_pass() -> None:
     found = checked(control({"a": ALIKE, "b": ALIKE}, items=30), "discriminant control")
     assert found["result"] == "pass"
     assert found["items"] == 30
 
 
-def test_judges_who_part_on_controls_fail() -> None:
+def test_judges_that_disagree_on_controls_fail() -> None:
     found = checked(control({"a": ALIKE, "b": [0, 0.1, 0.9, 0]}), "discriminant control")
     assert found["result"] == "fail"
     assert found["low"] > 0.1
@@ -103,7 +103,7 @@ def test_replicates_that_agree_are_consistent() -> None:
     assert found["low"] < 0.1 / 9 < found["high"]
 
 
-def test_replicates_that_part_are_not_consistent() -> None:
+def test_replicates_that_differ_are_not_consistent() -> None:
     torn = control({"a": [0.5, 0, 0, 0.5]})
     assert checked(torn, "internal consistency")["result"] == "fail"
 
@@ -128,7 +128,7 @@ def test_pairs_in_both_orders_and_many_rubrics_have_that_distance_too() -> None:
     assert checked(drawn, "belief functions")["result"] == "pass"
 
 
-def test_rubrics_that_differ_are_no_lack_of_consistency() -> None:
+def test_differing_rubrics_are_not_inconsistency() -> None:
     low, high = (
         judged({"a": chances, "b": chances}, rubric=number, rubric_draw=number)
         for number, chances in enumerate(([1, 0, 0, 0], [0, 0, 0, 1]))

@@ -22,13 +22,13 @@ def plain_shape(chosen: tuple[int, ...], n: int) -> str:
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 7])
-def test_every_set_has_the_kind_of_a_plain_reading(n: int) -> None:
+def test_every_set_has_the_expected_shape(n: int) -> None:
     sets = [one for size in range(1, n + 1) for one in combinations(range(1, n + 1), size)]
     made = samples(*({"stages": " ".join(map(str, one))} for one in sets), n_stages=n)
     assert shapes(made).tolist() == [plain_shape(one, n) for one in sets]
 
 
-def test_options_have_no_neighbours_and_no_answer_no_kind() -> None:
+def test_nominal_options_are_never_adjacent() -> None:
     made = samples(
         {"stages": "1 2"}, {"stages": "1 2 3 4"}, {}, {"status": "refused"}, rubric_kind="nominal"
     )
@@ -76,7 +76,7 @@ def test_bias_by_hand() -> None:
     assert found["shuffled"].all()
 
 
-def test_a_fixed_display_says_nothing_of_bias() -> None:
+def test_a_fixed_display_is_not_marked_as_shuffled() -> None:
     fixed = [{"evidence": item, "stages": "1", "display": "A=1 B=2"} for item in (1, 2)]
     assert not display_bias(samples(*fixed, n_stages=2))["shuffled"].any()
     moved = [{"stages": "1", "display": text} for text in ("A=1 B=2", "B=2 A=1")]
@@ -114,7 +114,7 @@ def test_an_injected_bias_is_found_where_it_is_and_nowhere_else() -> None:
     assert found.groupby("kind")["mean"].sum().tolist() == pytest.approx([0, 0], abs=1e-9)
 
 
-def test_judges_and_rivals_rubrics_are_kept_apart() -> None:
+def test_judges_and_swaps_are_separate() -> None:
     made = samples(
         {"stages": "1", "display": "A=1 B=2"},
         {"stages": "2", "display": "A=1 B=2", "is_swap": True},
