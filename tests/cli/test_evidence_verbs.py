@@ -318,10 +318,10 @@ def test_a_source_that_fails_is_exit_1_and_what_it_gave_is_kept(call: Call, web:
                      re.MULTILINE)  # fmt: skip
     told = call(*words, "--allow-private", "--json")
     assert (told.code, told.err) == (1, "")
-    assert "HTTP 410" in told.json["fault"]
+    assert "HTTP 410" in told.json["error"]
     [row] = succeed(call("evidence", "list", "--json")).json
     assert row["items"] == 1
-    assert all("HTTP 410" in made["fault"] for made in row["collections"])
+    assert all("HTTP 410" in made["error"] for made in row["collections"])
 
 
 def interrupt(asked: Asked) -> Answer:

@@ -174,7 +174,7 @@ def test_series_and_new_runs_are_options(call: Call, write_study: WriteStudy) ->
     assert len({first["run"], again["run"], new["run"]}) == 3
     assert (again["calls"] > 0, new["calls"]) == (True, 0)
     status = succeed(call("status", BASE, "--json")).json
-    assert {run["series"]: run["run_id"] for run in status[0]["runs"]} == {
+    assert {run["series"]: run["run"] for run in status[0]["runs"]} == {
         "3": new["run"], "again": again["run"],
     }  # fmt: skip
 

@@ -149,7 +149,7 @@ def _summary(result: "CollectionResult") -> dict[str, Any]:
         "held": result.held,
         "dropped": dict(result.found.dropped),
         "notes": list(result.found.notes),
-        "fault": result.found.fault,
+        "error": result.found.fault,
     }
 
 

@@ -25,7 +25,7 @@ document.addEventListener("DOMContentLoaded", () => {
     }
     card.querySelector("[data-statuses]").replaceChildren(...Object.entries(run.verdicts).map(([status, count]) => {
       const link = document.createElement("a");
-      link.href = `${place}?run=${run.run_id}&status=${status}#samples`;
+      link.href = `${place}?run=${run.run}&status=${status}#samples`;
       link.append(lab.pill(status), ` ${lab.count(count)}`);
       return link;
     }));
@@ -47,7 +47,7 @@ document.addEventListener("DOMContentLoaded", () => {
       latest = row;
       document.querySelector("h1 [data-status]").replaceChildren(lab.pill(row.status));
       for (const run of row.runs) {
-        const card = live.querySelector(`[data-run="${run.run_id}"]`);
+        const card = live.querySelector(`[data-run="${run.run}"]`);
         if (card) show(card, run);
         else location.reload(); // a run that was started since
       }
