@@ -63,7 +63,7 @@ def test_add_prints_one_document(call: Call, news: str) -> None:
         "held": 2,
         "dropped": {"outside the dates": 1},
         "notes": ["'Budget' has no date"],
-        "fault": "",
+        "error": "",
     }
 
 

@@ -64,7 +64,7 @@ def message(lab: Lab) -> str:
 
 def test_queued_runs_are_executed_and_the_status_says_that_a_worker_is_starting(lab: Lab) -> None:
     lab.runs.start("pilot", samples=1)
-    assert "nobody is at work" in message(lab)
+    assert "no worker is running" in message(lab)
     supervisor = WorkerSupervisor(lab)
     supervisor.request_worker()
     supervisor.start()
@@ -78,7 +78,7 @@ def test_queued_runs_are_executed_and_the_status_says_that_a_worker_is_starting(
     supervisor.stop()
     assert seen <= {"a worker is starting", ""} and "a worker is starting" in seen
     lab.runs.start("pilot", samples=2)
-    assert "nobody is at work" in message(lab), "the supervisor has ended"
+    assert "no worker is running" in message(lab), "the supervisor has ended"
 
 
 def test_a_worker_ends_with_its_server(lab: Lab) -> None:
