@@ -10,7 +10,9 @@ import sqlalchemy as sa
 
 from judge_gym.errors import BusyError, ConflictError, DesignError
 from judge_gym.store import Store
+from judge_gym.store import sql as module
 from judge_gym.store import tables as t
+from judge_gym.store.database import READER
 from judge_gym.store.sql import OPEN, SIZE
 
 pytestmark = pytest.mark.postgres
@@ -38,8 +40,8 @@ def contents(store: Store) -> dict[str, list[Any]]:
 
 
 def test_a_select_is_answered_with_its_columns(filled: tuple[Store, str]) -> None:
-    found = filled[0].sql.select("SELECT body AS said, 1 + 1 AS two FROM texts ORDER BY hash;")
-    assert found.columns == ("said", "two")
+    found = filled[0].sql.select("SELECT body AS text, 1 + 1 AS two FROM texts ORDER BY hash;")
+    assert found.columns == ("text", "two")
     assert found.rows == [[f"text {n}", 2] for n in range(7)]
     assert not found.more
 
@@ -116,6 +118,9 @@ ATTACKS = [
     "CALL x()",
     "LISTEN x",
     "EXPLAIN ANALYZE DELETE FROM texts",
+    "SELECT fts3_tokenizer('simple')",
+    "SELECT sqlite_compileoption_get(1)",
+    "SELECT randomblob(10)",
     "",
     "  ;",
     "\0",
@@ -177,6 +182,41 @@ def test_what_takes_too_long_is_ended(filled: tuple[Store, str]) -> None:
         filled[0].sql.select(ENDLESS.format("count(*)"), seconds=0.3)
     assert time.monotonic() - begun < 30, "and not when it likes"
     assert filled[0].sql.select("SELECT 1").rows == [[1]], "the next one is answered"
+
+
+def test_a_function_that_computes_for_long_is_ended_too(filled: tuple[Store, str]) -> None:
+    if filled[0].database.file is None:
+        pytest.skip("a server looks at its clock within functions")
+    with filled[0].database.begin() as connection:
+        connection.execute(t.texts.insert(), {"hash": "long", "body": "a" * 500_000})
+    search = "SELECT sum(instr(a.body, substr(a.body, 1, 250000) || 'b')) FROM texts AS a, texts"
+    begun = time.monotonic()
+    with pytest.raises(ConflictError, match="took longer"):
+        filled[0].sql.select(search, seconds=0.1)
+    assert time.monotonic() - begun < 30
+    for operator, wild in (("LIKE", "%"), ("GLOB", "*")):
+        with pytest.raises(DesignError, match="too complex"):
+            filled[0].sql.select(f"SELECT body {operator} '{wild}{'a' * 20_000}b' FROM texts")
+
+
+def test_queries_on_a_server_run_under_a_role_that_cannot_read_secrets(store: Store) -> None:
+    if store.database.file is not None:
+        pytest.skip("SQLite has no roles; its authorizer keeps secrets out of reach")
+    with store.database.engine.connect() as connection:
+        connection.execute(sa.text(f"SET LOCAL ROLE {READER}"))
+        assert connection.scalar(sa.text("SELECT count(*) FROM texts")) == 0
+        with pytest.raises(sa.exc.ProgrammingError, match="permission denied"):
+            connection.execute(sa.text("SELECT * FROM tokens"))
+
+
+def test_queries_are_off_where_the_reading_role_is_missing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if store.database.file is not None:
+        pytest.skip("SQLite has no roles")
+    monkeypatch.setattr(module, "READER", "judge_gym_nobody")
+    with pytest.raises(ConflictError, match=r"queries are off .* 'judge-gym db upgrade'"):
+        store.sql.select("SELECT 1")
 
 
 def test_an_answer_too_large_to_hold_is_refused(filled: tuple[Store, str]) -> None:

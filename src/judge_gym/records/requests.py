@@ -348,7 +348,7 @@ class OfTable(VerbRequest):
 
 
 class Query(VerbRequest):
-    """A question in SQL."""
+    """A query in SQL."""
 
     sql: Annotated[
         str,

@@ -30,6 +30,8 @@ PROFILES = ("dev", "prod")
 ENVIRONMENT = "JUDGE_GYM_DATABASE_URL"
 SCHEMA_LOCK = 7105_001
 """Postgres's number for the lock of whoever changes the schema."""
+READER = "judge_gym_reader"
+"""The role of Postgres under which queries of users run: it can read all tables but secrets."""
 DEFAULT = Path(".judge-gym") / "lab.db"
 FILES = ("sqlite", "sqlite+pysqlite")
 SERVERS = ("postgresql", "postgres", "postgresql+psycopg")
@@ -203,18 +205,19 @@ class Database:
                 connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})"))
             before = _revision(connection)
             self._refuse_newer(before)
+            after = before or HEAD
             if before is None:  # no rows to audit: all steps at once, which is much faster
                 _apply(connection, HEAD)
-                return before, HEAD
-            after = before
-            for step in _pending(before):
+            for step in _pending(after):
                 if not (step.only_adds or contract):
                     break
                 if step.audit:
                     self._refuse_misfits(connection, step)
                 _apply(connection, step.revision)
                 after = step.revision
-        return before, str(after)
+            if self.file is None:
+                _grant_reader(connection)
+        return before, after
 
     def pending(self) -> list["Step"]:
         """The steps from where the database is to this version's newest schema."""
@@ -286,6 +289,25 @@ def _apply(connection: sa.Connection, revision: str) -> None:
     config = alembic_config()
     config.attributes["connection"] = connection
     command.upgrade(config, revision)
+
+
+def _grant_reader(connection: sa.Connection) -> None:
+    """Creates the role for users' queries and lets it read; leaves it where the login may not."""
+    from judge_gym.store.sql import OPEN
+
+    role = connection.scalar(sa.text("SELECT 1 FROM pg_roles WHERE rolname = :r"), {"r": READER})
+    there = ", ".join(f"public.{name}" for name in OPEN)
+    for statement in (
+        *(() if role else (f"CREATE ROLE {READER} NOLOGIN",)),
+        f"GRANT {READER} TO CURRENT_USER",
+        f"GRANT USAGE ON SCHEMA public TO {READER}",
+        f"GRANT SELECT ON {there} TO {READER}",
+    ):
+        try:  # another database of the server may be creating the role at the same time
+            with connection.begin_nested():
+                connection.execute(sa.text(statement))
+        except (sa.exc.ProgrammingError, sa.exc.IntegrityError, sa.exc.InternalError):
+            continue
 
 
 def _session_profile() -> str:

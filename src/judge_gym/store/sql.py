@@ -1,48 +1,46 @@
-"""One question in SQL by whoever may read: the database itself refuses all that would change it.
+"""Runs one SELECT of a user: the database itself refuses everything that would change it.
 
-Tables of secrets are not among what can be read, and an answer is bounded in rows, size and time.
+Tables with secrets cannot be read, and a result is bounded in rows, size and time. On SQLite a
+query runs in a process of its own (`sql_process.py`), on Postgres under a role that may read the
+open tables only.
 """
 
+import json
 import re
-import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
 from judge_gym.errors import BusyError, ConflictError, DatabaseGone, DesignError, unknown
-from judge_gym.store import suite_tables  # noqa: F401  they can be asked about, too
+from judge_gym.store import sql_process, suite_tables  # noqa: F401  they can be read, too
 from judge_gym.store import tables as t
-from judge_gym.store.database import Database
+from judge_gym.store.database import READER, Database
 
 SECRET = ("tokens",)
-"""What no question reads."""
+"""Tables that no query reads."""
 OPEN = tuple(sorted(name for name in t.metadata.tables if name not in SECRET))
 SECONDS = 5.0
-"""How long a question may take."""
+"""How long a query may take."""
 AT_ONCE = 2
-"""So many are answered at a time; the others wait for their turn as long."""
+"""Queries that run at a time; another waits for its turn as long as a query may take."""
 SIZE = 4 * 1024**2
-"""Characters of an answer, about."""
-LONGEST = 512 * 1024
-"""Bytes of one value in SQLite: within one of its functions nobody looks at the clock."""
-STEPS = 2000
-"""Instructions of SQLite between two looks at the clock."""
+"""Characters of a result, about."""
+GRACE = 1.0
+"""Seconds that a process has to start and to end by itself, before it is killed."""
 BATCH = 5
-"""Rows that are taken from a server at once; one may be large."""
-READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE)
-SHAPES = ("json_each", "json_tree")
-"""Functions that may stand after FROM in SQLite."""
-TEDIOUS = ("load_extension", "printf", "format")
-"""Functions of SQLite that do more than compute, or compute for any length of time."""
-LATE = "57014"
-"""What a server says of a statement that took too long."""
-# What a server's functions could do beyond the question: change something, read files, or run a
-# question of their own, which the check of the plan would not see. A stable function of the
+"""Rows that are fetched from a server at once; one may be large."""
+STATEMENT = "a query is one SELECT statement"
+TIMED_OUT = "57014"
+"""The code of Postgres for a statement that took too long."""
+# What a function of Postgres could do beyond the query: change something, read files, or run a
+# query of its own, which the check of the plan would not see. A stable function of the
 # catalogue does none of that, except where it turns tables into XML.
 FORBIDDEN = sa.text(
     "SELECT proname FROM pg_proc JOIN pg_namespace n ON n.oid = pronamespace "
@@ -54,7 +52,7 @@ FORBIDDEN = sa.text(
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a question brought."""
+    """The result of a query."""
 
     columns: tuple[str, ...]
     rows: list[list[Any]]
@@ -63,14 +61,14 @@ class Rows:
 
 
 class ReadOnlySql:
-    """Answers SELECT statements that people and programs write themselves."""
+    """Runs SELECT statements that users write."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._turns = threading.BoundedSemaphore(AT_ONCE)
 
     def tables(self) -> list[dict[str, Any]]:
-        """The tables that can be read, with their columns, keys and rows."""
+        """Returns the readable tables with their columns, keys and row counts."""
         with self._database.read() as connection:
             return [
                 {
@@ -86,11 +84,11 @@ class ReadOnlySql:
     def page(
         self, table: str, *, after: Sequence[Any] | None, limit: int, descending: bool = False
     ) -> tuple[list[dict[str, Any]], list[Any] | None]:
-        """Rows of a table in the order of its key, and the key to go on after.
+        """Returns rows of a table in the order of its key, and the key of the next page.
 
         Args:
-            table: one of those that can be read.
-            after: the key of the last row of the page before.
+            table: a readable table.
+            after: the key of the last row of the previous page.
             limit: rows at most.
             descending: the newest first.
         """
@@ -103,7 +101,9 @@ class ReadOnlySql:
         if after is not None:
             kinds = [column.type.python_type for column in key]
             if [type(one) for one in after] != kinds:
-                raise DesignError("that is no cursor of this table; take `next` of the page before")
+                raise DesignError(
+                    "that is no cursor of this table; use `next` of the previous page"
+                )
             place, last = sa.tuple_(*key), sa.tuple_(*after)
             query = query.where(place < last if descending else place > last)
         with self._database.read() as connection:
@@ -112,7 +112,7 @@ class ReadOnlySql:
         return rows[:limit], more
 
     def select(self, sql: str, *, limit: int = 100, seconds: float = SECONDS) -> Rows:
-        """Answer one SELECT.
+        """Returns the result of one SELECT.
 
         Args:
             sql: the statement, one alone.
@@ -120,99 +120,107 @@ class ReadOnlySql:
             seconds: how long it may take.
         """
         if "\0" in sql or not sql.strip():
-            raise DesignError("a question is one SELECT statement")
+            raise DesignError(STATEMENT)
         if not self._turns.acquire(timeout=seconds):
-            raise BusyError("other questions are being answered; wait a moment", wait=1)
+            raise BusyError("other queries are running; wait a moment", wait=1)
         try:
-            ask = self._ask_server if self._database.file is None else self._ask_file
-            return ask(sql, limit, seconds)
+            run = self._select_on_server if self._database.file is None else self._select_in_file
+            return run(sql, limit, seconds)
         finally:
             self._turns.release()
 
-    def _ask_file(self, sql: str, limit: int, seconds: float) -> Rows:
-        """On a connection that cannot write, asks leave at every step and looks at the clock."""
+    def _select_in_file(self, sql: str, limit: int, seconds: float) -> Rows:
+        """Runs the query in a process of its own, which is killed when its time is over."""
         assert self._database.file is not None
-        end = time.monotonic() + seconds
-        uri = f"{self._database.file.resolve().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=seconds)) as connection:
-            connection.execute("PRAGMA query_only=ON")
-            for shape in SHAPES:  # they declare themselves on first use, which then is refused
-                connection.execute(f"SELECT 1 FROM {shape}('[]')")
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
-            connection.set_authorizer(_permit)
-            connection.set_progress_handler(lambda: time.monotonic() > end, STEPS)
-            try:
-                cursor = connection.execute(sql)
-                if cursor.description is None:
-                    raise DesignError("a question is one SELECT statement")
-                names = [column[0] for column in cursor.description]
-                return _taken(names, cursor, limit)
-            except sqlite3.OperationalError as fault:
-                if "interrupted" in str(fault):
-                    raise _late(seconds) from fault
-                raise _refused(fault) from fault
-            except (sqlite3.Error, sqlite3.Warning) as fault:
-                raise _refused(fault) from fault
+        query = {
+            "uri": f"{self._database.file.resolve().as_uri()}?mode=ro",
+            "sql": sql,
+            "limit": limit,
+            "seconds": seconds,
+            "tables": OPEN,
+            "secret": SECRET,
+            "size": SIZE,
+        }
+        try:
+            done = subprocess.run(
+                [sys.executable, "-I", "-S", sql_process.__file__],
+                input=json.dumps(query),
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                env={},
+                timeout=seconds + GRACE,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise _late(seconds) from error
+        if done.returncode:
+            raise _refused("it needs too much memory or disk")
+        result = json.loads(done.stdout)
+        match result.get("error"):
+            case None:
+                return Rows(tuple(result["columns"]), result["rows"], result["more"])
+            case "time":
+                raise _late(seconds)
+            case "size":
+                raise _too_large()
+            case "statement":
+                raise DesignError(STATEMENT)
+        raise _refused(result["message"])
 
-    def _ask_server(self, sql: str, limit: int, seconds: float) -> Rows:
-        """In a transaction that cannot write, after a look at what the server would read for it."""
-        with self._reading(seconds) as connection:
+    def _select_on_server(self, sql: str, limit: int, seconds: float) -> Rows:
+        """Runs the query in a read-only transaction, after a check of the server's plan for it."""
+        with self._reader(seconds) as connection:
             self._refuse_functions(connection, sql)
             driver: Any = connection.connection.driver_connection
             # To prepare it takes the extended protocol, and that one statement and no more.
             plan = driver.execute(f"EXPLAIN (VERBOSE, FORMAT JSON) {sql}", prepare=True)
             _refuse_relations(plan.fetchone()[0])
-            with driver.cursor(
-                "question"
-            ) as portal:  # so that rows stay there until they are taken
-                portal.itersize = BATCH
-                portal.execute(sql.rstrip().rstrip(";"))
-                names = [column.name for column in portal.description]
-                return _taken(names, _within(portal, seconds), limit)
+            with driver.cursor("query") as cursor:  # rows stay on the server until fetched
+                cursor.itersize = BATCH
+                cursor.execute(sql.rstrip().rstrip(";"))
+                names = [column.name for column in cursor.description]
+                return _fetch(names, _within(cursor, seconds), limit)
 
     @contextmanager
-    def _reading(self, seconds: float) -> Iterator[sa.Connection]:
+    def _reader(self, seconds: float) -> Iterator[sa.Connection]:
+        """Opens a read-only transaction under the role that cannot read secrets."""
         from psycopg import Error
 
         with self._database.plainly(), self._database.engine.connect() as connection:
             try:
+                member = "SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = :role"
+                if not connection.scalar(sa.text(member), {"role": READER}):
+                    raise ConflictError(
+                        f"queries are off on this database: it has no role {READER!r}, which keeps "
+                        "secrets out of their reach; run 'judge-gym db upgrade' with a login that "
+                        "may create roles"
+                    )
                 connection.execute(sa.text("SET TRANSACTION READ ONLY"))
                 connection.execute(sa.text(f"SET LOCAL statement_timeout = {int(1000 * seconds)}"))
+                connection.execute(sa.text(f"SET LOCAL ROLE {READER}"))
                 yield connection
-            except (sa.exc.DBAPIError, Error) as fault:
-                said: Any = getattr(fault, "orig", None) or fault
-                if said.sqlstate is None:
-                    raise DatabaseGone(f"the database is away: {said}") from fault
-                if said.sqlstate == LATE:
-                    raise _late(seconds) from fault
-                raise _refused(said.diag.message_primary) from fault
+            except (sa.exc.DBAPIError, Error) as error:
+                cause: Any = getattr(error, "orig", None) or error
+                if cause.sqlstate is None:
+                    raise DatabaseGone(f"the database is not reachable: {cause}") from error
+                if cause.sqlstate == TIMED_OUT:
+                    raise _late(seconds) from error
+                raise _refused(cause.diag.message_primary) from error
             finally:
                 connection.rollback()
 
     def _refuse_functions(self, connection: sa.Connection, sql: str) -> None:
-        """Refuse words that name a function which may do more than compute, wherever they stand."""
+        """Refuses any word that names a function which may do more than compute."""
         words = sorted(set(re.findall(r"\w+", sql.lower())))
         if re.search(r"\bu&", sql.lower()):
-            raise DesignError("names are written plainly here, not as U&'...'")
+            raise DesignError("names cannot be written as U&'...'")
         found = connection.scalar(FORBIDDEN, {"words": words})
         if found is not None:
-            raise DesignError(f"the function {found!r} cannot be used in a question")
-
-
-def _permit(action: int, first: str | None, second: str | None, *_: str | None) -> int:
-    """Whether SQLite may do something for a question."""
-    match action:
-        case sqlite3.SQLITE_READ:  # without a column where rows are only counted, of a CTE too
-            allowed = first in (*OPEN, *SHAPES) or (not second and first not in SECRET)
-        case sqlite3.SQLITE_FUNCTION:
-            allowed = second not in TEDIOUS
-        case _:
-            allowed = action in READING
-    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+            raise DesignError(f"the function {found!r} cannot be used in a query")
 
 
 def _refuse_relations(plan: Any) -> None:
-    """Refuse a plan that reads anything but the lab's own open tables."""
+    """Refuses a plan that reads anything but the lab's own open tables."""
     for node in _nodes(plan):
         name = node.get("Relation Name")
         if name is not None and (node.get("Schema"), name) not in {("public", one) for one in OPEN}:
@@ -229,7 +237,7 @@ def _nodes(plan: Any) -> Iterator[dict[str, Any]]:
 
 
 def _within(rows: Iterator[Any], seconds: float) -> Iterator[Any]:
-    """Rows, until the time is over: each batch of them is a statement to the server."""
+    """Yields rows until the time is over: each batch is a statement to the server."""
     end = time.monotonic() + seconds
     for row in rows:
         if time.monotonic() > end:
@@ -237,18 +245,18 @@ def _within(rows: Iterator[Any], seconds: float) -> Iterator[Any]:
         yield row
 
 
-def _taken(names: Sequence[str], rows: Iterator[Any], limit: int) -> Rows:
-    """As many rows as are wanted, unless they grow too large."""
-    taken: list[list[Any]] = []
+def _fetch(names: Sequence[str], rows: Iterator[Any], limit: int) -> Rows:
+    """Returns the first rows, unless they grow too large."""
+    fetched: list[list[Any]] = []
     size = 0
     for row in rows:
-        if len(taken) == limit:
-            return Rows(tuple(names), taken, more=True)
-        taken.append([one.hex() if isinstance(one, bytes) else one for one in row])
-        size += sum(len(one) if isinstance(one, str) else 8 for one in taken[-1])
+        if len(fetched) == limit:
+            return Rows(tuple(names), fetched, more=True)
+        fetched.append([value.hex() if isinstance(value, bytes) else value for value in row])
+        size += sum(len(value) if isinstance(value, str) else 8 for value in fetched[-1])
         if size > SIZE:
-            raise DesignError("the answer is too large; ask for fewer columns or substr() of them")
-    return Rows(tuple(names), taken, more=False)
+            raise _too_large()
+    return Rows(tuple(names), fetched, more=False)
 
 
 def _column(column: sa.Column[Any]) -> dict[str, Any]:
@@ -260,8 +268,12 @@ def _column(column: sa.Column[Any]) -> dict[str, Any]:
 
 
 def _late(seconds: float) -> ConflictError:
-    return ConflictError(f"the question took longer than {seconds:g} s; narrow it")
+    return ConflictError(f"the query took longer than {seconds:g} s; narrow it")
 
 
-def _refused(fault: object) -> DesignError:
-    return DesignError(f"the database refuses the question: {' '.join(str(fault).split())}")
+def _too_large() -> DesignError:
+    return DesignError("the result is too large; ask for fewer columns or substr() of them")
+
+
+def _refused(error: object) -> DesignError:
+    return DesignError(f"the database refuses the query: {' '.join(str(error).split())}")
