@@ -13,7 +13,6 @@ from judge_gym.analysis.frames import ordinal, tidy
 from judge_gym.analysis.judges.people import (
     alt_test,
     alt_test_raters,
-    corrected_prevalence,
     labelled,
     majority_agreement,
     prediction_powered,
@@ -76,7 +75,6 @@ def test_without_labels_there_are_tables_without_rows() -> None:
     assert majority_agreement(frame, none).empty
     assert alt_test(frame, none).empty
     assert prediction_powered(ordinal(frame), none).empty
-    assert corrected_prevalence(frame, none, [1])["value"].isna().all()
 
 
 def test_agreement_with_the_majority_by_hand() -> None:
@@ -285,24 +283,6 @@ def test_a_judge_no_better_than_chance_corrects_nothing() -> None:
     found = rogan_gladen(decisions(5, 10), decisions(5, 10), decisions(5, 10))
     assert np.isnan(found.value)
     assert not rogan_gladen(decisions(5, 10), decisions(9, 10), np.array([])).known
-
-
-def test_prevalence_takes_the_judges_errors_from_labelled_items() -> None:
-    frame = verdicts(["4", "4", "1", "1", "1/1/1/4", "4", "3", "1", "2"])
-    given = labels({"a": [3, 4, 3, 1, 2, 1], "b": [4, 4, 4, 1, 2, 4]})
-    found = only(corrected_prevalence(frame, given, range(3, 5)))
-    assert found["sensitivity"] == pytest.approx(2 / 3)
-    assert found["specificity"] == pytest.approx((1 + 0.75) / 2)
-    assert found["apparent"] == pytest.approx(1 / 3)
-    expected = (1 / 3 + 0.875 - 1) / (2 / 3 + 0.875 - 1)
-    assert found["value"] == pytest.approx(expected)
-    counts = [found[name] for name in ("positive", "negative", "unlabelled", "tied")]
-    assert counts == [3, 2, 3, 1]
-
-
-def test_stages_off_the_scale_are_refused() -> None:
-    with pytest.raises(DesignError, match="choose from 1 to 4"):
-        corrected_prevalence(verdicts(["1"]), labels({"a": [1]}), [5])
 
 
 @pytest.mark.parametrize("replicates", [1, 5])

@@ -103,13 +103,9 @@ class Groups(NamedTuple):
 
 
 def grouped(frame: pd.DataFrame, by: Sequence[str], kept: npt.ArrayLike, *columns: str) -> Groups:
-    """Returns samples by group, each call once.
+    """Returns the kept samples by group, each call once.
 
-    Args:
-        frame: tidy samples.
-        by: the columns that define a group.
-        kept: which rows are used.
-        *columns: further columns that are read, beside those of endpoints.
+    `columns` are read beside those that endpoints need.
     """
     # Selecting columns first makes it fast to select rows.
     read = [name for name in dict.fromkeys([*by, *_READ, *columns]) if name in frame]

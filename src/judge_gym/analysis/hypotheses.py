@@ -77,9 +77,8 @@ def hypotheses(samples: Samples) -> pd.DataFrame:
     for (name, claim, estimand), one, p, adjusted in zip(
         HYPOTHESES, results, known, corrected, strict=True
     ):
-        value, low, high, items = one.estimate
         tested = np.isfinite(p)
-        supported = tested and low > 0 and adjusted < ALPHA
+        supported = tested and one.estimate.low > 0 and adjusted < ALPHA
         verdict = "supported" if supported else "not supported" if tested else "insufficient data"
         rows.append(
             {
@@ -87,10 +86,7 @@ def hypotheses(samples: Samples) -> pd.DataFrame:
                 "claim": claim,
                 "estimand": estimand,
                 "rule": RULE,
-                "value": value,
-                "low": low,
-                "high": high,
-                "items": items,
+                **one.estimate.named("value", "low", "high", "items"),
                 "p": p,
                 "holm": adjusted if tested else np.nan,
                 "verdict": verdict,

@@ -214,9 +214,9 @@ def mean_over_items(
 
     Args:
         panel: the judges.
-        values: computes one value per item of a panel; not a number if an item has none.
+        values: computes one value per item of a panel; NaN if an item has none.
         estimate: computes the mean and its interval over items.
-        mean_over_draws: whether values are means over draws, not comparisons of judges.
+        mean_over_draws: as for `estimate_over_items`.
     """
     without = [values(part) for part in panel.without_each_draw] if panel.many_draws else []
     return estimate_over_items(estimate, values(panel), without, mean_over_draws=mean_over_draws)
@@ -230,11 +230,7 @@ def mean_of_cells(
 ) -> Estimate:
     """Returns a mean over items of one judge's cells, or of the mean over all judges.
 
-    Args:
-        panel: the judges.
-        cells: computes one value per item and judge of a panel.
-        estimate: computes the mean and its interval over items.
-        place: the index of the judge.
+    `cells` computes one value per item and judge of a panel; `place` is the index of the judge.
     """
 
     def values(of: Panel) -> FloatArray:

@@ -254,26 +254,16 @@ def _pairs(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 
 
 def _row(check: str, criterion: str, found: Estimate, result: str, note: str) -> dict[str, object]:
-    value, low, high, items = found
-    return {
-        "check": check,
-        "criterion": criterion,
-        "value": value,
-        "low": low,
-        "high": high,
-        "items": items,
-        "result": result,
-        "note": note,
-    }
+    numbers = found.named("value", "low", "high", "items")
+    return {"check": check, "criterion": criterion, **numbers, "result": result, "note": note}
 
 
-def _below(found: Estimate, limit: float) -> str:
-    if not found.known or found.n < MIN_ITEMS:
+def _below(found: Estimate, limit: float, *, below: str = "pass", above: str = "fail") -> str:
+    """Returns the result of a check by the side of the limit that the whole interval is on."""
+    if not found.known or found.n < MIN_ITEMS or found.low <= limit <= found.high:
         return "lacks data"
-    return "pass" if found.high < limit else "fail" if found.low > limit else "lacks data"
+    return below if found.high < limit else above
 
 
 def _above(found: Estimate, limit: float) -> str:
-    if not found.known or found.n < MIN_ITEMS:
-        return "lacks data"
-    return "pass" if found.low > limit else "fail" if found.high < limit else "lacks data"
+    return _below(found, limit, below="fail", above="pass")

@@ -27,13 +27,11 @@ from judge_gym.analysis.belief.mappings import (
 )
 from judge_gym.analysis.belief.masses import Masses, sources, stage_masks
 from judge_gym.analysis.belief.rules import RULES, Rule, combine_groups
-from judge_gym.analysis.belief.sensitivity import leading_stages, rule_sensitivity
-from judge_gym.analysis.belief.sets import Mass
+from judge_gym.analysis.belief.sensitivity import rule_sensitivity
 
 __all__ = [
     "RULES",
     "Combined",
-    "Mass",
     "Masses",
     "Rule",
     "TotalConflict",
@@ -44,7 +42,6 @@ __all__ = [
     "conflict",
     "discount",
     "jousselme",
-    "leading_stages",
     "panel_conflict",
     "pignistic",
     "plausibility",

@@ -48,10 +48,7 @@ def redistributed(
 ) -> Focal:
     """Returns the mass of conflicting tuples, redistributed to their sets by weight.
 
-    Args:
-        masses: one row per source.
-        panels: groups with equally many sources, and the rows of each group.
-        weights: computes the weights by which the mass of a tuple is divided.
+    `panels` are groups with equally many sources, with the rows of each group.
     """
     panels = list(panels)
     size = np.bincount(masses.focal.row, minlength=masses.count)

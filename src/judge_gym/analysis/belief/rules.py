@@ -52,13 +52,9 @@ class Fused(NamedTuple):
 def combine_groups(
     masses: Masses, group: IntArray, *, rule: Rule, groups: int | None = None
 ) -> CombinedGroups:
-    """Combines the rows of each group, without undefined rows.
+    """Combines the rows (one per source) of each group, without undefined rows.
 
-    Args:
-        masses: one row per source.
-        group: the group of each row, 0 to `groups` - 1.
-        rule: one of `RULES`.
-        groups: the number of groups; by default the largest group number plus one.
+    Groups are numbered from 0; by default, `groups` is the largest number plus one.
     """
     if rule not in RULES:
         raise DesignError(unknown("rule", rule, RULES), choices=RULES)

@@ -37,14 +37,7 @@ class RuleEffect:
 def rule_sensitivity(
     masses: Masses, group: IntArray, *, groups: int, alpha: float = ALPHA
 ) -> tuple[RuleEffect, ...]:
-    """Combines the discounted masses of each group by every rule.
-
-    Args:
-        masses: one row per source, undiscounted.
-        group: the group of each row, 0 to `groups` - 1.
-        groups: the number of groups.
-        alpha: the share of each mass that is moved to the whole frame.
-    """
+    """Combines the masses of each group by every rule, after discounting them by alpha."""
     discounted = masses.discounted(alpha)
     average = combine_groups(discounted, group, rule="average", groups=groups)
     reference = leading_stages(average.masses.pignistic())

@@ -38,10 +38,7 @@ def checked_share(alpha: float) -> float:
 def checked(mass: Mass, frame: int | None, *, empty: bool = False) -> dict[frozenset[int], float]:
     """Returns the sets with positive mass, scaled to sum to 1, and refuses invalid masses.
 
-    Args:
-        mass: a mapping from sets of stages to mass.
-        frame: the number of stages; None if it is unknown.
-        empty: whether the empty set may have mass.
+    The frame is the number of stages, None if unknown; `empty` allows mass on the empty set.
     """
     if frame is not None:
         checked_frame(frame)

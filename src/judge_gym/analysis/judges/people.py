@@ -4,7 +4,6 @@ Labels have columns tag, evidence, rater and stage. A judge's rating of an item 
 replicates; swaps are left out.
 """
 
-from collections.abc import Collection
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -29,12 +28,8 @@ MIN_RATERS = 3
 def labelled(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """Returns people's stages with the cells that judged the same items.
 
-    Args:
-        frame: a tidy frame.
-        labels: raters' stages; a stage outside the scale of its experiment is refused.
-
-    Returns:
-        Columns CELL, evidence, rater, stage, n_stages.
+    A stage outside the scale of its experiment is refused. Columns: CELL, evidence, rater, stage,
+    n_stages.
     """
     for column in COLUMNS:
         if column not in labels:
@@ -228,14 +223,9 @@ def prediction_powered_mean(
 ) -> tuple[Estimate, float]:
     """Returns the prediction-powered mean, and the weight of the predictions in it.
 
-    The weight minimises the width of the interval, so that useless predictions cost nothing
-    (Angelopoulos, Duchi and Zrnic 2023). Because it is estimated, one more degree of freedom is
-    lost.
-
-    Args:
-        truth: labels.
-        predicted: the predictions for the labelled items.
-        elsewhere: the predictions for unlabelled items.
+    `predicted` is for the labelled items, `elsewhere` for the others. The weight minimises the
+    width of the interval, so that useless predictions cost nothing (Angelopoulos, Duchi and Zrnic
+    2023). Because it is estimated, one more degree of freedom is lost.
     """
     n, others = len(truth), len(elsewhere)
     spread = float(np.concatenate([predicted, elsewhere]).var(ddof=1)) if n + others > 1 else 0.0
@@ -250,46 +240,6 @@ def prediction_powered_mean(
         return undefined(n, value), weight
     half = float(stats.t.ppf((1 + LEVEL) / 2, n - 2) * np.sqrt(error))
     return Estimate(value, value - half, value + half, n), weight
-
-
-def corrected_prevalence(
-    frame: pd.DataFrame, labels: pd.DataFrame, stages: Collection[int]
-) -> pd.DataFrame:
-    """Estimates the prevalence of some stages on unlabelled items, corrected for judge errors.
-
-    The judge's error rates are estimated on the labelled items.
-
-    Args:
-        frame: a tidy frame.
-        labels: raters' stages; the majority counts, and items on which raters tie are left out.
-        stages: the stages counted, such as `range(3, 6)` for stage 3 and above of five.
-
-    Returns:
-        Columns CELL, value, low, high (Rogan and Gladen's, with Lang and Reiczigel's interval),
-        apparent (the judge's own share), sensitivity, specificity, positive, negative (labelled
-        items that are and are not), unlabelled, tied. The value is null if the judge is no better
-        than chance, or if positive, negative or unlabelled items are missing.
-    """
-    if not stages or min(stages) < 1 or max(stages) > frame["n_stages"].max():
-        raise DesignError(
-            f"stages {sorted(stages)} to count; choose from 1 to {frame['n_stages'].max()}"
-        )
-    people = labelled(frame, labels)
-    people = people.assign(inside=people["stage"].isin(list(stages)))
-    truth = people.groupby(ITEM, observed=True)["inside"].mean().rename("truth")
-    called = stage_shares(frame)[list(stages)].sum(axis=1).rename("called").reset_index()
-    items = called.merge(truth.reset_index(), on=ITEM, how="left")
-    rows = []
-    for key, part in items.groupby(CELL, observed=True):
-        shares, known = part["called"].to_numpy(float), part["truth"].to_numpy(float)
-        yes, no, rest = shares[known > 0.5], 1 - shares[known < 0.5], shares[np.isnan(known)]
-        found = rogan_gladen(rest, yes, no)
-        means = [float(values.mean()) if len(values) else np.nan for values in (rest, yes, no)]
-        counts = [len(yes), len(no), len(rest), int((known == 0.5).sum())]
-        rows.append([*key, *found[:3], *means, *counts])
-    columns = ["value", "low", "high", "apparent", "sensitivity", "specificity"]
-    columns += ["positive", "negative", "unlabelled", "tied"]
-    return pd.DataFrame(rows, columns=[*CELL, *columns])
 
 
 def rogan_gladen(called: Floats, right_yes: Floats, right_no: Floats) -> Estimate:

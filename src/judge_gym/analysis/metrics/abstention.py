@@ -27,8 +27,7 @@ def abstention(samples: Samples) -> pd.DataFrame:
             row: dict[str, Any] = {**panel.key, JUDGE: judge}
             for name, cells in rates.items():
                 found = mean_of_cells(panel, cells, share, place)
-                row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
-                row["items"] = found.n
+                row |= found.columns(name) | {"items": found.n}
             mine = panel.judge == place if place != ALL_JUDGES else np.full(len(panel.judge), True)
             row |= {"n": int(mine.sum()), "effective_n": int((panel.mask[mine] != 0).sum())}
             rows.append(row)

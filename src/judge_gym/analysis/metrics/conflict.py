@@ -33,13 +33,9 @@ def _row(panel: Panel) -> dict[str, Any]:
     )
     return {
         **panel.key,
-        "k": k.value,
-        "low": k.low,
-        "high": k.high,
+        **k.named("k", "low", "high"),
         "own": own.value,
-        "excess": excess.value,
-        "excess_low": excess.low,
-        "excess_high": excess.high,
+        **excess.columns("excess"),
         "joint": joint.value,
         "fan_in": len(panel.judges),
         **distance_columns(panel),

@@ -194,8 +194,7 @@ def _agreements(panel: Panel) -> dict[str, Estimate]:
 def _columns(parts: dict[str, Estimate]) -> dict[str, float]:
     found: dict[str, float] = {}
     for name in ("jitter", "display", "sampling", "alpha", "icc"):
-        value, low, high, _ = parts.get(name, undefined())
-        found |= {name: value, f"{name}_low": low, f"{name}_high": high}
+        found |= parts.get(name, undefined()).columns(name)
     return found
 
 

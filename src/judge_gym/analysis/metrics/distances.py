@@ -17,17 +17,11 @@ from judge_gym.analysis.stats.rubric_draws import MANY_DRAWS
 def item_distances(
     frame: pd.DataFrame, by: Sequence[str], without: int | None = None
 ) -> pd.DataFrame:
-    """Returns the distance of every two judges on every item.
+    """Returns the distance of every two judges on every item: by, judge, other, evidence, distance.
 
-    Args:
-        frame: a tidy frame; within a group, a judge's verdicts on an item are pooled, swaps
-            included.
-        by: the columns that define a group, such as task and variant.
-        without: a draw of rubrics that is left out of groups with many draws.
-
-    Returns:
-        A row per group, pair of judges and item: by, judge, other, evidence, distance; NaN if a
-        judge has fewer than two scored replicates.
+    Within a group, a judge's verdicts on an item are pooled, swaps included. The distance is NaN
+    if a judge has fewer than two scored replicates. A draw of rubrics can be left out of groups
+    with many draws.
     """
     parts = []
     for panel in panels(frame.assign(is_swap=False), by):

@@ -21,16 +21,13 @@ def entrenchment(samples: Samples) -> pd.DataFrame:
     rows = []
     for panel in Dataset.of(samples).panels:
         for place, judge in enumerate((ALL, *panel.judges), ALL_JUDGES):
-            value, low, high, items = _entrenchment(panel, place)
+            found = _entrenchment(panel, place)
             rows.append(
                 {
                     **panel.key,
                     JUDGE: judge,
-                    "mean": value,
-                    "low": low,
-                    "high": high,
-                    "items": items,
-                    "dropped": len(panel.evidence) - items,
+                    **found.named("mean", "low", "high", "items"),
+                    "dropped": len(panel.evidence) - found.n,
                     **panel.rates,
                 }
             )

@@ -181,8 +181,7 @@ def _distance(panel: Panel, values: Callable[[Panel], FloatArray]) -> dict[str, 
     found = mean_over_items(panel, values)
     if found.high > 1:  # the largest possible distance
         found = found._replace(high=1.0)
-    names = ("distance", "distance_low", "distance_high", "distance_items")
-    return dict(zip(names, found, strict=True))
+    return {**found.columns("distance"), "distance_items": found.n}
 
 
 def excess_by_item(panel: Panel, null: PermutationNull, name: str) -> FloatArray:
@@ -201,9 +200,7 @@ def _against_chance(panel: Panel, null_of: Callable[[Panel], PermutationNull]) -
     return {
         "p": _mean(null.observed["p"]),
         "null": _mean(null.expected["p"]),
-        "above": above.value,
-        "low": above.low,
-        "high": above.high,
+        **above.named("above", "low", "high"),
         "p_value": null.p_value["p"],
         "draws": null.draws,
     }

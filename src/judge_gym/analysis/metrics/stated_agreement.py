@@ -189,13 +189,8 @@ def calibration(
 ) -> pd.DataFrame:
     """Compares stated probabilities with their references, per group; without `by`, overall.
 
-    Compare judges at equal set size: `by=[*CELL, "size"]`. Replicates are averaged per item, and
-    items are the sample.
-
-    Args:
-        verdicts: the result of `probed_verdicts`.
-        by: the columns that define a group.
-        without: the result of `verdicts_without_draws`.
+    It takes the results of `probed_verdicts` and `verdicts_without_draws`. Compare judges at equal
+    set size: `by=[*CELL, "size"]`. Replicates are averaged per item, and items are the sample.
 
     Returns:
         Columns `by`; `OUTCOMES` (their counts); without_reference (probed, but with fewer than
@@ -218,7 +213,7 @@ def calibration(
             | {str(name): int(count) for name, count in counts.items()}
             | {"without_reference": int((part["p"].notna() & part["y"].isna()).sum())}
             | {"items": known["evidence"].nunique()}
-            | {column: value for name, e in estimates.items() for column, value in _flat(name, e)}
+            | {c: value for name, e in estimates.items() for c, value in e.columns(name).items()}
         )
     return pd.DataFrame(rows)
 
@@ -228,10 +223,7 @@ def reliability(
 ) -> pd.DataFrame:
     """Returns the reliability curve: the reference by stated probability, in ten equal bins.
 
-    Args:
-        verdicts: the result of `probed_verdicts`.
-        by: the columns that define a group.
-        without: the result of `verdicts_without_draws`.
+    It takes the results of `probed_verdicts` and `verdicts_without_draws`.
 
     Returns:
         Columns `by`, bin (its lower edge), verdicts, items, stated (mean p), and y with y_low and
@@ -247,7 +239,7 @@ def reliability(
                 key
                 | {"bin": int(str(number)) / BINS, "verdicts": len(group), "items": found.n}
                 | {"stated": float(_per_item(group["p"], group).mean())}
-                | dict(_flat("y", found))
+                | found.columns("y")
             )
     columns = [*by, "bin", "verdicts", "items", "stated", "y", "y_low", "y_high"]
     return pd.DataFrame(rows, columns=columns)
@@ -388,7 +380,3 @@ def _resampled_change(rows: Floats, key: Any) -> Floats:
     drawn: Floats = bootstrap_sums(rows, key=key) - rows.sum(axis=0)
     drawn *= float(widening * np.sqrt(n / (n - 1)))
     return drawn
-
-
-def _flat(name: str, found: Estimate) -> list[tuple[str, float]]:
-    return [(name, found.value), (f"{name}_low", found.low), (f"{name}_high", found.high)]

@@ -59,8 +59,7 @@ def metric_table(samples: Samples) -> pd.DataFrame:
     for panel in data.panels:
         for _, name, summarize in sorted(METRICS.values()):
             found, note = summarize(data, panel)
-            numbers = dict(zip(("value", "low", "high", "n"), found, strict=True))
-            rows.append({**panel.key, "metric": name, **numbers, "note": note})
+            rows.append({**panel.key, "metric": name, **found._asdict(), "note": note})
     return pd.DataFrame(rows, columns=[*PANEL, "metric", "value", "low", "high", "n", "note"])
 
 

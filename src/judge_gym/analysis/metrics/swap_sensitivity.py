@@ -59,10 +59,7 @@ def swap_sensitivity(samples: Samples) -> pd.DataFrame:
         rows.append(
             {
                 **dict(zip(by, group, strict=True)),
-                "mean": found.value,
-                "low": found.low,
-                "high": found.high,
-                "items": found.n,
+                **found.named("mean", "low", "high", "items"),
                 "pairs": len(part),
                 "own": float(items["own"].mean()),
                 "other": float(items["other"].mean()),

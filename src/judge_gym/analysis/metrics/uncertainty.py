@@ -27,8 +27,8 @@ def uncertainty(samples: Samples) -> pd.DataFrame:
                 {
                     **panel.key,
                     JUDGE: judge,
-                    **dict(zip(("gap", "gap_low", "gap_high"), gaps[:3], strict=True)),
-                    **dict(zip(("size", "size_low", "size_high"), sizes[:3], strict=True)),
+                    **gaps.columns("gap"),
+                    **sizes.columns("size"),
                     "items": gaps.n,
                     "dropped": len(panel.evidence) - gaps.n,
                     **(panel.rates if place == ALL_JUDGES else panel.rates_of(place)),

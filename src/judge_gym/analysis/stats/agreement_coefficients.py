@@ -13,12 +13,9 @@ CLOSE = 1e-9
 
 
 def krippendorff_alpha(counts: Floats, level: Level, parts: int | None = None) -> SumStatistic:
-    """Returns Krippendorff's alpha from counts of ratings per item and stage.
+    """Returns Krippendorff's alpha from counts of ratings per item and stage (in order).
 
-    Args:
-        counts: a row per item, with at least two ratings, and a column per stage, in order.
-        level: whether the order of stages counts.
-        parts: the number of clusters that items are divided into; by default one per item.
+    Every item has two ratings or more. Items form `parts` clusters, by default one each.
     """
     n_stages = counts.shape[-1]
     diagonal = np.eye(n_stages)
@@ -62,11 +59,9 @@ def fleiss_kappa(counts: Floats) -> SumStatistic:
 
 
 def cohen_kappa(rated: Floats, power: int) -> SumStatistic:
-    """Returns Cohen's kappa, averaged over pairs of raters (Light's kappa).
+    """Returns Cohen's kappa of stages by item and rater, averaged over pairs of raters (Light's).
 
-    Args:
-        rated: stages by item and rater, none missing.
-        power: the power of the distance between stages that weighs a disagreement: 0, 1 or 2.
+    A disagreement is weighed by the distance between its stages, to the power 0, 1 or 2.
     """
     stages, (items, raters) = np.unique(rated), rated.shape
     apart = np.abs(stages[:, None] - stages)

@@ -19,12 +19,7 @@ Pairs = Sequence[tuple[Side, Side]]
 
 
 class Sides:
-    """The values and calls of samples without swaps, by side.
-
-    Args:
-        samples: tidy samples.
-        endpoints: the columns of `cell_endpoints` that are compared.
-    """
+    """The values of endpoints (columns of `cell_endpoints`) and the calls, by side; no swaps."""
 
     def __init__(self, samples: Samples, endpoints: Sequence[str]) -> None:
         data = Dataset.of(samples)

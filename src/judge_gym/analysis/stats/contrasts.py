@@ -100,11 +100,7 @@ def _designs(frame: pd.DataFrame) -> dict[str, dict[str, dict[str, Any]]]:
 def register(frame: pd.DataFrame, design: Levels, base: Levels, *, task: str) -> Contrast:
     """Returns the contrast of two designs, which must differ in one knob and match in display.
 
-    Args:
-        frame: tidy samples.
-        design: levels that identify one variant of the task.
-        base: levels that identify the variant it is compared with.
-        task: the task that both judge.
+    The levels of `design` and of `base` identify one variant of the task each.
     """
     frame = own_rows(frame)
     designs = _designs(frame)
@@ -242,12 +238,7 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     """Yields a row per endpoint that either side has, averaging an item's values over pairs.
 
-    Args:
-        sides: the values.
-        contrast: what is compared.
-        judge: the judge's name in the table.
-        pairs: the side of the level and the side of the base, per judge.
-        note: why the sides cannot be compared, if they cannot.
+    A note says why the sides cannot be compared, if they cannot.
     """
     shares = {name: sides.shared_calls(pairs, name) for name in CALLS}
     left, right = (np.stack([sides.values[pair[end]] for pair in pairs]) for end in (0, 1))
@@ -291,12 +282,8 @@ def contrasts(
 
     Over all judges, an item's difference is averaged over the judges that have both designs, so
     that items stay the units. `q` is Benjamini-Hochberg's within task and endpoint; `holm` is
-    given for headlines: the rows over all judges, or over the only one.
-
-    Args:
-        samples: tidy samples.
-        registered: the contrasts; by default all that `find_contrasts` finds.
-        endpoints: which of `ENDPOINTS` to compare.
+    given for headlines: the rows over all judges, or over the only one. By default, all contrasts
+    that `find_contrasts` finds are compared.
     """
     sides = _sides(samples, endpoints)
     shown = _displays(sides.frame)

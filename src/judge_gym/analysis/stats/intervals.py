@@ -42,6 +42,14 @@ class Estimate(NamedTuple):
         """Whether the value and both ends of the interval are finite."""
         return bool(np.isfinite([self.value, self.low, self.high]).all())
 
+    def named(self, *names: str) -> dict[str, float]:
+        """Returns value, low, high and n under these names, in this order; n may be left out."""
+        return dict(zip(names, self, strict=False))
+
+    def columns(self, name: str) -> dict[str, float]:
+        """Returns the value and its interval as columns: the name, with `_low` and with `_high`."""
+        return self.named(name, f"{name}_low", f"{name}_high")
+
     def clipped(self, low: float = -np.inf, high: float = np.inf) -> "Estimate":
         """Returns the estimate with its interval cut off at the ends of the scale."""
         if not self.known:
@@ -150,22 +158,10 @@ def wilson(successes: int, n: int) -> Estimate:
 # --- statistics other than means -----------------------------------------------------------------
 
 
-def clustered_error(values: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
-    """Returns the standard error of a mean of values correlated within clusters (Miller 2024)."""
-    known = np.asarray(values, dtype=float)
-    _, cluster = np.unique(np.asarray(clusters), return_inverse=True)
-    residuals = np.bincount(cluster, known - known.mean())
-    return float(np.sqrt((residuals**2).sum()) / len(known))
-
-
 def bootstrap(statistic: SumStatistic, *, key: Any) -> Estimate:
-    """Returns a statistic with a bootstrap interval over clusters.
+    """Returns a statistic with a bootstrap interval over clusters; draws are seeded from the key.
 
     The interval is studentised below 40 clusters, and made of percentiles from 40 clusters.
-
-    Args:
-        statistic: the statistic, and what each cluster adds to its sums.
-        key: what the random draws are seeded from.
     """
     rows, n = statistic.rows, len(statistic.rows)
     value = statistic.value if n else np.nan

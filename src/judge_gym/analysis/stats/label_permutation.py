@@ -50,12 +50,7 @@ def permutation_null(
     """Permutes the judges' labels of a panel.
 
     With one verdict per judge and item, permutations give the same verdicts, and the null
-    distribution is unknown.
-
-    Args:
-        panel: two or more judges.
-        statistics: the measures, by name.
-        panels: how many such panels share the limit on the work.
+    distribution is unknown. `panels` is how many such panels share the limit on the work.
     """
     observed = {name: of(panel.shares[panel.complete]) for name, of in statistics.items()}
     if not panel.complete.any():

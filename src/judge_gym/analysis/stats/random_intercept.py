@@ -33,13 +33,7 @@ class _Fit(NamedTuple):
 
 
 def random_intercept(y: Floats, matrix: Floats, groups: np.ndarray) -> RandomIntercept:
-    """Fits a linear model whose errors are correlated within groups.
-
-    Args:
-        y: the outcome.
-        matrix: one column per term, linearly independent.
-        groups: the number of each row's group.
-    """
+    """Fits a linear model of y on independent columns, with errors correlated within groups."""
     n, terms = matrix.shape
     table = np.column_stack([matrix, y])
     whole = table.T @ table

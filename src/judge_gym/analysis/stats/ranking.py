@@ -22,12 +22,8 @@ def ranking(samples: Samples, endpoint: str = "stage") -> pd.DataFrame:
 
     A point is a task, a judge, a series and a level of every other knob; for the axis of judges, a
     task and a design. Its value is the mean over the items that all levels of the axis have;
-    points that lack a level are left out. The interval of the mean rank is over points, for this
-    evidence.
-
-    Args:
-        samples: tidy samples; swapped rubrics are left out.
-        endpoint: the endpoint that levels are ranked by.
+    points that lack a level are left out, and so are swapped rubrics. The interval of the mean rank
+    is over points, for this evidence.
     """
     if endpoint not in RANKED:
         raise DesignError(unknown("endpoint", endpoint, RANKED), choices=RANKED)

@@ -58,10 +58,6 @@ def regressions(frame: pd.DataFrame, *, sensitivity: bool = True) -> pd.DataFram
 
     Under a judge's own rubric, rubric quality is the judge's own work, so it enters only the model
     `... under others' rubrics`, over cells with another author's rubric, swaps included.
-
-    Args:
-        frame: tidy samples.
-        sensitivity: whether to fit ordered logit and random intercept too.
     """
     rows: list[dict[str, Any]] = []
     for equation in equations(frame):
