@@ -220,8 +220,15 @@ def test_a_search_asks_nobody_inside_the_server_s_own_network(lab: Served, clien
     """Else whoever may write could read what only the server reaches."""
     month = ("2026-01-01", "2026-01-31", "Valdoria")
     with pytest.raises(JudgeGymError, match="private"):
-        client.evidence.collect(*month, feeds=[f"{lab.url}/api/health"])
-    with pytest.raises(DesignError, match="give one of feeds, gdelt and firecrawl"):
-        client.evidence.collect(*month, feeds=["https://news.example/feed"], gdelt="press")
+        client.evidence.collect(*month, origin="feeds", addresses=[f"{lab.url}/api/health"])
+    with pytest.raises(DesignError, match="needs addresses"):
+        client.evidence.collect(*month, origin="feeds", query="press")
+    with pytest.raises(DesignError, match="needs a query"):
+        client.evidence.collect(*month, origin="gdelt")
+    with pytest.raises(DesignError, match="no addresses"):
+        client.evidence.collect(*month, origin="gdelt", query="press", addresses=["https://a.org"])
+    with pytest.raises(DesignError, match="unknown search 'wiki'") as refusal:
+        client.evidence.collect(*month, origin="wiki", query="press")
+    assert {"feeds", "gdelt"} <= set(refusal.value.choices)
     with pytest.raises(DesignError, match="a window ends after it starts"):
-        client.evidence.collect("2026-02-01", *month[1:], gdelt="press")
+        client.evidence.collect("2026-02-01", *month[1:], origin="gdelt", query="press")

@@ -55,7 +55,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("evidence.list_pools", {}),
     ("evidence.list_pool_items", {"name": "pilots"}),
     ("evidence.diff_pools", {"before": "june", "after": "pilots"}),
-    ("evidence.collect", {**JUNE, "feeds": ["http://127.0.0.1:9/feed"]}),
+    ("evidence.collect", {**JUNE, "origin": "feeds", "addresses": ["http://127.0.0.1:9/feed"]}),
     (
         "evidence.load_benchmark",
         {

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import requests as ask
 from judge_gym.records import responses as say
+from judge_gym.records.origins import BUILT_IN
 
 Effect = Literal["reads", "pays", "writes", "destroys"]
 Place = Literal["path", "query", "body"]
@@ -23,6 +24,7 @@ HINTS: Mapping[Effect, str] = {
     "writes": "Free: no model is called. Adds to the lab.",
     "destroys": "Free: no model is called. May delete or overwrite; ask the user first.",
 }
+PAID_SEARCHES = ", ".join(origin.label for origin in BUILT_IN if origin.paid)
 STARTED = "Call `runs_status` until `in_progress` is false."
 PAGING = ("cursor", "limit")
 """Arguments of a list over HTTP and for agents, besides those of its request."""
@@ -142,7 +144,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("evidence.load_benchmark", ask.LoadBenchmark, int, "writes",
          "POST /windows/{window_id}/benchmark", result="held", status=201),
     Verb("evidence.collect", ask.Collect, say.Collected, "pays", "POST /windows/search",
-         note="Only Firecrawl charges, for searches; feeds and GDELT are free."),
+         note=f"Searches are free, except with {PAID_SEARCHES}."),
     Verb("evidence.drop", ask.DropItems, int, "destroys", "POST /windows/{window_id}/dropped",
          result="changed", note="`undo` restores items."),
     Verb("evidence.show", ask.OfItem, say.ItemDetail, "reads", "GET /evidence/{id}"),

@@ -14,7 +14,7 @@ from judge_gym.cli.options import NONE, AllowPrivate, AsJson
 from judge_gym.cli.results import collection_summary, first, same_command
 from judge_gym.cli.workflows import evidence_app
 from judge_gym.errors import DesignError
-from judge_gym.records import find_origin, search_origins
+from judge_gym.records import search_origins
 
 if TYPE_CHECKING:
     from judge_gym.lab.collection import CollectionResult
@@ -97,26 +97,23 @@ def add(
 
 
 def _spec(
-    paths: list[str], feeds: list[str], search: str | None, query: str, limit: int | None
+    paths: list[str], addresses: list[str], search: str | None, query: str, limit: int | None
 ) -> "PoolSpec":
     from judge_gym.studies import PoolSpec
 
-    origins: dict[str, Any] = {"files": paths, "feeds": feeds}
-    if search is not None:
-        origins[find_origin(search).name] = query if query.strip() else None
-    chosen = [name for name, value in origins.items() if value]
-    if search is not None and search not in chosen:
-        raise DesignError(f"--search {search} needs --query WORDS")
-    if len(chosen) != 1:
+    origin = search or ("feeds" if addresses else None)
+    if bool(paths) == bool(origin):
+        given = f"files and {origin}" if origin else "none"
         raise DesignError(
             "evidence comes from one origin at a time: files, --feed URL or --search NAME; given: "
-            f"{' and '.join(chosen) or 'none'}"
+            f"{given}"
         )
-    if paths and (query or limit):
+    if origin:
+        options: dict[str, Any] = {"limit": limit} if limit else {}
+        return PoolSpec.for_search(origin, query, addresses, **options)
+    if query or limit:
         raise DesignError("--query and --limit are for searches, not for files")
-    options: dict[str, Any] = {"limit": limit} if limit else {}
-    [name] = chosen
-    return PoolSpec(**{name: origins[name]}, query=query if feeds else "", **options)
+    return PoolSpec(files=paths)
 
 
 def _in_window(

@@ -88,10 +88,9 @@ class Evidence:
         end_date: date | str,
         country: str,
         *,
-        feeds: Sequence[str] | None = None,
-        gdelt: str | None = None,
-        firecrawl: str | None = None,
+        origin: str,
         query: str = "",
+        addresses: Sequence[str] = (),
         limit: int = 100,
     ) -> Collected:
         """Searches the web for texts of a window and keeps what is new, even if it ends early."""

@@ -98,10 +98,9 @@ class EvidenceLibrary:
         end_date: date | str,
         country: str,
         *,
-        feeds: Sequence[str] | None = None,
-        gdelt: str | None = None,
-        firecrawl: str | None = None,
+        origin: str,
         query: str = "",
+        addresses: Sequence[str] = (),
         limit: int = 100,
     ) -> Collected:
         """Searches the web for texts of a window and keeps what is new, even if it ends early.
@@ -110,24 +109,14 @@ class EvidenceLibrary:
             start_date: the first day of the window.
             end_date: its last day.
             country: its country.
-            feeds: addresses of feeds.
-            gdelt: a query to GDELT.
-            firecrawl: a query to Firecrawl, which charges for searches.
-            query: what articles of feeds must contain.
+            origin: the name of a search, such as `gdelt`.
+            query: what to search for.
+            addresses: where a search of addresses looks, such as those of feeds.
             limit: items at most.
         """
         window = WindowSpec(country=country, start=_day(start_date), end=_day(end_date))
-        addresses = [*feeds] if feeds is not None else None
-        result = self.collect_pool(
-            PoolSpec(
-                feeds=addresses,
-                gdelt=gdelt,
-                firecrawl=firecrawl,
-                query=query,
-                limit=limit,
-                window=window,
-            )
-        )
+        search = PoolSpec.for_search(origin, query, addresses, limit=limit, window=window)
+        result = self.collect_pool(search)
         result.raise_error()
         return {
             "window_id": result.window_id,

@@ -118,20 +118,17 @@ class LoadBenchmark(OfWindow):
 
 
 class Collect(CreateWindow):
-    """A search for texts in feeds, GDELT or Firecrawl; the server's own network is not searched."""
+    """A search for texts on the web; the server's own network is not searched."""
 
-    feeds: Annotated[Sequence[Name], Field(max_length=100)] | None = None
-    gdelt: Annotated[Name | None, Field(description="The query.")] = None
-    firecrawl: Annotated[Name | None, Field(description="The query.")] = None
-    query: Annotated[
-        str, Field(max_length=500, description="What articles of feeds must contain.")
-    ] = ""
+    origin: Annotated[Name, Field(description="The name of a search, such as gdelt.")]
+    query: Annotated[str, Field(max_length=500, description="What to search for.")] = ""
+    addresses: Annotated[
+        Sequence[Name], Field(max_length=100, description="Where an origin such as feeds looks.")
+    ] = ()
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
 
     @model_validator(mode="after")
     def _check(self) -> "Collect":
-        if sum(origin is not None for origin in (self.feeds, self.gdelt, self.firecrawl)) != 1:
-            raise ValueError("give one of feeds, gdelt and firecrawl")
         if self.start_date > self.end_date:
             raise ValueError("a window ends after it starts")
         return self

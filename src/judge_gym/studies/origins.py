@@ -1,5 +1,6 @@
 """Where evidence and reference answers come from, as a study file says it."""
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -54,6 +55,23 @@ class PoolSpec(Spec):
     """What articles of feeds must hold."""
     limit: int = Field(100, ge=1, le=10_000)
     """How many articles a search keeps at most."""
+
+    @classmethod
+    def for_search(
+        cls, origin: str, query: str, addresses: Sequence[str] = (), **options: Any
+    ) -> "PoolSpec":
+        """Returns a pool that a search fills; `options` are further keys, such as `limit`."""
+        takes = find_origin(origin).takes
+        if takes == "addresses":
+            if not addresses:
+                raise DesignError(f"the search {origin} needs addresses")
+            options |= {origin: [*addresses], "query": query}
+            return cls(**options)
+        if not query.strip():
+            raise DesignError(f"the search {origin} needs a query")
+        if addresses:
+            raise DesignError(f"the search {origin} takes a query and no addresses")
+        return cls(**{**options, origin: query})
 
     @property
     def origins(self) -> list[str]:
