@@ -1,6 +1,7 @@
 """Who gets in: tokens, browsers, hosts, limits; and what nobody gets to see."""
 
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ import pytest
 from judge_gym.errors import ConflictError
 from judge_gym.lab import Lab
 from judge_gym.verbs import VERBS
-from judge_gym.web import security, serve
+from judge_gym.web import connections, security, serve
 from judge_gym.web.middleware import HEADERS, Limits
 from judge_gym.web.security import Authenticator, RateLimiter, is_loopback
 from served import Served, served
 
 PUBLIC = {"/api/health", "/api/openapi.json"}
+LABEL = {"item": "calm", "rater": "r", "stage": "1"}
 READS_BY_POST = {
     f"/api{verb.path}" for verb in VERBS if verb.route.startswith("POST") and verb.effect == "reads"
 }
@@ -216,6 +218,68 @@ def test_old_sessions_are_forgotten_first(lab: Served, monkeypatch: pytest.Monke
     sessions = [auth.log_in(auth.local) for _ in range(3)]
     known = [auth.authenticate("", f"judge-gym={session}") is not None for session in sessions]
     assert known == [False, True, True]
+
+
+def test_requests_without_a_token_do_not_keep_others_of_their_address_from_logging_in(
+    tmp_path: Path,
+) -> None:
+    with served(tmp_path, run=False, limits=Limits(anonymous_per_second=0.001)) as lab:
+        for _ in range(50):
+            refused = lab.ask("GET", "/", "")
+        assert refused.status_code == 429
+        assert lab.ask("GET", "/?token=wrong", "").status_code == 429
+        assert lab.ask("GET", f"/?token={lab.read}", "").status_code == 303
+
+
+def test_a_cookie_is_sent_over_tls_only_where_the_page_is(lab: Served) -> None:
+    for headers, secure in (({}, False), ({"X-Forwarded-Proto": "https"}, True)):
+        said = lab.ask("GET", f"/?token={lab.read}", "", headers=headers)
+        assert ("Secure" in said.headers["set-cookie"]) is secure
+
+
+# --- connections and bodies ----------------------------------------------------------------------
+
+
+def test_a_connection_without_a_whole_request_is_closed(
+    lab: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.2)
+    host, port = lab.url.removeprefix("http://").split(":")
+    answered = b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    for sent in (b"", b"GET / HTTP/1.1\r\nHost: ", answered + b"GET /"):
+        with socket.create_connection((host, int(port)), timeout=60) as client:
+            client.sendall(sent)
+            while client.recv(65536):
+                pass  # ends when the server closes the connection
+
+
+def test_a_body_that_stops_arriving_ends_its_request(tmp_path: Path) -> None:
+    with served(tmp_path, run=False, limits=Limits(body_seconds=0.2)) as lab:
+        host, port = lab.url.removeprefix("http://").split(":")
+        head = f"POST /api/plan HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {lab.read}\r\n"
+        head += "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+        with socket.create_connection((host, int(port)), timeout=60) as client:
+            client.sendall(head.encode())
+            received = b""
+            while part := client.recv(65536):
+                received += part
+        assert b" 408 " in received.partition(b"\r\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/api/labels", {"labels": [{"a": 1}] * 50_000}, "body.labels.0.item: Field required"),
+        ("/api/labels", {"labels": [*[LABEL] * 5_000, {}]}, "body.labels.5000.item"),
+        ("/api/plan", {str(n): 1 for n in range(100_000)}, "at most 1,000 keys, not 100,000"),
+    ],
+)
+def test_a_body_with_many_errors_is_refused_by_its_first_ones(
+    lab: Served, path: str, body: dict[str, Any], message: str
+) -> None:
+    said = lab.ask("POST", path, json=body)
+    assert said.status_code == 422
+    assert message in said.json()["error"]["message"] and len(said.text) < 2000
 
 
 # --- hosts and headers ---------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from judge_gym.errors import ConflictError, DesignError, JudgeGymError
 from judge_gym.lab import Lab
 from judge_gym.web.analysis_cache import AnalysisCache
 from judge_gym.web.api import router
+from judge_gym.web.connections import TimedProtocol
 from judge_gym.web.events import Watch
 from judge_gym.web.middleware import (
     AGENTS,
@@ -220,6 +221,7 @@ def serve(
         access_log=False,  # an address may hold a token
         server_header=False,
         proxy_headers=False,  # anybody could write them
+        http=TimedProtocol,
         timeout_graceful_shutdown=5,
     )
     server = uvicorn.Server(config)

@@ -50,6 +50,8 @@ class Limits:
 
     body: int = 16 * 1024**2
     """Bytes of a request's body."""
+    body_seconds: float = 30
+    """How long the next part of a body may take to arrive."""
     per_second: float = 100
     burst: float = 400
     anonymous_per_second: float = 2
@@ -174,16 +176,23 @@ class AccessMiddleware:
         # A client that presents an invalid token may be guessing: it counts as anonymous.
         tokenless = "authorization" not in headers and "token" not in query
         public = self._public and method == "GET" and tokenless and _is_score(path)
-        if caller is not None:
-            _count(self._known, caller.name)
+        session = None
+        log_in = not api and method == "GET" and "token" in query
+        if log_in:
+            # A valid token counts as known: others behind the same proxy cannot lock its user out.
+            session = await anyio.to_thread.run_sync(self._auth.log_in, query["token"])
+        if caller is not None or session is not None:
+            _count(self._known, caller.name if caller is not None else address)
         elif public:
             _count(self._known, address)
         else:
             _count(self._anonymous, address)
             if headers.get("authorization"):
                 raise TokenError("the token is unknown or revoked; see 'judge-gym token list'")
-        if not api and method == "GET" and "token" in query:
-            return await self._log_in(path, query)
+        if session is not None:
+            return self._open_session(scope, session, query)
+        if log_in:
+            raise TokenError("the token is unknown or revoked; 'judge-gym lab' prints one")
         if caller is not None or not public:
             self._auth.authorize(
                 caller,
@@ -199,27 +208,35 @@ class AccessMiddleware:
         scope.setdefault("state", {})["caller"] = caller
         return None
 
-    async def _log_in(self, path: str, query: dict[str, str]) -> Response:
-        """Exchanges the token in a URL for a session cookie and redirects to the bare URL."""
-        secret = query.pop("token")
-        session = await anyio.to_thread.run_sync(self._auth.log_in, secret)
+    def _open_session(self, scope: Scope, session: str, query: dict[str, str]) -> Response:
+        """Sets the cookie of a session and redirects to the URL without the token."""
+        del query["token"]
         # A path that begins with two slashes would lead to another site.
-        target = "/" + path.lstrip("/") + (f"?{urlencode(query)}" if query else "")
+        target = "/" + scope["path"].lstrip("/") + (f"?{urlencode(query)}" if query else "")
         response = RedirectResponse(target, 303)
-        response.set_cookie(self._auth.cookie, session, httponly=True, samesite="strict")
+        # A proxy's header may be forged; that only harms the sender's own session.
+        https = "https" in (scope["scheme"], Headers(scope=scope).get("x-forwarded-proto"))
+        response.set_cookie(
+            self._auth.cookie, session, httponly=True, samesite="strict", secure=https
+        )
         return response
 
     def _limited(self, receive: Receive) -> Receive:
-        """Returns a `receive` that refuses a body beyond the limit."""
-        size = 0
+        """Returns a `receive` that refuses a body that is too long or stops arriving."""
+        size, complete = 0, False
 
         async def limited() -> Message:
-            nonlocal size
-            message = await receive()
-            size += len(message.get("body", b""))
-            if size > self._limits.body:
-                raise HTTPException(413)
-            return message
+            nonlocal size, complete
+            if complete:  # waits for the client to leave
+                return await receive()
+            with anyio.move_on_after(self._limits.body_seconds):
+                message = await receive()
+                complete = not message.get("more_body", False)
+                size += len(message.get("body", b""))
+                if size > self._limits.body:
+                    raise HTTPException(413)
+                return message
+            raise HTTPException(408)
 
         return limited
 

@@ -12,6 +12,7 @@ from judge_gym.errors import DesignError
 from judge_gym.lab import Lab, describe
 from judge_gym.verbs import VERBS, Verb
 from judge_gym.web import tables
+from judge_gym.web.api.bodies import CheckedRoute
 from judge_gym.web.api.parameters import Cursor, Limit
 from judge_gym.web.middleware import Json
 from judge_gym.web.tables import TYPES, Format
@@ -22,7 +23,7 @@ PAGING = {"cursor": (Cursor, None), "limit": (Limit, 100), "format": (FileFormat
 
 def verb_routes() -> APIRouter:
     """Returns a router with a route for every verb."""
-    router = APIRouter()
+    router = APIRouter(route_class=CheckedRoute)
     for verb in VERBS:
         router.add_api_route(
             verb.path,
