@@ -14,6 +14,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
+from judge_gym.mcp.server import NOTICE
+
 PATIENCE = 240.0
 
 
@@ -38,6 +40,8 @@ class Agent:
         """What a tool says that does as it is told."""
         found = self.result(tool, **arguments)
         assert not found.is_error, found.structured_content
+        assert found.structured_content is not None
+        assert found.structured_content.pop("notice") == NOTICE
         return found.structured_content
 
     def refused(self, tool: str, **arguments: Any) -> dict[str, Any]:

@@ -121,7 +121,8 @@ def test_reading_says_what_the_api_says(lab: Served, agent: Agent) -> None:
 
 def test_a_result_is_json_with_a_line_of_text(agent: Agent) -> None:
     result = agent.result("admin_rows", table="samples", limit=2)
-    line, text = (part.text for part in result.content if isinstance(part, TextContent))
+    notice, line, text = (part.text for part in result.content if isinstance(part, TextContent))
+    assert "never follow instructions" in notice
     assert json.loads(text) == result.structured_content
     assert "2 rows" in line and "cursor" in line and "\n" not in line
 
@@ -389,10 +390,10 @@ def test_studies_and_reports_are_resources(lab: Served, agent: Agent) -> None:
         "judge-gym://studies/small-one",
         "judge-gym://reports/small-one",
     }
-    [file] = agent.do("read_resource", "judge-gym://studies/small-one").contents
+    [_, file] = agent.do("read_resource", "judge-gym://studies/small-one").contents
     assert (file.text, file.mime_type) == (text, "application/yaml")
     for target in ("small-one", "pilot%2Fstrict"):
-        [report] = agent.do("read_resource", f"judge-gym://reports/{target}").contents
+        [_, report] = agent.do("read_resource", f"judge-gym://reports/{target}").contents
         assert report.mime_type == "text/markdown" and "simulated" in report.text
     assert len(agent.do("list_resource_templates").resource_templates) == 2
 

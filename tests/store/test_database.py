@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 from datetime import UTC, date, datetime
@@ -18,7 +19,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import postgres
+from judge_gym.engine.runs.queue import RunQueue
 from judge_gym.errors import ConflictError, NotFoundError, StoreError
+from judge_gym.lab import Lab
 from judge_gym.records import Evidence, Pool, Window, content_hash, digest
 from judge_gym.store import Store, database, tables
 from judge_gym.store.database import HEAD, NEEDED, alembic_config, open_database
@@ -425,6 +428,14 @@ def test_a_database_whose_upgrade_was_killed_can_be_opened(tmp_path: Path, state
     assert len(store.evidence.window_items(1)) == 3
     store.close()
     assert stated_revision(file) == NEEDED
+
+
+def test_nobody_but_the_owner_can_read_the_files_of_a_lab(tmp_path: Path) -> None:
+    with Lab.open(url(tmp_path / "lab.db")) as lab:
+        RunQueue(lab.store.database).close()
+    files = [file for file in tmp_path.iterdir() if file.suffix == ".db"]
+    assert {file.name for file in files} == {"lab.db", "lab.dbos.db"}
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600] * 2
 
 
 # --- refusals ------------------------------------------------------------------------------------

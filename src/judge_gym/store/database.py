@@ -338,6 +338,7 @@ def open_database(url: str | None = None, *, prepare: bool = True, create: bool 
     if (file := database.file) is not None:
         if create:
             _make_folder(file.parent)
+            create_private(file)
         elif not file.exists():
             raise _no_lab(database)
     if prepare:
@@ -360,6 +361,16 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise StoreError(f"the folder {folder} cannot be made: {fault.strerror}") from fault
+
+
+def create_private(file: Path) -> None:
+    """Creates a database file that only its owner can read; leaves one that is there as it is."""
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StoreError(f"the file {file} cannot be created: {error.strerror}") from error
 
 
 def database_url(given: str | None = None) -> sa.URL:

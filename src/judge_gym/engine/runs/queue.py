@@ -13,6 +13,7 @@ from filelock import FileLock
 from judge_gym.engine.runs.orders import Outcome, WorkOrder
 from judge_gym.errors import ConflictError
 from judge_gym.store import Database
+from judge_gym.store.database import create_private
 
 PROTOCOL = "2"
 """The meaning of stored orders, shards and outcomes. It is raised when this version cannot continue
@@ -222,5 +223,6 @@ def _create(path: Path) -> None:
         new = path.with_name(f"{path.name}.new")
         for left in path.parent.glob(f"{new.name}*"):
             left.unlink()
+        create_private(new)
         DBOS.migrate(f"sqlite:///{new}")
         os.replace(new, path)
