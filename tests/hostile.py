@@ -80,7 +80,7 @@ def hostile_lab(folder: Path) -> Iterator[Served]:
         lab.create_experiment(TAG, window, "sim:balanced", "ecc", SHORT, config)
         with lab.store.database.begin() as connection:
             connection.execute(t.tags.update().where(t.tags.c.tag == TAG).values(study="hostile"))
-        lab.store.studies.save("hostile", f"study: hostile\n# {HOSTILE}\n", {})
+        lab.store.studies.save("hostile", {}, f"study: hostile\n# {HOSTILE}\n")
         lab.runs.run(TAG, samples=2)
         run = lab.get_experiment_summary(TAG)["runs"][-1]["run"]
         lab.store.events.record([run], "paused", HOSTILE)

@@ -24,7 +24,7 @@ def suites_lab(folder: Path) -> Iterator[Served]:
     with served(folder, run=False, public_reads=True) as opened:
         with Client(opened.url, opened.local) as client:
             run = post(client)
-            post(client, model="openrouter:maker/model", experiment="no_guidelines")
+            post(client, model="openrouter:maker/model", condition="no_guidelines")
             _post_hostile(client)
             post_run(client, series="begun")
         for date, classification in (
@@ -37,7 +37,7 @@ def suites_lab(folder: Path) -> Iterator[Served]:
 
 def write_analysis(run: SuiteRun, folder: Path, date: str, classification: str) -> Path:
     """Writes a report on the made-up run as `judge-gym analyze` does, and returns its path."""
-    head = RunInfo(run.key[:16], run.model, run.experiment, run.suite, run.version, "2026-03-01")
+    head = RunInfo(run.key[:16], run.model, run.condition, run.suite, run.version, "2026-03-01")
     found = [
         make_finding(case, judge_verdicts(case, {"sim:judge": [[classification]]}))
         for case in cases()
@@ -53,15 +53,15 @@ def _post_hostile(client: Client) -> None:
     source = EvalSource("001-x", NAME, HOSTILE, {NAME: HOSTILE}, {NAME: HOSTILE}, HOSTILE)
     fields = {part: getattr(source, part) for part in source.__slots__}
     client.suites.save_tasks(NAME, "v" * 16, [fields])
-    evals, condition = [f"001-x/{NAME}"], {"extra": HOSTILE}
+    evals, settings = [f"001-x/{NAME}"], {"extra": HOSTILE}
     for replicates in (1, 2):
         run = client.suites.save_run(
             NAME,
             "v" * 16,
             NAME,
             evals,
-            experiment=NAME,
-            condition=condition,
+            condition=NAME,
+            settings=settings,
             series=NAME,
             replicates=replicates,
         )

@@ -253,8 +253,8 @@ def test_what_is_inconclusive_reaches_no_judge(lab: Lab, suite: Path) -> None:
         and report.score.inconclusive
     )
     made = lab.failures.analyze(number)
-    lost = {one.path for one in made.gated.inconclusive}
-    judged = {one.path for one in made.gated.failed}
+    lost = {one.path for one in made.results.inconclusive}
+    judged = {one.path for one in made.results.failed}
     shown = asked(lab)
     assert shown and lost and judged
     assert all(sum(path in text for text in shown) == 0 for path in lost)

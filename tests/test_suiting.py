@@ -125,7 +125,7 @@ def test_a_run_on_a_server_is_the_run_on_a_file(lab: Lab, suite: Path) -> None:
     [
         ({"suite": "nowhere"}, NotFoundError, "python"),
         ({"model": "sim:coder-nobody"}, DesignError, "sim:coder-weak"),
-        ({"experiment": "defualt"}, DesignError, "no_guidelines"),
+        ({"condition": "defualt"}, DesignError, "no_guidelines"),
         ({"evals": ["999"]}, NotFoundError, "001-values/001-value"),
     ],
 )
@@ -253,7 +253,7 @@ def test_taking_away_a_section_that_is_heeded_is_a_regression(lab: Lab, tmp_path
         file.unlink()
     model = f"sim:{known_by(suite, 'coder-strong', logic=0, lint=1, heed=1)}"
     reports, effects = lab.suites.ablate(suite, model, replicates=1)
-    assert [report.run.experiment for report in reports] == [
+    assert [report.run.condition for report in reports] == [
         "default",
         "without Style",
         "without Colour",

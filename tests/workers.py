@@ -94,7 +94,7 @@ async def _ask(given: Work) -> str:
         return over.message
     finally:
         if leases is not None:
-            leases.leave()
+            leases.release()
         store.close()
 
 

@@ -147,8 +147,8 @@ def _reading(url: str | None) -> Iterator[Store]:
     try:
         if (revision := database.revision() or "") < NEEDED:
             raise ConflictError(
-                f"the database {database.shown} is at schema {revision or 'none'}, this version "
-                f"reads {NEEDED}; open it with Lab.open, or run 'judge-gym db upgrade'"
+                f"the database {database.display_url} is at schema {revision or 'none'}, this "
+                f"version reads {NEEDED}; open it with Lab.open, or run 'judge-gym db upgrade'"
             )
         yield store
     finally:

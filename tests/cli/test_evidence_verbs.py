@@ -581,7 +581,7 @@ def test_a_private_address_is_refused_with_the_name_of_the_flag(
     path = feed_study(write_study, put(web, "budget"))
     message = call("run", path, "--json").json["error"]["message"]
     assert "--allow-private" in message
-    assert "the same command goes on" not in message
+    assert "the same command continues" not in message
 
 
 def test_no_labels_are_told_as_such(call: Call) -> None:

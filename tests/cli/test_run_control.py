@@ -62,7 +62,7 @@ def test_pause_stops_and_resume_goes_on(bench: Bench, study: Path, reference: Re
     assert len(bench.json("pause", "big")["paused"]) == 2
     still(bench, reference)
     assert bench.statuses() == {"paused"}
-    assert "paused by hand" in bench.call("status", "big")
+    assert "Paused by you" in bench.call("status", "big")
     assert bench.json("resume", "big")["status"] == "complete"
     assert bench.json("pause", "big")["paused"] == []
     whole(bench, reference)
@@ -75,7 +75,7 @@ def test_pause_reaches_the_run_of_another_shell(
     running = bench.start(*SLOWLY, "run", study)
     bench.wait_for(reference.calls // 8, running)
     bench.call("pause", "big")
-    assert "paused by hand; continue with: judge-gym --rpm 900 run" in ended(running, 3)
+    assert "Paused by you; continue with: judge-gym --rpm 900 run" in ended(running, 3)
     assert bench.statuses() == {"paused"}
     bench.call("run", study)
     whole(bench, reference)

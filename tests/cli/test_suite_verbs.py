@@ -90,7 +90,7 @@ def test_run_board_runs_show_failed_and_debug(call: Call, suite: Path) -> None:
     number = str(failed[1]["eval"])
     debug = succeed(call("suite", "debug", number, "--json")).json
     assert debug["task"] == "Write value.py, which says: VALUE = 1001\n"
-    keys = {"steps", "files", "answer", "grader", "gaps", "model", "experiment", "version"}
+    keys = {"steps", "files", "answer", "grader", "gaps", "model", "condition", "version"}
     assert keys <= debug.keys()
     text = succeed(call("suite", "debug", number)).out
     assert "VALUE = 1001" in text
@@ -112,7 +112,7 @@ def test_replicates_experiments_and_series_are_told_apart(call: Call, suite: Pat
 def test_ablate_says_what_each_section_does(call: Call, suite: Path) -> None:
     words = ("suite", "ablate", suite, "--model", flawless(suite), "--replicates", "1")
     said = succeed(call(*words, "--section", "Colour", "--json")).json
-    assert [run["experiment"] for run in said["runs"]] == ["default", "without Colour"]
+    assert [run["condition"] for run in said["runs"]] == ["default", "without Colour"]
     [effect] = said["effects"]
     assert (effect["condition"], effect["verdict"]) == ("without Colour", "no effect shown")
     assert (effect["difference"], effect["changes"][:0]) == (0.0, [])
@@ -136,7 +136,7 @@ def test_an_ablation_keeps_to_the_condition_that_it_starts_from(call: Call, suit
     words = ("suite", "ablate", suite, "--model", flawless(suite), *some)
     said = succeed(call(*words, "--condition", "web_search", "--json")).json
     names = ["web_search", "web_search without Style"]
-    assert [run["experiment"] for run in said["runs"]] == names
+    assert [run["condition"] for run in said["runs"]] == names
     for run in said["runs"]:
         [row] = succeed(call("suite", "show", str(run["run"]), "--json")).json["evals"]
         steps = succeed(call("suite", "debug", str(row["eval"]), "--json")).json["steps"]

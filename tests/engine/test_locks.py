@@ -141,7 +141,7 @@ def test_the_status_of_a_queued_run_says_what_it_waits_for(
                 [waits] = said()
                 assert f"a worker of protocol {queue.PROTOCOL}" in waits and "protocol 7" in waits
         lab.runs.pause("small")
-        assert said() == {"paused by hand"}
+        assert said() == {"Paused by you"}
         assert lab.runs.run("small").status == "complete"
         assert said() == {""}
 

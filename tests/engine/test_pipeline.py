@@ -734,12 +734,12 @@ def test_what_cannot_be_recorded_is_not_bought_any_longer(
     models = disturb(lab, lambda request: None)
     record, written = lab.store.ledger.record, 0
 
-    def full(group: Sequence[store.Attempt], *, again: bool = False) -> list[store.Answer]:
+    def full(group: Sequence[store.Attempt], *, retry: bool = False) -> list[store.Answer]:
         nonlocal written
         written += len(group)
         if written > 10:
             raise StoreError("disk full")
-        return record(group, again=again)
+        return record(group, retry=retry)
 
     monkeypatch.setattr(lab.store.ledger, "record", full)
     with pytest.raises(StoreError, match="disk full"):

@@ -121,7 +121,7 @@ def test_processes_use_a_shared_budget_fully_and_never_exceed_it(
     pool: ProcessPoolExecutor, tmp_path: Path, budget: dict[str, Any], kind: str, runs: int
 ) -> None:
     with serving(tmp_path, PRICES, latency=0.05, jitter=0.1) as (_, store):
-        store.studies.save_budget("small", budget)
+        store.studies.save("small", budget)
         ends = all_work(pool, works(store, tmp_path, [400] * 4, runs=runs))
         calls, tokens, usd, _ = store.usage.paid("small", 0)
         limit = budget[kind] if "run" not in budget else 2 * budget["run"][kind]

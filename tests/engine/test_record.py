@@ -25,9 +25,9 @@ def groups_of(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of the groups that are written from now on."""
     record, sizes = store.ledger.record, list[int]()
 
-    def counted(group: Sequence[Attempt], *, again: bool = False) -> list[Answer]:
+    def counted(group: Sequence[Attempt], *, retry: bool = False) -> list[Answer]:
         sizes.append(len(group))
-        return record(group, again=again)
+        return record(group, retry=retry)
 
     monkeypatch.setattr(store.ledger, "record", counted)
     return sizes
@@ -81,7 +81,7 @@ def test_one_that_cannot_be_written_takes_no_other_with_it(store: Store) -> None
 def test_a_database_that_cannot_be_used_is_said_to_all(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(group: Sequence[Attempt], *, again: bool = False) -> list[Answer]:
+    def full(group: Sequence[Attempt], *, retry: bool = False) -> list[Answer]:
         raise StoreError("disk full")
 
     monkeypatch.setattr(store.ledger, "record", full)
@@ -94,8 +94,8 @@ def test_what_a_server_commits_and_does_not_confirm_is_written_once(
 ) -> None:
     record, heard = store.ledger.record, list[bool]()
 
-    def cut_off(group: Sequence[Attempt], *, again: bool = False) -> list[Answer]:
-        answers = record(group, again=again)
+    def cut_off(group: Sequence[Attempt], *, retry: bool = False) -> list[Answer]:
+        answers = record(group, retry=retry)
         if not heard:
             heard.append(False)
             raise DatabaseGone("the server went away")

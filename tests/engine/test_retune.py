@@ -70,7 +70,7 @@ def test_calls_that_wait_for_a_low_limit_end_soon_where_their_run_does(
         with pytest.raises(Paused if why == "paused" else BudgetError):
             await asyncio.wait_for(work, 60)  # at two a second all would take more than that
 
-    store.studies.save_budget("small", {"calls": 1000 if why == "paused" else 5})
+    store.studies.save("small", {"calls": 1000 if why == "paused" else 5})
     server = SimulatedServer()
     with serve(server) as url:
         write_entry(tmp_path, url, f"concurrency = {FLYING}\nrpm = 120")

@@ -324,7 +324,7 @@ def test_what_is_long_by_itself_is_cut_and_says_so(agent: Agent) -> None:
             "admin_rows",
             {"table": "samples", "cursor": '["x"]'},
             "design",
-            "no cursor of this table",
+            "no cursor of the table",
         ),
         ("runs_logs", {"cursor": "[1]"}, "design", "is no cursor"),
         ("admin_query", {}, "design", "sql"),

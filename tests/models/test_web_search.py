@@ -377,7 +377,7 @@ def test_a_suite_under_web_search_asks_once_and_shows_what_was_searched(
     suite = write_suite(tmp_path / "tiny", 2)
     web.on("/v1/responses", solving("python value", "value types"))
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as lab:
-        run = partial(lab.suites.run, suite, "openai:gpt-4.1", experiment="web_search")
+        run = partial(lab.suites.run, suite, "openai:gpt-4.1", condition="web_search")
         made = run()
         assert (made.score.passed, len(web.asked)) == (2, 2)
         assert made.score.usd == pytest.approx(2 * (5000 * 2 / 1e6 + 100 * 8 / 1e6 + 2 * 0.01))
@@ -398,5 +398,5 @@ def test_a_budget_in_money_is_refused_where_searches_have_no_price(
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as lab:
         run = partial(lab.suites.run, suite, "openrouter:openai/gpt-4.1", budget={"usd": 1.0})
         with pytest.raises(DesignError, match="the price of a search by openrouter"):
-            run(experiment="web_search")
+            run(condition="web_search")
     assert web.asked == []

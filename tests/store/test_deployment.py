@@ -250,4 +250,4 @@ def test_reading_over_the_network_needs_no_profile(
     with Lab.open(production) as lab:
         found = lab.store.tokens.find(secret)
         assert found is not None and found.name == "ada"
-        assert lab.store.tokens.listed()[0].used is None, "a use that cannot be noted"
+        assert lab.store.tokens.list()[0].used is None, "a use that cannot be noted"

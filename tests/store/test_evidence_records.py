@@ -174,12 +174,12 @@ def test_every_search_is_on_record_with_what_it_left_out(store: Store) -> None:
     store.evidence.record_collection(window, "files", 4, {"same text": 1}, "")
     store.evidence.record_collection(other, "gdelt", 0, {}, "timed out")
     store.evidence.record_collection(window, "files", 0, {"already there": 4}, "")
-    kept = ("source", "added", "dropped", "fault")
+    kept = ("source", "added", "dropped", "error")
     assert [[made[name] for name in kept] for made in store.evidence.collections(window)] == [
         ["files", 4, {"same text": 1}, ""],
         ["files", 0, {"already there": 4}, ""],
     ]
-    assert [made["fault"] for made in store.evidence.collections(other)] == ["timed out"]
+    assert [made["error"] for made in store.evidence.collections(other)] == ["timed out"]
     assert store.evidence.collections(99) == []
 
 

@@ -55,7 +55,7 @@ def test_each_knows_what_the_others_hold_until_they_leave(shared: Store) -> None
     assert third.change("x", look) == [2, 3]
     assert third.change("y", look) == []
     assert third.change("x", look) == [2, 3], "who only looks holds nothing"
-    second.leave()
+    second.release()
     assert third.change("x", look) == [3]
 
 
@@ -73,7 +73,7 @@ def test_who_is_known_to_be_dead_holds_nothing_at_once(shared: Store) -> None:
     leases(shared, "dead").change("x", hold(1))
     other = leases(shared, "other")
     assert other.holders() == {"dead"}
-    other.gone = {"dead"}
+    other.dead = {"dead"}
     assert other.change("x", look) == []
     assert other.holders() == set()
 

@@ -139,7 +139,7 @@ def test_what_may_be_there_already_is_written_once_and_a_later_attempt_all_the_s
     first = Attempt(BASE.key(), BASE, "", PAYER, 0.5, None, "overloaded")
     later = Attempt(BASE.key(), BASE, "", PAYER, 0.5, completion("VERDICT: A"))
     [answer] = store.ledger.record([first])
-    store.ledger.record([first, later], again=True)
+    store.ledger.record([first, later], retry=True)
     tried = store.ledger.transcript(answer.call_id)[1]
     assert [attempt["error"] for attempt in tried] == ["overloaded", None]
 
@@ -190,7 +190,7 @@ def test_an_empty_answer_to_a_question_with_an_empty_part_is_kept(store: Store) 
 @pytest.mark.postgres
 def test_a_text_whose_transaction_failed_is_stored_the_next_time(store: Store) -> None:
     with suppress(KeyboardInterrupt), store.database.begin() as connection:
-        store.ledger.keep(connection, "VERDICT: A")
+        store.ledger.save_text(connection, "VERDICT: A")
         raise KeyboardInterrupt
     record(store, BASE, completion("VERDICT: A"))
     assert store.ledger.find([BASE.key()])[BASE.key()].completion == completion("VERDICT: A")

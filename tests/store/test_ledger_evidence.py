@@ -110,6 +110,6 @@ def test_evidence_without_its_text_is_refused_and_nothing_is_imported(
     lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
     lines[-1]["text"] = "0" * 64
     file.write_bytes(gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
-    with pytest.raises(DesignError, match=f"line {len(lines)}: no line before it holds the text"):
+    with pytest.raises(DesignError, match=f"line {len(lines)}: no earlier line has the text"):
         elsewhere.admin.import_ledger(file)
     assert elsewhere.store.evidence.list_windows() == []

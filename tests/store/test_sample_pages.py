@@ -32,10 +32,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         opened.runs.run("other", samples=1)
         rows = opened.list_experiment_samples(TAG)
         ids = [row["sample"] for row in rows][::7]
-        torn = [row for row in rows if row["evidence"] == rows[-1]["evidence"]]
+        disputed = [row for row in rows if row["evidence"] == rows[-1]["evidence"]]
         failed = {"status": "provider_error", "stages": ""}
         with opened.store.database.begin() as connection:
-            for row in torn:
+            for row in disputed:
                 stages = "4" if row["replicate"] % 2 else "1 2"
                 one = t.samples.c.id == row["sample"]
                 connection.execute(sa.update(t.samples).where(one).values(stages=stages))
@@ -54,7 +54,7 @@ def cells(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int, int], list[
     return found
 
 
-def is_torn(chosen: list[set[str]]) -> bool:
+def is_disputed(chosen: list[set[str]]) -> bool:
     pairs = [one & other for n, one in enumerate(chosen) for other in chosen[n + 1 :]]
     return bool(pairs) and sum(not both for both in pairs) >= len(pairs) / 2
 
@@ -62,7 +62,7 @@ def is_torn(chosen: list[set[str]]) -> bool:
 def wanted(lab: Lab, which: Selection) -> set[int]:
     """What a filter means, said without a database."""
     rows = lab.list_experiment_samples(TAG)
-    torn = {key for key, chosen in cells(rows).items() if is_torn(chosen)}
+    disputed = {key for key, chosen in cells(rows).items() if is_disputed(chosen)}
     return {
         row["sample"]
         for row in rows
@@ -72,7 +72,7 @@ def wanted(lab: Lab, which: Selection) -> set[int]:
         and which.status in (None, row["status"])
         and which.swap in (None, row["is_swap"])
         and (which.stage is None or str(which.stage) in row["stages"].split())
-        and (not which.torn or (row["run"], row["rubric"], row["evidence"]) in torn)
+        and (not which.disputed or (row["run"], row["rubric"], row["evidence"]) in disputed)
     }
 
 
@@ -112,9 +112,9 @@ def filters(lab: Lab) -> list[Selection]:
         Selection(stage=2, status="scored", swap=True),
         Selection(swap=True),
         Selection(swap=False),
-        Selection(torn=True),
-        Selection(torn=True, swap=False, stage=3),
-        Selection(torn=True, evidence=first["evidence"]),
+        Selection(disputed=True),
+        Selection(disputed=True, swap=False, stage=3),
+        Selection(disputed=True, evidence=first["evidence"]),
     ]
 
 
@@ -125,7 +125,7 @@ def test_every_filter_gives_what_it_means_once_and_in_one_order(lab: Lab, limit:
         assert len(ids) == len(set(ids)), which
         assert set(ids) == wanted(lab, which), which
         assert ids == walk(lab, which, 7), which
-    assert wanted(lab, Selection(torn=True)) and wanted(lab, Selection(status="provider_error"))
+    assert wanted(lab, Selection(disputed=True)) and wanted(lab, Selection(status="provider_error"))
 
 
 def test_a_search_that_takes_long_goes_on_where_it_stopped(
@@ -138,12 +138,12 @@ def test_a_search_that_takes_long_goes_on_where_it_stopped(
     assert first.rows == [] and first.cut and first.after is not None
 
 
-def test_torn_cells_are_those_that_analysis_calls_conflicting(tmp_path: Path) -> None:
+def test_disputed_cells_are_those_that_analysis_calls_conflicting(tmp_path: Path) -> None:
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as opened:
         create(opened, fill(opened, tmp_path), TAG, "sim:cautious")
         opened.runs.run(TAG, samples=12)
         found = conflicting_cells(tidy(opened.experiments.samples(TAG)))
-        rows = opened.store.samples.browse(TAG, Selection(torn=True), limit=1000).rows
+        rows = opened.store.samples.browse(TAG, Selection(disputed=True), limit=1000).rows
     assert {row["evidence"] for row in rows} == set(found["evidence"])
     assert rows
 

@@ -34,9 +34,9 @@ def test_a_run_keeps_the_time_at_which_it_was_first_made(store: Store) -> None:
 @pytest.mark.postgres
 def test_the_same_result_is_taken_once_whatever_its_zone(store: Store) -> None:
     run = begun(store)
-    first = store.suites.take_result(run, BAD, AT)
+    first = store.suites.save_posted_result(run, BAD, AT)
     elsewhere = AT.astimezone(timezone(timedelta(hours=5)))
-    assert store.suites.take_result(run, BAD, elsewhere) == first
+    assert store.suites.save_posted_result(run, BAD, elsewhere) == first
     [row] = store.suites.results(run.id)[run.id]
     assert (row.id, row.at, row.result.outcome) == (first, AT, BAD.outcome)
 
@@ -44,16 +44,16 @@ def test_the_same_result_is_taken_once_whatever_its_zone(store: Store) -> None:
 @pytest.mark.parametrize("settled", [GOOD, BAD, EMPTY], ids=["passed", "failed", "empty"])
 def test_one_that_stays_is_not_replaced(store: Store, settled: EvalResult) -> None:
     run = begun(store)
-    store.suites.take_result(run, settled, AT)
+    store.suites.save_posted_result(run, settled, AT)
     with pytest.raises(ConflictError, match="from elsewhere"):
-        store.suites.take_result(run, GOOD, AT + timedelta(microseconds=1))
+        store.suites.save_posted_result(run, GOOD, AT + timedelta(microseconds=1))
 
 
 def test_one_that_told_nothing_is_replaced(store: Store) -> None:
     run = begun(store)
-    store.suites.take_result(run, LOST, AT)
-    last = store.suites.take_result(run, GOOD, AT + timedelta(microseconds=1))
-    assert store.suites.take_result(run, LOST, AT) < last, "which is there already"
+    store.suites.save_posted_result(run, LOST, AT)
+    last = store.suites.save_posted_result(run, GOOD, AT + timedelta(microseconds=1))
+    assert store.suites.save_posted_result(run, LOST, AT) < last, "which is there already"
     assert [row.id for row in store.suites.results(run.id)[run.id]] == [last]
 
 
@@ -63,7 +63,7 @@ def test_of_many_at_once_one_is_taken(store: Store) -> None:
 
     def take(number: int) -> int | None:
         try:
-            return store.suites.take_result(run, GOOD, AT + timedelta(seconds=number % 2))
+            return store.suites.save_posted_result(run, GOOD, AT + timedelta(seconds=number % 2))
         except ConflictError:
             return None
 

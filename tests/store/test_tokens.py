@@ -47,30 +47,30 @@ def test_the_last_use_is_known_to_a_minute(store: Store, monkeypatch: pytest.Mon
     _, secret = store.tokens.create("ada", "read")
     began = datetime.now(UTC)
     store.tokens.find(secret)
-    [token] = store.tokens.listed()
+    [token] = store.tokens.list()
     first = token.used
     assert first is not None and began <= first <= datetime.now(UTC)
     store.tokens.find(secret)
-    assert store.tokens.listed()[0].used == first, "no write for every request"
+    assert store.tokens.list()[0].used == first, "no write for every request"
     monkeypatch.setattr(tokening, "FRESH", timedelta(0))
     store.tokens.find(secret)
-    later = store.tokens.listed()[0].used
+    later = store.tokens.list()[0].used
     assert later is not None and later > first
 
 
 @pytest.mark.postgres
 def test_a_revoked_token_is_found_no_more_and_its_name_is_free(store: Store) -> None:
     _, old = store.tokens.create("ada", "read")
-    assert store.tokens.exist()
+    assert store.tokens.any_valid()
     with pytest.raises(ConflictError, match="'ada' already"):
         store.tokens.create("ada", "write")
     store.tokens.revoke("ada")
     assert store.tokens.find(old) is None
-    assert not store.tokens.exist()
+    assert not store.tokens.any_valid()
     _, new = store.tokens.create("ada", "write")
     found = store.tokens.find(new)
     assert found is not None and found.scope == "write"
-    assert [token.revoked is None for token in store.tokens.listed()] == [False, True]
+    assert [token.revoked is None for token in store.tokens.list()] == [False, True]
 
 
 def test_who_is_not_there_is_not_revoked(store: Store) -> None:

@@ -41,7 +41,7 @@ def scored(
         results(letters, usd),
         run=run,
         model=model,
-        experiment="default",
+        condition="default",
         version=version,
         ended=ended,
         complete=complete,
@@ -115,7 +115,7 @@ def test_an_unknown_price_is_null_and_not_0() -> None:
     [row] = Leaderboard([scored("pf", "a", usd=None), scored("pf", "b", usd=2.0)]).rows()
     assert row.usd == 4.0
     mixed = [*results("p", 1.0), *results("f", None)]
-    run = run_score(mixed, run="x", model="m", experiment="e", version="v", ended=0)
+    run = run_score(mixed, run="x", model="m", condition="e", version="v", ended=0)
     assert run.usd is None
 
 
@@ -139,7 +139,7 @@ def test_versions_are_not_mixed_and_the_best_stands_first() -> None:
 def test_categories_add_up() -> None:
     made = [EvalResult("001-a", "1", Passed()), EvalResult("002-b", "1", Failed("lint", ""))]
     made.append(EvalResult("002-b", "2", Inconclusive("judge_error", "")))
-    run = run_score(made, run="x", model="m", experiment="e", version="v", ended=0)
+    run = run_score(made, run="x", model="m", condition="e", version="v", ended=0)
     assert run.categories() == {"001-a": (1, 1), "002-b": (0, 1)}
 
 
@@ -174,5 +174,5 @@ def test_a_leaderboard_kept_up_equals_one_rebuilt(runs: list[RunScore], rng: ran
 def test_the_order_of_results_does_not_matter(letters: str, rng: random.Random) -> None:
     rows = results(letters)
     shuffled = rng.sample(rows, len(rows))
-    about = {"run": "r", "model": "m", "experiment": "e", "version": "v", "ended": 0.0}
+    about = {"run": "r", "model": "m", "condition": "e", "version": "v", "ended": 0.0}
     assert run_score(shuffled, **about) == run_score(rows, **about)  # type: ignore[arg-type]

@@ -65,7 +65,7 @@ def test_what_is_ordered_waits_is_paused_resumed_and_carried_out_before_ones_eye
     page.click("text=Pause")
     expect(page.locator("#toast")).to_have_text("paused: 1 experiments")
     expect(page.locator("#rows .pill")).to_have_text("paused")
-    expect(page.locator("#log tbody tr").first).to_contain_text("paused by hand")
+    expect(page.locator("#log tbody tr").first).to_contain_text("Paused by you")
     assert statuses(lab, "steered") == {"paused"}
     page.click("text=Resume")
     expect(page.locator("#rows .pill")).to_have_text("pending")

@@ -89,16 +89,16 @@ def test_an_eval_is_shown_with_all_that_was_posted(client: Client) -> None:
 
 def test_what_a_model_searched_is_posted_and_shown(lab: Served, client: Client) -> None:
     post_tasks(client)
-    run = post_run(client, experiment="web_search", condition=CONDITIONS["web_search"].key)
+    run = post_run(client, condition="web_search", settings=CONDITIONS["web_search"].key)
     found = search_step([Search("python slug", ("https://docs.example/slug",)), Search()])
     number = post_eval(client, run, replace(SLUG, steps=(found, *SLUG.steps)), made_at(1))
     first, *rest = client.suites.show_eval(number)["steps"]
     assert (first["name"], first["status"], first["reason"]) == ("search", "passed", "2 searches")
     assert len(rest) == len(SLUG.steps)
-    assert lab.lab.suites.report(run).run.condition["web_search"] is True
+    assert lab.lab.suites.report(run).run.settings["web_search"] is True
     page = lab.ask("GET", f"/experiment/web_search/run/{run}/{SLUG.path}").text
     assert "python slug" in page and "https://docs.example/slug" in page
-    refused = lab.ask("POST", "/api/suites/runs", json={"condition": {"web_search": "perhaps"}})
+    refused = lab.ask("POST", "/api/suites/runs", json={"settings": {"web_search": "perhaps"}})
     assert refused.status_code == 422
 
 
@@ -189,7 +189,7 @@ def test_tasks_that_are_there_stay_as_they_are(client: Client) -> None:
 def test_another_series_or_condition_is_another_run(client: Client) -> None:
     first = post(client)
     assert post_run(client, series="1") != first
-    assert post_run(client, condition={"guidelines": False}) != first
+    assert post_run(client, settings={"guidelines": False}) != first
     assert post_run(client, replicates=3) == first
     assert client.suites.show_run(first)["wanted"] == 33
 

@@ -106,7 +106,7 @@ def _check_report(report: Path, *, as_json: bool) -> None:
 
 def show_analysis(analysis: "Analysis") -> None:
     """Prints what an analysis found, and where its report is."""
-    results = analysis.gated
+    results = analysis.results
     display.table(
         f"why {_results(results.failed)} of run {analysis.run.id} failed",
         [

@@ -83,7 +83,7 @@ def check_models(
     if suite is not None:
         with open_lab() as lab:
             for id in asked:
-                lab.suites.check_model(suite, id, experiment=condition, first=evals)
+                lab.suites.check_model(suite, id, condition=condition, first=evals)
 
     async def ask() -> list[dict[str, Any]]:
         return [asdict(await check_model(registry, id)) for id in asked]
@@ -99,7 +99,7 @@ def check_models(
                 lab.suites.run(
                     suite,
                     id,
-                    experiment=condition,
+                    condition=condition,
                     first=evals,
                     series=CHECK,
                     allow_unisolated=allow_unisolated,

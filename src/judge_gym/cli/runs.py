@@ -217,7 +217,7 @@ def worker(
         with progress.shown(False):
             done = lab.runs.work(
                 until_idle=until_idle,
-                begun=lambda name: typer.echo(f"{name} is ready", err=True),
+                on_start=lambda name: typer.echo(f"{name} is ready", err=True),
                 watch=progress.watch_all,
             )
     calls, usd = sum(run.paid for run in done.values()), sum(run.usd for run in done.values())

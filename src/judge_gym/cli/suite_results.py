@@ -28,7 +28,7 @@ def show_reports(reports: "Sequence[SuiteReport]") -> None:
             "suite": report.run.suite,
             "version": report.run.version[:8],
             "model": report.run.model,
-            "condition": report.run.experiment,
+            "condition": report.run.condition,
             "series": report.run.series,
             "status": report.status,
             "passed": report.score.passed,
@@ -120,9 +120,9 @@ def effect_rows(effects: "Sequence[Effect]") -> list[dict[str, Any]]:
 
 def show_eval(found: Mapping[str, Any]) -> None:
     """Prints everything about one eval of a run."""
-    names = ("model", "experiment", "suite", "version", "path", "replicate", "outcome", "reason")
+    names = ("model", "condition", "suite", "version", "path", "replicate", "outcome", "reason")
     facts = {name: found[name] for name in (*names, "finish")}
-    display.facts("", {"condition" if k == "experiment" else k: v for k, v in facts.items()})
+    display.facts("", facts)
     columns = ("name", "status", "seconds", "reason", "tests_passed", "tests_collected")
     display.table("steps", [{name: step[name] for name in columns} for step in found["steps"]])
     for step in found["steps"]:

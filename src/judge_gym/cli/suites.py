@@ -181,7 +181,7 @@ def run(
             remote,
             suite,
             model,
-            experiment=condition,
+            condition=condition,
             evals=evals,
             replicates=replicates,
             series=series,
@@ -228,7 +228,7 @@ def run_and_post(
             if poster.error:
                 notes(f"{poster.error}; results are stored here meanwhile")
 
-        return lab.suites.run(suite, model, begun=on_start, **options), poster.finish()
+        return lab.suites.run(suite, model, on_start=on_start, **options), poster.finish()
 
 
 def posted_json(report: "SuiteReport", posted: "Posted | None") -> dict[str, Any]:
@@ -258,7 +258,7 @@ def ablate(
         reports, effects = lab.suites.ablate(
             suite,
             model,
-            experiment=condition,
+            condition=condition,
             sections=section,
             evals=evals,
             replicates=replicates,

@@ -21,7 +21,7 @@ from judge_gym.engine.runs.follower import RunFollower, run_in_loop
 from judge_gym.engine.runs.locks import lab_lock
 from judge_gym.engine.runs.options import WORKFLOWS, RunOptions, Workflow
 from judge_gym.engine.runs.orders import JOBS, SuiteWork, WorkOrder
-from judge_gym.engine.runs.plan import Plan, Planner, StagePlan
+from judge_gym.engine.runs.planner import Plan, Planner, StagePlan
 from judge_gym.engine.runs.reparse import Reparsed, reparse
 from judge_gym.engine.runs.results import (
     FINISHED,
@@ -152,11 +152,12 @@ class Engine:
         order = self._suite_order(run, None)
         self._store.events.record([run.payer], "started")
         with self._queue() as queue:
+            queue.register([order])
             queue.add(order)
 
     def _suite_order(self, run: SuiteRun, work: SuiteWork | None) -> WorkOrder:
         budget = BudgetSpec.model_validate(self._store.studies.budget(study_of(run.suite)))
-        searches = bool(run.condition.get("web_search"))
+        searches = bool(run.settings.get("web_search"))
         refuse_unpriced(budget, [self._models.card(run.model)], searches=searches)
         if work is None:
             with self._queue() as queue:
@@ -174,6 +175,7 @@ class Engine:
         watch([follower.progress[order.run] for order in orders])
         if follower.orders:
             with self._queue() as queue, _heap_frozen():
+                queue.register(orders)
                 run_in_loop(follower.follow(queue), follower.interrupt)
         return follower
 

@@ -1,7 +1,7 @@
 """Lab: a laboratory on one database, composed of the nouns that implement every verb.
 
-`lab.runs.start(...)`, `lab.evidence.freeze_pool(...)`: each noun is a class of its own in this
-room. The flat names of `Lab` are those of the blueprint, and call a noun.
+`lab.runs.start(...)`, `lab.evidence.freeze_pool(...)`: each noun is a class in its own module. The
+flat names of `Lab` are those of the blueprint, and call a noun.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,8 +50,8 @@ class Lab:
     Args:
         store: its database.
         limits: limits on calls, instead of those that the registry states.
-        engine: carries runs out; by default one on the store and the registry.
-        folder: where the files are that the text of a study may name, and the reports.
+        engine: executes runs; by default one on the store and the registry.
+        folder: holds the files that the text of a study may name, and the reports.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Lab:
             url: the database.
             limits: limits on calls, instead of those that the registry states.
             create: create the database if there is none; otherwise that is an error.
-            folder: where the files are that the text of a study may name, and the reports.
+            folder: holds the files that the text of a study may name, and the reports.
         """
         return cls(Store.open(url, create=create), limits=limits, folder=folder)
 

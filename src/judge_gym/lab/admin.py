@@ -3,13 +3,14 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from judge_gym.axes import Design
 from judge_gym.engine import Engine
 from judge_gym.errors import DesignError, NotFoundError, unknown
-from judge_gym.lab.cursors import read_cursor, write_cursor
+from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.experiments import Experiments
 from judge_gym.models import ModelCard, Registry
 from judge_gym.records import Message, search_origins
@@ -60,7 +61,7 @@ class Admin:
     @property
     def database(self) -> str:
         """The database as it may be shown: its file, or its URL without a password."""
-        return self._store.database.shown
+        return self._store.database.display_url
 
     @property
     def database_url(self) -> str:
@@ -78,13 +79,7 @@ class Admin:
 
     def rows(self, table: str, *, order: Literal["asc", "desc"] = "asc") -> Sequence[Row]:
         """Returns the rows of a table as they are stored, in the order of its key."""
-        rows: Sequence[Row] = ()
-        after: str | None = None
-        while True:
-            page = self.page_rows(table, order=order, after=after, limit=1000)
-            rows = [*rows, *page.rows]
-            if (after := page.next) is None:
-                return rows
+        return all_rows(partial(self.page_rows, table, order=order))
 
     def page_rows(
         self,
@@ -130,7 +125,9 @@ class Admin:
         messages, attempts = self.transcript(id)
         return {
             "call": id,
-            "messages": [{"role": one.role, "content": one.content} for one in messages],
+            "messages": [
+                {"role": message.role, "content": message.content} for message in messages
+            ],
             "attempts": [_plain(row) for row in attempts],
         }
 
@@ -210,7 +207,7 @@ class Admin:
 
     def list_tokens(self) -> Sequence[Token]:
         """Returns all tokens, revoked ones too."""
-        return self._store.tokens.listed()
+        return self._store.tokens.list()
 
     def revoke_token(self, name: str) -> Token:
         """Makes a token invalid."""
@@ -222,7 +219,7 @@ class Admin:
 
     def has_tokens(self) -> bool:
         """Returns whether there is a valid token."""
-        return self._store.tokens.exist()
+        return self._store.tokens.any_valid()
 
 
 def _model(card: ModelCard) -> ModelInfo:

@@ -26,11 +26,11 @@ class CollectionResult:
         if not self.found.fault:
             return
         id = self.window_id
-        ways = (
-            f"; {self.held} items are kept in window {id}: the same command goes on; or freeze "
+        hint = (
+            f"; {self.held} items are kept in window {id}: the same command continues; or freeze "
             f"them with 'judge-gym pool freeze NAME --window {id}', and pool: NAME in the study"
         )
-        raise SourceError(self.found.fault + (ways if self.held else ""))
+        raise SourceError(self.found.fault + (hint if self.held else ""))
 
 
 def window_of(spec: PoolSpec) -> Window | None:
@@ -90,17 +90,15 @@ def collect(
     source = _source(spec, folder, known, allow_private, watch, keep)
     searched = spec.searched
     limit = spec.limit if searched else 0  # of files, everything
-    if (
-        searched and collected_window(store, window) is None
-    ):  # what an unfinished search found counts
-        limit -= len(known)
+    if searched and collected_window(store, window) is None:
+        limit -= len(known)  # what an unfinished search found counts
     full = searched and limit <= 0
     found = Collected(()) if full else source.search(window, spec.wanted, limit)
     id = store.evidence.save_window(window)
     added = kept + store.evidence.add_to_window(id, found.items)
-    fault = found.fault or ("interrupted" if found.interrupted else "")
+    error = found.fault or ("interrupted" if found.interrupted else "")
     name = str(spec.origin)
-    store.evidence.record_collection(id, name, added, found.dropped, fault)
+    store.evidence.record_collection(id, name, added, found.dropped, error)
     return CollectionResult(id, name, found, added, len(store.evidence.window_items(id)))
 
 
@@ -108,9 +106,9 @@ def collected_window(store: Store, window: Window) -> int | None:
     """Returns the window of a finished search, or None if the search has not finished."""
     id = store.evidence.window_id(window)
     origin = window.search.partition(" ")[0].rstrip(":")
-    made = store.evidence.collections(id) if id else []
-    ended = any(one["source"] == origin and not one["fault"] for one in made)
-    return id if ended else None
+    rows = store.evidence.collections(id) if id else []
+    finished = any(row["source"] == origin and not row["error"] for row in rows)
+    return id if finished else None
 
 
 def _source(

@@ -1,11 +1,22 @@
 """Cursors: the key of the last row of a page, as text."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from judge_gym.errors import DesignError
 from judge_gym.records.requests import LARGEST
+from judge_gym.store import Page
+
+
+def all_rows(page: Callable[..., Page]) -> list[dict[str, Any]]:
+    """Returns the rows of all pages, which the function returns by cursor and size."""
+    found = page(after=None, limit=1000)
+    rows = found.rows
+    while found.next is not None:
+        found = page(after=found.next, limit=1000)
+        rows += found.rows
+    return rows
 
 
 def write_cursor(key: Sequence[int | str] | None) -> str | None:
@@ -28,7 +39,7 @@ def read_cursor(cursor: str, *types: type) -> list[Any]:
     fits = all(type(part) in (int, str) for part in parts)
     small = all(0 <= part <= LARGEST for part in parts if isinstance(part, int))
     if not (fits and small) or (types and [type(part) for part in parts] != [*types]):
-        raise DesignError(f"{cursor[:50]!r} is no cursor; take `next` of the page before")
+        raise DesignError(f"{cursor[:50]!r} is no cursor; use `next` of the previous page")
     return parts
 
 
@@ -37,5 +48,5 @@ def read_row(cursor: str | None) -> int | None:
     if cursor is None:
         return None
     if not (cursor.isascii() and cursor.isdigit()) or not 0 < int(cursor) <= LARGEST:
-        raise DesignError(f"{cursor[:50]!r} is no cursor; take `next` of the page before")
+        raise DesignError(f"{cursor[:50]!r} is no cursor; use `next` of the previous page")
     return int(cursor)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection as AnyOf
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
@@ -81,16 +81,7 @@ class EvidenceLibrary:
         return [cast(WindowRow, row) for row in rows if row["window"] not in failed]
 
     def _collections(self, window_id: int) -> Sequence[Collection]:
-        return [
-            {
-                "at": _utc(row["at"]),
-                "source": row["source"],
-                "added": row["added"],
-                "dropped": row["dropped"],
-                "error": row["fault"],
-            }
-            for row in self._store.evidence.collections(window_id)
-        ]
+        return cast(Sequence[Collection], self._store.evidence.collections(window_id))
 
     def collect(
         self,
@@ -374,8 +365,7 @@ class EvidenceLibrary:
 
     def list_pools(self) -> Sequence[PoolRow]:
         """Returns the frozen pools."""
-        rows = [{**row, "frozen": _utc(row["frozen"])} for row in self._store.evidence.list_pools()]
-        return cast(Sequence[PoolRow], rows)
+        return cast(Sequence[PoolRow], self._store.evidence.list_pools())
 
     def list_pool_items(self, name: str) -> Sequence[ItemSummary]:
         """Returns the items of a frozen pool, in its order."""
@@ -423,11 +413,6 @@ def _day(given: date | str) -> date:
         return date.fromisoformat(given)
     except ValueError as error:
         raise DesignError(f"a date is YYYY-MM-DD: {error}") from error
-
-
-def _utc(at: datetime) -> datetime:
-    """Returns a time with its zone, which SQLite does not store."""
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _lines(items: Sequence[Mapping[str, Any]]) -> str:

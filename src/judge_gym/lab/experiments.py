@@ -481,7 +481,7 @@ def _run(progress: Progress, failures: Sequence[Mapping[str, Any]]) -> RunSummar
         "done": dict(progress.done),
         "failed": dict(progress.failed),
         "verdicts": dict(progress.statuses),
-        "message": event.said if event and progress.status not in FINISHED else "",
+        "message": event.message if event and progress.status not in FINISHED else "",
         "failures": cast(Any, [*failures]),
     }
 

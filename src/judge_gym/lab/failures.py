@@ -1,7 +1,6 @@
-"""The verb that explains a suite run: why its evals failed, as a report that adds up.
+"""The noun `lab.failures`: explains in a report why evals of a suite run failed.
 
-Failures are read from rows, facts are gathered first, judges are asked by an ordinary study, and
-nothing but a report is written.
+Facts about each failure are collected first; then judges classify it in an ordinary study.
 """
 
 from collections import Counter, defaultdict
@@ -27,46 +26,47 @@ REPORTS = Path("reports")
 AT_ONCE = 4
 """Calls to judges in flight."""
 SIMULATED_JUDGES = ("sim:alarmist", "sim:strict")
-"""They judge a simulated model where nobody is named; of opposite bias, so that they differ."""
+"""The default judges of a simulated model; their biases are opposite, so that they differ."""
 SHOWN_KEY = 16
 _ACTIONS = "\n## Actions taken"
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What came of an analysis."""
+    """The result of an analysis."""
 
     run: SuiteRun
-    gated: triage.ResultsByOutcome
+    results: triage.ResultsByOutcome
     findings: tuple[triage.Finding, ...]
     judging: Result | None
-    """What judges were asked; None where nothing failed."""
+    """The run of the judging study; None if nothing failed."""
     report: Path | None
-    """None where nothing failed, and where judging is not done."""
+    """None if nothing failed, or if judging is unfinished."""
     notes: tuple[str, ...]
 
     @property
     def verdicts(self) -> Counter[str]:
-        """How the verdicts that were asked for ended."""
-        return sum((Counter[str](one.counts.statuses) for one in self.findings), Counter[str]())
+        """The numbers of verdicts by status."""
+        counts = (Counter[str](finding.counts.statuses) for finding in self.findings)
+        return sum(counts, Counter[str]())
 
     def rows(self) -> list[dict[str, Any]]:
-        """The findings, each in one line."""
-        return [_row(self.gated.name(one.case.result), one) for one in self.findings]
+        """Returns the findings as flat rows."""
+        return [_row(self.results.name(found.case.result), found) for found in self.findings]
 
     def to_json(self) -> dict[str, Any]:
-        """The analysis as `--json` prints it."""
+        """Returns the analysis as `--json` prints it."""
         return {
             "run": self.run.id,
             "key": self.run.key[:SHOWN_KEY],
             "model": self.run.model,
-            "experiment": self.run.experiment,
+            "condition": self.run.condition,
             "suite": self.run.suite,
             "version": self.run.version,
             "counts": {
-                "passed": len(self.gated.passed),
-                "failed": len(self.gated.failed),
-                "inconclusive": len(self.gated.inconclusive),
+                "passed": len(self.results.passed),
+                "failed": len(self.results.failed),
+                "inconclusive": len(self.results.inconclusive),
             },
             "verdicts": dict(self.verdicts),
             "findings": self.rows(),
@@ -76,19 +76,19 @@ class Analysis:
         }
 
 
-def _row(name: str, one: triage.Finding) -> dict[str, Any]:
-    result = one.case.result
+def _row(name: str, finding: triage.Finding) -> dict[str, Any]:
+    result = finding.case.result
     assert result.outcome.kind == "failed"
     return {
         "eval": name,
         "step": result.outcome.step,
-        "class": one.classification,
-        "share": one.counts.share,
-        "verdicts": dict(one.counts.statuses),
-        "judges": {name: counts.label for name, counts in one.judges.items()},
-        "differ": one.disputed,
-        "conflict": one.conflict,
-        "supported": one.supported,
+        "class": finding.classification,
+        "share": finding.counts.share,
+        "verdicts": dict(finding.counts.statuses),
+        "judges": {name: counts.label for name, counts in finding.judges.items()},
+        "differ": finding.disputed,
+        "conflict": finding.conflict,
+        "supported": finding.supported,
     }
 
 
@@ -128,49 +128,51 @@ class Failures:
         concurrency: int = AT_ONCE,
         watch: WatchProgress = lambda progress: None,
     ) -> Analysis:
-        """Classify the failures of a run and write a report; what was judged is not paid again.
+        """Classifies the failures of a run and writes a report; stored verdicts are not paid again.
 
         Args:
             run: its number, the beginning of its key, or the address of its page.
-            judges: models; simulated ones judge a simulated model where none is named.
+            judges: models; by default, a simulated model is judged by simulated judges.
             samples: verdicts of each judge on each failure.
-            reports: the folder of reports; earlier ones on this model are read there.
-            suite: where the run's suite is, if not in a folder here.
+            reports: the folder of reports, which also holds earlier ones on this model.
+            suite: the folder of the run's suite, if it is not in the working folder.
             overrides: knobs of the judging study.
             budget: what judging may spend: usd, calls, tokens, minutes, run.usd, ...
-            allow_self: a model may judge its own failures.
-            allow_unisolated: try reference answers even where no sandbox works.
+            allow_self: let a model judge its own failures.
+            allow_unisolated: run reference answers even where no sandbox works.
             date: of the report; by default today.
             concurrency: calls to judges in flight at most.
-            watch: called with the tallies before work begins.
+            watch: called with the progress counters before the work starts.
         """
         found = self._suites.find_run(run)
         rows = self._store.suites.results(found.id).get(found.id, [])
-        gated = triage.split_results(row.result for row in rows)
-        notes = self._unfinished(found, len(rows))
-        if not gated.failed:
-            return Analysis(found, gated, (), None, None, tuple(notes))
+        results = triage.split_results(row.result for row in rows)
+        missing = found.wanted - len(rows)
+        notes = [f"run {found.id} is unfinished: {missing} of {found.wanted} missing"]
+        notes = notes if missing > 0 else []
+        if not results.failed:
+            return Analysis(found, results, (), None, None, tuple(notes))
         asked = self._judges(found, judges, allow_self, notes)
-        whole = {triage.result_name(row.result): row.id for row in rows}
+        ids = {triage.result_name(row.result): row.id for row in rows}
         failed = [
-            self._store.suites.find_result(whole[triage.result_name(one)]).result
-            for one in gated.failed
+            self._store.suites.find_result(ids[triage.result_name(result)]).result
+            for result in results.failed
         ]
-        head = triage.RunInfo(
+        run_info = triage.RunInfo(
             found.key[:SHOWN_KEY],
             found.model,
-            found.experiment,
+            found.condition,
             found.suite,
             found.version,
             found.created.date().isoformat(),
         )
         today = date or datetime.now(UTC).date().isoformat()
-        path = reports / Path(triage.report_path(head, today)).relative_to(REPORTS)
+        path = reports / Path(triage.report_path(run_info, today)).relative_to(REPORTS)
         prior = self._earlier(found, path.parent, notes)
 
         def prepared(cases: Sequence[triage.Case]) -> PreparedStudy:
             judging = triage.failure_study(
-                head.short,
+                run_info.short,
                 cases,
                 asked,
                 samples=samples,
@@ -179,7 +181,7 @@ class Failures:
             )
             return prepare_sweep(judging.study, judging.text, judging.sweep, self._models)
 
-        # Reference answers take minutes: what would be refused after them is refused before.
+        # Reference answers take minutes, so everything is checked before them.
         self._refuse(prepared(self._cases(found, failed, {}, prior)), budget, reports)
         answers = self._references(found, failed, suite, allow_unisolated, watch, notes)
         cases = self._cases(found, failed, answers, prior)
@@ -187,22 +189,18 @@ class Failures:
             prepared(cases), budget=budget or {}, watch=watch, concurrency=concurrency
         )
         if result.stopped is not None or result.status not in FINISHED:
-            return Analysis(found, gated, (), result, None, tuple(notes))
-        opinions = self._opinions(result)
-        findings = tuple(triage.make_finding(one, opinions[one.evidence.hash]) for one in cases)
-        text = triage.write_report(head, gated, findings, date=today, prior=prior)
-        return Analysis(found, gated, findings, result, write_once(path, text), tuple(notes))
+            return Analysis(found, results, (), result, None, tuple(notes))
+        verdicts = self._verdicts(result)
+        findings = tuple(triage.make_finding(case, verdicts[case.evidence.hash]) for case in cases)
+        text = triage.write_report(run_info, results, findings, date=today, prior=prior)
+        return Analysis(found, results, findings, result, write_once(path, text), tuple(notes))
 
-    # --- what is known before judges are asked ---------------------------------------------------
-
-    def _unfinished(self, run: SuiteRun, there: int) -> list[str]:
-        missing = run.wanted - there
-        return [f"run {run.id} is unfinished: {missing} of {run.wanted} missing"] * (missing > 0)
+    # --- facts -----------------------------------------------------------------------------------
 
     def _judges(
         self, run: SuiteRun, named: Sequence[str], allow_self: bool, notes: list[str]
     ) -> list[str]:
-        """Who judges; nobody is chosen who would have to be paid."""
+        """Returns the judges; only simulated ones are chosen by default."""
         if not named and not run.model.startswith("sim:"):
             raise DesignError(
                 f"name one or more judges of {run.model}: --judge MODEL; two show where they differ"
@@ -214,27 +212,27 @@ class Failures:
             )
         try:
             family = self._models.card(run.model).family
-        except JudgeGymError:  # its entry is gone; its run is not
+        except JudgeGymError:  # its registry entry was removed
             return found
-        kin = [judge for judge in found if self._models.card(judge).family == family]
-        notes += [f"the judge {judge} is of the family of {run.model}" for judge in kin]
+        same_family = [judge for judge in found if self._models.card(judge).family == family]
+        notes += [f"the judge {judge} is of the family of {run.model}" for judge in same_family]
         return found
 
     def _earlier(
         self, run: SuiteRun, folder: Path, notes: list[str]
     ) -> tuple[triage.PriorReport, ...]:
-        """The earlier reports on a model; none on this run, nor on a later one."""
+        """Returns the reports on earlier runs of a model."""
         own = self._store.suites.list_runs(suite=run.suite, model=run.model)
-        passed_over = [one.key for one in own if one.id >= run.id]
+        excluded = [other.key for other in own if other.id >= run.id]
         found = []
         for file in sorted(folder.glob("*.md")):
             try:
-                one = triage.read_report(file.read_text(encoding="utf-8"), file.as_posix())
-            except (OSError, UnicodeDecodeError) as fault:
-                notes.append(f"the report {file} cannot be read: {fault}")
+                report = triage.read_report(file.read_text(encoding="utf-8"), file.as_posix())
+            except (OSError, UnicodeDecodeError) as error:
+                notes.append(f"the report {file} cannot be read: {error}")
                 continue
-            if not (one.run and any(key.startswith(one.run) for key in passed_over)):
-                found.append(one)
+            if not (report.run and any(key.startswith(report.run) for key in excluded)):
+                found.append(report)
         return tuple(found)
 
     def _references(
@@ -246,36 +244,34 @@ class Failures:
         watch: WatchProgress,
         notes: list[str],
     ) -> dict[str, EvalResult]:
-        """What becomes of the reference answers, by eval, as far as that can be found out."""
-        paths = {one.path for one in failed}
+        """Returns the results of the reference answers by eval; none if they cannot be run."""
+        paths = {result.path for result in failed}
         try:
             loaded = (
                 self._suites.find(suite)
                 if suite is not None
-                else next((one for one in self._suites.list() if one.version == run.version), None)
+                else next((s for s in self._suites.list() if s.version == run.version), None)
             )
             if loaded is None or loaded.version != run.version:
                 raise NotFoundError(
                     f"no suite here is {run.suite!r} of version {run.version[:8]}; name its folder "
                     "with --suite"
                 )
-            on = bench(allow_unisolated=allow_unisolated)
-        except JudgeGymError as fault:
+            sandbox = bench(allow_unisolated=allow_unisolated)
+        except JudgeGymError as error:
             if suite is not None:
                 raise
-            notes.append(f"reference answers were not tried: {fault.message}")
+            notes.append(f"reference answers were not tried: {error.message}")
             return {}
-        tally = RunProgress()
-        tally.wanted = {"reference answers": len(paths)}
-        watch([tally])
+        watch([RunProgress(wanted={"reference answers": len(paths)})])
         tasks = [task for task in loaded.evals if task.path in paths]
-        checked = check_answers(loaded, on, tasks)
+        checked = check_answers(loaded, sandbox, tasks)
         notes += [
-            f"the reference answer to {one.path} is inconclusive: {one.outcome.reason}"
-            for one in checked
-            if isinstance(one.outcome, Inconclusive)
+            f"the reference answer to {result.path} is inconclusive: {result.outcome.reason}"
+            for result in checked
+            if isinstance(result.outcome, Inconclusive)
         ]
-        return {one.path: one for one in checked}
+        return {result.path: result for result in checked}
 
     def _cases(
         self,
@@ -284,9 +280,9 @@ class Failures:
         answers: Mapping[str, EvalResult],
         prior: Sequence[triage.PriorReport],
     ) -> list[triage.Case]:
-        """The failures as judges read them."""
+        """Returns the failures as judges read them."""
         others = self._others(run)
-        made = []
+        cases = []
         for result in failed:
             source = self._store.suites.source(run, result.category, result.name)
             facts = triage.find_facts(
@@ -297,45 +293,47 @@ class Failures:
                 prior=prior,
                 version=run.version,
             )
-            made.append(triage.make_case(result, source, facts))
-        return made
+            cases.append(triage.make_case(result, source, facts))
+        return cases
 
     def _others(self, run: SuiteRun) -> dict[str, defaultdict[str, list[Outcome]]]:
-        """By other model and eval, the replicates of its last run that learnt something of it.
+        """Returns conclusive outcomes of other models' last runs, by model and eval.
 
-        Only runs under the same version and experiment count, and none by which models are checked.
+        Only runs of the same version and condition count, and none of `models check`.
         """
-        like = [
-            one
-            for one in self._store.suites.list_runs(suite=run.suite)
-            if (one.version, one.experiment) == (run.version, run.experiment)
-            and one.model != run.model
-            and one.series != CHECK
+        similar = [
+            other
+            for other in self._store.suites.list_runs(suite=run.suite)
+            if (other.version, other.condition) == (run.version, run.condition)
+            and other.model != run.model
+            and other.series != CHECK
         ]
-        rows = self._store.suites.results(*(one.id for one in like)) if like else {}
+        rows = self._store.suites.results(*(other.id for other in similar)) if similar else {}
         found: dict[str, defaultdict[str, list[Outcome]]] = {}
-        for one in like:
-            own: defaultdict[str, list[Outcome]] = defaultdict(list)
-            for row in rows.get(one.id, ()):
+        for other in similar:
+            outcomes: defaultdict[str, list[Outcome]] = defaultdict(list)
+            for row in rows.get(other.id, ()):
                 if not isinstance(row.result.outcome, Inconclusive):
-                    own[row.result.path].append(row.result.outcome)
-            found.setdefault(one.model, defaultdict(list)).update(own)
+                    outcomes[row.result.path].append(row.result.outcome)
+            found.setdefault(other.model, defaultdict(list)).update(outcomes)
         return found
 
     # --- judges ----------------------------------------------------------------------------------
 
-    def _refuse(self, made: PreparedStudy, budget: Mapping[str, Any] | None, reports: Path) -> None:
-        """Complain about what could not be judged, paid for or written."""
-        limits = made.budget.changed(budget or {})
-        designs = [one.design for one in made.sweep.experiments]
+    def _refuse(
+        self, prepared: PreparedStudy, budget: Mapping[str, Any] | None, reports: Path
+    ) -> None:
+        """Raises an error for judges, budgets and folders that cannot be used."""
+        limits = prepared.budget.changed(budget or {})
+        designs = [experiment.design for experiment in prepared.sweep.experiments]
         for design in designs:
             self._engine.refuse_uncallable(design, (), WORKFLOWS)
         refuse_unpriced(limits, [self._models.card(design.judge.model) for design in designs])
         if reports.exists() and not reports.is_dir():
             raise DesignError(f"reports go into a folder, and {reports} is a file; choose another")
 
-    def _opinions(self, result: Result) -> dict[str, list[triage.JudgeVerdict]]:
-        """Every verdict by the evidence that it is on, those without an answer too."""
+    def _verdicts(self, result: Result) -> dict[str, list[triage.JudgeVerdict]]:
+        """Returns the verdicts by the hash of their evidence, failed calls included."""
         numbers = {run.run for run in result.runs}
         found: defaultdict[str, list[triage.JudgeVerdict]] = defaultdict(list)
         for run in self._store.runs.active([run.tag for run in result.runs]):
@@ -343,26 +341,26 @@ class Failures:
                 continue
             judge = run.experiment.design.judge.model
             for page in self._store.completed.samples(run):
-                for sample, said in page:
-                    opinion = triage.JudgeVerdict(judge, sample, said.text)
-                    found[sample.evidence.hash].append(opinion)
+                for sample, answer in page:
+                    verdict = triage.JudgeVerdict(judge, sample, answer.text)
+                    found[sample.evidence.hash].append(verdict)
             items = {item.id: item for item in run.experiment.task.pool.items}
             for id, rubric in self._store.runs.rubrics(run).items():
                 keys = self._store.verdicts.sample_keys(run, id, False, 0, run.samples)
                 for (item, replicate, _), status in keys.items():
                     if status == "provider_error":
-                        lost = Sample(
+                        failed = Sample(
                             rubric, items[item], replicate, Display((), ()), "provider_error"
                         )
-                        found[lost.evidence.hash].append(triage.JudgeVerdict(judge, lost, ""))
+                        found[failed.evidence.hash].append(triage.JudgeVerdict(judge, failed, ""))
         return found
 
 
 def write_once(path: Path, text: str) -> Path:
-    """Write a report beside those that are there, none of which is changed; where it is.
+    """Writes a report without changing existing ones, and returns its path.
 
-    One that differs in its actions alone, which people write, is the same report; any other of
-    that name stays, and the new one is numbered.
+    An existing report that differs only in its actions, which people write, is the same report;
+    any other report of that name is kept, and the new one gets a number.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     number = 1
@@ -372,8 +370,8 @@ def write_once(path: Path, text: str) -> Path:
             with file.open("x", encoding="utf-8") as out:
                 out.write(text)
         except FileExistsError:
-            there = file.read_text(encoding="utf-8", errors="replace")
-            if there.partition(_ACTIONS)[0] != text.partition(_ACTIONS)[0]:
+            existing = file.read_text(encoding="utf-8", errors="replace")
+            if existing.partition(_ACTIONS)[0] != text.partition(_ACTIONS)[0]:
                 number += 1
                 continue
         return file

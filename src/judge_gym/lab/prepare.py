@@ -1,4 +1,4 @@
-"""From what a user names, a study file or a tag, to experiments with their evidence and targets."""
+"""Prepares a study file or stored experiments: reads evidence and rubrics, and sets targets."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,29 +26,29 @@ from judge_gym.studies import (
     read_study,
 )
 
-NOTED = 5
-"""So many notes on single items of a pool are passed on."""
-USUAL = Targets(samples=5, rivals=(), probe=True, tolerance=0.05)
-"""What an experiment that no study asked for is asked for."""
+MAX_NOTES = 5
+"""Notes on single items of a pool that are passed on."""
+DEFAULT_TARGETS = Targets(samples=5, rivals=(), probe=True, tolerance=0.05)
+"""The targets of an experiment that belongs to no study."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedStudy:
-    """A target of a verb, ready to be planned or carried out."""
+    """A study or experiments, ready to be planned or run."""
 
     study: str
     sweep: Sweep
     targets: Mapping[str, Targets]
     budget: BudgetSpec
     file: str | None
-    """The text of the study file; None where experiments were named by tag."""
+    """The text of the study file; None if experiments were named by tag."""
     warnings: tuple[str, ...]
 
 
 def prepare_file(
     path: Path, models: Registry, store: Store, overrides: Mapping[str, Any]
 ) -> PreparedStudy:
-    """A study file with its evidence and rubrics; they get their rows when it is run."""
+    """Prepares a study file; stores nothing."""
     study = read_file(path, models, overrides)
     text = path.read_text(encoding="utf-8")
     return prepare_study(study, text, path.parent, models, store, overrides)
@@ -62,12 +62,12 @@ def prepare_study(
     store: Store,
     overrides: Mapping[str, Any],
 ) -> PreparedStudy:
-    """A study with its evidence and rubrics; paths begin at the folder."""
+    """Prepares a study: reads its evidence and rubrics, with paths relative to the folder."""
     warnings: list[str] = []
     for address in (url for spec in study.evidence.values() for url in spec.addresses):
         if address not in text and redacted(address) != address:
             text = "# not kept: an address in it may hold a secret\n"
-        text = text.replace(address, redacted(address))  # it is kept, and secrets are not
+        text = text.replace(address, redacted(address))  # the text is stored, without secrets
     benchmarks = {
         name: _benchmark(spec, folder, models)
         for name, spec in study.evidence.items()
@@ -94,34 +94,34 @@ def prepare_study(
     study = study.model_copy(update={"tasks": tasks})
     shown = [knob for name, value in overrides.items() for knob in expand(name, value)]
     sweep = experiments(study, pools, rubrics, benchmarks=benchmarks, shown=shown)
-    warnings += _kin(study, sweep, models)
+    warnings += _same_family(study, sweep, models)
     return prepare_sweep(study, text, sweep, models, warnings)
 
 
 def prepare_sweep(
     study: Study, text: str, sweep: Sweep, models: Registry, warnings: Iterable[str] = ()
 ) -> PreparedStudy:
-    """A study whose experiments are made, with its targets and notes on its judges."""
+    """Prepares a study whose experiments are given: sets targets and notes on its judges."""
+    designs = {experiment.tag: experiment.design for experiment in sweep.experiments}
     targets = {
-        made.tag: Targets(study.samples, study.rivals(made.design), study.probe, study.tolerance)
-        for made in sweep.experiments
+        tag: Targets(study.samples, study.rivals(design), study.probe, study.tolerance)
+        for tag, design in designs.items()
     }
-    designs = [made.design for made in sweep.experiments]
-    notes = (*warnings, *_simulated(study.judges, models), *_hosted(designs, models))
+    notes = (*warnings, *_simulated(study.judges, models), *_hosted(designs.values(), models))
     return PreparedStudy(study.study, sweep, targets, study.budget, text, notes)
 
 
 def read_file(path: Path, models: Registry, overrides: Mapping[str, Any] | None = None) -> Study:
-    """The study in a file."""
+    """Returns the study of a file, after a check."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise NotFoundError(f"the study file {path} cannot be read: {fault}") from fault
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFoundError(f"the study file {path} cannot be read: {error}") from error
     return read_study(text, str(path), resolve=models.resolve, overrides=overrides or {})
 
 
 def prepare_tags(target: str, store: Store, models: Registry) -> PreparedStudy:
-    """Experiments that are in the store, by study or by tag; each once, whatever its names."""
+    """Prepares stored experiments, by study or by tag; each once even if it has several tags."""
     rows = store.experiments.rows(study=target) or store.experiments.rows(tags=[target])
     named: dict[str, Experiment] = {}
     for row in rows:
@@ -129,45 +129,46 @@ def prepare_tags(target: str, store: Store, models: Registry) -> PreparedStudy:
         if experiment.task.rubric is None and experiment.design.rubric.author == "provided":
             raise ConflictError(f"{experiment.tag} has no rubric yet; load its file first")
         named.setdefault(experiment.digest, experiment)
-    targets = {made.tag: store.runs.targets(made) or USUAL for made in named.values()}
-    judges = dict.fromkeys(made.design.judge.model for made in named.values())
-    designs = [made.design for made in named.values()]
+    found = named.values()
+    targets = {each.tag: store.runs.targets(each) or DEFAULT_TARGETS for each in found}
+    designs = [experiment.design for experiment in found]
+    judges = dict.fromkeys(design.judge.model for design in designs)
     notes = (*_simulated(judges, models), *_hosted(designs, models))
     study = str(rows[0]["study"])
     budget = BudgetSpec.model_validate(store.studies.budget(study))
-    return PreparedStudy(study, Sweep(tuple(named.values())), targets, budget, None, notes)
+    return PreparedStudy(study, Sweep(tuple(found)), targets, budget, None, notes)
 
 
-def wanted_of(
+def targets_of(
     prepared: PreparedStudy,
     models: Registry,
     *,
     samples: int | None = None,
     rivals: Sequence[str] = (),
 ) -> tuple[dict[str, Targets], list[str]]:
-    """The targets of every experiment, with what a command adds, and notes on what it cannot."""
+    """Returns the targets of every experiment with what a command adds, and notes."""
     named = [models.resolve(rival) for rival in rivals]
-    wanted, notes = {}, []
+    raised, notes = {}, []
     for experiment in prepared.sweep.experiments:
         targets, design = prepared.targets[experiment.tag], experiment.design
         others = [rival for rival in named if rival != design.judge.model]
         if others and design.rubric.author != "own":
             others = []
             notes.append(f"no swap for {experiment.tag}: its judge writes no rubric of its own")
-        wanted[experiment.tag] = targets._replace(
+        raised[experiment.tag] = targets._replace(
             samples=samples or targets.samples,
             rivals=tuple(dict.fromkeys([*targets.rivals, *others])),
         )
-    if named and not any(set(asked.rivals) & set(named) for asked in wanted.values()):
+    if named and not any(set(asked.rivals) & set(named) for asked in raised.values()):
         raise DesignError(
             f"{' and '.join(named)} cannot be a rival here: a judge is no rival of itself, and "
             "a swap needs a judge that writes its own rubric"
         )
-    return wanted, notes
+    return raised, notes
 
 
 def _benchmark(spec: PoolSpec, folder: Path, models: Registry) -> Benchmark:
-    """A benchmark whose knobs name models by their whole id."""
+    """Returns a benchmark whose knobs name models by their full id."""
     if spec.judgebench is not None:
         return judgebench(folder / spec.judgebench)
     found = load_benchmark(folder / str(spec.benchmark))
@@ -175,7 +176,7 @@ def _benchmark(spec: PoolSpec, folder: Path, models: Registry) -> Benchmark:
 
 
 def _pool(name: str, study: Study, folder: Path, store: Store, warnings: list[str]) -> Pool:
-    """The evidence of a study's pool: from files now, else as the lab holds it."""
+    """Returns the evidence of a study's pool, from its files or from the lab."""
     spec = study.evidence[name]
     if spec.pool is not None:
         return store.evidence.find_named_pool(spec.pool)
@@ -184,14 +185,16 @@ def _pool(name: str, study: Study, folder: Path, store: Store, warnings: list[st
         found = load_files(spec.files, folder, window)
         left_out = [f"{count} {reason}" for reason, count in found.dropped.items()]
         if not found.items:
-            raise DesignError(f"evidence {name!r}: nothing is left of it: {', '.join(left_out)}")
+            raise DesignError(f"evidence {name!r}: no item is left: {', '.join(left_out)}")
         if left_out:
             warnings.append(f"evidence {name!r}: left out {', '.join(left_out)}")
         found = replace(found, items=_without_dropped(found.items, window, store, name, warnings))
-        shown = found.notes[:NOTED]
+        shown = found.notes[:MAX_NOTES]
         warnings += [f"evidence {name!r}: {note}" for note in shown]
-        if len(found.notes) > NOTED:
-            warnings.append(f"evidence {name!r}: and {len(found.notes) - NOTED} more such notes")
+        if len(found.notes) > MAX_NOTES:
+            warnings.append(
+                f"evidence {name!r}: and {len(found.notes) - MAX_NOTES} more such notes"
+            )
         return _numbered(Pool(found.items, window))
     assert window is not None, "checked with the study"
     searched = spec.searched
@@ -216,7 +219,7 @@ def _without_dropped(
     name: str,
     warnings: list[str],
 ) -> tuple[Evidence, ...]:
-    """Items of files without what a user took out of their window by hand."""
+    """Returns items of files without those that a user dropped from their window."""
     id = store.evidence.window_id(window) if window else None
     if id is None:
         return items
@@ -225,7 +228,7 @@ def _without_dropped(
     kept = tuple(item for item in items if item.hash not in dropped)
     if len(kept) < len(items):
         count = len(items) - len(kept)
-        warnings.append(f"evidence {name!r}: {count} were dropped from window {id} by hand")
+        warnings.append(f"evidence {name!r}: {count} were dropped from window {id}")
     return kept
 
 
@@ -235,13 +238,13 @@ def _words(window: Window) -> str:
 
 
 def _numbered(pool: Pool) -> Pool:
-    """A plan tells items apart before they have rows."""
+    """Returns a pool with negative ids, so that a plan can tell unsaved items apart."""
     numbered = enumerate(pool.items, 1)
     return replace(pool, items=tuple(replace(item, id=-number) for number, item in numbered))
 
 
 def _with_truth(task: TaskSpec, pool: Pool, folder: Path) -> TaskSpec:
-    """The task with its reference value from V-Dem's table, where it names one."""
+    """Returns the task with its reference value from V-Dem's table, if it names one."""
     if task.truth is None or task.truth.vdem is None:
         return task
     window, truth = pool.window, task.truth
@@ -254,13 +257,13 @@ def _with_truth(task: TaskSpec, pool: Pool, folder: Path) -> TaskSpec:
 
 
 def _simulated(judges: Iterable[str], models: Registry) -> list[str]:
-    """A note that judges are simulated, so that nobody takes the numbers for a real model's."""
+    """Returns a note that names the simulated judges."""
     names = [judge for judge in judges if models.card(judge).simulated]
     return [f"simulated, not real models: {', '.join(names)}"] if names else []
 
 
 def _hosted(designs: Iterable[Design], models: Registry) -> list[str]:
-    """Warnings about models that may change unseen, and knobs that a model does not take."""
+    """Returns warnings about models without a fixed version, and knobs without an effect."""
     notes: dict[str, None] = {}
     for design in designs:
         rubric = design.rubric.resolve(design.judge.model)
@@ -272,12 +275,12 @@ def _hosted(designs: Iterable[Design], models: Registry) -> list[str]:
     return list(notes)
 
 
-def _kin(study: Study, sweep: Sweep, models: Registry) -> list[str]:
-    """Warnings about editors and critics of a judge's family."""
+def _same_family(study: Study, sweep: Sweep, models: Registry) -> list[str]:
+    """Returns warnings about editors and critics of a judge's family."""
     judges = {models.card(judge).family: judge for judge in study.judges}
     roles = {
         (role, model)
-        for design in (made.design for made in sweep.experiments)
+        for design in (experiment.design for experiment in sweep.experiments)
         for role, model in (
             ("evidence.editor", design.evidence.resolve().editor),
             ("rubric.critic", design.rubric.resolve(design.judge.model).critic),

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
@@ -26,10 +27,10 @@ from judge_gym.engine import (
 )
 from judge_gym.engine.suite_reports import SuiteReport, reports
 from judge_gym.errors import BudgetError, ConflictError, DesignError, NotFoundError
-from judge_gym.lab.cursors import read_cursor, write_cursor
+from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments
-from judge_gym.lab.prepare import PreparedStudy, wanted_of
+from judge_gym.lab.prepare import PreparedStudy, targets_of
 from judge_gym.models import Registry
 from judge_gym.records import SuiteRun
 from judge_gym.records.responses import (
@@ -41,11 +42,9 @@ from judge_gym.records.responses import (
     Retuned,
     RunState,
 )
-from judge_gym.store import Event, Kind, Mark, Page, Progress, Run, Store
+from judge_gym.store import Event, Kind, LogCursor, Page, Progress, Run, Store
 from judge_gym.studies import BudgetSpec
 
-RENAMED = {"what": "type", "said": "message"}
-"""Columns of the log under the names of its rows."""
 WatchProgress = Callable[[Sequence[RunProgress]], None]
 
 
@@ -66,12 +65,12 @@ class RunKeywords(TypedDict, total=False):
 
 
 class Runs:
-    """Carries out studies and experiments, and controls and watches their runs.
+    """Runs studies and experiments, and controls and watches their runs.
 
     Args:
         store: the lab's database.
         models: the model registry.
-        engine: carries runs out.
+        engine: executes runs.
         evidence: collects what a study still has to search for.
         experiments: prepares and stores experiments.
     """
@@ -90,7 +89,7 @@ class Runs:
         self._evidence = evidence
         self._experiments = experiments
 
-    # --- carrying out ----------------------------------------------------------------------------
+    # --- running ---------------------------------------------------------------------------------
 
     def plan(
         self,
@@ -149,7 +148,7 @@ class Runs:
     ) -> tuple[Plan, PreparedStudy]:
         """Plans a target, and returns it with the warnings that planning adds."""
         prepared = self._prepared(target, None, overrides or {})
-        wanted, notes = wanted_of(prepared, self._models, samples=samples)
+        wanted, notes = targets_of(prepared, self._models, samples=samples)
         planner = self._engine.planner()
         for experiment in prepared.sweep.experiments:
             drawn = series or str(experiment.seed)
@@ -157,7 +156,7 @@ class Runs:
             active = self._store.runs.targets(experiment, drawn)  # of the run that would continue
             if active is not None:
                 asked = active.raised(asked, exact=samples is not None)
-            planner.walk(Run(0, experiment, prepared.study, drawn, *asked))
+            planner.add(Run(0, experiment, prepared.study, drawn, *asked))
             try:
                 self._engine.refuse_uncallable(experiment.design, asked.rivals, WORKFLOWS)
             except DesignError as error:
@@ -261,9 +260,9 @@ class Runs:
     def _stored(
         self, prepared: PreparedStudy, options: RunOptions
     ) -> tuple[PreparedStudy, Sequence[Run], Sequence[str]]:
-        """Stores runs with their targets; refuses those that cannot be carried out."""
+        """Stores runs with their targets; refuses those that cannot be executed."""
         prepared = replace(prepared, budget=prepared.budget.changed(options.budget))
-        wanted, notes = wanted_of(
+        wanted, notes = targets_of(
             prepared, self._models, samples=options.samples, rivals=options.rivals
         )
         swaps_only = set(options.workflows) == {"swap"}
@@ -273,10 +272,8 @@ class Runs:
             rivals = wanted[experiment.tag].rivals
             self._engine.refuse_uncallable(experiment.design, rivals, options.workflows)
         limits = prepared.budget.model_dump(exclude_none=True)
-        if prepared.file is not None:
-            self._store.studies.save(prepared.study, prepared.file, limits)
-        elif options.budget:
-            self._store.studies.save_budget(prepared.study, limits)
+        if prepared.file is not None or options.budget:
+            self._store.studies.save(prepared.study, limits, prepared.file)
         runs = [
             self._store.runs.save(
                 saved,
@@ -295,18 +292,18 @@ class Runs:
         """Returns what is still to be paid of runs that were started."""
         planner = self._engine.planner()
         for run in runs:
-            planner.walk(run)
+            planner.add(run)
         return planner.plan.total()
 
     # --- controlling -----------------------------------------------------------------------------
 
     def pause(self, target: str) -> Sequence[str]:
         """Starts no further call of unfinished runs, in any process; returns their tags."""
-        return self._record(target, "paused", "paused by hand")
+        return self._record(target, "paused", "Paused by you")
 
     def cancel(self, target: str) -> Sequence[str]:
         """Stops unfinished runs for good: only `run` continues them; returns their tags."""
-        return self._record(target, "cancelled", "cancelled by hand")
+        return self._record(target, "cancelled", "Cancelled by you")
 
     def retune(
         self,
@@ -336,7 +333,7 @@ class Runs:
         before = BudgetSpec.model_validate(self._store.studies.budget(study))
         changed = before.changed(budget)
         if changed != before:
-            self._store.studies.save_budget(study, changed.model_dump(exclude_none=True))
+            self._store.studies.save(study, changed.model_dump(exclude_none=True))
         return changed
 
     def _suite_run(self, target: str) -> SuiteRun | None:
@@ -433,13 +430,7 @@ class Runs:
 
     def logs(self, target: str | None = None) -> Sequence[LogRow]:
         """Returns events of runs, and attempts at calls that failed and why, newest first."""
-        rows: Sequence[LogRow] = ()
-        after: str | None = None
-        while True:
-            page = self.page_logs(target, after=after, limit=1000)
-            rows = [*rows, *cast(Sequence[LogRow], page.rows)]
-            if (after := page.next) is None:
-                return rows
+        return cast(Sequence[LogRow], all_rows(partial(self.page_logs, target)))
 
     def page_logs(
         self, target: str | None = None, *, after: str | None = None, limit: int = 100
@@ -447,10 +438,9 @@ class Runs:
         """Returns a page of the log, after the cursor of the previous page."""
         if target is not None:
             self._experiments.find(target)
-        below = Mark(*read_cursor(after, int, int)) if after is not None else None
-        found, mark = self._store.logs.page(target, below=below, limit=limit)
-        rows = [{RENAMED.get(name, name): row[name] for name in row} for row in found]
-        return Page(rows, write_cursor(mark))
+        cursor = LogCursor(*read_cursor(after, int, int)) if after is not None else None
+        rows, following = self._store.logs.page(target, after=cursor, limit=limit)
+        return Page(rows, write_cursor(following))
 
     def events(self, after: int, run_ids: Collection[int]) -> Sequence[Event]:
         """Returns the events of runs after one of them, oldest first."""
@@ -472,17 +462,17 @@ class Runs:
         self,
         *,
         until_idle: bool = False,
-        begun: Callable[[str], None] = lambda name: None,
+        on_start: Callable[[str], None] = lambda name: None,
         watch: Callable[[Mapping[int, RunProgress]], None] = lambda progress: None,
     ) -> Mapping[int, RunProgress]:
-        """Carries out queued runs until interrupted; returns what was done, by run.
+        """Executes queued runs until interrupted; returns what was done, by run.
 
         Args:
             until_idle: end when nothing is queued.
-            begun: called with the worker's name when it is ready.
+            on_start: called with the worker's name when it is ready.
             watch: called once with the progress counters, which change during the work.
         """
-        return self._engine.work(until_idle=until_idle, on_start=begun, watch=watch)
+        return self._engine.work(until_idle=until_idle, on_start=on_start, watch=watch)
 
     def is_idle(self) -> bool:
         """Returns whether no queued run waits or is in progress."""
@@ -497,7 +487,7 @@ class Runs:
         self._store.progress.worker_coming = coming
 
     def start_worker(self, options: Sequence[str] = ()) -> "subprocess.Popen[bytes] | None":
-        """Starts a process that carries out what is queued; None where one works already.
+        """Starts a process that executes what is queued; None if one is running.
 
         Args:
             options: command-line options of the worker: `--rpm 100`.
@@ -540,7 +530,7 @@ def _suite_state(report: SuiteReport, reason: str | None) -> RunState:
             "failed": report.score.failed,
             "inconclusive": inconclusive,
         },
-        "message": reason or (report.event.said if report.event is not None else ""),
+        "message": reason or (report.event.message if report.event is not None else ""),
     }
 
 
@@ -556,5 +546,5 @@ def _run(progress: Progress) -> RunState:
         "done": dict(progress.done),
         "failed": dict(progress.failed),
         "verdicts": dict(progress.statuses),
-        "message": event.said if event is not None else "",
+        "message": event.message if event is not None else "",
     }

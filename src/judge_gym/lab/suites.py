@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypedDict, Unpack, cast
 from urllib.parse import urlsplit
 
 from judge_gym.engine import JOBS, Engine, SuiteWork, study_of
@@ -59,9 +59,8 @@ SERIES = "0"
 _NUMBER = re.compile(r"\d{1,7}")
 _RUN_PAGE = re.compile(r"/run/([^/]+)")
 CHECK = "check"
-"""The series of the draws by which a model is tried out."""
-UNBOUND: Mapping[str, Any] = {}
-DEFAULT_CONDITION: Mapping[str, Any] = ConditionSettings().model_dump()
+"""The series of the draws of `models check`."""
+DEFAULT_SETTINGS: Mapping[str, Any] = ConditionSettings().model_dump()
 NO_FILES: Mapping[str, str] = {}
 OUTCOMES: Mapping[str, type[Outcome]] = {
     "passed": Passed,
@@ -69,11 +68,28 @@ OUTCOMES: Mapping[str, type[Outcome]] = {
     "inconclusive": Inconclusive,
 }
 EXECUTION = ("calls", "reused", "usd")
-"""What a report says of the command that was just run."""
+"""The parts of a report that describe the command that was just run."""
+
+
+class SuiteKeywords(TypedDict, total=False):
+    """How a suite is run, as keyword arguments of `Suites.run` and `Suites.ablate`."""
+
+    replicates: int
+    """Answers to each task; 1 for `run`, 3 for `ablate`."""
+    series: str
+    """The series of the draws; another name asks again for everything."""
+    jobs: int
+    """Evals in sandboxes at once."""
+    budget: Mapping[str, Any]
+    """What all runs of the suite may spend: usd, calls, tokens, minutes, run.usd, ..."""
+    allow_unisolated: bool
+    """Run candidates even where no sandbox works."""
+    watch: WatchProgress
+    """Called with the progress counters before the work starts."""
 
 
 class Suites:
-    """Puts coding tasks before models, and compares the runs of this lab and of others.
+    """Runs suites of coding tasks with models, and compares the runs of this lab and of others.
 
     Args:
         store: the lab's database.
@@ -89,20 +105,20 @@ class Suites:
     # --- suites ----------------------------------------------------------------------------------
 
     def list(self, folder: Path = Path()) -> Sequence[Suite]:
-        """The suite that comes with judge-gym, and those in a folder."""
+        """Returns the suite that judge-gym ships, and those in a folder."""
         own = sorted(file.parent for file in folder.glob("*/suite.toml"))
         return [load_suite(path) for path in (SHIPPED, *own)]
 
     def find(self, suite: str | Path) -> Suite:
-        """A suite by the folder that it is in, or `python` for the one that ships."""
+        """Returns a suite by its folder, or the shipped one for `python`."""
         try:
             return load_suite(suite)
-        except NotFoundError as fault:
+        except NotFoundError as error:
             own = sorted(str(file.parent) for file in Path().glob("*/suite.toml"))
             choices = ["python", *own]
             raise NotFoundError(
-                f"{fault.message}; choose {' or '.join(choices)}", choices=choices
-            ) from fault
+                f"{error.message}; choose {' or '.join(choices)}", choices=choices
+            ) from error
 
     def check(
         self,
@@ -112,10 +128,10 @@ class Suites:
         jobs: int | None = None,
         allow_unisolated: bool = False,
     ) -> tuple[EvalResult, ...]:
-        """Run every reference answer through the steps; each must pass. Nothing is stored."""
+        """Runs every reference answer through the steps, where each must pass; stores nothing."""
         loaded = self.find(suite)
-        on = bench(allow_unisolated=allow_unisolated)
-        return check_answers(loaded, on, loaded.select(evals), at_once=jobs)
+        sandbox = bench(allow_unisolated=allow_unisolated)
+        return check_answers(loaded, sandbox, loaded.select(evals), at_once=jobs)
 
     # --- runs ------------------------------------------------------------------------------------
 
@@ -124,67 +140,46 @@ class Suites:
         suite: str | Path,
         model: str,
         *,
-        experiment: str = "default",
+        condition: str = "default",
         evals: Sequence[str] = (),
         first: int | None = None,
-        replicates: int = 1,
-        series: str = SERIES,
-        jobs: int = JOBS,
-        budget: Mapping[str, Any] = UNBOUND,
-        allow_unisolated: bool = False,
-        watch: WatchProgress = lambda progress: None,
-        begun: Callable[[SuiteRun], None] = lambda run: None,
+        on_start: Callable[[SuiteRun], None] = lambda run: None,
+        **options: Unpack[SuiteKeywords],
     ) -> SuiteReport:
-        """Have a model write code for a suite's tasks, and judge it; goes on where it ended.
+        """Runs a suite with a model and grades its code; an unfinished run continues.
 
         Args:
             suite: a folder, or `python`.
-            model: whom to ask.
-            experiment: the condition, of those that the suite knows.
-            evals: only those whose paths hold one of these.
-            first: only so many of them.
-            replicates: answers to each task.
-            series: of the draws; another name asks for everything afresh.
-            jobs: evals in sandboxes at once.
-            budget: what all runs of the suite may spend: usd, calls, tokens, minutes, run.usd, ...
-            allow_unisolated: run hostile code even where no sandbox works.
-            watch: called with the tallies before the work begins.
-            begun: called with the run before that; what it raises ends the command.
+            model: its id or bare name.
+            condition: the name of one of the suite's conditions.
+            evals: only evals whose paths contain one of these.
+            first: only the first of them, this many.
+            on_start: called with the stored run before the work; an error in it ends the command.
+            options: see `SuiteKeywords`.
         """
         loaded = self.find(suite)
-        return self._run_condition(
-            loaded,
-            model,
-            _condition(loaded, experiment),
-            evals=[task.path for task in loaded.select(evals)[:first]],
-            replicates=replicates,
-            series=series,
-            jobs=jobs,
-            budget=budget,
-            allow_unisolated=allow_unisolated,
-            watch=watch,
-            begun=begun,
-        )
+        paths = [task.path for task in loaded.select(evals)[:first]]
+        chosen = _condition(loaded, condition)
+        return self._run_condition(loaded, model, chosen, paths, on_start=on_start, **options)
 
     def check_model(
         self,
         suite: str | Path,
         model: str,
         *,
-        experiment: str = "default",
+        condition: str = "default",
         first: int | None = None,
     ) -> str:
-        """The id of a model that can write for a suite; refused before any money is spent, if not.
+        """Returns the id of a model that can run a suite; refuses others before any call.
 
         Args:
             suite: a folder, or `python`.
-            model: whom to ask.
-            experiment: the condition; one with a search needs a model that can.
-            first: only so many of the suite's evals.
+            model: its id or bare name.
+            condition: its name; one with a web search needs a model that can search.
+            first: only the first of the suite's evals, this many.
         """
         loaded = self.find(suite)
-        condition = _condition(loaded, experiment)
-        return self._writer(loaded, model, condition, loaded.evals[:first])
+        return self._writer(loaded, model, _condition(loaded, condition), loaded.evals[:first])
 
     def _writer(
         self, suite: Suite, model: str, condition: Condition, tasks: Sequence[CodeTask]
@@ -193,16 +188,17 @@ class Suites:
         self._models.open(id, web_search=condition.web_search)
         if not id.startswith("sim:"):
             return id
-        own = profile(id.removeprefix("sim:"))
-        if not isinstance(own, CoderProfile):
+        simulated = profile(id.removeprefix("sim:"))
+        if not isinstance(simulated, CoderProfile):
             choices = [f"sim:{name}" for name in CODERS]
             raise DesignError(
                 f"{id} is a simulated judge and writes no code; choose {' or '.join(choices)}",
                 choices=choices,
             )
-        if own.suite and not (Path(own.suite) / "suite.toml").is_file():
-            raise DesignError(f"{own.suite!r} in {id} is no suite: it has no suite.toml")
-        if all(solution(task.task.strip(), own.suite) is None for task in tasks):
+        folder = simulated.suite
+        if folder and not (Path(folder) / "suite.toml").is_file():
+            raise DesignError(f"{folder!r} in {id} is no suite: it has no suite.toml")
+        if all(solution(task.task.strip(), folder) is None for task in tasks):
             mark = "&" if "?" in id else "?"
             raise DesignError(
                 f"{id} copies reference answers, and knows none of the suite {suite.name!r}; "
@@ -215,18 +211,18 @@ class Suites:
         suite: Suite,
         model: str,
         condition: Condition,
-        *,
         evals: Sequence[str],
-        replicates: int,
-        series: str,
-        jobs: int,
-        budget: Mapping[str, Any],
-        allow_unisolated: bool,
-        watch: WatchProgress,
-        begun: Callable[[SuiteRun], None] = lambda run: None,
+        *,
+        replicates: int = 1,
+        series: str = SERIES,
+        jobs: int = JOBS,
+        budget: Mapping[str, Any] | None = None,
+        allow_unisolated: bool = False,
+        watch: WatchProgress = lambda progress: None,
+        on_start: Callable[[SuiteRun], None] = lambda run: None,
     ) -> SuiteReport:
         id = self._writer(suite, model, condition, [suite.find(path) for path in evals])
-        bench(allow_unisolated=allow_unisolated)  # refused before anything is stored
+        bench(allow_unisolated=allow_unisolated)  # refuses before anything is stored
         self._change_budget(suite.name, budget)
         self._store.suites.save_tasks(
             suite.name, suite.version, [task.source for task in suite.evals]
@@ -241,7 +237,7 @@ class Suites:
             replicates=replicates,
             evals=evals,
         )
-        begun(run)
+        on_start(run)
         work = SuiteWork(suite.version, str(suite.folder.resolve()), jobs, allow_unisolated)
         done = self._engine.execute_suite(run, work, suite=suite, watch=watch)
         [report] = reports(self._store, [run], done)
@@ -251,7 +247,7 @@ class Suites:
         self,
         run: int | str,
         *,
-        budget: Mapping[str, Any] = UNBOUND,
+        budget: Mapping[str, Any] | None = None,
         watch: WatchProgress = lambda progress: None,
     ) -> SuiteReport:
         """Continues a run that was paused, interrupted or over its budget, and follows it.
@@ -267,59 +263,44 @@ class Suites:
         [report] = reports(self._store, [found], done)
         return report
 
-    def _change_budget(self, suite: str, budget: Mapping[str, Any]) -> None:
+    def _change_budget(self, suite: str, budget: Mapping[str, Any] | None) -> None:
         if budget:
             study = study_of(suite)
             before = BudgetSpec.model_validate(self._store.studies.budget(study))
             after = before.changed(budget).model_dump(exclude_none=True)
-            self._store.studies.save_budget(study, after)
+            self._store.studies.save(study, after)
 
     def ablate(
         self,
         suite: str | Path,
         model: str,
         *,
-        experiment: str = "default",
+        condition: str = "default",
         sections: Sequence[str] = (),
         evals: Sequence[str] = (),
-        replicates: int = 3,
-        series: str = SERIES,
-        jobs: int = JOBS,
-        budget: Mapping[str, Any] = UNBOUND,
-        allow_unisolated: bool = False,
-        watch: WatchProgress = lambda progress: None,
+        **options: Unpack[SuiteKeywords],
     ) -> tuple[tuple[SuiteReport, ...], tuple[Effect, ...]]:
-        """Take the guidelines away section by section: the runs, the base first, and the effects.
+        """Removes the guidelines section by section; returns the runs, base first, and the effects.
 
-        Runs are shown as far as they are compared: on these evals and replicates. There are no
-        effects where a run was stopped; the same command goes on with it.
+        Reports cover only the compared evals and replicates. If a run is stopped there are no
+        effects; the same command continues it.
         """
+        options = {"replicates": 3, **options}
         loaded = self.find(suite)
         if not loaded.guidelines:
             raise DesignError(f"the suite {loaded.name!r} has no guidelines to remove")
-        base = _condition(loaded, experiment)
+        base = _condition(loaded, condition)
         conditions = [base, *ablations(loaded.guidelines, sections, base)]
         paths = [task.path for task in loaded.select(evals)]
-        made: list[SuiteReport] = []
-        for condition in conditions:
-            report = self._run_condition(
-                loaded,
-                model,
-                condition,
-                evals=paths,
-                replicates=replicates,
-                series=series,
-                jobs=jobs,
-                budget=budget,
-                allow_unisolated=allow_unisolated,
-                watch=watch,
-            )
-            made.append(report.narrowed(paths, replicates))
+        compared: list[SuiteReport] = []
+        for tried in conditions:
+            report = self._run_condition(loaded, model, tried, paths, **options)
+            compared.append(report.narrowed(paths, options["replicates"]))
             if report.stopped is not None:
-                return tuple(made), ()
-        sides = [[row.result for row in report.results] for report in made]
-        names = [condition.name for condition in conditions[1:]]
-        return tuple(made), ablate(sides[0], dict(zip(names, sides[1:], strict=True)))
+                return tuple(compared), ()
+        sides = [[row.result for row in report.results] for report in compared]
+        names = [removed.name for removed in conditions[1:]]
+        return tuple(compared), ablate(sides[0], dict(zip(names, sides[1:], strict=True)))
 
     # --- scores ----------------------------------------------------------------------------------
 
@@ -345,9 +326,9 @@ class Suites:
         [report] = reports(self._store, [self._store.suites.find_run(run)])
         return report
 
-    def find_run(self, run: int | str) -> SuiteRun:
-        """A run by its number, the beginning of its key, or the address of its page."""
-        text = str(run).strip()
+    def find_run(self, name: int | str) -> SuiteRun:
+        """Returns a run by its number, the beginning of its key, or the address of its page."""
+        text = str(name).strip()
         if "/" in text:
             named = _RUN_PAGE.search(urlsplit(text).path)
             if named is None:
@@ -356,13 +337,13 @@ class Suites:
         if _NUMBER.fullmatch(text):
             return self._store.suites.find_run(int(text))
         known = self._store.suites.list_runs()
-        found = [one for one in known if text and one.key.startswith(text.lower())]
-        if len(found) == 1:
-            return found[0]
-        choices = [str(one.id) for one in found or known]
-        if found:
+        matches = [run for run in known if text and run.key.startswith(text.lower())]
+        if len(matches) == 1:
+            return matches[0]
+        choices = [str(run.id) for run in matches or known]
+        if matches:
             raise ConflictError(
-                f"{text!r} begins the keys of {len(found)} runs; choose {' or '.join(choices)}",
+                f"{text!r} begins the keys of {len(matches)} runs; choose {' or '.join(choices)}",
                 choices=choices,
             )
         raise NotFoundError(
@@ -383,14 +364,14 @@ class Suites:
 
     def leaderboard(self, *, suite: str | None = None) -> Sequence[LeaderboardRow]:
         """Returns the last complete runs of each model, condition and version; the best first."""
-        found = self.reports(suite=suite)
-        names = {report.run.version: report.run.suite for report in found}
-        scores = (report.score for report in found if report.run.series != CHECK)
+        reports = self.reports(suite=suite)
+        names = {report.run.version: report.run.suite for report in reports}
+        scores = (report.score for report in reports if report.run.series != CHECK)
         return [
             {
                 "suite": names[row.version],
                 "version": row.version,
-                "experiment": row.experiment,
+                "condition": row.condition,
                 "model": row.model,
                 "score": _number(row.score.value),
                 "low": _number(row.score.low),
@@ -417,12 +398,12 @@ class Suites:
         ]
 
     def find_eval(self, path: str, *, run: int | None = None, replicate: int = 0) -> int:
-        """The number of an eval's result by its `category/name`, in the newest run that has one.
+        """Returns the number of an eval's result in the newest run that has one.
 
         Args:
-            path: as `suite show RUN` lists it.
-            run: only this one.
-            replicate: which.
+            path: its `category/name`, as `suite show RUN` lists it.
+            run: only this run.
+            replicate: of the eval.
         """
         found = self.reports() if run is None else (self.report(run),)
         for report in reversed(found):
@@ -449,7 +430,7 @@ class Suites:
             "suite": run.suite,
             "version": run.version,
             "model": run.model,
-            "experiment": run.experiment,
+            "condition": run.condition,
             "task": source.task,
             "steps": [cast(StepRow, asdict(step)) for step in row.result.steps],
             "files": dict(row.result.files),
@@ -459,7 +440,7 @@ class Suites:
         }
 
     def _finish(self, call: int | None) -> str | None:
-        """How the provider says that an answer ended; None where the call is not in this lab."""
+        """Returns how the provider says that an answer ended; None if the call is elsewhere."""
         history = self._store.ledger.transcript(call)[1] if call is not None else ()
         return history[-1]["finish"] if history else None
 
@@ -472,12 +453,12 @@ class Suites:
         models: Sequence[str] = (),
         now: datetime | None = None,
     ) -> tuple[Due, ...]:
-        """When each model is due for another run; by default those that the lab or its files know.
+        """Returns when each model is due for another run of a suite.
 
         Args:
-            suite: which.
-            models: only these.
-            now: the time; by default it is now.
+            suite: a folder, or `python`.
+            models: only these; by default those that the lab or its files know.
+            now: the time; by default the present.
         """
         ids = [self._models.resolve(model) for model in models]
         return self._due(self.find(suite).name, ids, now or datetime.now(UTC))
@@ -511,28 +492,28 @@ class Suites:
     def due_by(
         self, runs: Mapping[str, Sequence[tuple[datetime, float | None]]], now: datetime
     ) -> tuple[Due, ...]:
-        """The same for runs that are kept elsewhere.
+        """Returns when models are due, given the runs of each, perhaps of another lab.
 
         Args:
-            runs: by model, when each run began, oldest first, and what it cost if it was whole.
+            runs: by model, when each run began, oldest first, and its cost if it was complete.
             now: the time.
         """
         attempts = []
         for model, own in runs.items():
-            tried = [began for began, _ in own]
+            starts = [start for start, _ in own]
             prices = [None, *(usd for _, usd in own if usd is not None)]
             seen = self.first_seen(model)
             first = datetime(seen.year, seen.month, seen.day, tzinfo=UTC) if seen else None
-            begun = first or min(tried, default=now)
-            attempts.append(Attempt(model, begun, max(tried, default=None), prices[-1]))
+            known_since = first or min(starts, default=now)
+            attempts.append(Attempt(model, known_since, max(starts, default=None), prices[-1]))
         return when_due(attempts, now)
 
     def scheduled_models(self) -> Sequence[str]:
-        """Returns the models whose entries say that suites are run on them from time to time."""
+        """Returns the models whose registry entries schedule suite runs."""
         return self._models.scheduled()
 
     def first_seen(self, model: str) -> date | None:
-        """Returns the first day of a model; None where it is not known here."""
+        """Returns the release date of a model; None if it is unknown."""
         try:
             return self._models.card(model).first_seen
         except DesignError:
@@ -565,8 +546,8 @@ class Suites:
         model: str,
         evals: Sequence[str],
         *,
-        experiment: str = "default",
-        condition: Mapping[str, Any] = DEFAULT_CONDITION,
+        condition: str = "default",
+        settings: Mapping[str, Any] = DEFAULT_SETTINGS,
         series: str = SERIES,
         replicates: int = 1,
         created: datetime | None = None,
@@ -578,8 +559,8 @@ class Suites:
             version: of the suite.
             model: an id, which need not be known here.
             evals: paths.
-            experiment: the name of the condition.
-            condition: what the condition changes.
+            condition: its name.
+            settings: what the condition changes.
             series: of the draws.
             replicates: answers to each task.
             created: when the run was started there.
@@ -594,8 +575,8 @@ class Suites:
             suite,
             version,
             model,
-            experiment,
-            {**DEFAULT_CONDITION, **condition},
+            condition,
+            {**DEFAULT_SETTINGS, **settings},
             series,
             replicates=replicates,
             evals=evals,
@@ -646,15 +627,15 @@ class Suites:
         )
         if result.path not in found.evals or not 0 <= replicate < found.replicates:
             raise DesignError(f"run {run} asks for no replicate {replicate} of {result.path!r}")
-        return self._store.suites.take_result(found, result, at)
+        return self._store.suites.save_posted_result(found, result, at)
 
 
-def _condition(suite: Suite, experiment: str) -> Condition:
-    """A condition of a suite by its name."""
-    if experiment not in suite.conditions:
+def _condition(suite: Suite, name: str) -> Condition:
+    """Returns a condition of a suite by its name."""
+    if name not in suite.conditions:
         choices = list(suite.conditions)
-        raise DesignError(unknown("experiment", experiment, choices), choices=choices)
-    return suite.conditions[experiment]
+        raise DesignError(unknown("condition", name, choices), choices=choices)
+    return suite.conditions[name]
 
 
 def _number(value: float) -> float | None:

@@ -128,9 +128,10 @@ class SuiteRun:
     version: str
     """Of the benchmark."""
     model: str
-    experiment: str
+    condition: str
     """The name of the condition."""
-    condition: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    """What the condition changes."""
     series: str
     replicates: int
     evals: tuple[str, ...]

@@ -417,8 +417,8 @@ class SaveRun(OfSuiteVersion):
 
     model: Name
     evals: Annotated[Sequence[Name], Field(min_length=1, max_length=10_000, description="Paths.")]
-    experiment: Annotated[Name, Field(description="The name of the condition.")] = "default"
-    condition: ConditionSettings = ConditionSettings()
+    condition: Annotated[Name, Field(description="Its name.")] = "default"
+    settings: ConditionSettings = ConditionSettings()
     series: Name = "0"
     replicates: Annotated[int, Field(ge=1, le=1000)] = 1
     created: AwareDatetime | None = None

@@ -496,7 +496,7 @@ class SuiteRunRow(TypedDict):
     suite: str
     version: str
     model: str
-    experiment: str
+    condition: str
     series: str
     replicates: int
     status: str
@@ -559,7 +559,7 @@ class EvalDetail(EvalRow):
     suite: str
     version: str
     model: str
-    experiment: str
+    condition: str
     task: str
     steps: list[StepRow]
     files: dict[str, str]
@@ -573,7 +573,7 @@ class LeaderboardRow(TypedDict):
 
     suite: str
     version: str
-    experiment: str
+    condition: str
     model: str
     score: float | None
     low: float | None

@@ -1,4 +1,4 @@
-"""The only room that uses SQL: the ledger of calls, the records, and queries about them."""
+"""The only package that uses SQL: the ledger of calls, the records, and queries about them."""
 
 from judge_gym.records import SuiteResult, SuiteRun
 from judge_gym.store.completed import CompletedRecords
@@ -11,7 +11,7 @@ from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.ledger_export import Exported, export_ledger
 from judge_gym.store.ledger_import import Imported, import_ledger
 from judge_gym.store.locks import SessionLock
-from judge_gym.store.logs import Logs, Mark
+from judge_gym.store.logs import LogCursor, Logs
 from judge_gym.store.materials import Materials
 from judge_gym.store.progress import Progress, ProgressQueries
 from judge_gym.store.runs import Run, Runs, Targets
@@ -35,7 +35,7 @@ __all__ = [
     "Kind",
     "Leases",
     "Ledger",
-    "Mark",
+    "LogCursor",
     "Page",
     "Payer",
     "Progress",
@@ -56,7 +56,7 @@ __all__ = [
 
 
 class Store:
-    """One database and its parts, one for each kind of record."""
+    """A database, with one part for each kind of record."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -84,9 +84,9 @@ class Store:
         return cls(open_database(url, create=create))
 
     def leases(self, holder: str) -> Leases | None:
-        """Returns what a process shares with others; None on a file, which has one process."""
+        """Returns the leases that processes share; None on a file, which has one process."""
         return Leases(self.database, holder) if self.database.file is None else None
 
     def close(self) -> None:
-        """Releases the connections."""
+        """Closes the connections."""
         self.database.engine.dispose()

@@ -1,4 +1,4 @@
-"""Records beside the answers that they were read from, to be read again."""
+"""Records with the answers that they were read from, for reading them again."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -16,42 +16,41 @@ PAGE = 256
 
 
 class CompletedRecords:
-    """Records with their completions; those without one have nothing to read."""
+    """Finds and rewrites records that have a completion."""
 
     def __init__(self, database: Database, runs: Runs) -> None:
         self._database = database
         self._runs = runs
 
     def samples(self, run: Run) -> Iterator[list[tuple[Sample, Completion]]]:
-        """The samples of a run, in pages."""
+        """Yields the samples of a run, in pages."""
         rubrics = self._runs.rubrics(run)
         evidence = {item.id: item for item in run.experiment.task.pool.items}
         for page in self._pages(t.samples, t.samples.c.run_id == run.id):
             yield [
-                (sample_of(row, rubrics[row["rubric_id"]], evidence[row["evidence_id"]]), said)
-                for row, said in page
+                (sample_of(row, rubrics[row["rubric_id"]], evidence[row["evidence_id"]]), answer)
+                for row, answer in page
             ]
 
     def probes(self, samples: Sequence[Sample]) -> list[tuple[Probe, Completion]]:
-        """The probes of a page of samples."""
+        """Returns the probes of samples."""
         by_id = {sample.id: sample for sample in samples}
         pages = self._pages(t.probes, t.probes.c.sample_id.in_(by_id))
         return [
             (
                 Probe(by_id[row["sample_id"]], row["status"], row["probability"], row["call_id"]),
-                said,
+                answer,
             )
-            for row, said in itertools.chain.from_iterable(pages)
+            for row, answer in itertools.chain.from_iterable(pages)
         ]
 
     def count_probes(self, samples: Sequence[Sample]) -> int:
-        """How many of a page of samples have a probe."""
+        """Returns how many of these samples have a probe."""
         mine = t.probes.c.sample_id.in_([sample.id for sample in samples])
-        with self._database.read() as connection:
-            return int(connection.scalar(sa.select(sa.func.count()).where(mine)) or 0)
+        return int(self._database.scalar(sa.select(sa.func.count()).where(mine)))
 
     def critiques(self, run: Run) -> list[tuple[Critique, Completion]]:
-        """What its critic said of the rubrics that a run scores under."""
+        """Returns the critiques of the rubrics that a run scores with."""
         rubrics = self._runs.rubrics(run)
         maker = sa.select(t.runs.c.critic_maker).where(t.runs.c.id == run.id).scalar_subquery()
         c = t.critiques.c
@@ -66,21 +65,21 @@ class CompletedRecords:
                     row["discriminability"],
                     row["call_id"],
                 ),
-                said,
+                answer,
             )
-            for row, said in itertools.chain.from_iterable(pages)
+            for row, answer in itertools.chain.from_iterable(pages)
         ]
 
     def write(
         self, samples: Sequence[Sample], probes: Sequence[Probe], critiques: Sequence[Critique]
     ) -> None:
-        """Put records in the place of those that they were; a changed sample loses its probe."""
+        """Rewrites records; a changed sample loses its probe."""
         with self._database.begin() as connection:
             for sample in samples:
                 values = {"status": sample.status, "stages": " ".join(map(str, sample.stages))}
                 row = t.samples.c.id == sample.id
                 connection.execute(t.samples.update().where(row).values(values))
-                # It was asked about the verdict that stands no more; the ledger keeps the answer.
+                # The probe was about the old verdict; the ledger keeps its answer.
                 connection.execute(t.probes.delete().where(t.probes.c.sample_id == sample.id))
             for probe in probes:
                 read = {"status": probe.status, "probability": probe.probability}
@@ -101,10 +100,10 @@ class CompletedRecords:
     def _pages(
         self, table: sa.Table, *mine: sa.ColumnElement[bool]
     ) -> Iterator[list[tuple[sa.RowMapping, Completion]]]:
-        """Rows that were read from an answer, in the order of their ids, with the answer."""
-        said = [column.label(f"said_{n}") for n, column in enumerate(completion_columns())]
+        """Yields rows that have an answer, in the order of their ids, with the answer."""
+        parts = [column.label(f"answer_{n}") for n, column in enumerate(completion_columns())]
         answered = (
-            sa.select(table, *said)
+            sa.select(table, *parts)
             .select_from(table)
             .join(t.attempts, t.attempts.c.id == latest_attempt(table.c.call_id, completed=True))
             .join(t.texts, t.texts.c.hash == t.attempts.c.text)
@@ -119,4 +118,4 @@ class CompletedRecords:
             if not rows:
                 return
             after = rows[-1]["id"]
-            yield [(row, Completion(*(row[column.key] for column in said))) for row in rows]
+            yield [(row, Completion(*(row[column.key] for column in parts))) for row in rows]

@@ -1,4 +1,4 @@
-"""Opening a database: SQLite in WAL mode by default, its schema checked and brought up to date."""
+"""Opens a database, SQLite in WAL mode by default, and brings its schema up to date."""
 
 import os
 import sqlite3
@@ -22,14 +22,14 @@ from judge_gym.errors import (
 )
 
 HEAD = "0011"
-"""The newest revision that this version knows; a test keeps it true."""
+"""The newest schema revision, as a test checks."""
 NEEDED = "0008"
-"""The oldest revision that it works with."""
+"""The oldest schema revision that this version works with."""
 PROFILE = "JUDGE_GYM_PROFILE"
 PROFILES = ("dev", "prod")
 ENVIRONMENT = "JUDGE_GYM_DATABASE_URL"
 SCHEMA_LOCK = 7105_001
-"""Postgres's number for the lock of whoever changes the schema."""
+"""The Postgres advisory lock that is held while the schema changes."""
 READER = "judge_gym_reader"
 """The role of Postgres under which queries of users run: it can read all tables but secrets."""
 DEFAULT = Path(".judge-gym") / "lab.db"
@@ -38,7 +38,7 @@ SERVERS = ("postgresql", "postgres", "postgresql+psycopg")
 
 
 class Database:
-    """A connection factory that knows its dialect."""
+    """A database and how statements are run on it."""
 
     def __init__(self, url: sa.URL) -> None:
         self.url = url
@@ -47,36 +47,36 @@ class Database:
             sa.event.listen(self.engine, "connect", _tune_sqlite)
             sa.event.listen(self.engine, "begin", _begin_sqlite)
         else:
-            # Days are days of UTC; a connection that a restarted server has lost is replaced.
+            # Dates are in UTC; connections that a restarted server has lost are replaced.
             utc = {"options": "-c timezone=utc"}
             self.engine = sa.create_engine(url, pool_pre_ping=True, connect_args=utc)
         self.insert: Any = {"sqlite": sqlite_dialect.insert, "postgresql": postgresql.insert}[
             self.engine.dialect.name
         ]
-        """An INSERT that can say what happens on conflict."""
+        """The dialect's INSERT, which has ON CONFLICT."""
         self._statements: dict[str, Any] = {}
         self.profile = _session_profile()
-        """What this session says that it works on."""
+        """The profile of this session, `dev` or `prod`."""
         self._marked: str | None = None
 
     @property
-    def marked(self) -> str:
-        """What the database is for: `prod` if it was marked so, else `dev`."""
+    def marked_profile(self) -> str:
+        """The profile that the database was marked with; `dev` by default."""
         if self._marked is None:
             with self.read() as connection:
-                there = sa.inspect(connection).has_table("deployment")
+                exists = sa.inspect(connection).has_table("deployment")
                 query = sa.text("SELECT profile FROM deployment")
-                row = connection.execute(query).first() if there else None
+                row = connection.execute(query).first() if exists else None
             self._marked = str(row[0]) if row else "dev"
         return self._marked
 
     @property
     def may_write(self) -> bool:
-        """Whether this session may change it: production wants to hear that it is meant."""
-        return self.marked != "prod" or self.profile == "prod"
+        """Whether this session may write: a `prod` database needs a session of that profile."""
+        return self.marked_profile != "prod" or self.profile == "prod"
 
-    def forget_mark(self) -> None:
-        """Look again what the database is for: it was marked."""
+    def reload_profile(self) -> None:
+        """Reads the marked profile again when it is next needed."""
         self._marked = None
 
     @property
@@ -86,8 +86,8 @@ class Database:
             Path(self.engine.url.database or "") if self.engine.dialect.name == "sqlite" else None
         )
 
-    def beside(self, name: str) -> sa.Engine:
-        """An engine for another library's tables: in a file beside the lab's, or on its server."""
+    def sibling_engine(self, name: str) -> sa.Engine:
+        """Returns an engine for another library's tables, in a sibling file or on the server."""
         if self.file is None:
             return sa.create_engine(self.url, pool_pre_ping=True, pool_size=8, max_overflow=0)
         url = self.url.set(database=str(self.file.with_suffix(f".{name}{self.file.suffix}")))
@@ -103,110 +103,135 @@ class Database:
 
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
-        """A transaction that writes: it waits for its turn when it begins, not halfway."""
+        """Opens a transaction that writes; it takes the write lock when it begins."""
         if not self.may_write:
             raise ConflictError(
-                f"the database {self.shown} is production, and this session is {self.profile}: "
-                f"nothing was written; --profile prod or {PROFILE}=prod says that it is meant"
+                f"the database {self.display_url} is production, and this session is "
+                f"{self.profile}: nothing was written; to write to it, use --profile prod or "
+                f"{PROFILE}=prod"
             )
         with self._transaction("BEGIN IMMEDIATE") as connection:
             yield connection
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """A transaction that only reads; it waits for nobody."""
+        """Opens a transaction that only reads, and never waits for a lock."""
         with self._transaction("BEGIN") as connection:
             yield connection
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sa.Connection]:
-        with self.plainly(), self.engine.execution_options(begin=begin).begin() as connection:
+        with self.plain_errors(), self.engine.execution_options(begin=begin).begin() as connection:
             yield connection
 
     @contextmanager
-    def plainly(self) -> Iterator[None]:
-        """Raise what a database says, that of another library's too, as a fault of the store."""
+    def plain_errors(self) -> Iterator[None]:
+        """Turns database errors, also those of other libraries, into errors of the store."""
         try:
             yield
         except sa.exc.IntegrityError:
-            raise  # a fault of ours, not of the database
-        except sa.exc.DatabaseError as fault:
-            said = " ".join(str(fault.orig).split())
-            gone = self.file is None and isinstance(fault, sa.exc.OperationalError)
+            raise  # a bug in our code, not a problem of the database
+        except sa.exc.DatabaseError as error:
+            message = " ".join(str(error.orig).split())
+            gone = self.file is None and isinstance(error, sa.exc.OperationalError)
             kind = DatabaseGone if gone else StoreError
-            raise kind(f"the database {self.shown} cannot be used: {said}") from fault
+            raise kind(f"the database {self.display_url} cannot be used: {message}") from error
 
-    def once(
+    def rows(self, query: Any, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Returns the rows of a query as dictionaries."""
+        with self.read() as connection:
+            return [dict(row) for row in connection.execute(query, parameters or {}).mappings()]
+
+    def first(self, query: Any) -> Any:
+        """Returns the first row of a query, or None."""
+        with self.read() as connection:
+            return connection.execute(query).first()
+
+    def scalar(self, query: Any) -> Any:
+        """Returns the first column of the first row of a query, or None."""
+        with self.read() as connection:
+            return connection.scalar(query)
+
+    def scalars(self, query: Any) -> list[Any]:
+        """Returns the first column of the rows of a query."""
+        with self.read() as connection:
+            return list(connection.scalars(query))
+
+    def pairs(self, query: Any) -> dict[Any, Any]:
+        """Returns the rows of a query of two columns as a dictionary."""
+        with self.read() as connection:
+            return {key: value for key, value in connection.execute(query)}
+
+    def insert_or_find(
         self, connection: sa.Connection, table: sa.Table, row: Mapping[str, Any], key: str
     ) -> int:
-        """Insert a row unless its key is there; the id of the one that is."""
+        """Inserts a row unless its key exists, and returns the id of the row with that key."""
         connection.execute(self._ignoring(table), row)
         query = sa.select(table.c.id).where(table.c[key] == row[key])
         return int(connection.execute(query).scalar_one())
 
-    def add(
+    def insert_new(
         self, connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Insert rows; one whose key is there already stays as it is."""
+        """Inserts the rows whose key does not exist yet."""
         if rows:
             connection.execute(self._ignoring(table), rows)
 
-    def better(
+    def insert_or_replace(
         self,
         connection: sa.Connection,
         table: sa.Table,
         rows: Sequence[Mapping[str, Any]],
         *,
         key: tuple[str, ...],
-        over: tuple[str, ...],
+        statuses: tuple[str, ...],
     ) -> None:
-        """Insert rows; one that is there gives way only if its status is among `over`."""
+        """Inserts rows; an existing row is replaced only if it has one of these statuses."""
         if rows:
-            connection.execute(self._replacing(table, key, over), rows)
+            connection.execute(self._replacing(table, key, statuses), rows)
 
-    # Statements are built once and take their values as parameters: building one costs more than
-    # running it.
+    # Statements are built once: building one takes longer than running it.
 
     def _ignoring(self, table: sa.Table) -> Any:
         if table.name not in self._statements:
             self._statements[table.name] = self.insert(table).on_conflict_do_nothing()
         return self._statements[table.name]
 
-    def _replacing(self, table: sa.Table, key: tuple[str, ...], over: tuple[str, ...]) -> Any:
-        name = f"{table.name} over {over}"
+    def _replacing(self, table: sa.Table, key: tuple[str, ...], statuses: tuple[str, ...]) -> Any:
+        name = f"{table.name} replacing {statuses}"
         if name not in self._statements:
             insert = self.insert(table)
             self._statements[name] = insert.on_conflict_do_update(
                 index_elements=key,
                 set_={c.name: insert.excluded[c.name] for c in table.c if c.name != "id"},
-                where=sa.or_(*(table.c.status == status for status in over)),
+                where=sa.or_(*(table.c.status == status for status in statuses)),
             )
         return self._statements[name]
 
     @property
-    def shown(self) -> str:
+    def display_url(self) -> str:
         """The URL without its password."""
         return self.engine.url.render_as_string(hide_password=True)
 
     def revision(self) -> str | None:
-        """The revision that the database is at; None for an empty one."""
+        """Returns the schema revision of the database, or None if it is empty."""
         with self.read() as connection:
             return _revision(connection)
 
     def upgrade(self, *, contract: bool = False) -> tuple[str | None, str]:
-        """Bring the schema up to date; where it was and where it is.
+        """Brings the schema up to date; returns the revisions before and after.
 
         Args:
-            contract: also what tightens the schema, each step if its audit finds no row that it
-                would not fit. A new database has none, and gets all.
+            contract: also apply steps that tighten the schema, each if its audit query counts no
+                row that violates it. A new database gets all steps.
         """
-        with self.begin() as connection:  # another process may be at it too
+        with self.begin() as connection:  # another process may upgrade at the same time
             if self.file is None:
                 connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})"))
             before = _revision(connection)
             self._refuse_newer(before)
             after = before or HEAD
-            if before is None:  # no rows to audit: all steps at once, which is much faster
+            if before is None:  # no rows to audit: all steps at once is much faster
                 _apply(connection, HEAD)
             for step in _pending(after):
                 if not (step.only_adds or contract):
@@ -220,11 +245,11 @@ class Database:
         return before, after
 
     def pending(self) -> list["Step"]:
-        """The steps from where the database is to this version's newest schema."""
+        """Returns the steps from the database's revision to the newest."""
         return _pending(self.revision())
 
     def prepare(self) -> None:
-        """Creates the schema, or applies the steps that only add; refuses one that is newer."""
+        """Creates the schema, or applies the steps that only add; refuses a newer schema."""
         revision = self.revision()
         self._refuse_newer(revision)
         if revision is None:
@@ -233,8 +258,8 @@ class Database:
             revision = self.upgrade()[1]
         if revision is not None and revision < NEEDED:
             raise ConflictError(
-                f"the database {self.shown} is at schema {revision}, this version needs {NEEDED}: "
-                "back it up and run 'judge-gym db migrate' and 'judge-gym db contract'"
+                f"the database {self.display_url} is at schema {revision}, this version needs "
+                f"{NEEDED}: back it up and run 'judge-gym db migrate' and 'judge-gym db contract'"
             )
 
     def _refuse_misfits(self, connection: sa.Connection, step: "Step") -> None:
@@ -248,8 +273,9 @@ class Database:
     def _refuse_newer(self, revision: str | None) -> None:
         if revision is not None and revision > HEAD:
             raise ConflictError(
-                f"the database {self.shown} is at schema {revision} of a newer judge-gym, this one "
-                f"knows {HEAD}: upgrade judge-gym, or name another database in {ENVIRONMENT}"
+                f"the database {self.display_url} is at schema {revision} of a newer judge-gym, "
+                f"this one knows {HEAD}: upgrade judge-gym, or name another database in "
+                f"{ENVIRONMENT}"
             )
 
 
@@ -261,24 +287,24 @@ def _revision(connection: sa.Connection) -> str | None:
 
 
 class Step(NamedTuple):
-    """A revision of the schema."""
+    """One step of the schema's history."""
 
     revision: str
     only_adds: bool
-    """Whether it leaves all that is there as it is, and so both versions work with it."""
+    """Whether it only adds to the schema, so that the previous version works with it, too."""
     audit: str
-    """Of one that tightens: counts the rows that it would not fit."""
+    """For a step that tightens the schema, a query that counts the rows that violate it."""
 
 
 def _pending(revision: str | None) -> list[Step]:
-    """The steps after a revision, in their order."""
+    """Returns the steps after a revision, in order."""
     from alembic.script import ScriptDirectory
 
-    found = ScriptDirectory.from_config(alembic_config()).walk_revisions(revision or "base", HEAD)
+    scripts = ScriptDirectory.from_config(alembic_config()).walk_revisions(revision or "base", HEAD)
     steps = [
-        Step(one.revision, one.module.only_adds, getattr(one.module, "audit", ""))
-        for one in found
-        if one.revision != revision
+        Step(script.revision, script.module.only_adds, getattr(script.module, "audit", ""))
+        for script in scripts
+        if script.revision != revision
     ]
     return steps[::-1]
 
@@ -318,7 +344,7 @@ def _session_profile() -> str:
 
 
 def alembic_config() -> Any:
-    """Alembic's settings; the migrations lie beside this file."""
+    """Returns Alembic's settings; the migrations are beside this file."""
     from alembic.config import Config
 
     config = Config()
@@ -327,12 +353,12 @@ def alembic_config() -> Any:
 
 
 def open_database(url: str | None = None, *, prepare: bool = True, create: bool = True) -> Database:
-    """The database of a URL, of the environment, or of the working folder.
+    """Opens the database of a URL, of the environment, or of the working folder.
 
     Args:
-        url: which.
-        prepare: bring its schema up to date, where that only adds.
-        create: make it where there is none; without, that is refused, and nothing is made.
+        url: the database.
+        prepare: bring its schema up to date, as far as that only adds.
+        create: create it if it does not exist; otherwise that is an error.
     """
     database = Database(database_url(url))
     if (file := database.file) is not None:
@@ -351,16 +377,16 @@ def open_database(url: str | None = None, *, prepare: bool = True, create: bool 
 
 def _no_lab(database: Database) -> NotFoundError:
     return NotFoundError(
-        f"there is no lab at {database.shown}; name another with --db or in {ENVIRONMENT}, or "
-        "begin one: 'judge-gym init' writes a study, 'judge-gym run STUDY' runs it"
+        f"there is no lab at {database.display_url}; name another with --db or in {ENVIRONMENT}, "
+        "or create one: 'judge-gym init' writes a study, 'judge-gym run STUDY' runs it"
     )
 
 
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise StoreError(f"the folder {folder} cannot be made: {fault.strerror}") from fault
+    except OSError as error:
+        raise StoreError(f"the folder {folder} cannot be created: {error.strerror}") from error
 
 
 def create_private(file: Path) -> None:
@@ -374,7 +400,7 @@ def create_private(file: Path) -> None:
 
 
 def database_url(given: str | None = None) -> sa.URL:
-    """A URL, that of the environment, or that of the working folder, checked."""
+    """Returns the URL that is given, set in the environment or the default, after a check."""
     given = given or os.environ.get(ENVIRONMENT)
     try:
         url = sa.make_url(given) if given else sa.make_url(f"sqlite:///{DEFAULT}")
@@ -388,12 +414,12 @@ def database_url(given: str | None = None) -> sa.URL:
             raise StoreError("the URL names no database: postgresql://USER:PASSWORD@HOST/NAME")
         return url.set(drivername="postgresql+psycopg")
     if url.drivername not in FILES or url.host or url.username:
-        what = f"{url.drivername} with a host" if url.host else url.drivername
+        kind = f"{url.drivername} with a host" if url.host else url.drivername
         raise StoreError(
-            f"{what} is not supported; choose sqlite:///FILE or postgresql://HOST/NAME"
+            f"{kind} is not supported; choose sqlite:///FILE or postgresql://HOST/NAME"
         )
     if url.database in (None, "", ":memory:"):
-        raise StoreError("a lab lives in a file: sqlite:///FILE")
+        raise StoreError("a lab needs a file: sqlite:///FILE")
     return url
 
 
@@ -402,14 +428,14 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 
 def _tune_sqlite(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # transactions are begun by us, so that they hold schema too
+    connection.isolation_level = None  # we begin transactions, so that they cover schema changes
     for pragma in ("busy_timeout=30000", "synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
-    for _ in range(100):  # the switch to WAL does not wait for another process that makes it
+    for _ in range(100):  # the switch to WAL does not wait for another process
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             return
-        except sqlite3.OperationalError as fault:
-            if "locked" not in str(fault):
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
                 raise
             time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""What people and workers did to runs: append-only, and the last of them says how a run stands."""
+"""Events: what users and workers did to runs. They are append-only."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -13,24 +13,24 @@ from judge_gym.store.database import Database
 Kind = Literal[
     "started", "paused", "cancelled", "over-budget", "waiting", "failed", "retuned", "ended"
 ]
-STANDING = tuple(kind for kind in get_args(Kind) if kind != "retuned")
-"""Kinds that change how a run stands."""
+STATES = tuple(kind for kind in get_args(Kind) if kind != "retuned")
+"""The kinds that change the state of a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened to a run."""
+    """One event of a run."""
 
     id: int
     run_id: int
     at: datetime
     kind: Kind
-    said: str
+    message: str
     detail: Mapping[str, Any]
 
 
 class Events:
-    """Records events and finds them."""
+    """Records and finds events."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -39,13 +39,13 @@ class Events:
         self,
         run_ids: Collection[int],
         kind: Kind,
-        said: str = "",
+        message: str = "",
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        """Something happened to runs."""
+        """Records an event of runs."""
         now = datetime.now(UTC)
         rows = [
-            {"run_id": id, "at": now, "kind": kind, "said": said, "detail": dict(detail or {})}
+            {"run_id": id, "at": now, "kind": kind, "said": message, "detail": dict(detail or {})}
             for id in sorted(run_ids)
         ]
         if rows:
@@ -53,15 +53,15 @@ class Events:
                 connection.execute(t.events.insert(), rows)
 
     def latest(self, run_id: int) -> Event | None:
-        """Returns the last event that says how a run stands; None where it was never started."""
+        """Returns the last event that changed a run's state; None if it was never started."""
         return self.latest_by_run([run_id]).get(run_id)
 
     def latest_by_run(self, run_ids: Collection[int]) -> dict[int, Event]:
-        """Returns the last event that says how each run stands, of those that were started."""
+        """Returns the last event that changed each run's state, of runs that were started."""
         e = t.events.c
         newest = (
             sa.select(sa.func.max(e.id))
-            .where(e.run_id.in_(run_ids), e.kind.in_(STANDING))
+            .where(e.run_id.in_(run_ids), e.kind.in_(STATES))
             .group_by(e.run_id)
         )
         with self._database.read() as connection:
@@ -69,7 +69,7 @@ class Events:
             return {row.run_id: Event(*row) for row in rows}
 
     def since(self, after: int, run_ids: Collection[int]) -> list[Event]:
-        """What happened to runs after an event, oldest first."""
+        """Returns the events of runs after one of them, oldest first."""
         e = t.events.c
         query = sa.select(t.events).where(e.id > after, e.run_id.in_(run_ids)).order_by(e.id)
         with self._database.read() as connection:
@@ -78,7 +78,7 @@ class Events:
     def of_study(
         self, study: str, limit: int, before: int | None = None
     ) -> list[tuple[Event, str]]:
-        """What happened last to the runs of a study, newest first, each with a tag."""
+        """Returns the events of a study's runs, newest first, each with a tag."""
         e = t.events.c
         query = (
             sa.select(t.events, t.tags.c.tag)
@@ -94,6 +94,5 @@ class Events:
             return [(Event(*row[:-1]), row[-1]) for row in connection.execute(query)]
 
     def last_id(self) -> int:
-        """The newest event of all; 0 where there is none."""
-        with self._database.read() as connection:
-            return connection.scalar(sa.select(sa.func.max(t.events.c.id))) or 0
+        """Returns the id of the newest event of all runs, or 0."""
+        return self._database.scalar(sa.select(sa.func.max(t.events.c.id))) or 0

@@ -1,8 +1,8 @@
-"""Saving and finding what is judged: windows, evidence, pools, and what people say of it."""
+"""Evidence: windows, items, pools and people's labels."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from judge_gym.store.ledger import Ledger
 
 
 class EvidenceRecords:
-    """Evidence belongs to no run. Every write has a unique key, so a second one is nothing."""
+    """Saves and finds evidence. Each row has a unique key, so that nothing is saved twice."""
 
     def __init__(self, database: Database, ledger: Ledger) -> None:
         self._database = database
@@ -25,26 +25,25 @@ class EvidenceRecords:
     # --- windows ---------------------------------------------------------------------------------
 
     def save_window(self, window: Window) -> int:
-        """A window's row."""
+        """Saves a window, or finds it, and returns its id."""
         with self._database.begin() as connection:
-            return self._database.once(connection, t.windows, window_row(window), "key")
+            return self._database.insert_or_find(connection, t.windows, window_row(window), "key")
 
     def find_window(self, id: int) -> Window:
-        """A window by its row."""
-        with self._database.read() as connection:
-            row = connection.execute(sa.select(t.windows).where(t.windows.c.id == id)).first()
+        """Returns a window by its id."""
+        row = self._database.first(sa.select(t.windows).where(t.windows.c.id == id))
         if row is None:
             raise NotFoundError(f"there is no window {id}; 'judge-gym evidence list' lists them")
         return Window(row.country, row.start, row.end, row.search)
 
     def window_id(self, window: Window) -> int | None:
-        """The row of a window, if it has one."""
+        """Returns the id of a window, or None if it is not saved."""
         query = sa.select(t.windows.c.id).where(t.windows.c.key == window_key(window))
-        with self._database.read() as connection:
-            return connection.scalar(query)
+        id: int | None = self._database.scalar(query)
+        return id
 
     def list_windows(self) -> list[dict[str, Any]]:
-        """Every window with how much it holds."""
+        """Returns every window with its number of items."""
         held = sa.func.count(t.window_items.c.evidence_id)
         dropped = sa.func.count(t.window_items.c.dropped)
         query = (
@@ -61,11 +60,10 @@ class EvidenceRecords:
             .group_by(t.windows.c.id)
             .order_by(t.windows.c.id)
         )
-        with self._database.read() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+        return self._database.rows(query)
 
     def add_to_window(self, window_id: int, items: Sequence[Evidence]) -> int:
-        """Put evidence into a window; how many it did not hold before."""
+        """Adds evidence to a window; returns how many items are new to it."""
         with self._database.begin() as connection:
             before = self._count(connection, window_id)
             rows = [
@@ -77,8 +75,8 @@ class EvidenceRecords:
                 }
                 for item in items
             ]
-            self._database.add(connection, t.window_items, rows)
-            for row in rows:  # a corrected answer reaches what was there already
+            self._database.insert_new(connection, t.window_items, rows)
+            for row in rows:  # a corrected truth replaces the stored one
                 if row["truth"] is not None:
                     i = t.window_items.c
                     mine = sa.and_(i.window_id == window_id, i.evidence_id == row["evidence_id"])
@@ -91,7 +89,7 @@ class EvidenceRecords:
         return int(connection.scalar(sa.select(sa.func.count()).where(mine)) or 0)
 
     def window_items(self, window_id: int, *, dropped: bool = False) -> tuple[Evidence, ...]:
-        """What a window holds, in the order of arrival; with `dropped`, what was taken out too."""
+        """Returns the items of a window in the order of arrival; with `dropped`, also those."""
         i = t.window_items.c
         query = (
             _items(i.truth)
@@ -104,70 +102,66 @@ class EvidenceRecords:
         return self._evidence(query)
 
     def drop(self, window_id: int, evidence_ids: Collection[int], *, undo: bool = False) -> int:
-        """Take evidence out of a window, or put it back; pools that hold it stay as they are."""
+        """Removes items from a window, or restores them, and returns how many; pools keep them."""
         i = t.window_items.c
         mine = sa.and_(i.window_id == window_id, i.evidence_id.in_(evidence_ids))
         with self._database.begin() as connection:
-            there = set(connection.scalars(sa.select(i.evidence_id).where(mine)))
-            missing = sorted(set(evidence_ids) - there)
+            held = set(connection.scalars(sa.select(i.evidence_id).where(mine)))
+            missing = sorted(set(evidence_ids) - held)
             if missing:
                 raise NotFoundError(f"the window {window_id} holds no evidence {missing[0]}")
-            wanted = i.dropped.is_not(None) if undo else i.dropped.is_(None)
-            change = t.window_items.update().where(mine, wanted)
-            when = None if undo else datetime.now(UTC)
-            return connection.execute(change.values(dropped=when)).rowcount
+            current = i.dropped.is_not(None) if undo else i.dropped.is_(None)
+            change = t.window_items.update().where(mine, current)
+            dropped = None if undo else datetime.now(UTC)
+            return connection.execute(change.values(dropped=dropped)).rowcount
 
     def windows_of(self, evidence_ids: Collection[int]) -> list[int]:
-        """The windows that hold any of these."""
+        """Returns the windows that hold any of these items."""
         i = t.window_items.c
         query = sa.select(i.window_id).distinct().where(i.evidence_id.in_(evidence_ids))
-        with self._database.read() as connection:
-            return sorted(connection.scalars(query))
+        return sorted(self._database.scalars(query))
 
     def record_collection(
-        self, window_id: int, source: str, added: int, dropped: Mapping[str, int], fault: str
+        self, window_id: int, source: str, added: int, dropped: Mapping[str, int], error: str
     ) -> None:
-        """Keep what a search brought and left out."""
+        """Records what a search added and left out, and the error that ended it early."""
         row = {
             "window_id": window_id,
             "at": datetime.now(UTC),
             "source": source,
             "added": added,
             "dropped": dict(dropped),
-            "fault": fault,
+            "fault": error,
         }
         with self._database.begin() as connection:
             connection.execute(t.collections.insert().values(row))
 
     def collections(self, window_id: int) -> list[dict[str, Any]]:
-        """What filled a window, oldest first."""
-        query = sa.select(t.collections).where(t.collections.c.window_id == window_id)
-        with self._database.read() as connection:
-            return [
-                dict(row)
-                for row in connection.execute(query.order_by(t.collections.c.id)).mappings()
-            ]
+        """Returns the searches and loads that filled a window, oldest first."""
+        c = t.collections.c
+        query = sa.select(c.at, c.source, c.added, c.dropped, c.fault.label("error"))
+        return self._database.rows(query.where(c.window_id == window_id).order_by(c.id))
 
     # --- pools -----------------------------------------------------------------------------------
 
     def save_pool(self, pool: Pool) -> Pool:
-        """A pool with its evidence; the same texts in the same order are the same pool."""
+        """Saves a pool with its items; the same texts in the same order are the same pool."""
         window_id = self.save_window(pool.window) if pool.window else None
         with self._database.begin() as connection:
             items = tuple(replace(item, id=self._save(connection, item)) for item in pool.items)
             key = digest([pool.hash, window_id, [item.truth for item in items]])
             loaded = datetime.now(UTC)
             row = {"hash": pool.hash, "window_id": window_id, "key": key, "loaded": loaded}
-            pool_id = self._database.once(connection, t.pools, row, "key")
+            pool_id = self._database.insert_or_find(connection, t.pools, row, "key")
             members = [
                 {"pool_id": pool_id, "position": n, "evidence_id": item.id, "truth": item.truth}
                 for n, item in enumerate(items)
             ]
-            self._database.add(connection, t.pool_items, members)
+            self._database.insert_new(connection, t.pool_items, members)
         return replace(pool, items=items, id=pool_id)
 
     def find_pool(self, id: int) -> Pool:
-        """A pool by its row."""
+        """Returns a pool by its id."""
         p = t.pool_items.c
         query = (
             _items(p.truth)
@@ -175,21 +169,17 @@ class EvidenceRecords:
             .where(p.pool_id == id)
             .order_by(p.position)
         )
-        with self._database.read() as connection:
-            head = connection.execute(
-                sa.select(t.windows)
-                .join(t.pools, t.pools.c.window_id == t.windows.c.id)
-                .where(t.pools.c.id == id)
-            ).first()
-        window = Window(head.country, head.start, head.end, head.search) if head else None
+        of_pool = sa.select(t.windows).join(t.pools, t.pools.c.window_id == t.windows.c.id)
+        row = self._database.first(of_pool.where(t.pools.c.id == id))
+        window = Window(row.country, row.start, row.end, row.search) if row else None
         return Pool(self._evidence(query), window, id)
 
     def name_pool(self, name: str, pool: Pool) -> None:
-        """Freeze a saved pool under a name; a name never comes to mean another pool."""
+        """Freezes a saved pool under a name, which never changes its meaning."""
         n = t.pool_names.c
         row = {"name": name, "pool_id": pool.id, "frozen": datetime.now(UTC)}
         with self._database.begin() as connection:
-            self._database.add(connection, t.pool_names, [row])
+            self._database.insert_new(connection, t.pool_names, [row])
             held = connection.scalar(sa.select(n.pool_id).where(n.name == name))
         if held != pool.id:
             raise ConflictError(
@@ -197,11 +187,11 @@ class EvidenceRecords:
             )
 
     def find_named_pool(self, name: str) -> Pool:
-        """A frozen pool by its name."""
+        """Returns a frozen pool by its name."""
         return self.find_pool(self.named_pool(name))
 
     def named_pool(self, name: str) -> int:
-        """The row of a frozen pool."""
+        """Returns the id of a frozen pool."""
         n = t.pool_names.c
         with self._database.read() as connection:
             id = connection.scalar(sa.select(n.pool_id).where(n.name == name))
@@ -212,7 +202,7 @@ class EvidenceRecords:
         return int(id)
 
     def list_pools(self) -> list[dict[str, Any]]:
-        """The frozen pools."""
+        """Returns the frozen pools."""
         n, items = t.pool_names.c, sa.func.count(t.pool_items.c.evidence_id)
         query = (
             sa.select(n.name, items.label("items"), t.pools.c.hash, t.pools.c.window_id, n.frozen)
@@ -221,38 +211,36 @@ class EvidenceRecords:
             .group_by(n.name, t.pools.c.hash, t.pools.c.window_id, n.frozen)
             .order_by(n.name)
         )
-        with self._database.read() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+        return self._database.rows(query)
 
     # --- items -----------------------------------------------------------------------------------
 
     def some_of_window(
         self, window_id: int, after: int, limit: int
     ) -> list[tuple[int, Evidence, bool]]:
-        """Items of a window behind a place: each with its place and whether it was dropped."""
+        """Returns items of a window after a position: each with position and whether dropped."""
         i = t.window_items.c
         chosen = _items(i.truth).join(t.window_items, i.evidence_id == t.evidence.c.id)
         dropped = i.dropped.is_not(None).label("dropped")
-        query = chosen.add_columns(i.id.label("place"), dropped).where(i.window_id == window_id)
+        query = chosen.add_columns(i.id.label("position"), dropped).where(i.window_id == window_id)
         return self._some(query.where(i.id > after).order_by(i.id).limit(limit))
 
     def some_of_pool(
         self, pool_id: int, after: int, limit: int
     ) -> list[tuple[int, Evidence, bool]]:
-        """The same of a pool, from which nothing is dropped; places begin at 1."""
+        """Returns items of a pool after a position, which starts at 1; none is dropped."""
         p = t.pool_items.c
         chosen = _items(p.truth).join(t.pool_items, p.evidence_id == t.evidence.c.id)
-        place, dropped = (p.position + 1).label("place"), sa.false().label("dropped")
-        query = chosen.add_columns(place, dropped).where(p.pool_id == pool_id)
+        position, dropped = (p.position + 1).label("position"), sa.false().label("dropped")
+        query = chosen.add_columns(position, dropped).where(p.pool_id == pool_id)
         return self._some(query.where(p.position >= after).order_by(p.position).limit(limit))
 
     def _some(self, query: sa.Select[Any]) -> list[tuple[int, Evidence, bool]]:
-        with self._database.read() as connection:
-            rows = connection.execute(query).mappings().all()
-        return [(row["place"], _item(row), bool(row["dropped"])) for row in rows]
+        rows = self._database.rows(query)
+        return [(row["position"], _item(row), bool(row["dropped"])) for row in rows]
 
-    def holders(self, evidence_id: int, most: int) -> dict[str, list[Any]]:
-        """Where an item is: windows, frozen pools and experiments, so many of each at most."""
+    def holders(self, evidence_id: int, limit: int) -> dict[str, list[Any]]:
+        """Returns the windows, frozen pools and experiments that hold an item, `limit` of each."""
         i, p = t.window_items.c, t.pool_items.c
         pools = sa.select(p.pool_id).where(p.evidence_id == evidence_id)
         named, judged = t.pool_names.c, t.tags.c
@@ -263,20 +251,17 @@ class EvidenceRecords:
             .where(judged.pool_id.in_(pools))
             .order_by(judged.tag),
         }
-        with self._database.read() as connection:
-            return {
-                name: list(connection.scalars(query.limit(most))) for name, query in queries.items()
-            }
+        return {name: self._database.scalars(query.limit(limit)) for name, query in queries.items()}
 
     def find_evidence(self, id: int) -> Evidence:
-        """One item by its row."""
+        """Returns an item by its id."""
         found = self._evidence(_items(sa.null().label("truth")).where(t.evidence.c.id == id))
         if not found:
             raise NotFoundError(f"there is no evidence {id}; 'judge-gym evidence list' lists it")
         return found[0]
 
     def find_views(self, evidence_id: int) -> list[dict[str, Any]]:
-        """What editors made of an item, with the checks of each."""
+        """Returns the views of an item that editors made, with their checks."""
         v = t.views.c
         query = (
             sa.select(
@@ -286,26 +271,24 @@ class EvidenceRecords:
             .where(v.evidence_id == evidence_id)
             .order_by(v.id)
         )
-        with self._database.read() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+        return self._database.rows(query)
 
     def _save(self, connection: sa.Connection, item: Evidence) -> int:
         row = {
-            "text": self._ledger.keep(connection, item.body),
+            "text": self._ledger.save_text(connection, item.body),
             **{name: proper(getattr(item, name)) for name in ("title", "url", "date", "source")},
             "metadata": dict(item.metadata),
             "pair": bool(item.responses),
         }
-        return self._database.once(connection, t.evidence, row, "text")
+        return self._database.insert_or_find(connection, t.evidence, row, "text")
 
     def _evidence(self, query: sa.Select[Any]) -> tuple[Evidence, ...]:
-        with self._database.read() as connection:
-            return tuple(_item(row) for row in connection.execute(query).mappings())
+        return tuple(map(_item, self._database.rows(query)))
 
     # --- labels ----------------------------------------------------------------------------------
 
     def save_labels(self, rows: Iterable[Mapping[str, Any]], *, replace: bool) -> dict[str, int]:
-        """Keep people's stages; one that differs from what a rater said before needs `replace`."""
+        """Saves labels; one that differs from the rater's earlier label needs `replace`."""
         label = t.labels.c
         counts = {"new": 0, "same": 0, "changed": 0}
         with self._database.begin() as connection:
@@ -326,21 +309,16 @@ class EvidenceRecords:
         return counts
 
     def labels(self) -> list[dict[str, Any]]:
-        """People's stages."""
+        """Returns all labels, in the order in which they were given."""
+        label = t.labels.c
+        evidence = label.evidence_id.label("evidence")
         query = sa.select(
-            t.labels.c.evidence_id.label("evidence"),
-            t.evidence.c.title,
-            t.labels.c.concept,
-            t.labels.c.rater,
-            t.labels.c.stage,
-        ).join(t.evidence, t.evidence.c.id == t.labels.c.evidence_id)
-        with self._database.read() as connection:
-            return [
-                dict(row) for row in connection.execute(query.order_by(t.labels.c.id)).mappings()
-            ]
+            evidence, t.evidence.c.title, label.concept, label.rater, label.stage
+        ).join(t.evidence, t.evidence.c.id == label.evidence_id)
+        return self._database.rows(query.order_by(label.id))
 
     def all_evidence(self) -> tuple[Evidence, ...]:
-        """Every item that the lab holds."""
+        """Returns every item of the lab."""
         return self._evidence(_items(sa.null().label("truth")).order_by(t.evidence.c.id))
 
 
@@ -348,18 +326,12 @@ KEY = ("evidence_id", "concept", "rater")
 
 
 def window_row(window: Window) -> dict[str, Any]:
-    """A window as it is stored."""
-    return {
-        "key": window_key(window),
-        "country": window.country,
-        "start": window.start,
-        "end": window.end,
-        "search": window.search,
-    }
+    """Returns the row of a window."""
+    return {"key": window_key(window), **asdict(window)}
 
 
 def window_key(window: Window) -> str:
-    """What makes it this window; without a search as it was before there were searches."""
+    """Returns the unique key of a window; one without a search has the key of old labs."""
     searched = [window.search] if window.search else []
     return digest([window.country, str(window.start), str(window.end), *searched])
 
@@ -370,7 +342,7 @@ def _items(truth: sa.ColumnElement[Any]) -> sa.Select[Any]:
     )
 
 
-def _item(row: sa.RowMapping) -> Evidence:
+def _item(row: Mapping[str, Any]) -> Evidence:
     text, *responses = json.loads(row["body"]) if row["pair"] else [row["body"]]
     return Evidence(
         title=row["title"],

@@ -1,4 +1,4 @@
-"""Experiments: saved under their tags, found, listed page by page, and deleted."""
+"""Experiments and the tags that name them."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from judge_gym.studies import Experiment, Task
 
 
 class Page(NamedTuple):
-    """Some rows, and where those before and after them begin."""
+    """A page of rows, and the cursors of the pages before and after it."""
 
     rows: list[dict[str, Any]]
     next: str | None
@@ -26,7 +26,7 @@ class Page(NamedTuple):
 
 
 class Experiments:
-    """The records of experiments and of the tags that name them."""
+    """Saves, finds, lists and deletes experiments."""
 
     def __init__(self, database: Database, evidence: EvidenceRecords, materials: Materials) -> None:
         self._database = database
@@ -47,18 +47,13 @@ class Experiments:
                 "seed": experiment.seed,
                 "design": experiment.design.values(),
             }
-            self._database.add(connection, t.experiments, [row])
-            older = (
-                connection.execute(sa.select(t.tags).where(t.tags.c.tag == experiment.tag))
-                .mappings()
-                .first()
-            )
+            self._database.insert_new(connection, t.experiments, [row])
+            this = t.tags.c.tag == experiment.tag
+            older = connection.execute(sa.select(t.tags).where(this)).mappings().first()
             if older and older["digest"] != experiment.digest:
                 kept = dict(older) | {"tag": f"{experiment.tag}@{older['digest'][:8]}", "study": ""}
-                connection.execute(
-                    self._database.insert(t.tags).values(kept).on_conflict_do_nothing()
-                )
-                connection.execute(t.tags.delete().where(t.tags.c.tag == experiment.tag))
+                self._database.insert_new(connection, t.tags, [kept])
+                connection.execute(t.tags.delete().where(this))
             tag = {
                 "tag": experiment.tag,
                 "digest": experiment.digest,
@@ -73,26 +68,26 @@ class Experiments:
 
     def find(self, tag: str) -> tuple[Experiment, str]:
         """Returns the experiment of a tag, and the study that named it."""
-        with self._database.read() as connection:
-            named = [column for column in t.tags.c if column.name not in ("digest", "pool_id")]
-            pool_id = t.tags.c.pool_id.label("tag_pool")
-            query = sa.select(t.experiments, *named, pool_id).join(
-                t.tags, t.tags.c.digest == t.experiments.c.digest
-            )
-            row = connection.execute(query.where(t.tags.c.tag == tag)).mappings().first()
+        named = [column for column in t.tags.c if column.name not in ("digest", "pool_id")]
+        query = (
+            sa.select(t.experiments, *named, t.tags.c.pool_id.label("tag_pool"))
+            .join(t.tags, t.tags.c.digest == t.experiments.c.digest)
+            .where(t.tags.c.tag == tag)
+        )
+        row = self._database.first(query)
         if row is None:
             raise self._not_found(tag)
-        rubric = self._materials.find_rubric(id=row["rubric_id"]) if row["rubric_id"] else None
+        rubric = self._materials.find_rubric(id=row.rubric_id) if row.rubric_id else None
         task = Task(
-            type=row["task_type"],
-            concept=row["concept"],
-            pool_name=row["pool_name"],
-            pool=self._evidence.find_pool(row["tag_pool"]),
+            type=row.task_type,
+            concept=row.concept,
+            pool_name=row.pool_name,
+            pool=self._evidence.find_pool(row.tag_pool),
             rubric=rubric if isinstance(rubric, Rubric) else None,
-            dose=row["dose"],
-            truth=row["truth"],
+            dose=row.dose,
+            truth=row.truth,
         )
-        return Experiment(tag, task, Design.of(complete(row["design"])), row["seed"]), row["study"]
+        return Experiment(tag, task, Design.of(complete(row.design)), row.seed), row.study
 
     def rows(
         self, *, study: str | None = None, task_type: str | None = None, tags: Sequence[str] = ()
@@ -108,11 +103,9 @@ class Experiments:
             query = query.where(e.task_type == task_type)
         if tags:
             query = query.where(t.tags.c.tag.in_(tags))
-        with self._database.read() as connection:
-            rows = [
-                {**row, "design": complete(row["design"])}
-                for row in connection.execute(query.order_by(t.tags.c.tag)).mappings()
-            ]
+        rows = self._database.rows(query.order_by(t.tags.c.tag))
+        for row in rows:
+            row["design"] = complete(row["design"])
         for tag in sorted(set(tags) - {row["tag"] for row in rows}):
             raise self._not_found(tag)
         return rows
@@ -127,7 +120,7 @@ class Experiments:
         task_type: str | None = None,
         judge: str | None = None,
     ) -> Page:
-        """Returns tags in order: the first of them, those after a tag, or those before one."""
+        """Returns a page of tags in order: the first page, or the one after or before a tag."""
         tag = t.tags.c.tag
         query = sa.select(tag).order_by(tag if before is None else tag.desc()).limit(limit + 1)
         if before is not None:
@@ -142,49 +135,43 @@ class Experiments:
             query = query.where(e.task_type == task_type)
         if judge is not None:
             query = query.where(e.design["judge.model"].as_string() == judge)
-        with self._database.read() as connection:
-            found = connection.scalars(query).all()
-        more, tags = len(found) > limit, [*found[:limit]]
-        further, earlier = more, after is not None
+        found = self._database.scalars(query)
+        more, tags = len(found) > limit, found[:limit]
+        has_next, has_previous = more, after is not None
         if before is not None:
             tags.reverse()
-            further, earlier = True, more
+            has_next, has_previous = True, more
         if not tags:
             return Page([], None)
         rows = [{"tag": tag} for tag in tags]
-        return Page(rows, tags[-1] if further else None, tags[0] if earlier else None)
+        return Page(rows, tags[-1] if has_next else None, tags[0] if has_previous else None)
 
     def judges(self) -> list[str]:
         """Returns every model that judges in an experiment."""
         judge = t.experiments.c.design["judge.model"].as_string()
-        with self._database.read() as connection:
-            return [str(one) for one in connection.scalars(sa.select(judge).distinct()) if one]
+        return [
+            str(model) for model in self._database.scalars(sa.select(judge).distinct()) if model
+        ]
 
     def delete(self, tag: str, *, ledger: bool) -> dict[str, int]:
         """Deletes an experiment's runs and rows; with `ledger`, the calls that only it used too."""
         experiment, _ = self.find(tag)
         with self._database.begin() as connection:
             runs = sa.select(t.runs.c.id).where(t.runs.c.digest == experiment.digest)
-            mine = sa.select(t.samples.c.id).where(t.samples.c.run_id.in_(runs))
-            counts = {
-                "runs": _count(connection, runs),
-                "samples": _count(connection, mine),
-                "probes": _count(
-                    connection, sa.select(t.probes.c.id).where(t.probes.c.sample_id.in_(mine))
-                ),
-                "calls": 0,
-            }
-            used = sa.union(
-                sa.select(t.samples.c.call_id).where(t.samples.c.run_id.in_(runs)),
-                sa.select(t.probes.c.call_id).where(t.probes.c.sample_id.in_(mine)),
+            samples = sa.select(t.samples.c.call_id).where(t.samples.c.run_id.in_(runs))
+            probes = (
+                sa.select(t.probes.c.call_id).join(t.samples).where(t.samples.c.run_id.in_(runs))
             )
-            calls = [id for (id,) in connection.execute(used)] if ledger else []
+            queries = {"runs": runs, "samples": samples, "probes": probes}
+            counts = {name: _count(connection, query) for name, query in queries.items()}
+            counts["calls"] = 0
+            calls = list(connection.scalars(sa.union(samples, probes))) if ledger else []
             others = connection.scalar(
                 sa.select(sa.func.count()).where(
                     t.tags.c.digest == experiment.digest, t.tags.c.tag != tag
                 )
             )
-            if others:  # the experiment has another name: only this one goes
+            if others:  # the experiment has another tag: only this one is deleted
                 connection.execute(t.tags.delete().where(t.tags.c.tag == tag))
                 return dict.fromkeys(counts, 0)
             connection.execute(t.events.delete().where(t.events.c.run_id.in_(runs)))
@@ -196,10 +183,9 @@ class Experiments:
         return counts
 
     def _not_found(self, tag: str) -> NotFoundError:
-        """Returns the error for an unknown tag, with tags that are like it."""
+        """Returns the error for an unknown tag, with similar tags."""
         like = t.tags.c.tag.contains(tag, autoescape=True)
-        with self._database.read() as connection:
-            near = connection.scalars(sa.select(t.tags.c.tag).where(like).limit(5)).all()
+        near = self._database.scalars(sa.select(t.tags.c.tag).where(like).limit(5))
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "see judge-gym status"
         return NotFoundError(f"there is no experiment {tag!r}; {hint}", choices=near)
 
@@ -209,7 +195,7 @@ def _count(connection: sa.Connection, query: sa.Select[Any]) -> int:
 
 
 def _delete_unused_calls(connection: sa.Connection, ids: list[int]) -> int:
-    """Delete calls that no record refers to any more."""
+    """Deletes calls that no record refers to, and returns how many."""
     owners = (t.samples, t.probes, t.views, t.rubrics, t.critiques)
     deleted = 0
     for start in range(0, len(ids), 500):

@@ -1,7 +1,7 @@
-"""What worker processes agree on while they work: who holds how much of a limit or a budget.
+"""Leases: the parts of limits and budgets that worker processes hold.
 
-On Postgres only; a lab in a file has one process. It is agreed on about once a second, so that
-neither a row nor a lock is hot, whatever the number of calls.
+They exist on Postgres only; a lab in a file has one process. Processes renew them about once a
+second, whatever the number of calls.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,41 +15,38 @@ from judge_gym.store.tables import leases
 T = TypeVar("T")
 
 LAPSE = 30.0
-"""Seconds after which a process that says nothing is taken to be dead, and holds nothing."""
+"""Seconds without a renewal after which a process counts as dead and holds nothing."""
 LOCKS = 7105_002
-"""Postgres's number for the locks of scopes; the second number is the scope's."""
+"""The first number of the Postgres advisory locks of scopes."""
 
 
 class Leases:
-    """What this process shares with others.
+    """The leases of one process.
 
     Args:
-        database: that of the lab.
-        holder: the name of this process, which no other has.
+        database: of the lab.
+        holder: the unique name of this process.
     """
 
     def __init__(self, database: Database, holder: str) -> None:
         self._database = database
         self._holder = holder
         self._held: set[str] = set()
-        self.gone: set[str] = set()
-        """Processes that are known to be dead: they hold nothing, though they said so just now."""
+        self.dead: set[str] = set()
+        """Processes that are known to be dead, and hold nothing even if they renewed just now."""
 
     def change(
         self,
         scope: str,
-        how: Callable[[dict[str, Any], dict[str, Any], Sequence[dict[str, Any]], float], T],
+        function: Callable[[dict[str, Any], dict[str, Any], Sequence[dict[str, Any]], float], T],
     ) -> T:
-        """Change what is shared in a scope, while nobody else does.
+        """Changes the leases of a scope under its lock, and returns the function's result.
 
         Args:
-            scope: what is shared.
-            how: is given what all have in common, what this process holds, what each other living
-                process holds, and the time in seconds by a clock that all share. It changes the
-                first two in place; a process whose part is left empty holds nothing.
-
-        Returns:
-            What `how` returns.
+            scope: the name of what is shared.
+            function: called with the common state, the state of this process, the states of the
+                other living processes, and the server's time in seconds. It changes the first two
+                in place; a process with an empty state holds nothing.
         """
         self._held.add(scope)
         with self._database.begin() as connection:
@@ -57,31 +54,30 @@ class Leases:
             connection.execute(sa.select(lock))
             time = sa.extract("epoch", sa.func.clock_timestamp()).cast(sa.Float)
             now: float = connection.execute(sa.select(time)).scalar_one()
-            kept = connection.scalar(sa.select(leases.c.state).where(leases.c.scope == scope))
-            common, parts = (kept or {}).get("common", {}), (kept or {}).get("holders", {})
-            mine = parts.pop(self._holder, {})
+            stored = (
+                connection.scalar(sa.select(leases.c.state).where(leases.c.scope == scope)) or {}
+            )
+            common, holders = stored.get("common", {}), stored.get("holders", {})
+            mine = holders.pop(self._holder, {})
             living = {
-                name: part
-                for name, part in parts.items()
-                if part["at"] > now - LAPSE and name not in self.gone
+                name: held
+                for name, held in holders.items()
+                if held["at"] > now - LAPSE and name not in self.dead
             }
-            result = how(common, mine, list(living.values()), now)
+            result = function(common, mine, list(living.values()), now)
             if mine:
                 living[self._holder] = mine | {"at": now}
-            state = {"common": common, "holders": living}
-            insert = self._database.insert(leases).values(scope=scope, state=state)
-            connection.execute(
-                insert.on_conflict_do_update(index_elements=["scope"], set_={"state": state})
-            )
+            new = {"state": {"common": common, "holders": living}}
+            insert = self._database.insert(leases).values(scope=scope, **new)
+            connection.execute(insert.on_conflict_do_update(index_elements=["scope"], set_=new))
         return result
 
     def holders(self) -> set[str]:
-        """The processes that hold anything."""
-        with self._database.read() as connection:
-            states = connection.scalars(sa.select(leases.c.state)).all()
+        """Returns the processes that hold anything."""
+        states = self._database.scalars(sa.select(leases.c.state))
         return {name for state in states for name in state["holders"]}
 
-    def leave(self) -> None:
-        """Hold nothing any more: this process ends."""
+    def release(self) -> None:
+        """Releases everything that this process holds."""
         for scope in sorted(self._held):
             self.change(scope, lambda common, mine, others, now: mine.clear())

@@ -1,11 +1,11 @@
-"""The ledger: one row per question asked of a model, append-only rows for the attempts at it.
+"""The ledger: one row per call of a model, and append-only rows for the attempts at it.
 
-Any completed attempt is the answer, and is reused for ever; only a question without a completion
-is asked again.
+Any completed attempt answers the call and is reused; only a call without a completion is made
+again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,6 @@ from judge_gym.records import (
     Completion,
     Message,
     Request,
-    Role,
     bare_endpoint,
     content_hash,
     proper,
@@ -25,17 +24,18 @@ from judge_gym.store.database import Database
 from judge_gym.store.tables import attempts, calls, texts
 
 _INSERT_ATTEMPT = attempts.insert()
+COST = ("input_tokens", "output_tokens", "cached_tokens", "usd")
 CHUNK = 500
-"""Keys per query; SQLite takes a limited number of parameters."""
+"""Keys per query; SQLite limits the number of parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the ledger holds of one question."""
+    """What the ledger holds of one call."""
 
     call_id: int
     completion: Completion | None
-    """None where no attempt brought one."""
+    """None if no attempt completed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Payer:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at a question, as it ended."""
+    """One attempt at a call, and its result."""
 
     key: str
     request: Request
@@ -60,34 +60,34 @@ class Attempt:
     completion: Completion | None = None
     error: str | None = None
     bill: Bill | None = None
-    """What it cost where it brought no completion."""
+    """The cost of an attempt without a completion, if known."""
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def row(self, text: str | None) -> dict[str, Any]:
-        """It as it is stored, but for its call; `text` is the hash of what was answered."""
-        said = self.completion
-        took = said or self.bill
+        """Returns the row without its call; `text` is the hash of the completion's text."""
         return {
-            "run_id": self.payer.run_id,
-            "study": self.payer.study,
-            "tag": self.payer.tag,
-            "stage": self.payer.stage,
+            **asdict(self.payer),
             "at": self.at,
             "seconds": self.seconds,
-            "completed": said is not None,
             "text": text,
-            "finish": said.finish if said else None,
-            "reported_model": said.model if said else None,
-            "input_tokens": took.input_tokens if took else None,
-            "output_tokens": took.output_tokens if took else None,
-            "cached_tokens": took.cached_tokens if took else None,
-            "usd": took.usd if took else None,
             "error": proper(self.error) if self.error is not None else None,
+            **result_columns(self.completion, self.bill),
         }
 
 
+def result_columns(answer: Any, bill: Any) -> dict[str, Any]:
+    """Returns the columns of an attempt that its answer or, without one, its bill fills."""
+    cost = answer or bill
+    return {
+        "completed": answer is not None,
+        "finish": answer.finish if answer else None,
+        "reported_model": answer.model if answer else None,
+        **{name: getattr(cost, name, None) for name in COST},
+    }
+
+
 def latest_attempt(call_id: sa.Column[int], *, completed: bool) -> sa.ScalarSelect[int]:
-    """The newest attempt at a call, or the newest that brought a completion."""
+    """Returns a query for the newest attempt at a call, or the newest that completed."""
     other = attempts.alias()
     newest = sa.select(sa.func.max(other.c.id)).where(other.c.call_id == call_id)
     return (
@@ -102,19 +102,19 @@ class Ledger:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._kept: set[str] = set()  # hashes that are surely stored, to save a write each
+        self._stored: set[str] = set()  # hashes of texts that need no write
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """The answers to questions that were ever completed, by key."""
-        wanted = list(dict.fromkeys(keys))
+        """Returns the answers to calls that were completed, by key."""
+        unique = list(dict.fromkeys(keys))
         found: dict[str, Answer] = {}
         with self._database.read() as connection:
-            for start in range(0, len(wanted), CHUNK):
+            for start in range(0, len(unique), CHUNK):
                 query = (
                     sa.select(calls.c.key, calls.c.id, *completion_columns())
                     .join(attempts, attempts.c.call_id == calls.c.id)
                     .join(texts, texts.c.hash == attempts.c.text)
-                    .where(calls.c.key.in_(wanted[start : start + CHUNK]))
+                    .where(calls.c.key.in_(unique[start : start + CHUNK]))
                     .where(attempts.c.id == latest_attempt(calls.c.id, completed=True))
                 )
                 for key, call_id, *completion in connection.execute(query):
@@ -122,91 +122,92 @@ class Ledger:
         return found
 
     def find_asked(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """What is known of questions that were ever asked: the answer, or that none came."""
-        wanted = list(dict.fromkeys(keys))
+        """Returns the answers to calls that were attempted, without a completion if all failed."""
+        unique = list(dict.fromkeys(keys))
         with self._database.read() as connection:
-            asked = {key: Answer(id, None) for key, id in call_ids(connection, wanted).items()}
-        return asked | self.find(wanted)
+            asked = {key: Answer(id, None) for key, id in call_ids(connection, unique).items()}
+        return asked | self.find(unique)
 
-    def record(self, group: Sequence[Attempt], *, again: bool = False) -> list[Answer]:
-        """Write attempts in one transaction, and questions at the first attempt at them.
+    def record(self, group: Sequence[Attempt], *, retry: bool = False) -> list[Answer]:
+        """Writes attempts, and calls at their first attempt, in one transaction.
 
         Args:
             group: the attempts.
-            again: whether they may be there already: a server that goes away may have committed
+            retry: whether some may be stored already: a server that goes away may have committed
                 what it did not confirm.
         """
-        bodies: dict[str, str] = {}  # of the texts that are not surely stored
+        bodies: dict[str, str] = {}  # of texts that may need a write
 
-        def noted(text: str) -> str:
+        def hash_of(text: str) -> str:
             text = proper(text)
             hash = content_hash(text)
-            if hash not in self._kept:
+            if hash not in self._stored:
                 bodies[hash] = text
             return hash
 
-        questions: dict[str, dict[str, Any]] = {}
+        call_rows: dict[str, dict[str, Any]] = {}
         asked: set[str] = set()
         for attempt in group:
             messages = [
-                [message.role, [noted(part) for part in message.parts if part]]
+                [message.role, [hash_of(part) for part in message.parts if part]]
                 for message in attempt.request.messages
             ]
             asked.update(hash for _, parts in messages for hash in parts)
             row = call_row(attempt.key, attempt.request, attempt.endpoint, messages)
-            questions[attempt.key] = row
+            call_rows[attempt.key] = row
         rows = [
-            attempt.row(noted(attempt.completion.text) if attempt.completion else None)
+            attempt.row(hash_of(attempt.completion.text) if attempt.completion else None)
             for attempt in group
         ]
         with self._database.begin() as connection:
-            # In order, so that two who write the same at once wait for each other one way only.
+            # In order, so that two processes that write the same texts cannot deadlock.
             stored = [{"hash": hash, "body": bodies[hash]} for hash in sorted(bodies)]
-            self._database.add(connection, texts, stored)
-            self._database.add(connection, calls, [questions[key] for key in sorted(questions)])
-            ids = call_ids(connection, questions)
+            self._database.insert_new(connection, texts, stored)
+            self._database.insert_new(
+                connection, calls, [call_rows[key] for key in sorted(call_rows)]
+            )
+            ids = call_ids(connection, call_rows)
             for attempt, row in zip(group, rows, strict=True):
                 row["call_id"] = ids[attempt.key]
-            if again:
-                rows = [row for row in rows if not _is_there(connection, row)]
+            if retry:
+                rows = [row for row in rows if not _is_stored(connection, row)]
             if rows:
                 connection.execute(_INSERT_ATTEMPT, rows)
-        # Answers are mostly written once; what is asked comes again and again.
-        if len(self._kept) > 100_000:
-            self._kept.clear()
-        self._kept.update(asked)
+        # Texts of requests recur; those of answers mostly do not.
+        if len(self._stored) > 100_000:
+            self._stored.clear()
+        self._stored.update(asked)
         return [Answer(ids[attempt.key], attempt.completion) for attempt in group]
 
-    def keep(self, connection: sa.Connection, text: str) -> str:
-        """Store a text once; its hash. Half a surrogate, which no database takes, becomes `?`."""
+    def save_text(self, connection: sa.Connection, text: str) -> str:
+        """Stores a text once and returns its hash."""
         text = proper(text)
         hash = content_hash(text)
-        self._database.add(connection, texts, [{"hash": hash, "body": text}])
+        self._database.insert_new(connection, texts, [{"hash": hash, "body": text}])
         return hash
 
     def transcript(self, call_id: int) -> tuple[Sequence[Message], Sequence[sa.RowMapping]]:
-        """What was asked, and every attempt at an answer."""
+        """Returns the messages of a call, and every attempt at it, oldest first."""
+        messages = sa.select(calls.c.messages).where(calls.c.id == call_id)
+        history = (
+            sa.select(attempts, texts.c.body)
+            .outerjoin(texts, texts.c.hash == attempts.c.text)
+            .where(attempts.c.call_id == call_id)
+            .order_by(attempts.c.id)
+        )
         with self._database.read() as connection:
-            stored = (
-                connection.scalar(sa.select(calls.c.messages).where(calls.c.id == call_id)) or []
-            )
-            hashes = {hash for _, parts in stored for hash in parts}
-            body = bodies_of(connection, hashes)
-            tried = sa.select(attempts, texts.c.body).outerjoin(
-                texts, texts.c.hash == attempts.c.text
-            )
-            history = connection.execute(
-                tried.where(attempts.c.call_id == call_id).order_by(attempts.c.id)
-            )
-            return [
-                _message(role, [body[h] for h in parts]) for role, parts in stored
-            ], history.mappings().all()
+            stored = connection.scalar(messages) or []
+            bodies = bodies_of(connection, {hash for _, parts in stored for hash in parts})
+            tried = connection.execute(history).mappings().all()
+        return [
+            Message(role, tuple(bodies[hash] for hash in parts)) for role, parts in stored
+        ], tried
 
 
 def call_row(
     key: str, request: Request, endpoint: str, messages: list[list[Any]]
 ) -> dict[str, Any]:
-    """A question as it is stored; its messages are roles and the hashes of their parts."""
+    """Returns the row of a call; its messages are roles and the hashes of their parts."""
     return {
         "key": key,
         "model": request.model,
@@ -220,37 +221,33 @@ def call_row(
     }
 
 
-def _is_there(connection: sa.Connection, row: Mapping[str, Any]) -> bool:
+def _is_stored(connection: sa.Connection, row: Mapping[str, Any]) -> bool:
     same = [attempts.c[name] == row[name] for name in ("call_id", "run_id", "at")]
     return bool(connection.execute(sa.select(sa.exists().where(*same))).scalar_one())
 
 
 def call_ids(connection: sa.Connection, keys: Iterable[str]) -> dict[str, int]:
-    """The rows of questions by their keys; those that are not there are left out."""
-    wanted, found = list(keys), dict[str, int]()
-    for start in range(0, len(wanted), CHUNK):
-        some = calls.c.key.in_(wanted[start : start + CHUNK])
-        rows = connection.execute(sa.select(calls.c.key, calls.c.id).where(some))
-        found.update({key: id for key, id in rows})
-    return found
+    """Returns the ids of stored calls by key."""
+    return _by_key(connection, calls.c.key, calls.c.id, keys)
 
 
 def bodies_of(connection: sa.Connection, hashes: Iterable[str]) -> dict[str, str]:
-    """Texts by their hashes; those that are not there are left out."""
-    wanted, found = list(hashes), dict[str, str]()
-    for start in range(0, len(wanted), CHUNK):
-        some = texts.c.hash.in_(wanted[start : start + CHUNK])
-        rows = connection.execute(sa.select(texts.c.hash, texts.c.body).where(some))
-        found.update({hash: body for hash, body in rows})
+    """Returns stored texts by hash."""
+    return _by_key(connection, texts.c.hash, texts.c.body, hashes)
+
+
+def _by_key(
+    connection: sa.Connection, key: sa.Column[str], value: sa.Column[Any], keys: Iterable[str]
+) -> dict[str, Any]:
+    listed, found = list(keys), dict[str, Any]()
+    for start in range(0, len(listed), CHUNK):
+        query = sa.select(key, value).where(key.in_(listed[start : start + CHUNK]))
+        found.update({row[0]: row[1] for row in connection.execute(query)})
     return found
 
 
-def _message(role: Role, parts: list[str]) -> Message:
-    return Message(role, tuple(parts))
-
-
 def completion_columns() -> list[sa.ColumnElement[object]]:
-    """What a completion is made of, of an attempt joined with its text."""
+    """Returns the columns of a `Completion`, from attempts joined with texts."""
     a = attempts.c
     cached = sa.func.coalesce(a.cached_tokens, 0)
     tokens = [a.input_tokens, a.output_tokens]

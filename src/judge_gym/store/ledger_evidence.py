@@ -1,6 +1,6 @@
-"""Evidence that travels with a ledger: what searches found and what was frozen under a name.
+"""Exports and imports evidence with a ledger: what searches found, and frozen pools.
 
-A study that names files brings them along; what a search found is nowhere but in the lab.
+Files that a study names can be copied; what a search found exists only in the lab.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from judge_gym.store.ledger_file import EvidenceLine, LedgerFile, WindowLine
 
 
 def evidence_lines(connection: sa.Connection, tags: Sequence[str] | None) -> Iterator[EvidenceLine]:
-    """The items of searched windows and of named pools, of experiments or of all, in order."""
+    """Yields the items of searched windows and frozen pools, of experiments or of the lab."""
     w, i, n, p = t.windows.c, t.window_items.c, t.pool_names.c, t.pool_items.c
     item: list[Any] = [t.evidence, w.country, w.start, w.end, w.search]
     none = sa.null().label("pool")
@@ -52,62 +52,62 @@ def _line(row: sa.RowMapping) -> EvidenceLine:
     return EvidenceLine(window=window, **{name: row[name] for name in kept})
 
 
-class Arrivals:
-    """Puts evidence from a file where a study looks for it; what is here already stays."""
+class EvidenceImport:
+    """Adds evidence of a file to windows and pools; what exists already is kept."""
 
     def __init__(self, database: Database, connection: sa.Connection, file: LedgerFile) -> None:
         self._database = database
         self._connection = connection
         self._file = file
         self._windows: dict[str, int | None] = {}
-        """Their rows; None where the search was made here, and keeps what it found."""
+        """Ids by key; None where this lab made the search, and keeps what it found."""
         self._pools: dict[str, list[tuple[EvidenceLine, int]]] = {}
 
-    def take(self, number: int, line: EvidenceLine) -> None:
-        """Add one item."""
-        there = sa.select(t.texts.c.hash).where(t.texts.c.hash == line.text)
-        if self._connection.scalar(there) is None:
-            raise self._file.fault(number, f"no line before it holds the text {line.text[:12]}")
+    def add(self, number: int, line: EvidenceLine) -> None:
+        """Adds one item."""
+        text = sa.select(t.texts.c.hash).where(t.texts.c.hash == line.text)
+        if self._connection.scalar(text) is None:
+            raise self._file.error(number, f"no earlier line has the text {line.text[:12]}")
         kept = {"text", "title", "url", "date", "source", "metadata", "pair"}
         row = line.model_dump(include=kept)
-        id = self._database.once(self._connection, t.evidence, row, "text")
+        id = self._database.insert_or_find(self._connection, t.evidence, row, "text")
         if line.pool is not None:
             self._pools.setdefault(line.pool, []).append((line, id))
             return
         if line.window is None:
-            raise self._file.fault(number, "the evidence belongs to no window and no pool")
+            raise self._file.error(number, "the evidence belongs to no window and no pool")
         window_id = self._window(line.window)
         if window_id is not None:
-            arrived = {
+            item = {
                 "window_id": window_id,
                 "evidence_id": id,
                 "added": datetime.now(UTC),
                 "truth": line.truth,
             }
-            self._database.add(self._connection, t.window_items, [arrived])
+            self._database.insert_new(self._connection, t.window_items, [item])
 
-    def settle(self) -> None:
-        """Freeze the pools, now that all of their items are there; a name that is taken stays."""
+    def freeze_pools(self) -> None:
+        """Freezes the pools, after all items were added; an existing name is kept."""
         for name, items in self._pools.items():
             place = items[0][0].window
             window_id = self._row(_window(place)) if place else None
-            whole = digest([line.text for line, _ in items])
+            hash = digest([line.text for line, _ in items])
             truths: list[Any] = [line.truth for line, _ in items]
             now = datetime.now(UTC)
             row = {
-                "hash": whole,
+                "hash": hash,
                 "window_id": window_id,
-                "key": digest([whole, window_id, truths]),
+                "key": digest([hash, window_id, truths]),
                 "loaded": now,
             }
-            id = self._database.once(self._connection, t.pools, row, "key")
+            id = self._database.insert_or_find(self._connection, t.pools, row, "key")
             members = [
                 {"pool_id": id, "position": n, "evidence_id": item, "truth": line.truth}
                 for n, (line, item) in enumerate(items)
             ]
-            self._database.add(self._connection, t.pool_items, members)
+            self._database.insert_new(self._connection, t.pool_items, members)
             named = {"name": name, "pool_id": id, "frozen": now}
-            self._database.add(self._connection, t.pool_names, [named])
+            self._database.insert_new(self._connection, t.pool_names, [named])
 
     def _window(self, line: WindowLine) -> int | None:
         window = _window(line)
@@ -115,10 +115,10 @@ class Arrivals:
         if key not in self._windows:
             id = self._row(window)
             c = t.collections.c
-            made = sa.select(c.id).where(c.window_id == id, c.fault == "")
-            here = self._connection.scalar(made.limit(1)) is not None
-            self._windows[key] = None if here else id
-            if not here:
+            finished = sa.select(c.id).where(c.window_id == id, c.fault == "").limit(1)
+            searched_here = self._connection.scalar(finished) is not None
+            self._windows[key] = None if searched_here else id
+            if not searched_here:
                 search = {
                     "window_id": id,
                     "at": datetime.now(UTC),
@@ -131,7 +131,7 @@ class Arrivals:
         return self._windows[key]
 
     def _row(self, window: Window) -> int:
-        return self._database.once(self._connection, t.windows, window_row(window), "key")
+        return self._database.insert_or_find(self._connection, t.windows, window_row(window), "key")
 
 
 def _window(line: WindowLine) -> Window:

@@ -1,4 +1,4 @@
-"""Export: calls leave the ledger with every attempt, a page at a time, for another lab."""
+"""Exports calls with every attempt to a file for another lab, a page at a time."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -11,23 +11,22 @@ import sqlalchemy as sa
 from judge_gym.errors import ConflictError
 from judge_gym.store import tables as t
 from judge_gym.store.database import HEAD, Database
-from judge_gym.store.ledger import CHUNK, bodies_of
+from judge_gym.store.ledger import CHUNK, COST, bodies_of
 from judge_gym.store.ledger_evidence import evidence_lines
 from judge_gym.store.ledger_file import (
+    AnswerLine,
     AnyLine,
-    Attempt,
-    Billed,
+    AttemptLine,
     CallLine,
+    CostLine,
     Header,
     LedgerFile,
-    Said,
     TextLine,
     check_of,
-    utc,
 )
 
 PAGE = 100
-"""Calls that are in memory together."""
+"""Calls in memory at once."""
 _temporary = sa.MetaData()
 _chosen = sa.Table(
     "exported_calls",
@@ -44,17 +43,17 @@ _written = sa.Table(
 
 
 class Exported(NamedTuple):
-    """How much went into a file."""
+    """The numbers of exported records."""
 
     calls: int
     attempts: int
     texts: int
     evidence: int
-    """Items that searches found, or that were frozen under a name."""
+    """Items that searches found, and items of frozen pools."""
 
 
 def export_ledger(database: Database, path: Path, tags: Sequence[str] | None = None) -> Exported:
-    """Write the calls that experiments rest on, or all of them, to a file."""
+    """Writes the calls that experiments use, or all calls, to a file."""
     texts = 0
     with database.read() as connection, _temporary_tables(connection):
         _choose(connection, tags)
@@ -79,7 +78,7 @@ def export_ledger(database: Database, path: Path, tags: Sequence[str] | None = N
 
 @contextmanager
 def _temporary_tables(connection: sa.Connection) -> Iterator[None]:
-    """Tables of this connection alone: what was chosen and written need not fit into memory."""
+    """Creates temporary tables, so that what was chosen and written need not fit into memory."""
     _temporary.create_all(connection, checkfirst=False)
     try:
         yield
@@ -88,7 +87,7 @@ def _temporary_tables(connection: sa.Connection) -> Iterator[None]:
 
 
 def _choose(connection: sa.Connection, tags: Sequence[str] | None) -> None:
-    """Choose all calls, or those that the records of experiments come from, whoever paid."""
+    """Chooses all calls, or those that records of experiments refer to, whichever run paid."""
     if tags is None:
         connection.execute(_chosen.insert().from_select(["id"], sa.select(t.calls.c.id)))
         return
@@ -116,10 +115,10 @@ def _choose(connection: sa.Connection, tags: Sequence[str] | None) -> None:
         sa.select(t.views.c.call_id).select_from(views).where(t.views.c.maker == runs.c.view_maker),
     ).subquery()
     connection.execute(_chosen.insert().from_select(["id"], sa.select(used.c.call_id)))
-    # A rubric knows the ask that brought it; those before it are part of the way there.
+    # A rubric refers to its last ask; the asks before it are exported, too.
     last, first = t.calls, t.calls.alias()
     earlier = sa.and_(
-        last.c.ask > 0,  # few are: without this, every call would be held against every other
+        last.c.ask > 0,  # few have one: without this, every call would be compared with every other
         *(first.c[name] == last.c[name] for name in ("model", "endpoint", "series", "draw")),
         sa.cast(first.c.messages, sa.String) == sa.cast(last.c.messages, sa.String),
         first.c.ask < last.c.ask,
@@ -131,7 +130,7 @@ def _choose(connection: sa.Connection, tags: Sequence[str] | None) -> None:
 
 
 def _pages(connection: sa.Connection) -> Iterator[list[CallLine]]:
-    """The chosen calls in the order in which they were first asked."""
+    """Yields the chosen calls in the order in which they were first made."""
     after = 0
     query = sa.select(t.calls).join(_chosen, _chosen.c.id == t.calls.c.id).order_by(t.calls.c.id)
     while True:
@@ -150,7 +149,7 @@ def _pages(connection: sa.Connection) -> Iterator[list[CallLine]]:
 def _write_texts(
     connection: sa.Connection, used: Sequence[str], write: Callable[[AnyLine], None]
 ) -> int:
-    """Write the texts that no line before used; how many."""
+    """Writes the texts that no earlier line used, and returns how many."""
     hashes = list(dict.fromkeys(used))
     count = 0
     for start in range(0, len(hashes), CHUNK):
@@ -166,7 +165,7 @@ def _write_texts(
     return count
 
 
-def _call(row: sa.RowMapping, attempts: tuple[Attempt, ...]) -> CallLine:
+def _call(row: sa.RowMapping, attempts: tuple[AttemptLine, ...]) -> CallLine:
     return CallLine(
         key=row["key"],
         model=row["model"],
@@ -180,13 +179,13 @@ def _call(row: sa.RowMapping, attempts: tuple[Attempt, ...]) -> CallLine:
     )
 
 
-def _attempt(row: sa.RowMapping) -> Attempt:
+def _attempt(row: sa.RowMapping) -> AttemptLine:
     said = billed = None
-    took = {name: row[name] for name in ("input_tokens", "output_tokens", "usd")}
-    took["cached_tokens"] = row["cached_tokens"] or 0
+    cost = {name: row[name] for name in COST} | {"cached_tokens": row["cached_tokens"] or 0}
     if row["completed"]:
-        said = Said(text=row["text"], finish=row["finish"], model=row["reported_model"], **took)
+        answer = {"text": row["text"], "finish": row["finish"], "model": row["reported_model"]}
+        said = AnswerLine(**answer, **cost)
     elif row["input_tokens"] is not None:
-        billed = Billed(**took)
-    kept = {name: row[name] for name in ("study", "tag", "stage", "seconds", "error")}
-    return Attempt(**kept, at=utc(row["at"]), said=said, billed=billed)
+        billed = CostLine(**cost)
+    same = {name: row[name] for name in ("study", "tag", "stage", "at", "seconds", "error")}
+    return AttemptLine(**same, said=said, billed=billed)

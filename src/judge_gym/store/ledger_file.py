@@ -1,7 +1,7 @@
-"""The ledger as a file that travels: gzip-compressed lines of JSON, read and written one by one.
+"""The ledger as a file: gzip-compressed lines of JSON, read and written one by one.
 
-The first line says what the file is and how much it holds. A text stands once, in a line of its own
-before the first call that uses it; a call stands with every attempt at it.
+The first line is a header with the number of records. Each text has one line, before the first
+call that uses it; each call has one line with all attempts at it.
 """
 
 import gzip
@@ -10,18 +10,18 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.records import Draw, Finish, Message, Request, Role, digest
 
 VERSION = 3
 MAX_LINE = 64 * 2**20
-"""Bytes; a line that goes on beyond them is no line of ours."""
+"""Bytes; no line that we write is longer."""
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
@@ -30,27 +30,27 @@ class _Line(BaseModel):
 
 
 class Header(_Line):
-    """What the file is; a file that was cut off does not hold what it says here."""
+    """The first line; its counts show whether the file is complete."""
 
     line: Literal["ledger"] = "ledger"
     version: Count = VERSION
     revision: str
-    """The schema of the database that it comes from."""
+    """The schema revision of the database that it comes from."""
     calls: Count
     attempts: Count
     evidence: Count = 0  # since format 2
 
 
 class TextLine(_Line):
-    """A text that calls and answers below refer to by its hash."""
+    """A text that later lines refer to by its hash."""
 
     line: Literal["text"] = "text"
     hash: str
     body: str
 
 
-class Billed(_Line):
-    """What an attempt took."""
+class CostLine(_Line):
+    """The cost of an attempt."""
 
     input_tokens: Count
     output_tokens: Count
@@ -58,7 +58,7 @@ class Billed(_Line):
     cached_tokens: Count = 0  # since format 2
 
 
-class Said(Billed):
+class AnswerLine(CostLine):
     """A completion; `text` is a hash."""
 
     text: str
@@ -66,50 +66,50 @@ class Said(Billed):
     model: str
 
 
-class Attempt(_Line):
-    """One attempt at a call, and who paid for it."""
+class AttemptLine(_Line):
+    """One attempt at a call, and the study that paid for it."""
 
     study: str | None
     tag: str | None
     stage: str
-    at: datetime
+    at: AwareDatetime
     seconds: float
-    said: Said | None
+    said: AnswerLine | None
     error: str | None
-    billed: Billed | None = None  # without a completion; since format 2
+    billed: CostLine | None = None  # without a completion; since format 2
 
 
 class CallLine(_Line):
-    """A question with the attempts at it, oldest first."""
+    """A call with the attempts at it, oldest first."""
 
     line: Literal["call"] = "call"
     key: str
     model: str
     endpoint: str
     messages: tuple[tuple[Role, tuple[str, ...]], ...]
-    """Roles, and the hashes of the parts of what was said."""
+    """The role of each message and the hashes of its parts."""
     temperature: int | float | None
     max_tokens: Count
     output_schema: Annotated[dict[str, Any], Field(min_length=1)] | None
     draw: tuple[str, Count, Count]
     web_search: bool = False  # since format 3
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[AttemptLine, ...]
     check: str
-    """A hash of the attempts, since the key covers the question alone."""
+    """A hash of the attempts; the key covers the request alone."""
 
     @property
     def texts(self) -> Iterator[str]:
-        """The hashes of all that was asked and answered."""
+        """The hashes of all texts of the request and the answers."""
         for _, parts in self.messages:
             yield from parts
         yield from (attempt.said.text for attempt in self.attempts if attempt.said)
 
     def request(self, bodies: Mapping[str, str]) -> Request:
-        """What was asked."""
-        asked = [Message(role, tuple(bodies[h] for h in parts)) for role, parts in self.messages]
+        """Returns the request."""
+        messages = [Message(role, tuple(bodies[h] for h in parts)) for role, parts in self.messages]
         return Request(
             model=self.model,
-            messages=tuple(asked),
+            messages=tuple(messages),
             draw=Draw(*self.draw),
             temperature=self.temperature,
             max_tokens=self.max_tokens,
@@ -119,7 +119,7 @@ class CallLine(_Line):
 
 
 class WindowLine(_Line):
-    """Where and when evidence comes from, and the search that found it."""
+    """The window of an item of evidence."""
 
     country: str
     start: date | None
@@ -128,7 +128,7 @@ class WindowLine(_Line):
 
 
 class EvidenceLine(_Line):
-    """An item that a search found, or one of a pool that was frozen under a name."""
+    """An item that a search found, or an item of a frozen pool."""
 
     line: Literal["evidence"] = "evidence"
     window: WindowLine | None
@@ -148,33 +148,28 @@ AnyLine = Header | TextLine | CallLine | EvidenceLine
 _LINES: TypeAdapter[AnyLine] = TypeAdapter(Annotated[AnyLine, Field(discriminator="line")])
 
 
-def check_of(attempts: tuple[Attempt, ...]) -> str:
-    """The hash of attempts as their file says them."""
-    # What an older format did not say was no part of its check.
+def check_of(attempts: tuple[AttemptLine, ...]) -> str:
+    """Returns the hash of attempts as they are written in the file."""
+    # Fields that an older format did not have are not part of its hash.
     return digest([attempt.model_dump(mode="json", exclude_unset=True) for attempt in attempts])
 
 
-def utc(moment: datetime) -> datetime:
-    """A moment as the database keeps it, with its zone."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
 class LedgerFile:
-    """A file of lines, with faults that name theirs."""
+    """Reads and writes a ledger file; errors name the line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @contextmanager
     def writing(self) -> Iterator[Callable[[AnyLine], None]]:
-        """Write lines; the file is there when all of them are, and the same lines make it alike."""
+        """Opens the file for writing; it appears when all is written, and is reproducible."""
         part = self.path.with_name(f"{self.path.name}.part")
         try:
             with part.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
 
                 def write(line: AnyLine) -> None:
-                    said = json.dumps(line.model_dump(mode="json"), separators=(",", ":"))
-                    file.write(said.encode() + b"\n")
+                    text = json.dumps(line.model_dump(mode="json"), separators=(",", ":"))
+                    file.write(text.encode() + b"\n")
 
                 yield write
             os.replace(part, self.path)
@@ -182,13 +177,13 @@ class LedgerFile:
             part.unlink(missing_ok=True)
 
     def lines(self) -> Iterator[tuple[int, TextLine | CallLine | EvidenceLine]]:
-        """The numbered lines behind the first; whether they are all there is checked at the end."""
+        """Yields the numbered lines after the header; raises at the end if some are missing."""
         header: Header | None = None
         calls = attempts = evidence = number = 0
         for number, raw in self._raw():
             line = self._parsed(number, raw)
             if isinstance(line, Header) != (number == 1):
-                raise self.fault(number, "the first line, and no other, says what the file holds")
+                raise self.error(number, "the first line, and no other, must be the header")
             if isinstance(line, Header):
                 header = line
                 continue
@@ -197,18 +192,18 @@ class LedgerFile:
             evidence += isinstance(line, EvidenceLine)
             yield number, line
         if header is None:
-            raise self.fault(1, "there is nothing in it")
-        held, said = (calls, attempts, evidence), (header.calls, header.attempts, header.evidence)
-        if held != said:
-            raise self.fault(
+            raise self.error(1, "the file is empty")
+        held, stated = (calls, attempts, evidence), (header.calls, header.attempts, header.evidence)
+        if held != stated:
+            raise self.error(
                 number,
                 "the file ends with {} calls, {} attempts and {} items of evidence; it should "
-                "hold {}, {} and {}".format(*held, *said),
+                "hold {}, {} and {}".format(*held, *stated),
             )
 
-    def fault(self, number: int, what: str) -> DesignError:
-        """Why a line is refused."""
-        return DesignError(f"{self.path}, line {number}: {what}; nothing was imported")
+    def error(self, number: int, reason: str) -> DesignError:
+        """Returns the error for a line that cannot be imported."""
+        return DesignError(f"{self.path}, line {number}: {reason}; nothing was imported")
 
     def _raw(self) -> Iterator[tuple[int, bytes]]:
         number = 1
@@ -216,23 +211,23 @@ class LedgerFile:
             with gzip.open(self.path, "rb") as file:
                 while raw := file.readline(MAX_LINE):
                     if not raw.endswith(b"\n"):
-                        raise self.fault(number, "the line does not end")
+                        raise self.error(number, "the line does not end")
                     yield number, raw
                     number += 1
-        except (gzip.BadGzipFile, EOFError, zlib.error) as fault:
-            what = "the file is damaged or cut off" if number > 1 else "this is no ledger file"
-            raise self.fault(number, f"{what} ({fault})") from fault
-        except OSError as fault:
-            raise NotFoundError(f"{self.path} cannot be read: {fault.strerror}") from fault
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            reason = "the file is damaged or cut off" if number > 1 else "this is no ledger file"
+            raise self.error(number, f"{reason} ({error})") from error
+        except OSError as error:
+            raise NotFoundError(f"{self.path} cannot be read: {error.strerror}") from error
 
     def _parsed(self, number: int, raw: bytes) -> AnyLine:
         try:
             line = _LINES.validate_json(raw)
-        except ValidationError as fault:
-            first = fault.errors()[0]
+        except ValidationError as error:
+            first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the line"
-            what = "this is no ledger file" if number == 1 else "the line is damaged"
-            raise self.fault(number, f"{what} ({where}: {first['msg']})") from fault
+            reason = "this is no ledger file" if number == 1 else "the line is damaged"
+            raise self.error(number, f"{reason} ({where}: {first['msg']})") from error
         if isinstance(line, Header) and line.version > VERSION:
             raise ConflictError(
                 f"{self.path} is a ledger of format {line.version} by a newer judge-gym, this one "

@@ -1,4 +1,4 @@
-"""Locks of a Postgres session: one is free as soon as the process that held it is gone."""
+"""Postgres session locks, which are free as soon as the process that held them has ended."""
 
 import hashlib
 import math
@@ -12,13 +12,13 @@ from judge_gym.errors import DatabaseGone
 from judge_gym.store.database import Database
 
 SPACE = 0x6A67
-"""Our part of the server's advisory locks."""
+"""The first number of the advisory locks of processes."""
 PROTOCOLS = 0x6A68
-"""The part in which each who carries out runs holds, with others, the lock of its protocol."""
-WATCHFUL = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
-"""Seconds and times after which a line that is dead is noticed, though nobody hung up."""
-PATIENCE = 10
-"""Seconds that a server may take to answer."""
+"""The first number of the shared advisory locks of the protocols that workers execute."""
+KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
+"""How soon a dead TCP connection is noticed, in seconds and attempts."""
+TIMEOUT = 10
+"""Seconds that the server may take to answer."""
 HELD = sa.text(
     "SELECT DISTINCT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 "
     "AND classid = :space AND granted AND database = "
@@ -27,61 +27,61 @@ HELD = sa.text(
 
 
 class SessionLock:
-    """A lock by name, on a connection of its own.
+    """A named lock on its own connection.
 
-    Both ends watch the line: the server lets go of the lock of a machine that was lost.
+    Both ends use TCP keepalive, so that the server frees the lock of a machine that was lost.
 
     Args:
-        database: the server's.
-        name: the lock's.
-        protocol: of one who carries out runs, what it understands.
+        database: on the server.
+        name: of the lock.
+        protocol: that a worker executes; None for other processes.
     """
 
     def __init__(self, database: Database, name: str, protocol: int | None = None) -> None:
         self.name = name
         self._protocol = protocol
         self.regained = -math.inf
-        """When it was last taken anew, after its connection was lost, by the monotonic clock."""
+        """The monotonic time when the lock was last regained after its connection was lost."""
         self._database = database
         self._engine = sa.create_engine(
             database.url,
             poolclass=sa.NullPool,
             isolation_level="AUTOCOMMIT",
             connect_args={
-                **WATCHFUL,
-                "connect_timeout": PATIENCE,
-                "tcp_user_timeout": 1000 * PATIENCE,
+                **KEEPALIVE,
+                "connect_timeout": TIMEOUT,
+                "tcp_user_timeout": 1000 * TIMEOUT,
             },
         )
         self._connection: sa.Connection | None = None
         self._lost = False
 
     def acquire(self) -> bool:
-        """Take the lock, anew where its connection was lost; False where another session has it."""
+        """Takes or regains the lock; returns False if another session holds it."""
         try:
             if self._connection is not None and self._is_mine(self._connection):
                 return True
         except sa.exc.DatabaseError:
             self._lost = True
             self.release()
-        taking = sa.select(sa.func.pg_try_advisory_lock(SPACE, _number(self.name)))
+        query = sa.select(sa.func.pg_try_advisory_lock(SPACE, _number(self.name)))
         try:
-            self._connection = self._connection or self._connected()
-            taken = bool(self._connection.scalar(taking))
-        except sa.exc.OperationalError as fault:
+            self._connection = self._connection or self._connect()
+            taken = bool(self._connection.scalar(query))
+        except sa.exc.OperationalError as error:
             self.release()
             raise DatabaseGone(
-                f"the database {self._database.shown} cannot be used: {fault.orig}"
-            ) from fault
+                f"the database {self._database.display_url} cannot be used: {error.orig}"
+            ) from error
         if not taken:
             self.release()
         elif self._lost:
             self._lost, self.regained = False, time.monotonic()
         return taken
 
-    def _connected(self) -> sa.Connection:
+    def _connect(self) -> sa.Connection:
         connection = self._engine.connect()
-        for name, value in WATCHFUL.items():  # the server's end; a socket of the machine has none
+        for name, value in KEEPALIVE.items():  # on the server's side; a Unix socket has none
             connection.execute(sa.text(f"SET tcp_{name} = {value}"))
         if self._protocol is not None:
             connection.execute(
@@ -93,27 +93,27 @@ class SessionLock:
         return _unsigned(self.name) in set(connection.scalars(HELD, {"space": SPACE}))
 
     def held(self, names: Collection[str]) -> set[str]:
-        """Those of some locks that anybody holds."""
+        """Returns those of the named locks that any session holds."""
         with self._database.read() as connection:
             numbers = set(connection.scalars(HELD, {"space": SPACE}))
         return {name for name in names if _unsigned(name) in numbers}
 
     def release(self) -> None:
-        """Let it go."""
+        """Releases the lock."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
         self._engine.dispose()
 
 
-def at_work(database: Database) -> set[int]:
-    """The protocols of those who carry out runs on a server."""
+def running_protocols(database: Database) -> set[int]:
+    """Returns the protocols of the workers that run on a server."""
     with database.read() as connection:
         return set(connection.scalars(HELD, {"space": PROTOCOLS}))
 
 
 def is_free(file: Path) -> bool:
-    """Whether nobody works on a lab in a file; where locks cannot be looked at, somebody may."""
+    """Returns whether no process works on a lab in a file; False where that cannot be checked."""
     try:
         import fcntl
     except ImportError:
@@ -133,5 +133,5 @@ def _number(name: str) -> int:
 
 
 def _unsigned(name: str) -> int:
-    """A lock's number as the server lists it."""
+    """Returns the number of a lock as pg_locks lists it."""
     return _number(name) & 0xFFFFFFFF

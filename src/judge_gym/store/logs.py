@@ -1,37 +1,36 @@
-"""What happened lately: the events of runs and the attempts that failed, newest first."""
+"""The log of a lab: events of runs and failed attempts at calls, newest first."""
 
-from datetime import UTC
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
-from judge_gym.store.events import STANDING
+from judge_gym.store.events import STATES
 
 
-class Mark(NamedTuple):
-    """Where the next page of the log begins: below these rows of its two tables."""
+class LogCursor(NamedTuple):
+    """The place after which a page of the log begins: the last id of each of its two tables."""
 
     event: int
     attempt: int
 
 
 class Logs:
-    """Read-only questions about what happened."""
+    """Reads the log, and which experiments ran last."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def page(
-        self, target: str | None, *, below: Mark | None, limit: int
-    ) -> tuple[list[dict[str, Any]], Mark | None]:
-        """Events and failed attempts of a study's or an experiment's runs, or of all.
+        self, target: str | None, *, after: LogCursor | None, limit: int
+    ) -> tuple[list[dict[str, Any]], LogCursor | None]:
+        """Returns a page of events and failed attempts, and the cursor of the next page.
 
         Args:
-            target: the study or tag.
-            below: where the page before ended.
-            limit: rows at most.
+            target: only those of this study or tag.
+            after: the cursor of this page; None for the first.
+            limit: the size of the page.
         """
         e, a = t.events.c, t.attempts.c
         tag = (
@@ -41,7 +40,7 @@ class Logs:
             .scalar_subquery()
         )
         events = sa.select(
-            e.id, e.at, e.run_id, tag.label("tag"), e.kind, e.said, e.detail
+            e.id, e.at, e.run_id, tag.label("tag"), e.kind, e.said.label("message"), e.detail
         ).order_by(e.id.desc())
         attempts = (
             sa.select(a.id, a.at, a.run_id, a.tag, a.stage, t.calls.c.model, a.call_id, a.error)
@@ -55,32 +54,31 @@ class Logs:
             runs = sa.select(t.runs.c.id).where(t.runs.c.digest.in_(digests))
             events = events.where(e.run_id.in_(runs))
             attempts = attempts.where(a.run_id.in_(runs))
-        if below is not None:
-            events = events.where(e.id < below.event)
-            attempts = attempts.where(a.id < below.attempt)
-        with self._database.read() as connection:
-            found = [
-                {"what": what, **row}
-                for what, query in (("event", events), ("failed attempt", attempts))
-                for row in connection.execute(query.limit(limit + 1)).mappings()
-            ]
-        for row in found:  # SQLite forgets the zone, which is UTC always
+        if after is not None:
+            events = events.where(e.id < after.event)
+            attempts = attempts.where(a.id < after.attempt)
+        found = [
+            {"type": type, **row}
+            for type, query in (("event", events), ("failed attempt", attempts))
+            for row in self._database.rows(query.limit(limit + 1))
+        ]
+        for row in found:
             if row["run_id"] < 0:
                 row["tag"] = f"suite:{-row['run_id']}"
-            row["at"] = row["at"].replace(tzinfo=UTC).isoformat()
+            row["at"] = row["at"].isoformat()
         found.sort(key=lambda row: (row["at"], row["id"]), reverse=True)
         rows = found[:limit]
         if len(found) <= limit:
             return rows, None
-        top = below or Mark(2**31 - 1, 2**31 - 1)
-        lowest = {
-            what: min([row["id"] for row in rows if row["what"] == what], default=start)
-            for what, start in zip(("event", "failed attempt"), top, strict=True)
-        }
-        return rows, Mark(*lowest.values())
+        start = after or LogCursor(2**31 - 1, 2**31 - 1)
+        last = (
+            min([row["id"] for row in rows if row["type"] == type], default=before)
+            for type, before in zip(("event", "failed attempt"), start, strict=True)
+        )
+        return rows, LogCursor(*last)
 
     def recent(self, limit: int) -> list[str]:
-        """Experiments of the newest runs, newest first, each by one of its tags."""
+        """Returns the experiments of the newest runs, newest first, each by one of its tags."""
         query = (
             sa.select(sa.func.min(t.tags.c.tag))
             .join(t.runs, t.runs.c.digest == t.tags.c.digest)
@@ -89,15 +87,14 @@ class Logs:
             .order_by(sa.func.max(t.runs.c.id).desc())
             .limit(limit)
         )
-        with self._database.read() as connection:
-            return list(connection.scalars(query))
+        return self._database.scalars(query)
 
     def in_progress(self) -> list[str]:
-        """Tags of the experiments with a run that was started and has not ended or stopped."""
+        """Returns the tags of experiments with a run that was started and has not ended."""
         e = t.events.c
         last = (
             sa.select(e.kind)
-            .where(e.run_id == t.runs.c.id, e.kind.in_(STANDING))
+            .where(e.run_id == t.runs.c.id, e.kind.in_(STATES))
             .order_by(e.id.desc())
             .limit(1)
             .scalar_subquery()
@@ -109,5 +106,4 @@ class Logs:
             .distinct()
             .order_by(t.tags.c.tag)
         )
-        with self._database.read() as connection:
-            return list(connection.scalars(query))
+        return self._database.scalars(query)

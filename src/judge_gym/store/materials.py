@@ -1,4 +1,4 @@
-"""Saving and finding what models make and runs share: views, rubrics, critiques."""
+"""What models make and runs share: views, rubrics and critiques."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -21,12 +21,12 @@ from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import Ledger
 
-UNREAD = tuple(status for status in STATUSES if status != "scored")
-"""A view, rubric or critique that could not be had gives way to one that could."""
+FAILED = tuple(status for status in STATUSES if status != "scored")
+"""The statuses of a failed view, rubric or critique, which a later one replaces."""
 
 
 class Materials:
-    """Records that belong to no run. Every write has a unique key, so a second one is nothing."""
+    """Saves and finds them. Each row has a unique key, so that nothing is saved twice."""
 
     def __init__(self, database: Database, ledger: Ledger) -> None:
         self._database = database
@@ -35,7 +35,7 @@ class Materials:
     # --- views -----------------------------------------------------------------------------------
 
     def save_views(self, maker: str, editor: str, views: Iterable[View]) -> None:
-        """Views by one editor; one that failed gives way to one that did not."""
+        """Saves views by one editor; they replace only failed ones."""
         with self._database.begin() as connection:
             rows = [
                 {
@@ -43,40 +43,30 @@ class Materials:
                     "maker": maker,
                     "editor": editor,
                     "status": view.status,
-                    "text": self._ledger.keep(connection, view.text) if view.text else None,
+                    "text": self._ledger.save_text(connection, view.text) if view.text else None,
                     "call_id": view.call_id,
                     "checks": dict(view.checks) if view.checks is not None else None,
                 }
                 for view in views
             ]
-            self._database.better(
-                connection, t.views, rows, key=("evidence_id", "maker"), over=UNREAD
+            self._database.insert_or_replace(
+                connection, t.views, rows, key=("evidence_id", "maker"), statuses=FAILED
             )
 
     def find_views(self, maker: str, pool: Pool) -> dict[int, str]:
-        """The texts that an editor made of a pool, by evidence."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                sa.select(t.views.c.evidence_id, t.texts.c.body)
-                .join(t.texts, t.texts.c.hash == t.views.c.text)
-                .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
-                .where(t.views.c.maker == maker, t.pool_items.c.pool_id == pool.id)
-            )
-            return {evidence_id: body for evidence_id, body in rows}
+        """Returns the texts of an editor's views of a pool, by evidence."""
+        query = _views(maker, pool, t.texts.c.body).join(t.texts, t.texts.c.hash == t.views.c.text)
+        return self._database.pairs(query)
 
     def unread_views(self, maker: str, pool: Pool) -> dict[int, Status]:
-        """Items whose editor answered without a view, by evidence; asking again is for nothing."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                sa.select(t.views.c.evidence_id, t.views.c.status)
-                .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
-                .where(t.views.c.maker == maker, t.pool_items.c.pool_id == pool.id)
-                .where(t.views.c.text.is_(None), t.views.c.status != "provider_error")
-            )
-            return {evidence_id: status for evidence_id, status in rows}
+        """Returns the statuses of views that were answered but have no text, by evidence."""
+        query = _views(maker, pool, t.views.c.status).where(
+            t.views.c.text.is_(None), t.views.c.status != "provider_error"
+        )
+        return self._database.pairs(query)
 
     def list_views(self, tags: Sequence[str]) -> list[dict[str, Any]]:
-        """Returns the views that judges of experiments read, each once, with their checks."""
+        """Returns the views that experiments use, each once, with their checks."""
         query = (
             sa.select(t.views)
             .distinct()
@@ -86,11 +76,7 @@ class Materials:
             .where(t.views.c.maker == t.runs.c.view_maker, t.runs.c.superseded.is_(None))
             .where(t.tags.c.tag == sa.bindparam("tag"))
         )
-        found: dict[int, dict[str, Any]] = {}
-        with self._database.read() as connection:
-            for tag in tags:
-                for row in connection.execute(query, {"tag": tag}).mappings():
-                    found[row["id"]] = dict(row)
+        found = {row["id"]: row for tag in tags for row in self._database.rows(query, {"tag": tag})}
         return list(found.values())
 
     # --- rubrics ---------------------------------------------------------------------------------
@@ -108,27 +94,29 @@ class Materials:
         scale: int,
         draw: int = 0,
     ) -> None:
-        """A rubric, or the record that its author gave none."""
-        made = rubric if isinstance(rubric, Rubric) else None
+        """Saves a rubric, or the status of an answer without one."""
+        written = rubric if isinstance(rubric, Rubric) else None
         row = {
             "key": key,
-            "status": "scored" if made else rubric,
-            "kind": made.kind if made else "ordinal",
+            "status": "scored" if written else rubric,
+            "kind": written.kind if written else "ordinal",
             "author": author,
             "concept": concept,
             "country": country,
-            "scale": made.scale if made else scale,
+            "scale": written.scale if written else scale,
             "draw": draw,
             "asks": asks,
-            "stages": [[s.label, *s.criteria] for s in made.stages] if made else [],
-            "reasoning": made.reasoning if made else "",
+            "stages": [[s.label, *s.criteria] for s in written.stages] if written else [],
+            "reasoning": written.reasoning if written else "",
             "call_id": call_id,
         }
         with self._database.begin() as connection:
-            self._database.better(connection, t.rubrics, [row], key=("key",), over=UNREAD)
+            self._database.insert_or_replace(
+                connection, t.rubrics, [row], key=("key",), statuses=FAILED
+            )
 
     def save_given_rubric(self, rubric: Rubric) -> Rubric:
-        """A rubric that the user gave. It has no critic's scores: they are null, not perfect."""
+        """Saves a rubric that the user provides, which no critic scores."""
         key = digest(["provided", rubric.hash, rubric.concept, rubric.country])
         self.save_rubric(
             key,
@@ -143,22 +131,19 @@ class Materials:
     def find_rubric(
         self, *, key: str | None = None, id: int | None = None
     ) -> Rubric | Status | None:
-        """A rubric, the status of one that was not given, or None where none was asked for."""
+        """Returns a rubric, the status of an answer without one, or None if none was asked for."""
         where = t.rubrics.c.key == key if key is not None else t.rubrics.c.id == id
-        with self._database.read() as connection:
-            row = connection.execute(sa.select(t.rubrics).where(where)).mappings().first()
+        row = self._database.first(sa.select(t.rubrics).where(where))
         if row is None:
             return None
-        return _rubric(row) if row["status"] == "scored" else row["status"]
+        return _rubric(row) if row.status == "scored" else row.status
 
     def rubric_id(self, key: str) -> int:
-        """The row of a rubric that was asked for."""
-        with self._database.read() as connection:
-            query = sa.select(t.rubrics.c.id).where(t.rubrics.c.key == key)
-            return int(connection.execute(query).scalar_one())
+        """Returns the id of a saved rubric."""
+        return int(self._database.scalar(sa.select(t.rubrics.c.id).where(t.rubrics.c.key == key)))
 
     def save_critique(self, maker: str, critique: Critique) -> None:
-        """A critic's scores."""
+        """Saves a critic's scores of a rubric; they replace only a failed critique."""
         row = {
             "rubric_id": critique.rubric.id,
             "maker": maker,
@@ -169,12 +154,12 @@ class Materials:
             "call_id": critique.call_id,
         }
         with self._database.begin() as connection:
-            self._database.better(
-                connection, t.critiques, [row], key=("rubric_id", "maker"), over=UNREAD
+            self._database.insert_or_replace(
+                connection, t.critiques, [row], key=("rubric_id", "maker"), statuses=FAILED
             )
 
     def list_rubrics(self, tag: str) -> list[dict[str, Any]]:
-        """Returns the rubrics of an experiment's runs, with their critic's scores if given."""
+        """Returns the rubrics of an experiment's runs, with the critic's scores, if any."""
         query = (
             sa.select(
                 t.rubrics,
@@ -197,18 +182,25 @@ class Materials:
             .where(t.tags.c.tag == tag, t.runs.c.superseded.is_(None))
             .order_by(t.run_rubrics.c.is_swap, t.rubrics.c.author, t.rubrics.c.draw)
         )
-        with self._database.read() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+        return self._database.rows(query)
 
 
-def _rubric(row: sa.RowMapping) -> Rubric:
-    return RUBRIC_KINDS[row["kind"]](
-        stages=tuple(RubricStage(label, tuple(criteria)) for label, *criteria in row["stages"]),
-        author=row["author"],
-        concept=row["concept"],
-        country=row["country"],
-        draw=row["draw"],
-        reasoning=row["reasoning"],
-        id=row["id"],
-        call_id=row["call_id"],
+def _views(maker: str, pool: Pool, column: sa.Column[Any]) -> sa.Select[tuple[int, Any]]:
+    return (
+        sa.select(t.views.c.evidence_id, column)
+        .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
+        .where(t.views.c.maker == maker, t.pool_items.c.pool_id == pool.id)
+    )
+
+
+def _rubric(row: sa.Row[Any]) -> Rubric:
+    return RUBRIC_KINDS[row.kind](
+        stages=tuple(RubricStage(label, tuple(criteria)) for label, *criteria in row.stages),
+        author=row.author,
+        concept=row.concept,
+        country=row.country,
+        draw=row.draw,
+        reasoning=row.reasoning,
+        id=row.id,
+        call_id=row.call_id,
     )

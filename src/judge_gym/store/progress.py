@@ -1,4 +1,4 @@
-"""How far runs are, and why targets failed: derived from rows, mostly from indexes alone."""
+"""The progress of runs, and why calls failed: derived from rows, mostly from indexes alone."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -12,8 +12,8 @@ from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.events import Event, Events
 from judge_gym.store.ledger import latest_attempt
-from judge_gym.store.locks import at_work, is_free
-from judge_gym.store.verdicts import UNANSWERED
+from judge_gym.store.locks import is_free, running_protocols
+from judge_gym.store.verdicts import FAILED
 
 RunStatus = Literal[
     "pending",
@@ -34,7 +34,7 @@ STOPS: dict[str, RunStatus] = {
     "failed": "failed",
     "cancelled": "cancelled",
 }
-"""Events that leave an unfinished run as they say, until it is started again."""
+"""The statuses of unfinished runs that such an event stopped, until they are started again."""
 NO_WORKER = (
     "no worker is running: continue with judge-gym resume, or start a worker with judge-gym worker"
 )
@@ -43,16 +43,16 @@ QUEUED = sa.text(
     "SELECT workflow_uuid, application_version FROM dbos.workflow_status "
     "WHERE name = 'run' AND status IN ('PENDING', 'ENQUEUED')"
 )
-"""The runs that are queued or carried out on a server, and the protocol of each."""
+"""The runs that are queued or executed on a server, and the protocol of each."""
 CHUNK = 10_000
-"""Tags per statement; databases take a limited number of parameters."""
-SIDES = (False, True)
-"""A judge's own rubric, and a rival's."""
+"""Tags per statement; databases limit the number of parameters."""
+SWAPS = (False, True)
+"""Samples with the judge's own rubric, and with a rival's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: per stage, what is wanted, what is there, and what brought no answer."""
+    """The progress of a run: by workflow, the targets, the finished ones, and the failed calls."""
 
     run_id: int
     tag: str
@@ -64,47 +64,48 @@ class Progress:
     """Samples by verdict status."""
     tolerance: float
     event: Event | None = None
-    """What happened to it last."""
+    """Its last event."""
 
     @property
     def status(self) -> RunStatus:
-        """The first thing that is true, from the end of the pipeline backwards."""
-        if not self.wanted["score"]:  # no rubric, or nothing to read: there is nothing to score
+        """The status, from the last workflow backwards."""
+        if not self.wanted["score"]:  # no rubric or no evidence: nothing can be scored
             return "failed"
-        short = {stage for stage in self.wanted if self.done[stage] < self.wanted[stage]}
-        if not short and self.failed_share > self.tolerance:
+        missing = {name for name in self.wanted if self.done[name] < self.wanted[name]}
+        if not missing and self.failed_share > self.tolerance:
             return "failed"
-        if not short:
+        if not missing:
             return "complete-with-failures" if any(self.failed.values()) else "complete"
         if self.event is not None and self.event.kind in STOPS:
             return STOPS[self.event.kind]
-        if short == {"probe"}:
+        if missing == {"probe"}:
             return "probing"
         if self.done["score"] or self.done["swap"]:
             return "scoring"
-        if "rubric" not in short:
-            return "rubric-done" if "evidence" not in short else "pending"
-        return "evidence-done" if "evidence" not in short and self.wanted["evidence"] else "pending"
+        if "rubric" not in missing:
+            return "rubric-done" if "evidence" not in missing else "pending"
+        viewed = "evidence" not in missing and self.wanted["evidence"]
+        return "evidence-done" if viewed else "pending"
 
     @property
     def ended(self) -> bool:
-        """Whether nothing is left to do, or nothing is to be done."""
+        """Whether it is complete or was stopped."""
         return self.status in ("complete", "complete-with-failures", *STOPS.values())
 
     @property
     def failed_share(self) -> float:
-        """The share of targets that no attempt brought an answer for."""
+        """The share of targets whose calls failed."""
         return sum(self.failed.values()) / max(1, sum(self.wanted.values()))
 
 
 class ProgressQueries:
-    """Reads how far runs are; the number of statements does not depend on how many runs."""
+    """Reads the progress of runs, with a number of statements that does not depend on theirs."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._events = Events(database)
         self.worker_coming: Callable[[], bool] = lambda: False
-        """Whether a worker was started that is not ready yet; set by whoever starts workers."""
+        """Whether a worker was started that is not ready yet; set by the process that starts it."""
 
     def of_tag(self, tag: str) -> list[Progress]:
         """Returns the progress of an experiment's runs, newest last, without superseded ones."""
@@ -121,14 +122,14 @@ class ProgressQueries:
             for progress in self._read(sa.and_(some, t.runs.c.superseded.is_(None))):
                 found[progress.tag].append(progress)
         started = [
-            one.run_id
+            run.run_id
             for runs in found.values()
-            for one in runs
-            if one.event is not None and one.event.kind == "started" and not one.ended
+            for run in runs
+            if run.event is not None and run.event.kind == "started" and not run.ended
         ]
         reasons = self.why_waiting(started)
         for runs in found.values():
-            runs[:] = [_with_message(one, reasons.get(one.run_id)) for one in runs]
+            runs[:] = [_with_message(run, reasons.get(run.run_id)) for run in runs]
         return found
 
     def of_run(self, run_id: int, tag: str) -> Progress:
@@ -139,31 +140,31 @@ class ProgressQueries:
     def has_worker(self) -> bool:
         """Returns whether a worker is running on the lab."""
         file = self._database.file
-        return bool(at_work(self._database)) if file is None else not is_free(file)
+        return bool(running_protocols(self._database)) if file is None else not is_free(file)
 
     def why_waiting(self, started: Sequence[int]) -> dict[int, str]:
-        """Returns what runs wait for that were started and have not ended, by run.
+        """Returns why runs wait that were started and have not ended, by run.
 
         Args:
-            started: their numbers; minus its number for a suite run.
+            started: their numbers; negated for a suite run.
         """
         if not started:
             return {}
         idle = STARTING if self.worker_coming() else NO_WORKER
         if self._database.file is not None:
             return {} if self.has_worker() else dict.fromkeys(started, idle)
-        working = at_work(self._database)
+        working = running_protocols(self._database)
         if not working:
             return dict.fromkeys(started, idle)
         running = f"those running are of protocol {', '.join(map(str, sorted(working)))}"
         return {
-            run_id: f"it waits for a worker of protocol {asked}; {running}"
-            for run_id, asked in self._queued_protocols(started).items()
-            if asked not in working
+            run_id: f"it waits for a worker of protocol {protocol}; {running}"
+            for run_id, protocol in self._queued_protocols(started).items()
+            if protocol not in working
         }
 
     def _queued_protocols(self, run_ids: Collection[int]) -> dict[int, int]:
-        """Returns the protocol under which each run is queued or carried out, on a server."""
+        """Returns the protocol under which each run is queued or executed, on a server."""
         with self._database.read() as connection:
             if connection.scalar(sa.text("SELECT to_regclass('dbos.workflow_status')")) is None:
                 return {}
@@ -171,13 +172,13 @@ class ProgressQueries:
         queued = {int(id.partition(".")[0]): int(protocol) for id, protocol in rows}
         return {id: queued[id] for id in run_ids if id in queued}
 
-    def _read(self, which: sa.ColumnElement[bool]) -> list[Progress]:
+    def _read(self, condition: sa.ColumnElement[bool]) -> list[Progress]:
         e = t.experiments.c
         query = (
             sa.select(t.runs, t.tags.c.tag, e.pool_id, e.design, e.rubric_id)
             .join(t.experiments, e.digest == t.runs.c.digest)
             .join(t.tags, t.tags.c.digest == t.runs.c.digest)
-            .where(which)
+            .where(condition)
             .order_by(t.runs.c.id)
         )
         with self._database.read() as connection:
@@ -187,7 +188,7 @@ class ProgressQueries:
         return [_progress(row, counts, events.get(row["id"])) for row in rows]
 
     def uncriticised(self, run_id: int) -> bool:
-        """Whether a rubric that was written for a run has no critic's answer."""
+        """Returns whether a rubric of a run has no answer of its critic."""
         answered = sa.and_(
             t.critiques.c.rubric_id == t.rubrics.c.id,
             t.critiques.c.maker == t.runs.c.critic_maker,
@@ -201,14 +202,15 @@ class ProgressQueries:
             .where(t.runs.c.id == run_id, t.runs.c.critic_maker.is_not(None))
             .where(t.rubrics.c.status == "scored", t.critiques.c.id.is_(None))
         )
-        with self._database.read() as connection:
-            return connection.execute(query.limit(1)).first() is not None
+        return self._database.first(query.limit(1)) is not None
 
-    def failures(self, run_ids: Collection[int], most: int = 10) -> dict[int, list[dict[str, Any]]]:
-        """Returns by run why calls failed: the last error of each target, by stage, counted."""
+    def failures(
+        self, run_ids: Collection[int], limit: int = 10
+    ) -> dict[int, list[dict[str, Any]]]:
+        """Returns why calls of runs failed: the numbers of their last errors, by stage."""
         found: dict[int, list[dict[str, Any]]] = {id: [] for id in run_ids}
-        both = t.samples.c.is_swap.in_((False, True))  # leads the index to the status
-        for stage, table, also in (("score", t.samples, [both]), ("probe", t.probes, [])):
+        both = t.samples.c.is_swap.in_(SWAPS)  # so that the index can be used
+        for stage, table, conditions in (("score", t.samples, [both]), ("probe", t.probes, [])):
             query = (
                 sa.select(table.c.run_id, t.attempts.c.error, sa.func.count().label("count"))
                 .select_from(table)
@@ -216,7 +218,7 @@ class ProgressQueries:
                     t.attempts,
                     t.attempts.c.id == latest_attempt(table.c.call_id, completed=False),
                 )
-                .where(table.c.run_id.in_(run_ids), table.c.status == "provider_error", *also)
+                .where(table.c.run_id.in_(run_ids), table.c.status == "provider_error", *conditions)
                 .group_by(table.c.run_id, t.attempts.c.error)
                 .order_by(sa.func.count().desc())
             )
@@ -224,7 +226,7 @@ class ProgressQueries:
             with self._database.read() as connection:
                 for run_id, error, count in connection.execute(query):
                     shown[run_id] += 1
-                    if shown[run_id] <= most:
+                    if shown[run_id] <= limit:
                         reason = {"stage": stage, "reason": error or "unknown", "count": count}
                         found[run_id].append(reason)
         return found
@@ -232,18 +234,18 @@ class ProgressQueries:
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """What the rows of several runs add up to."""
+    """The numbers of rows of several runs."""
 
     items: Mapping[int, int]
     """Items by pool."""
     paired: Mapping[int, bool]
-    """By pool, whether its items are pairs."""
+    """Whether the items are pairs, by pool."""
     views: Mapping[tuple[int, str], Mapping[str, int]]
     """Views by pool and maker, then by status."""
     rubrics: Mapping[int, Sequence[tuple[bool, str, int]]]
-    """Rubrics by run: whether of a rival, status, how many."""
+    """Rubrics by run: whether a rival's, status, number."""
     samples: Mapping[int, Sequence[tuple[bool, str, int]]]
-    """Samples by run: whether under a rival's rubric, status, how many."""
+    """Samples by run: whether with a rival's rubric, status, number."""
     probes: Mapping[int, Mapping[str, int]]
     """Probes by run, then by status."""
 
@@ -303,11 +305,11 @@ def _progress(run: sa.RowMapping, counts: _Counts, event: Event | None) -> Progr
         orders = len(Design.of(design).presentation.resolve().flips)
     own = 1 if run["rubric_id"] else design["rubric.draws"]
     rivals = own * len(run["rivals"])
-    unseen = sum(count for status, count in views.items() if status != "scored")
-    unwritten = {swap: _count(rubrics, swap, lambda status: status != "scored") for swap in SIDES}
-    failed = {swap: _count(samples, swap, lambda status: status in UNANSWERED) for swap in SIDES}
-    # What has no view or no rubric cannot be scored.
-    cells = (items - unseen) * run["samples"] * orders
+    no_view = sum(count for status, count in views.items() if status != "scored")
+    no_rubric = {swap: _count(rubrics, swap, lambda status: status != "scored") for swap in SWAPS}
+    failed = {swap: _count(samples, swap, lambda status: status in FAILED) for swap in SWAPS}
+    # Items without a view, and rubrics that were not written, cannot be scored.
+    cells = (items - no_view) * run["samples"] * orders
     return Progress(
         run["id"],
         run["tag"],
@@ -315,8 +317,8 @@ def _progress(run: sa.RowMapping, counts: _Counts, event: Event | None) -> Progr
         wanted={
             "evidence": items if run["view_maker"] else 0,
             "rubric": own,
-            "score": (own - unwritten[False]) * cells,
-            "swap": (rivals - unwritten[True]) * cells,
+            "score": (own - no_rubric[False]) * cells,
+            "swap": (rivals - no_rubric[True]) * cells,
             "probe": statuses["scored"] if run["probe"] else 0,
         },
         done={
@@ -327,10 +329,10 @@ def _progress(run: sa.RowMapping, counts: _Counts, event: Event | None) -> Progr
             "probe": sum(probes.values()),
         },
         failed={
-            "evidence": unseen,
-            "rubric": unwritten[False],
+            "evidence": no_view,
+            "rubric": no_rubric[False],
             "score": failed[False],
-            "swap": unwritten[True] + failed[True],
+            "swap": no_rubric[True] + failed[True],
             "probe": probes.get("provider_error", 0),
         },
         statuses=dict(statuses),
@@ -342,12 +344,12 @@ def _progress(run: sa.RowMapping, counts: _Counts, event: Event | None) -> Progr
 def _count(
     rows: Sequence[tuple[bool, str, int]],
     is_swap: bool,
-    keeps: Callable[[str], bool] = lambda status: True,
+    condition: Callable[[str], bool] = lambda status: True,
 ) -> int:
-    return sum(count for swap, status, count in rows if swap == is_swap and keeps(status))
+    return sum(count for swap, status, count in rows if swap == is_swap and condition(status))
 
 
 def _with_message(progress: Progress, message: str | None) -> Progress:
     if message is None or progress.event is None:
         return progress
-    return replace(progress, event=replace(progress.event, said=message))
+    return replace(progress, event=replace(progress.event, message=message))

@@ -1,4 +1,4 @@
-"""Runs: their targets, and the rubrics under which they score."""
+"""Runs: their targets, and the rubrics that they use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,23 +31,23 @@ class Run:
 
 
 class Targets(NamedTuple):
-    """What a run is asked for; raising a target goes on with what is missing."""
+    """The targets of a run. When one is raised, the run continues with what is missing."""
 
     samples: int
     rivals: tuple[str, ...]
     probe: bool
     tolerance: float
 
-    def raised(self, asked: "Targets", *, exact: bool, there: int = 0) -> "Targets":
-        """These targets once more is asked for.
+    def raised(self, asked: "Targets", *, exact: bool, existing: int = 0) -> "Targets":
+        """Returns these targets, raised to others.
 
         Args:
-            asked: what is asked for now.
-            exact: take the number of samples as it is asked for, even if it was higher.
-            there: how many samples a cell has already; what is there stays.
+            asked: the new targets.
+            exact: use the new number of samples even if it is lower.
+            existing: the number of samples that a cell has already, which remain.
         """
         return Targets(
-            samples=max(there if exact else self.samples, asked.samples),
+            samples=max(existing if exact else self.samples, asked.samples),
             rivals=tuple(dict.fromkeys([*self.rivals, *asked.rivals])),
             probe=self.probe or asked.probe,
             tolerance=asked.tolerance,
@@ -73,15 +73,15 @@ class Runs:
         exact: bool = False,
         new: bool = False,
     ) -> Run:
-        """The active run of an experiment in a series: found and its targets raised, or made.
+        """Creates the active run of an experiment in a series, or raises its targets.
 
         Args:
-            experiment: already saved.
-            study: the study that asks.
+            experiment: an experiment that is saved.
+            study: the study that starts the run.
             series: the series of draws.
-            targets: what is asked for.
+            targets: the targets.
             makers: the makers of its views and of its critiques.
-            exact: take the number of samples as it is, even if more were asked for before.
+            exact: use the given number of samples even if it was higher.
             new: supersede the active run.
         """
         active = sa.and_(
@@ -105,55 +105,47 @@ class Runs:
                 "critic_maker": makers[1],
                 "created": datetime.now(UTC),
             }
-            connection.execute(self._database.insert(t.runs).values(row).on_conflict_do_nothing())
+            self._database.insert_new(connection, t.runs, [row])
             found = connection.execute(sa.select(t.runs).where(active)).one()
             scored = sa.select(sa.func.max(t.samples.c.replicate) + 1)
-            there = connection.scalar(scored.where(t.samples.c.run_id == found.id)) or 0
-            raised = targets_of(found).raised(targets, exact=exact, there=there)
+            existing = connection.scalar(scored.where(t.samples.c.run_id == found.id)) or 0
+            raised = _targets(found).raised(targets, exact=exact, existing=existing)
             change = t.runs.update().where(t.runs.c.id == found.id)
             connection.execute(change.values(raised._asdict()))
         return Run(found.id, experiment, study, series, *raised)
 
     def find(self, id: int, tag: str) -> Run:
-        """A run by its row, under the name that it was started by."""
+        """Returns a run by its number, under the tag that it was started by."""
         experiment, study = self._experiments.find(tag)
-        with self._database.read() as connection:
-            row = connection.execute(sa.select(t.runs).where(t.runs.c.id == id)).first()
+        row = self._database.first(sa.select(t.runs).where(t.runs.c.id == id))
         if row is None or row.digest != experiment.digest:
             raise NotFoundError(f"there is no run {id} of {tag!r}; see judge-gym status")
-        return Run(row.id, experiment, study, row.series, *targets_of(row))
+        return Run(row.id, experiment, study, row.series, *_targets(row))
 
     def targets(self, experiment: Experiment, series: str | None = None) -> Targets | None:
-        """What the active run of an experiment is asked for, in a series or in the newest."""
+        """Returns the targets of an experiment's active run, in a series or in the newest."""
         query = sa.select(t.runs).where(
             t.runs.c.digest == experiment.digest, t.runs.c.superseded.is_(None)
         )
         if series is not None:
             query = query.where(t.runs.c.series == series)
-        with self._database.read() as connection:
-            row = connection.execute(query.order_by(t.runs.c.id.desc())).first()
-        if row is None:
-            return None
-        return targets_of(row)
+        row = self._database.first(query.order_by(t.runs.c.id.desc()))
+        return None if row is None else _targets(row)
 
     def link_rubric(self, run: Run, rubric_id: int, is_swap: bool) -> None:
-        """Say that a run scores under a rubric."""
+        """Records that a run scores with a rubric."""
         row = {"run_id": run.id, "rubric_id": rubric_id, "is_swap": is_swap}
         with self._database.begin() as connection:
-            connection.execute(
-                self._database.insert(t.run_rubrics).values(row).on_conflict_do_nothing()
-            )
+            self._database.insert_new(connection, t.run_rubrics, [row])
 
     def rubrics(self, run: Run) -> dict[int, Rubric]:
-        """The rubrics that a run scores under."""
+        """Returns the rubrics that a run scores with, by id."""
         query = sa.select(t.run_rubrics.c.rubric_id).where(t.run_rubrics.c.run_id == run.id)
-        with self._database.read() as connection:
-            ids = connection.scalars(query).all()
-        found = [self._materials.find_rubric(id=id) for id in ids]
+        found = [self._materials.find_rubric(id=id) for id in self._database.scalars(query)]
         return {rubric.id: rubric for rubric in found if isinstance(rubric, Rubric)}
 
     def active(self, tags: Sequence[str]) -> list[Run]:
-        """The runs of experiments that count; each once, whatever its names."""
+        """Returns the active runs of experiments, each once even if it has several tags."""
         found: dict[int, Run] = {}
         query = sa.select(t.runs).where(t.runs.c.superseded.is_(None)).order_by(t.runs.c.id)
         for tag in tags:
@@ -161,11 +153,10 @@ class Runs:
             with self._database.read() as connection:
                 rows = connection.execute(query.where(t.runs.c.digest == experiment.digest)).all()
             for row in rows:
-                made = Run(row.id, experiment, study, row.series, *targets_of(row))
-                found.setdefault(row.id, made)
+                run = Run(row.id, experiment, study, row.series, *_targets(row))
+                found.setdefault(row.id, run)
         return list(found.values())
 
 
-def targets_of(row: sa.Row[Any]) -> Targets:
-    """What a stored run is asked for."""
+def _targets(row: sa.Row[Any]) -> Targets:
     return Targets(row.samples, tuple(row.rivals), row.probe, row.tolerance)

@@ -1,7 +1,7 @@
 """Samples as tidy rows, filtered and page by page, forwards and backwards.
 
-Every page is read off one stretch of an index after the other. Where no index knows an answer, a
-page is what was found among so many samples, and its cursor says where to continue.
+A page is read from one segment of an index after the other. Where no index supports a filter, only
+`SCAN` samples are read for a page, which may then be short; its cursor continues after them.
 """
 
 import json
@@ -23,50 +23,50 @@ if TYPE_CHECKING:
 
 CHUNK = 50_000
 """Samples that are fetched at once."""
-# The columns of the samples' unique index, in its order: a page is one stretch of it.
-PLACE = ("run_id", "rubric_id", "evidence_id", "replicate", "flipped", "is_swap")
+# The columns of the samples' unique index, in its order.
+UNIQUE = ("run_id", "rubric_id", "evidence_id", "replicate", "flipped", "is_swap")
 SCAN = 10_000
-"""Samples that one page looks at, at most, where no index knows the answer."""
-STRONG = 0.5
-"""The share of pairs of replicates without a common stage from which a cell counts as torn."""
+"""The most samples that are read for a page, where no index supports the filter."""
+DISPUTED = 0.5
+"""The share of pairs of replicates without a common stage that makes an item disputed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which samples of an experiment are meant; None is all."""
+    """A filter of an experiment's samples; None selects all."""
 
     run: int | None = None
     rubric: int | None = None
     evidence: int | None = None
     status: str | None = None
     stage: int | None = None
-    """Those that name it, alone or with others."""
+    """Samples that name this stage, alone or with others."""
     swap: bool | None = None
-    """Those under a rival's rubric, or those that are not."""
-    torn: bool = False
-    """Those of an item on which half of the pairs of replicates, or more, share no stage."""
+    """Samples scored with a rival's rubric, or with the judge's own."""
+    disputed: bool = False
+    """Samples of items where at least half of the pairs of replicates share no stage."""
 
 
 class Span(NamedTuple):
-    """Some samples, and where those before and after them begin."""
+    """A page of samples, and the cursors of the pages before and after it."""
 
     rows: list[dict[str, Any]]
     before: int | None
-    """What to ask the page before with; None on the first."""
+    """The cursor of the previous page; None on the first."""
     after: int | None
-    """The same of the next page."""
+    """The cursor of the next page; None on the last."""
     cut: bool
-    """Whether the search ended before the page was full, or the samples at their end."""
+    """Whether the page is short because the scan limit was reached."""
 
 
-class _Way(NamedTuple):
-    """How an index leads through samples."""
+class _Scan(NamedTuple):
+    """How samples are read from an index."""
 
     segments: Sequence[tuple[Any, ...]]
     by: tuple[str, ...]
-    """The columns that tell segments apart."""
+    """The columns whose values a segment fixes."""
     key: tuple[str, ...]
-    """The order within one."""
+    """The columns that order the rows of a segment."""
 
 
 class Samples:
@@ -76,8 +76,8 @@ class Samples:
         self._database = database
 
     def rows(self, tags: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """One tidy row per sample of the active runs, without the knobs."""
-        query = _tidy_rows().execution_options(yield_per=1000)  # a server keeps the rest
+        """Yields one tidy row per sample of the active runs, without the knobs."""
+        query = _tidy_rows().execution_options(yield_per=1000)  # the server holds the others
         with self._database.read() as connection:
             for tag in tags:
                 for row in connection.execute(query, {"tag": tag}).mappings():
@@ -85,7 +85,7 @@ class Samples:
                     yield {**row, "truth": truth}
 
     def table(self, tags: Sequence[str]) -> "pa.Table":
-        """The same as typed columns, truths as JSON: a million dictionaries are too many."""
+        """Returns the tidy rows as an Arrow table, truths as JSON; it suits a million rows."""
         import pyarrow as pa
 
         query = _tidy_rows()
@@ -104,7 +104,7 @@ class Samples:
         return pa.concat_tables(parts)
 
     def find(self, id: int, tag: str | None = None) -> dict[str, Any]:
-        """A sample as a tidy row, under a tag of its experiment or the first of them."""
+        """Returns a sample as a tidy row, under this tag or the first of its experiment."""
         named = (
             sa.select(t.tags.c.tag)
             .join(t.runs, t.runs.c.digest == t.tags.c.digest)
@@ -115,47 +115,46 @@ class Samples:
         with self._database.read() as connection:
             tags = connection.scalars(named).all()
             if not tags:
-                raise NotFoundError(f"there is no sample {id}, or its run gave way to a new one")
-            one = _tidy_rows().where(t.samples.c.id == id)
-            under = tag if tag in tags else tags[0]
-            return dict(connection.execute(one, {"tag": under}).mappings().one())
+                raise NotFoundError(f"there is no sample {id}, or its run was superseded")
+            query = _tidy_rows().where(t.samples.c.id == id)
+            shown_tag = tag if tag in tags else tags[0]
+            return dict(connection.execute(query, {"tag": shown_tag}).mappings().one())
 
     def browse(
         self,
         tag: str,
-        which: Selection,
+        selection: Selection,
         *,
         after: int | None = None,
         before: int | None = None,
         limit: int,
     ) -> Span:
-        """Samples of an experiment's active runs; the same filter has one order.
+        """Returns a page of the samples of an experiment's active runs.
 
         Args:
             tag: the experiment.
-            which: the samples that are meant.
-            after: the last sample of the page before.
-            before: the first sample of the page behind; only one of the two.
-            limit: how many at most.
+            selection: the samples that are included.
+            after: the last sample of the previous page.
+            before: the first sample of the next page; only one of the two may be given.
+            limit: the size of the page.
         """
         back = before is not None
         cursor = before if back else after
         with self._database.read() as connection:
-            way = _way(connection, tag, which)
-            last = _place(connection, cursor)
+            scan = _choose_scan(connection, tag, selection)
+            last = _cursor_row(connection, cursor)
             if cursor is not None and last is None:
                 return Span([], None, None, False)
-            ids, stopped = _walk(connection, way, which, last, back, limit)
+            ids, stopped = _read_ids(connection, scan, selection, last, back, limit)
             more = len(ids) > limit
             ids = ids[:limit][::-1] if back else ids[:limit]
-            wanted = _tidy_rows().where(t.samples.c.id.in_(ids))
-            rows = connection.execute(wanted, {"tag": tag}).mappings().all() if ids else []
-        found = {row["sample"]: dict(row) for row in rows}
-        shown = [found[id] for id in ids]
+            query = _tidy_rows().where(t.samples.c.id.in_(ids))
+            rows = connection.execute(query, {"tag": tag}).mappings().all() if ids else []
+        by_id = {row["sample"]: dict(row) for row in rows}
         onward = (ids[0] if back else ids[-1]) if more else stopped
-        returning = None if cursor is None else (ids or [cursor])[-1 if back else 0]
-        ends = (onward, returning) if back else (returning, onward)
-        return Span(shown, *ends, stopped is not None and not more)
+        backward = None if cursor is None else (ids or [cursor])[-1 if back else 0]
+        cursors = (onward, backward) if back else (backward, onward)
+        return Span([by_id[id] for id in ids], *cursors, stopped is not None and not more)
 
 
 def _tidy_rows() -> sa.Select[Any]:
@@ -218,7 +217,7 @@ def _tidy_rows() -> sa.Select[Any]:
             ),
         )
         .where(t.tags.c.tag == sa.bindparam("tag"), t.runs.c.superseded.is_(None))
-        .order_by(  # not ids of what is made, which is the order in which answers came
+        .order_by(  # not by rubric id, which depends on the order of answers
             s.run_id,
             s.is_swap,
             t.rubrics.c.author,
@@ -230,9 +229,9 @@ def _tidy_rows() -> sa.Select[Any]:
     )
 
 
-def _way(connection: sa.Connection, tag: str, which: Selection) -> _Way:
-    """By the index of statuses where that is what is asked, else by the samples' own places."""
-    mine = (
+def _choose_scan(connection: sa.Connection, tag: str, selection: Selection) -> _Scan:
+    """Chooses the index by status where that is the filter, else the unique index."""
+    run_rubrics = (
         sa.select(t.runs.c.id, t.run_rubrics.c.rubric_id, t.run_rubrics.c.is_swap)
         .join(t.tags, t.tags.c.digest == t.runs.c.digest)
         .join(t.run_rubrics, t.run_rubrics.c.run_id == t.runs.c.id)
@@ -240,117 +239,119 @@ def _way(connection: sa.Connection, tag: str, which: Selection) -> _Way:
     )
     rows = [
         (run, rubric, bool(swap))
-        for run, rubric, swap in connection.execute(mine)
-        if which.run in (None, run)
-        and which.rubric in (None, rubric)
-        and which.swap in (None, bool(swap))
+        for run, rubric, swap in connection.execute(run_rubrics)
+        if selection.run in (None, run)
+        and selection.rubric in (None, rubric)
+        and selection.swap in (None, bool(swap))
     ]
-    if which.status and which.evidence is None and which.rubric is None and not which.torn:
-        by_status = sorted({(run, swap, which.status) for run, _, swap in rows})
-        return _Way(by_status, ("run_id", "is_swap", "status"), ("id",))
-    if which.evidence is not None:
-        by_item = sorted({(run, rubric, which.evidence) for run, rubric, _ in rows})
-        return _Way(by_item, PLACE[:3], PLACE[3:])
-    return _Way(sorted({(run, rubric) for run, rubric, _ in rows}), PLACE[:2], PLACE[2:])
+    item = selection.evidence
+    if selection.status and item is None and selection.rubric is None and not selection.disputed:
+        by_status = sorted({(run, swap, selection.status) for run, _, swap in rows})
+        return _Scan(by_status, ("run_id", "is_swap", "status"), ("id",))
+    if item is not None:
+        by_item = sorted({(run, rubric, item) for run, rubric, _ in rows})
+        return _Scan(by_item, UNIQUE[:3], UNIQUE[3:])
+    return _Scan(sorted({(run, rubric) for run, rubric, _ in rows}), UNIQUE[:2], UNIQUE[2:])
 
 
-def _place(connection: sa.Connection, id: int | None) -> sa.RowMapping | None:
+def _cursor_row(connection: sa.Connection, id: int | None) -> sa.RowMapping | None:
     query = sa.select(t.samples).where(t.samples.c.id == id)
     return connection.execute(query).mappings().first() if id is not None else None
 
 
-def _walk(
+def _read_ids(
     connection: sa.Connection,
-    way: _Way,
-    which: Selection,
+    scan: _Scan,
+    selection: Selection,
     last: sa.RowMapping | None,
     back: bool,
     limit: int,
 ) -> tuple[list[int], int | None]:
-    """The samples that come next, one more than the limit where there are more.
+    """Returns the ids of the next samples, one more than the limit if there are more.
 
-    With them, where the search stopped before its end; None where it did not.
+    With them, the last sample that was read if the scan limit was reached, else None.
     """
-    segments = way.segments[::-1] if back else way.segments
-    begin = None if last is None else tuple(last[name] for name in way.by)
-    keeps, found, looked = _filter(way, which), list[int](), 0
-    scans = keeps is not None or which.torn
+    segments = scan.segments[::-1] if back else scan.segments
+    start = None if last is None else tuple(last[name] for name in scan.by)
+    matches, found, read = _filter(scan, selection), list[int](), 0
+    filtered = matches is not None or selection.disputed
     for segment in segments:
-        if begin is not None and (segment > begin if back else segment < begin):
+        if start is not None and (segment > start if back else segment < start):
             continue
-        at = last if segment == begin else None
-        take = SCAN if scans else limit + 1 - len(found)
-        query = _query(way, segment, back)
-        rows = connection.execute(_behind(query, way, at, back, which.torn).limit(take)).all()
-        looked += len(rows)
+        cursor = last if segment == start else None
+        size = SCAN if filtered else limit + 1 - len(found)
+        query = _query(scan, segment, back)
+        following = _after(query, scan, cursor, back, items=selection.disputed)
+        rows = connection.execute(following.limit(size)).all()
+        read += len(rows)
         end = rows[-1].id if rows else None
-        if which.torn:
-            cells = _cells(rows, cut=len(rows) == take)
+        if selection.disputed:
+            cells = _cells(rows, cut=len(rows) == size)
             end = cells[-1][-1].id if cells else None
-            if at is not None:  # the rest of its item, which is judged as a whole
-                mine = t.samples.c.evidence_id == at["evidence_id"]
-                cells.insert(0, list(connection.execute(query.where(mine)).all()))
-            rows = [row for cell in cells if _conflicts(cell) for row in cell]
-            rows = [row for row in rows if at is None or _is_behind(row, at, back)]
-        found += [row.id for row in rows if keeps is None or keeps(row)]
+            if cursor is not None:  # the rest of the cursor's item, which is judged as a whole
+                same_item = t.samples.c.evidence_id == cursor["evidence_id"]
+                cells.insert(0, list(connection.execute(query.where(same_item)).all()))
+            rows = [row for cell in cells if _is_disputed(cell) for row in cell]
+            rows = [row for row in rows if cursor is None or _is_after(row, cursor, back)]
+        found += [row.id for row in rows if matches is None or matches(row)]
         if len(found) > limit:
             break
-        if scans and looked >= SCAN:
+        if filtered and read >= SCAN:
             return found, end
     return found, None
 
 
-def _query(way: _Way, segment: Sequence[Any], back: bool) -> sa.Select[Any]:
-    """The samples of a segment in their order."""
+def _query(scan: _Scan, segment: Sequence[Any], back: bool) -> sa.Select[Any]:
+    """Returns the query of a segment's samples, in order."""
     s = t.samples.c
     query = sa.select(s.id, s.evidence_id, s.replicate, s.flipped, s.status, s.stages).where(
-        *(s[name] == value for name, value in zip(way.by, segment, strict=True))
+        *(s[name] == value for name, value in zip(scan.by, segment, strict=True))
     )
-    key = [s[name] for name in way.key]
+    key = [s[name] for name in scan.key]
     return query.order_by(*(column.desc() if back else column for column in key))
 
 
-def _behind(
-    query: sa.Select[Any], way: _Way, at: sa.RowMapping | None, back: bool, items: bool
+def _after(
+    query: sa.Select[Any], scan: _Scan, cursor: sa.RowMapping | None, back: bool, *, items: bool
 ) -> sa.Select[Any]:
-    """Those behind one; with `items`, those of the items behind its own."""
-    if at is None:
+    """Narrows a query to samples after the cursor; with `items`, to items after its item."""
+    if cursor is None:
         return query
-    key = ("evidence_id",) if items else way.key
+    key = ("evidence_id",) if items else scan.key
     ours = sa.tuple_(*(t.samples.c[name] for name in key))
-    theirs = sa.tuple_(*(at[name] for name in key))
+    theirs = sa.tuple_(*(cursor[name] for name in key))
     return query.where(ours < theirs if back else ours > theirs)
 
 
-def _filter(way: _Way, which: Selection) -> Callable[[Any], bool] | None:
-    """What no index of the way knows; None where it knows all."""
-    status = which.status if "status" not in way.by else None
-    if status is None and which.stage is None:
+def _filter(scan: _Scan, selection: Selection) -> Callable[[Any], bool] | None:
+    """Returns the part of a selection that the index does not support; None if there is none."""
+    status = selection.status if "status" not in scan.by else None
+    stage = None if selection.stage is None else str(selection.stage)
+    if status is None and stage is None:
         return None
-    stage = None if which.stage is None else str(which.stage)
 
-    def keeps(row: Any) -> bool:
+    def matches(row: Any) -> bool:
         return (status is None or row.status == status) and (
             stage is None or stage in row.stages.split()
         )
 
-    return keeps
+    return matches
 
 
 def _cells(rows: Sequence[Any], *, cut: bool) -> list[list[Any]]:
-    """The rows item by item; the last item is left for the next page where it was cut off."""
+    """Groups rows by item; the last item is left to the next page if it may be incomplete."""
     cells = [list(cell) for _, cell in groupby(rows, key=lambda row: row.evidence_id)]
     return cells[:-1] if cut and len(cells) > 1 else cells
 
 
-def _is_behind(row: Any, at: sa.RowMapping, back: bool) -> bool:
+def _is_after(row: Any, cursor: sa.RowMapping, back: bool) -> bool:
     ours = (row.evidence_id, row.replicate, row.flipped)
-    theirs = (at["evidence_id"], at["replicate"], at["flipped"])
+    theirs = (cursor["evidence_id"], cursor["replicate"], cursor["flipped"])
     return ours < theirs if back else ours > theirs
 
 
-def _conflicts(cell: Sequence[Any]) -> bool:
-    """Whether half of the pairs of scored replicates, or more, share no stage."""
+def _is_disputed(cell: Sequence[Any]) -> bool:
+    """Returns whether at least half of the pairs of scored replicates share no stage."""
     counts = Counter(row.stages for row in cell if row.status == "scored")
     chosen = {stages: frozenset(stages.split()) for stages in counts}
     n = counts.total()
@@ -359,4 +360,4 @@ def _conflicts(cell: Sequence[Any]) -> bool:
         for one, other in combinations(counts, 2)
         if chosen[one].isdisjoint(chosen[other])
     )
-    return n > 1 and apart / (n * (n - 1) / 2) >= STRONG
+    return n > 1 and apart / (n * (n - 1) / 2) >= DISPUTED

@@ -94,22 +94,18 @@ class ReadOnlySql:
         """
         if table not in OPEN:
             raise DesignError(unknown("table", table, OPEN), choices=OPEN)
-        found = t.metadata.tables[table]
-        key = list(found.primary_key)
-        query = sa.select(found).limit(limit + 1)
-        query = query.order_by(*(one.desc() if descending else one for one in key))
+        source = t.metadata.tables[table]
+        key = list(source.primary_key)
+        query = sa.select(source).limit(limit + 1)
+        query = query.order_by(*(column.desc() if descending else column for column in key))
         if after is not None:
-            kinds = [column.type.python_type for column in key]
-            if [type(one) for one in after] != kinds:
-                raise DesignError(
-                    "that is no cursor of this table; use `next` of the previous page"
-                )
-            place, last = sa.tuple_(*key), sa.tuple_(*after)
-            query = query.where(place < last if descending else place > last)
-        with self._database.read() as connection:
-            rows = [dict(row) for row in connection.execute(query).mappings()]
-        more = [rows[limit - 1][column.name] for column in key] if len(rows) > limit else None
-        return rows[:limit], more
+            if [type(part) for part in after] != [column.type.python_type for column in key]:
+                raise DesignError("this is no cursor of the table; use `next` of the previous page")
+            current, last = sa.tuple_(*key), sa.tuple_(*after)
+            query = query.where(current < last if descending else current > last)
+        rows = self._database.rows(query)
+        last_key = [rows[limit - 1][column.name] for column in key] if len(rows) > limit else None
+        return rows[:limit], last_key
 
     def select(self, sql: str, *, limit: int = 100, seconds: float = SECONDS) -> Rows:
         """Returns the result of one SELECT.
@@ -186,7 +182,7 @@ class ReadOnlySql:
         """Opens a read-only transaction under the role that cannot read secrets."""
         from psycopg import Error
 
-        with self._database.plainly(), self._database.engine.connect() as connection:
+        with self._database.plain_errors(), self._database.engine.connect() as connection:
             try:
                 member = "SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = :role"
                 if not connection.scalar(sa.text(member), {"role": READER}):
@@ -223,7 +219,7 @@ def _refuse_relations(plan: Any) -> None:
     """Refuses a plan that reads anything but the lab's own open tables."""
     for node in _nodes(plan):
         name = node.get("Relation Name")
-        if name is not None and (node.get("Schema"), name) not in {("public", one) for one in OPEN}:
+        if name is not None and (node.get("Schema"), name) not in {("public", table) for table in OPEN}:
             raise DesignError(f"the table {name!r} cannot be read", choices=OPEN)
 
 

@@ -1,4 +1,4 @@
-"""Study files as they were last run, their budgets, and how many experiments each has."""
+"""Studies: their files as last run, their budgets, and their numbers of experiments."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,39 +17,31 @@ class Studies:
         self._database = database
         self._ledger = ledger
 
-    def save(self, name: str, file: str, budget: Mapping[str, Any]) -> None:
-        """Saves a study file and its budget, as they are run now."""
+    def save(self, name: str, budget: Mapping[str, Any], file: str | None = None) -> None:
+        """Saves the budget of a study and, where it is given, the text of its file."""
         with self._database.begin() as connection:
-            row = {"name": name, "file": self._ledger.keep(connection, file), "budget": budget}
+            hash = self._ledger.save_text(connection, file or "")
+            row = {"name": name, "file": hash, "budget": budget}
+            changes = row if file is not None else {"budget": budget}
             insert = self._database.insert(t.studies).values(row)
-            connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_=row))
-
-    def save_budget(self, study: str, budget: Mapping[str, Any]) -> None:
-        """Saves what a study may spend from now on."""
-        with self._database.begin() as connection:
-            row = {"name": study, "file": self._ledger.keep(connection, ""), "budget": budget}
-            insert = self._database.insert(t.studies).values(row)
-            change = {"budget": row["budget"]}
-            connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_=change))
+            connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_=changes))
 
     def budget(self, study: str) -> Mapping[str, Any]:
-        """Returns the budget of a study as it was last run; empty where there is none."""
-        with self._database.read() as connection:
-            query = sa.select(t.studies.c.budget).where(t.studies.c.name == study)
-            return connection.scalar(query) or {}
+        """Returns the budget of a study; empty if it has none."""
+        query = sa.select(t.studies.c.budget).where(t.studies.c.name == study)
+        return self._database.scalar(query) or {}
 
     def file(self, name: str) -> str | None:
-        """Returns a study file as it was last run; None where none was kept."""
+        """Returns the text of a study file as it was last run; None if none was stored."""
         query = (
             sa.select(t.texts.c.body)
             .join(t.studies, t.studies.c.file == t.texts.c.hash)
             .where(t.studies.c.name == name)
         )
-        with self._database.read() as connection:
-            return connection.scalar(query) or None
+        return self._database.scalar(query) or None
 
     def rows(self) -> list[dict[str, Any]]:
-        """Returns studies with their number of experiments, and whether their file is kept."""
+        """Returns studies with their number of experiments, and whether their file is stored."""
         files = (
             sa.select(sa.func.length(t.texts.c.body) > 0)
             .join(t.studies, t.studies.c.file == t.texts.c.hash)
@@ -66,20 +58,15 @@ class Studies:
             .group_by(t.tags.c.study)
             .order_by(t.tags.c.study)
         )
-        with self._database.read() as connection:
-            return [
-                {**row, "file": bool(row["file"])} for row in connection.execute(query).mappings()
-            ]
+        return [{**row, "file": bool(row["file"])} for row in self._database.rows(query)]
 
     def counts(self) -> dict[str, int]:
-        """Returns how many experiments each study has; those of no study have an empty name."""
+        """Returns the number of experiments by study; "" stands for those without a study."""
         query = sa.select(t.tags.c.study, sa.func.count()).group_by(t.tags.c.study)
-        with self._database.read() as connection:
-            rows = connection.execute(query.order_by(t.tags.c.study))
-            return {study: count for study, count in rows}
+        return self._database.pairs(query.order_by(t.tags.c.study))
 
     def fingerprint(self, study: str) -> tuple[int, ...]:
-        """Returns numbers that differ once anything was added that a study's report shows."""
+        """Returns numbers that change when something is added to what a study's report shows."""
         mine = sa.select(t.tags.c.digest).where(t.tags.c.study == study)
         runs = sa.select(t.runs.c.id).where(
             t.runs.c.digest.in_(mine), t.runs.c.superseded.is_(None)

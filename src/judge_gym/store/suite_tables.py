@@ -1,10 +1,10 @@
-"""The schema of suite runs. Results are only ever added: the newest of an eval is the one."""
+"""The schema of suite runs. Results are only added; the newest result of an eval counts."""
 
 import sqlalchemy as sa
 
-from judge_gym.store.tables import JSON, metadata
+from judge_gym.store.tables import JSON, UtcDateTime, metadata
 
-code_tasks = sa.Table(  # the files behind an eval, as they were in a version of its suite
+code_tasks = sa.Table(  # the files of an eval, by version of its suite
     "code_tasks",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
@@ -19,18 +19,18 @@ code_tasks = sa.Table(  # the files behind an eval, as they were in a version of
 suite_runs = sa.Table(
     "suite_runs",
     metadata,
-    # Attempts in the ledger are paid for by minus this number: no run over evidence has it.
+    # The ledger knows a suite run by its negated number, which no other run has.
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("key", sa.String(64), nullable=False, unique=True),  # of all but the targets
+    sa.Column("key", sa.String(64), nullable=False, unique=True),  # of all columns but the targets
     sa.Column("suite", sa.String, nullable=False),
     sa.Column("version", sa.String, nullable=False),
     sa.Column("model", sa.String, nullable=False, index=True),
     sa.Column("experiment", sa.String, nullable=False),
     sa.Column("condition", JSON, nullable=False),
     sa.Column("series", sa.String, nullable=False),
-    sa.Column("replicates", sa.Integer, nullable=False),  # the targets: raising them goes on
+    sa.Column("replicates", sa.Integer, nullable=False),  # targets, which may be raised
     sa.Column("evals", JSON, nullable=False),  # paths
-    sa.Column("created", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("created", UtcDateTime, nullable=False),
 )
 
 suite_results = sa.Table(
@@ -41,14 +41,14 @@ suite_results = sa.Table(
     sa.Column("task_id", sa.ForeignKey("code_tasks.id"), nullable=False),
     sa.Column("replicate", sa.Integer, nullable=False),
     sa.Column("outcome", sa.String, nullable=False),
-    sa.Column("why", sa.String, nullable=False),  # of an inconclusive one
+    sa.Column("why", sa.String, nullable=False),  # an inconclusive one's kind
     sa.Column("step", sa.String, nullable=False),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("call_id", sa.ForeignKey("calls.id")),
     sa.Column("seconds", sa.Float, nullable=False),  # of the generation
     sa.Column("usd", sa.Float),
     sa.Column("isolation", sa.String, nullable=False),
-    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("at", UtcDateTime, nullable=False),
     sa.Index("ix_suite_results_target", "run_id", "task_id", "replicate", "id"),
 )
 

@@ -1,4 +1,4 @@
-"""Saving and finding suite runs: what was asked of a model, and what became of each eval."""
+"""Suite runs: the tasks, the runs and the result of each eval."""
 
 import json
 from collections import defaultdict
@@ -35,7 +35,7 @@ from judge_gym.store.tables import attempts, calls
 
 
 class Generation(NamedTuple):
-    """What the ledger holds of the newest attempt at a generation."""
+    """The cost and the error of the newest attempt at a generation."""
 
     seconds: float
     usd: float | None
@@ -43,7 +43,7 @@ class Generation(NamedTuple):
 
 
 class Suites:
-    """The records of suite runs. Results are only added; the newest of an eval counts."""
+    """Saves and finds suite runs. Results are only added; the newest of an eval counts."""
 
     def __init__(self, database: Database, ledger: Ledger) -> None:
         self._database = database
@@ -52,7 +52,7 @@ class Suites:
     # --- runs ------------------------------------------------------------------------------------
 
     def save_tasks(self, suite: str, version: str, sources: Sequence[EvalSource]) -> None:
-        """The files of every eval of a version; what is there stays."""
+        """Saves the files of evals of a version; stored files do not change."""
         with self._database.begin() as connection:
             rows = [
                 {
@@ -60,53 +60,53 @@ class Suites:
                     "version": version,
                     "category": source.category,
                     "name": source.name,
-                    "source": self._ledger.keep(connection, json.dumps(asdict(source))),
+                    "source": self._ledger.save_text(connection, json.dumps(asdict(source))),
                 }
                 for source in sources
             ]
-            self._database.add(connection, code_tasks, rows)
+            self._database.insert_new(connection, code_tasks, rows)
 
     def save_run(
         self,
         suite: str,
         version: str,
         model: str,
-        experiment: str,
-        condition: Mapping[str, Any],
+        condition: str,
+        settings: Mapping[str, Any],
         series: str,
         *,
         replicates: int,
         evals: Sequence[str],
         created: datetime | None = None,
     ) -> SuiteRun:
-        """The run of a model under a condition in a series: found and its targets raised, or made.
+        """Creates the run of a model under a condition in a series, or raises its targets.
 
         Args:
             suite: its name.
-            version: of the benchmark.
+            version: of the suite.
             model: its id.
-            experiment: the condition's name.
-            condition: what it changes.
-            series: of the draws; another one asks afresh.
+            condition: the name of the condition.
+            settings: what the condition changes.
+            series: of the draws; another one asks again.
             replicates: answers to each task.
-            evals: paths; those that were asked for before stay.
-            created: when it was made elsewhere; else now.
+            evals: paths, which are added to those of the run.
+            created: when another lab created it; by default now.
         """
-        identity = [suite, version, model, experiment, condition, series]
+        identity = [suite, version, model, condition, settings, series]
         row = {
             "key": digest(identity),
             "suite": suite,
             "version": version,
             "model": model,
-            "experiment": experiment,
-            "condition": json.loads(json.dumps(dict(condition))),
+            "experiment": condition,
+            "condition": json.loads(json.dumps(dict(settings))),
             "series": series,
             "replicates": replicates,
             "evals": sorted(evals),
-            "created": (created or datetime.now(UTC)).astimezone(UTC),
+            "created": created or datetime.now(UTC),
         }
         with self._database.begin() as connection:
-            id = self._database.once(connection, suite_runs, row, "key")
+            id = self._database.insert_or_find(connection, suite_runs, row, "key")
             this = suite_runs.c.id == id
             found = connection.execute(sa.select(suite_runs).where(this)).one()
             raised = {
@@ -117,45 +117,37 @@ class Suites:
         return self.find_run(id)
 
     def find_run(self, id: int) -> SuiteRun:
-        """A run by its number."""
-        with self._database.read() as connection:
-            query = sa.select(suite_runs).where(suite_runs.c.id == id)
-            row = connection.execute(query).mappings().first()
-        if row is None:
+        """Returns a run by its number."""
+        rows = self._database.rows(sa.select(suite_runs).where(suite_runs.c.id == id))
+        if not rows:
             raise NotFoundError(f"there is no suite run {id}; see judge-gym suite runs")
-        return _run(row)
+        return _run(rows[0])
 
     def list_runs(self, *, suite: str | None = None, model: str | None = None) -> list[SuiteRun]:
-        """All runs, or those of a suite or a model, oldest first."""
+        """Returns all runs, or those of a suite or a model, oldest first."""
         query = sa.select(suite_runs).order_by(suite_runs.c.id)
         for column, value in ((suite_runs.c.suite, suite), (suite_runs.c.model, model)):
             query = query.where(column == value) if value is not None else query
-        with self._database.read() as connection:
-            return [_run(row) for row in connection.execute(query).mappings()]
+        return [_run(row) for row in self._database.rows(query)]
 
     def sizes(self) -> dict[tuple[str, str], int]:
-        """How many evals each version of a suite has, by its name and version."""
+        """Returns the number of evals by name and version of a suite."""
         t = code_tasks.c
         query = sa.select(t.suite, t.version, sa.func.count()).group_by(t.suite, t.version)
         with self._database.read() as connection:
             return {(suite, version): n for suite, version, n in connection.execute(query)}
 
     def paths(self, suite: str, version: str) -> list[str]:
-        """The evals of a version of a suite."""
+        """Returns the paths of the evals of a version of a suite."""
         t = code_tasks.c
         query = sa.select(t.category, t.name).where(t.suite == suite, t.version == version)
         with self._database.read() as connection:
             return sorted(f"{category}/{name}" for category, name in connection.execute(query))
 
     def source(self, run: SuiteRun, category: str, name: str) -> EvalSource:
-        """The files behind an eval, as they were when a run was made."""
+        """Returns the files of an eval in the version of a run."""
         with self._database.read() as connection:
-            query = sa.select(code_tasks.c.source).where(
-                code_tasks.c.suite == run.suite,
-                code_tasks.c.version == run.version,
-                code_tasks.c.category == category,
-                code_tasks.c.name == name,
-            )
+            query = sa.select(code_tasks.c.source).where(_task(run, category, name))
             hash = connection.scalar(query)
             body = bodies_of(connection, [hash] if hash else []).get(hash or "")
         if body is None:
@@ -165,28 +157,25 @@ class Suites:
     # --- results ---------------------------------------------------------------------------------
 
     def save_result(self, run: SuiteRun, result: EvalResult) -> int:
-        """Add a result with its steps and files; its number."""
+        """Adds a result with its steps and files, and returns its number."""
         with self._database.begin() as connection:
             return self._insert(connection, run, result, datetime.now(UTC))
 
-    def take_result(self, run: SuiteRun, result: EvalResult, at: datetime) -> int:
-        """Add what another lab made at a time, once; its number.
+    def save_posted_result(self, run: SuiteRun, result: EvalResult, at: datetime) -> int:
+        """Adds a result that another lab made at a time, once, and returns its number.
 
-        Where an eval has a result that stays, another one is refused: whoever could replace it
-        would choose among answers.
+        A settled result is never replaced, since a client could then choose among answers.
         """
-        at = at.astimezone(UTC)
         r = suite_results.c
         with self._database.begin() as connection:
-            # Whoever posts to the same run at once waits here.
+            # Concurrent posts to the same run wait here.
             this = sa.select(suite_runs.c.id).where(suite_runs.c.id == run.id)
             connection.execute(this.with_for_update())
             query = (
                 sa.select(suite_results, code_tasks.c.category, code_tasks.c.name)
                 .join(code_tasks)
                 .where(r.run_id == run.id, r.replicate == result.replicate)
-                .where(code_tasks.c.category == result.category)
-                .where(code_tasks.c.name == result.name)
+                .where(_task(run, result.category, result.name))
             )
             for row in map(_result, connection.execute(query).mappings()):
                 if row.at == at:
@@ -201,12 +190,7 @@ class Suites:
     def _insert(
         self, connection: sa.Connection, run: SuiteRun, result: EvalResult, at: datetime
     ) -> int:
-        task = sa.select(code_tasks.c.id).where(
-            code_tasks.c.suite == run.suite,
-            code_tasks.c.version == run.version,
-            code_tasks.c.category == result.category,
-            code_tasks.c.name == result.name,
-        )
+        task = sa.select(code_tasks.c.id).where(_task(run, result.category, result.name))
         row = {
             "run_id": run.id,
             "task_id": connection.execute(task).scalar_one(),
@@ -221,21 +205,21 @@ class Suites:
             "isolation": result.isolation,
             "at": at,
         }
-        made = connection.execute(suite_results.insert(), row).inserted_primary_key
-        assert made is not None
-        id = int(made[0])
+        inserted = connection.execute(suite_results.insert(), row).inserted_primary_key
+        assert inserted is not None
+        id = int(inserted[0])
         steps = [
             {
                 **asdict(step),
                 "result_id": id,
                 "position": position,
                 "reason": proper(step.reason),
-                "output": self._ledger.keep(connection, step.output),
+                "output": self._ledger.save_text(connection, step.output),
             }
             for position, step in enumerate(result.steps)
         ]
         files = [
-            {"result_id": id, "path": path, "text": self._ledger.keep(connection, text)}
+            {"result_id": id, "path": path, "text": self._ledger.save_text(connection, text)}
             for path, text in result.files.items()
         ]
         for table, rows in ((suite_steps, steps), (suite_files, files)):
@@ -244,7 +228,7 @@ class Suites:
         return id
 
     def results(self, *runs: int) -> dict[int, list[SuiteResult]]:
-        """The newest result of every eval and replicate by run, without steps and files."""
+        """Returns the newest result of every eval and replicate by run, without steps and files."""
         r = suite_results.c
         newest = sa.select(sa.func.max(r.id)).group_by(r.run_id, r.task_id, r.replicate)
         query = (
@@ -255,55 +239,57 @@ class Suites:
         if runs:
             newest = newest.where(r.run_id.in_(runs))
         found: defaultdict[int, list[SuiteResult]] = defaultdict(list)
-        with self._database.read() as connection:
-            for row in connection.execute(query.where(r.id.in_(newest))).mappings():
-                found[row["run_id"]].append(_result(row))
+        for row in self._database.rows(query.where(r.id.in_(newest))):
+            found[row["run_id"]].append(_result(row))
         return dict(found)
 
     def find_result(self, id: int) -> SuiteResult:
-        """A result whole: with its steps, what they printed, and the candidate's files."""
+        """Returns a result with its steps, their output and the candidate's files."""
         query = sa.select(suite_results, code_tasks.c.category, code_tasks.c.name).join(code_tasks)
         with self._database.read() as connection:
             row = connection.execute(query.where(suite_results.c.id == id)).mappings().first()
             if row is None:
                 raise NotFoundError(f"there is no eval {id}; judge-gym suite show RUN lists some")
-            steps = connection.execute(
-                sa.select(suite_steps)
-                .where(suite_steps.c.result_id == id)
-                .order_by(suite_steps.c.position)
-            ).mappings()
-            listed = [dict(step) for step in steps]
-            of = suite_files.c.result_id == id
-            stored = connection.execute(sa.select(suite_files).where(of)).all()
-            hashes = [*(step["output"] for step in listed), *(file.text for file in stored)]
-            body = bodies_of(connection, hashes)
-        for step in listed:
-            del step["result_id"], step["position"]
-            step["output"] = body[step["output"]]
-        files = {file.path: body[file.text] for file in sorted(stored, key=lambda f: f.path)}
-        return _result(row, tuple(StepResult(**step) for step in listed), files)
+            s, f = suite_steps.c, suite_files.c
+            columns = [column for column in s if column.name not in ("result_id", "position")]
+            query = sa.select(*columns).where(s.result_id == id).order_by(s.position)
+            steps = [dict(step) for step in connection.execute(query).mappings()]
+            files = connection.execute(
+                sa.select(f.path, f.text).where(f.result_id == id).order_by(f.path)
+            ).all()
+            hashes = [*(step["output"] for step in steps), *(file.text for file in files)]
+            bodies = bodies_of(connection, hashes)
+        for step in steps:
+            step["output"] = bodies[step["output"]]
+        texts = {file.path: bodies[file.text] for file in files}
+        return _result(row, tuple(StepResult(**step) for step in steps), texts)
 
     def generation(self, call_id: int) -> Generation:
-        """What the newest attempt at a call took, and why it brought nothing, if so."""
+        """Returns the cost of the newest attempt at a call, and its error."""
         query = (
             sa.select(attempts.c.seconds, attempts.c.usd, attempts.c.error)
             .join(calls, calls.c.id == attempts.c.call_id)
             .where(calls.c.id == call_id)
             .where(attempts.c.id == latest_attempt(calls.c.id, completed=False))
         )
-        with self._database.read() as connection:
-            seconds, usd, error = connection.execute(query).one()
+        seconds, usd, error = self._database.first(query)
         return Generation(seconds, usd, error or "")
 
 
-def _run(row: sa.RowMapping) -> SuiteRun:
-    stored = dict(row)
-    stored["evals"] = tuple(stored["evals"])
-    return SuiteRun(**{**stored, "created": _aware(stored["created"])})
+def _task(run: SuiteRun, category: str, name: str) -> sa.ColumnElement[bool]:
+    t = code_tasks.c
+    identity = {t.suite: run.suite, t.version: run.version, t.category: category, t.name: name}
+    return sa.and_(*(column == value for column, value in identity.items()))
+
+
+def _run(row: dict[str, Any]) -> SuiteRun:
+    settings, condition = row.pop("condition"), row.pop("experiment")
+    evals = tuple(row.pop("evals"))
+    return SuiteRun(**row, condition=condition, settings=settings, evals=evals)
 
 
 def _result(
-    row: sa.RowMapping,
+    row: Mapping[Any, Any],
     steps: tuple[StepResult, ...] = (),
     files: Mapping[str, str] | None = None,
 ) -> SuiteResult:
@@ -314,10 +300,10 @@ def _result(
         files=files or {},
         **{field: row[field] for field in fields},
     )
-    return SuiteResult(row["id"], row["run_id"], _aware(row["at"]), result)
+    return SuiteResult(row["id"], row["run_id"], row["at"], result)
 
 
-def _outcome(row: sa.RowMapping) -> Outcome:
+def _outcome(row: Mapping[Any, Any]) -> Outcome:
     match row["outcome"]:
         case "passed":
             return Passed()
@@ -325,8 +311,3 @@ def _outcome(row: sa.RowMapping) -> Outcome:
             return Failed(row["step"], row["reason"])
         case _:
             return Inconclusive(row["why"], row["reason"], row["step"])
-
-
-def _aware(at: datetime) -> datetime:
-    """SQLite forgets the zone, which is UTC always."""
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at

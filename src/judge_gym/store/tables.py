@@ -1,9 +1,11 @@
-"""The schema. Rows are the truth: no counter, no status column of an experiment or a run."""
+"""The schema. Counts and statuses are derived from rows: no column stores one."""
+
+from datetime import UTC, datetime
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-# Postgres compares and indexes JSON only in its binary form.
+# Postgres can compare and index only JSONB.
 JSON = sa.JSON().with_variant(JSONB(), "postgresql")
 JSON_OR_NULL = sa.JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 
@@ -15,6 +17,21 @@ metadata = sa.MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
+
+
+class UtcDateTime(sa.TypeDecorator[datetime]):
+    """A time in UTC. SQLite does not store the zone, so it is added when a row is read."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
+        """Returns the time as it is stored."""
+        return value.astimezone(UTC) if value is not None and value.tzinfo else value
+
+    def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
+        """Returns the time with its zone."""
+        return value.replace(tzinfo=UTC) if value is not None and not value.tzinfo else value
 
 
 def _id() -> sa.Column[int]:
@@ -54,12 +71,12 @@ attempts = sa.Table(
     metadata,
     _id(),
     sa.Column("call_id", _to("calls.id"), nullable=False, index=True),
-    # Who paid; kept when the run is cleaned up, null where it was imported and paid for elsewhere.
+    # The run that paid, even after it was deleted; null for an imported attempt.
     sa.Column("run_id", sa.Integer, index=True),
     sa.Column("study", sa.String, index=True),
     sa.Column("tag", sa.String),
     sa.Column("stage", sa.String, nullable=False),
-    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("at", UtcDateTime, nullable=False),
     sa.Column("seconds", sa.Float, nullable=False),
     sa.Column("completed", sa.Boolean, nullable=False),
     sa.Column("text", _to("texts.hash")),
@@ -104,22 +121,22 @@ window_items = sa.Table(
     _id(),  # the order of arrival
     sa.Column("window_id", _to("windows.id"), nullable=False),
     sa.Column("evidence_id", _to("evidence.id"), nullable=False, index=True),
-    sa.Column("added", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("added", UtcDateTime, nullable=False),
     sa.Column("truth", JSON_OR_NULL),
-    sa.Column("dropped", sa.DateTime(timezone=True)),  # by a user: no search brings it back
+    sa.Column("dropped", UtcDateTime),  # by a user; no search adds it again
     sa.UniqueConstraint("window_id", "evidence_id"),
 )
 
-collections = sa.Table(  # append-only: what filled a window, and what was left out
+collections = sa.Table(  # append-only: the searches and loads that filled a window
     "collections",
     metadata,
     _id(),
     sa.Column("window_id", _to("windows.id"), nullable=False, index=True),
-    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("at", UtcDateTime, nullable=False),
     sa.Column("source", sa.String, nullable=False),
     sa.Column("added", sa.Integer, nullable=False),
     sa.Column("dropped", JSON, nullable=False),  # {reason: how many}
-    sa.Column("fault", sa.String, nullable=False),  # empty where the search came to its end
+    sa.Column("fault", sa.String, nullable=False),  # empty if the search finished
 )
 
 pools = sa.Table(
@@ -128,8 +145,8 @@ pools = sa.Table(
     _id(),
     sa.Column("hash", sa.String(64), nullable=False, index=True),
     sa.Column("window_id", _to("windows.id")),
-    sa.Column("key", sa.String(64), nullable=False, unique=True),  # of hash, window and truths
-    sa.Column("loaded", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("key", sa.String(64), nullable=False, unique=True),  # hash, window, truths
+    sa.Column("loaded", UtcDateTime, nullable=False),
 )
 
 pool_items = sa.Table(
@@ -146,7 +163,7 @@ pool_names = sa.Table(
     metadata,
     sa.Column("name", sa.String, primary_key=True),
     sa.Column("pool_id", _to("pools.id"), nullable=False),
-    sa.Column("frozen", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("frozen", UtcDateTime, nullable=False),
 )
 
 labels = sa.Table(
@@ -154,7 +171,7 @@ labels = sa.Table(
     metadata,
     _id(),
     sa.Column("evidence_id", _to("evidence.id"), nullable=False, index=True),
-    sa.Column("concept", sa.String, nullable=False),  # empty: whatever the item is judged for
+    sa.Column("concept", sa.String, nullable=False),  # empty: any concept
     sa.Column("rater", sa.String, nullable=False),
     sa.Column("stage", sa.String, nullable=False),  # a number, or a label of the rubric
     sa.UniqueConstraint("evidence_id", "concept", "rater"),
@@ -165,7 +182,7 @@ views = sa.Table(
     metadata,
     _id(),
     sa.Column("evidence_id", _to("evidence.id"), nullable=False),
-    sa.Column("maker", sa.String(64), nullable=False),  # editor, prompt and slots, as one hash
+    sa.Column("maker", sa.String(64), nullable=False),  # a hash of editor, prompt and slots
     sa.Column("editor", sa.String, nullable=False),
     sa.Column("status", sa.String, nullable=False),
     sa.Column("text", _to("texts.hash")),
@@ -214,7 +231,7 @@ studies = sa.Table(
     "studies",
     metadata,
     sa.Column("name", sa.String, primary_key=True),
-    sa.Column("file", _to("texts.hash"), nullable=False),  # the YAML as it was last run
+    sa.Column("file", _to("texts.hash"), nullable=False),  # the YAML of the last run
     sa.Column("budget", JSON, nullable=False),
 )
 
@@ -226,7 +243,7 @@ experiments = sa.Table(
     sa.Column("concept", sa.String, nullable=False),
     sa.Column("country", sa.String, nullable=False),
     sa.Column("pool_id", _to("pools.id"), nullable=False),
-    sa.Column("rubric_id", _to("rubrics.id")),  # a given rubric
+    sa.Column("rubric_id", _to("rubrics.id")),  # of a benchmark
     sa.Column("seed", sa.Integer, nullable=False),
     sa.Column("design", JSON, nullable=False),  # the value of every knob
 )
@@ -238,9 +255,7 @@ tags = sa.Table(
     sa.Column("digest", _to("experiments.digest", owned=True), nullable=False, index=True),
     sa.Column("study", sa.String, nullable=False, index=True),
     sa.Column("pool_name", sa.String, nullable=False),
-    sa.Column(
-        "pool_id", _to("pools.id"), nullable=False
-    ),  # the truths of items are annotations too
+    sa.Column("pool_id", _to("pools.id"), nullable=False),  # has this tag's truths
     sa.Column("dose", sa.Float),
     sa.Column("truth", JSON_OR_NULL),
 )
@@ -251,14 +266,14 @@ runs = sa.Table(
     _id(),
     sa.Column("digest", _to("experiments.digest", owned=True), nullable=False),
     sa.Column("series", sa.String, nullable=False),
-    sa.Column("samples", sa.Integer, nullable=False),  # the targets: raising them goes on
+    sa.Column("samples", sa.Integer, nullable=False),  # a target, which may be raised
     sa.Column("rivals", JSON, nullable=False),
     sa.Column("probe", sa.Boolean, nullable=False),
     sa.Column("tolerance", sa.Float, nullable=False),
     sa.Column("view_maker", sa.String(64)),
     sa.Column("critic_maker", sa.String(64)),
-    sa.Column("created", sa.DateTime(timezone=True), nullable=False),
-    sa.Column("superseded", sa.DateTime(timezone=True)),
+    sa.Column("created", UtcDateTime, nullable=False),
+    sa.Column("superseded", UtcDateTime),
     sa.Index(
         "uq_runs_active",
         "digest",
@@ -292,7 +307,7 @@ samples = sa.Table(
     sa.Column("display", sa.String, nullable=False),  # "C=2 A=3 ...", in display order
     sa.Column("call_id", _to("calls.id"), nullable=False),
     sa.UniqueConstraint("run_id", "rubric_id", "evidence_id", "replicate", "flipped", "is_swap"),
-    # How far a run is, and its samples page by page, without a look at the rows.
+    # Progress and pages of samples are read from these indexes alone.
     sa.Index("ix_samples_progress", "run_id", "is_swap", "status", "id"),
     sa.Index("ix_samples_replicate", "run_id", "rubric_id", "is_swap", "replicate"),
 )
@@ -305,40 +320,40 @@ probes = sa.Table(
     sa.Column("status", sa.String, nullable=False),
     sa.Column("probability", sa.Float),
     sa.Column("call_id", _to("calls.id"), nullable=False),
-    # Its sample's, so that a run's probes can be counted.
+    # The run of its sample, so that a run's probes can be counted.
     sa.Column("run_id", sa.Integer, nullable=False),
     sa.Index("ix_probes_progress", "run_id", "status"),
 )
 
-events = sa.Table(  # append-only: what people and workers did to runs
+events = sa.Table(  # append-only: what users and workers did to runs
     "events",
     metadata,
     _id(),
-    sa.Column("run_id", sa.Integer, nullable=False),  # of a suite run, minus its number
-    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("run_id", sa.Integer, nullable=False),  # negated for a suite run
+    sa.Column("at", UtcDateTime, nullable=False),
     sa.Column("kind", sa.String, nullable=False),
     sa.Column("said", sa.String, nullable=False),
     sa.Column("detail", JSON, nullable=False),
     sa.Index("ix_events_run_id", "run_id", "id"),
 )
 
-leases = sa.Table(  # what worker processes share while they work; nothing that has to last
+leases = sa.Table(  # what worker processes share while they work
     "leases",
     metadata,
     sa.Column("scope", sa.String, primary_key=True),
     sa.Column("state", JSON, nullable=False),
 )
 
-tokens = sa.Table(  # who may use the lab over the network; the secret itself is kept nowhere
+tokens = sa.Table(  # for access over the network; only a hash of the secret is stored
     "tokens",
     metadata,
     _id(),
     sa.Column("name", sa.String, nullable=False),
     sa.Column("scope", sa.String, nullable=False),
     sa.Column("hash", sa.String(64), nullable=False, unique=True),
-    sa.Column("created", sa.DateTime(timezone=True), nullable=False),
-    sa.Column("used", sa.DateTime(timezone=True)),
-    sa.Column("revoked", sa.DateTime(timezone=True)),
+    sa.Column("created", UtcDateTime, nullable=False),
+    sa.Column("used", UtcDateTime),
+    sa.Column("revoked", UtcDateTime),
     sa.Index(
         "uq_tokens_live",
         "name",
@@ -350,7 +365,7 @@ tokens = sa.Table(  # who may use the lab over the network; the secret itself is
 
 # --- the database itself -------------------------------------------------------------------------
 
-deployment = sa.Table(  # one row at most
+deployment = sa.Table(  # at most one row
     "deployment",
     metadata,
     _id(),
@@ -361,8 +376,8 @@ data_migrations = sa.Table(
     "data_migrations",
     metadata,
     sa.Column("name", sa.String, primary_key=True),
-    sa.Column("after", sa.Integer, nullable=False),  # the id with which the last batch ended
+    sa.Column("after", sa.Integer, nullable=False),  # the last id of the last batch
     sa.Column("changed", sa.Integer, nullable=False),
-    sa.Column("started", sa.DateTime(timezone=True), nullable=False),
-    sa.Column("finished", sa.DateTime(timezone=True)),
+    sa.Column("started", UtcDateTime, nullable=False),
+    sa.Column("finished", UtcDateTime),
 )

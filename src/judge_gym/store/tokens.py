@@ -1,11 +1,12 @@
-"""Tokens of those who use the lab over the network: shown once, kept as a hash, revocable."""
+"""Tokens for access to the lab over the network: shown once, stored as a hash, revocable."""
 
 import hashlib
 import hmac
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
@@ -16,9 +17,9 @@ from judge_gym.store.tables import tokens
 Scope = Literal["read", "write"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 PREFIX = "jg_"
-"""By which a scanner of logs and repositories knows a secret."""
+"""The prefix by which scanners of logs and repositories recognise a secret."""
 FRESH = timedelta(minutes=1)
-"""So exactly is the last use known: a write for every request would be a hot row."""
+"""How precise the time of the last use is: not every request writes the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,13 @@ class Token:
 
 
 class Tokens:
-    """Makes tokens, knows them again, and revokes them."""
+    """Creates, finds and revokes tokens."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def create(self, name: str, scope: Scope) -> tuple[Token, str]:
-        """A new token and its secret, which is kept nowhere and cannot be shown again."""
+        """Creates a token; returns it with its secret, which is not stored."""
         if scope not in SCOPES:
             raise DesignError(unknown("scope", scope, SCOPES), choices=SCOPES)
         if not name.strip() or not name.isprintable():
@@ -50,67 +51,57 @@ class Tokens:
         row = {"name": name, "scope": scope, "hash": hash_of(secret), "created": now}
         try:
             with self._database.begin() as connection:
-                made = connection.execute(tokens.insert(), row).inserted_primary_key
+                inserted = connection.execute(tokens.insert(), row).inserted_primary_key
         except sa.exc.IntegrityError:
             raise ConflictError(f"there is a token {name!r} already; revoke it first") from None
-        assert made is not None
-        return Token(made[0], name, scope, now, None, None), secret
+        assert inserted is not None
+        return Token(inserted[0], name, scope, now, None, None), secret
 
     def find(self, secret: str) -> Token | None:
-        """The live token of a secret, which counts as a use of it; None where there is none."""
+        """Returns the valid token of a secret and records its use; None if there is none."""
         hashed = hash_of(secret)
         query = sa.select(tokens).where(tokens.c.hash == hashed, tokens.c.revoked.is_(None))
-        with self._database.read() as connection:
-            row = connection.execute(query).mappings().first()
-        if row is None or not hmac.compare_digest(row["hash"], hashed):
+        row = self._database.first(query)
+        if row is None or not hmac.compare_digest(row.hash, hashed):
             return None
         token, now = _token(row), datetime.now(UTC)
         stale = token.used is None or token.used < now - FRESH
-        if stale and self._database.may_write:  # else reading would need a profile
+        if stale and self._database.may_write:  # reading needs no profile
             with self._database.begin() as connection:
                 connection.execute(tokens.update().where(tokens.c.id == token.id).values(used=now))
         return token
 
-    def listed(self) -> list[Token]:
-        """All tokens, revoked ones too, oldest first."""
+    def list(self) -> Sequence[Token]:
+        """Returns all tokens, also revoked ones, oldest first."""
         with self._database.read() as connection:
-            rows = connection.execute(sa.select(tokens).order_by(tokens.c.id)).mappings()
-            return [_token(row) for row in rows]
+            return [_token(row) for row in connection.execute(sa.select(tokens).order_by("id"))]
 
     def revoke(self, name: str) -> Token:
-        """End a token, at once and for good."""
+        """Makes a token invalid, permanently."""
         live = sa.and_(tokens.c.name == name, tokens.c.revoked.is_(None))
         with self._database.begin() as connection:
-            row = connection.execute(sa.select(tokens).where(live)).mappings().first()
+            row = connection.execute(sa.select(tokens).where(live)).first()
             if row is not None:
                 connection.execute(tokens.update().where(live).values(revoked=datetime.now(UTC)))
         if row is None:
-            names = [token.name for token in self.listed() if token.revoked is None]
+            names = [token.name for token in self.list() if token.revoked is None]
             raise NotFoundError(unknown("token", name, names), choices=names)
         return _token(row)
 
-    def exist(self) -> bool:
-        """Whether there is a live token."""
-        return any(token.revoked is None for token in self.listed())
+    def any_valid(self) -> bool:
+        """Returns whether there is a valid token."""
+        return any(token.revoked is None for token in self.list())
 
 
 def new_secret() -> str:
-    """256 random bits, for a URL or a header."""
+    """Returns a secret of 256 random bits that fits into a URL or a header."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
 def hash_of(secret: str) -> str:
-    """What is kept of a secret; it is random, so that nothing slow is needed against guessing."""
+    """Returns the stored hash of a secret; secrets are random, so a fast hash suffices."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _token(row: sa.RowMapping) -> Token:
-    at = {name: _aware(row[name]) for name in ("created", "used", "revoked")}
-    created = at.pop("created")
-    assert created is not None
-    return Token(row["id"], row["name"], row["scope"], created, **at)
-
-
-def _aware(at: datetime | None) -> datetime | None:
-    """SQLite forgets the zone, which is UTC always."""
-    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
+def _token(row: sa.Row[Any]) -> Token:
+    return Token(row.id, row.name, row.scope, row.created, row.used, row.revoked)

@@ -1,4 +1,4 @@
-"""What was paid: sums over the attempts in the ledger, and running totals of them."""
+"""Usage: sums over the attempts in the ledger, and running totals."""
 
 import threading
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ Key = tuple[Any, ...]
 
 
 class Usage:
-    """Adds up what attempts took."""
+    """Adds up the cost of attempts."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -28,25 +28,26 @@ class Usage:
         tag: str | None = None,
         run: int | None = None,
     ) -> list[dict[str, Any]]:
-        """What was paid, in sums by some of `USAGE_BY`; what was imported apart."""
+        """Returns sums by some of `USAGE_BY`, with imported attempts apart."""
         a, query = t.attempts.c, usage_query(by)
-        for column, wanted in ((a.study, study), (a.tag, tag), (a.run_id, run)):
-            if wanted is not None:
-                query = query.where(column == wanted)
-        with self._database.read() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+        for column, value in ((a.study, study), (a.tag, tag), (a.run_id, run)):
+            if value is not None:
+                query = query.where(column == value)
+        return self._database.rows(query)
 
     def last_attempt(self) -> int:
-        """The newest attempt of all; 0 where there is none."""
-        with self._database.read() as connection:
-            return connection.scalar(sa.select(sa.func.max(t.attempts.c.id))) or 0
+        """Returns the id of the newest attempt of all, or 0."""
+        return self._database.scalar(sa.select(sa.func.max(t.attempts.c.id))) or 0
 
     def paid(
         self, payer: str | int, after: int, until: int | None = None
     ) -> tuple[int, int, float, int]:
-        """What a study, or a run, paid in attempts of some ids: calls, tokens, US dollars, last id.
+        """Returns what a study or a run paid: calls, tokens, US dollars, and the last attempt's id.
 
-        It reads those rows alone, for whoever adds up as they come.
+        Args:
+            payer: the study's name, or the run's number.
+            after: only attempts with a higher id.
+            until: only attempts up to this id.
         """
         a = t.attempts.c
         tokens = sa.func.coalesce(a.input_tokens, 0) + sa.func.coalesce(a.output_tokens, 0)
@@ -55,40 +56,36 @@ class Usage:
         query = sa.select(*sums).where(of == payer, a.run_id.is_not(None), a.id > after)
         if until is not None:
             query = query.where(a.id <= until)
-        with self._database.read() as connection:
-            calls, read, usd, last = connection.execute(query).one()
-        return calls, int(read or 0), usd or 0.0, last or after
+        calls, tokens_paid, usd, last = self._database.first(query)
+        return calls, int(tokens_paid or 0), usd or 0.0, last or after
 
     def asks(self, study: str) -> dict[str, int]:
-        """How many rubric questions of a study were asked, and how many of them were re-asks."""
+        """Returns how many calls for rubrics a study made, and how many of them were re-asks."""
         a = t.attempts.c
         query = sa.select(
             sa.func.count(), sa.func.sum(sa.case((t.calls.c.ask > 0, 1), else_=0))
         ).join(t.calls, t.calls.c.id == a.call_id)
-        with self._database.read() as connection:
-            asked, again = connection.execute(
-                query.where(a.study == study, a.stage == "rubricer")
-            ).one()
-        return {"asked": asked, "again": again or 0}
+        made, again = self._database.first(query.where(a.study == study, a.stage == "rubricer"))
+        return {"asked": made, "again": again or 0}
 
 
 class UsageTotals:
-    """Sums by study, tag, stage, model and day; every look reads only the attempts that are new."""
+    """Keeps sums by study, tag, stage, model and day; each call reads only new attempts."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
         self._rows: dict[Key, dict[str, Any]] = {}
-        self._last = self._held = 0
+        self._last = self._count = 0
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of `Queries.usage` as finely as it adds up, and how many have no price."""
+        """Returns the sums by all of `USAGE_BY`, with the number of calls without a price."""
         a = t.attempts.c
         unpriced = sa.case((sa.and_(a.completed, a.usd.is_(None)), 1), else_=0)
         with self._lock, self._database.read() as connection:
-            held = sa.select(sa.func.count()).select_from(t.attempts).where(a.id <= self._last)
-            if connection.scalar(held) != self._held:  # some were cleaned up
-                self._rows, self._last, self._held = {}, 0, 0
+            known = sa.select(sa.func.count()).select_from(t.attempts).where(a.id <= self._last)
+            if connection.scalar(known) != self._count:  # some were deleted
+                self._rows, self._last, self._count = {}, 0, 0
             ends = sa.select(sa.func.max(a.id), sa.func.count()).where(a.id > self._last)
             last, count = connection.execute(ends).one()
             if count:
@@ -97,13 +94,13 @@ class UsageTotals:
                 for row in connection.execute(new).mappings():
                     key = tuple(row[name] for name in KEY)
                     before = self._rows.get(key)
-                    self._rows[key] = added([before, row]) if before else dict(row)
-                self._last, self._held = last, self._held + count
+                    self._rows[key] = add_rows([before, row]) if before else dict(row)
+                self._last, self._count = last, self._count + count
             return [dict(row) for row in self._rows.values()]
 
 
 def usage_query(by: Sequence[str]) -> sa.Select[Any]:
-    """Sums over attempts by some of `USAGE_BY`."""
+    """Returns the query of sums over attempts by some of `USAGE_BY`."""
     a = t.attempts.c
     known = {**a, "model": t.calls.c.model, "day": sa.cast(sa.func.date(a.at), sa.String)}
     sums_by = [known[name].label(name) for name in by]
@@ -121,11 +118,11 @@ def usage_query(by: Sequence[str]) -> sa.Select[Any]:
     return query.group_by(*sums_by).order_by(*sums_by)
 
 
-def added(rows: Sequence[Any]) -> dict[str, Any]:
-    """Rows as one: sums of what is known, None where nothing is; names are those of the first."""
-    found = dict(rows[0])
+def add_rows(rows: Sequence[Any]) -> dict[str, Any]:
+    """Returns the sum of rows: known values are added, and the keys are those of the first."""
+    total = dict(rows[0])
     for row in rows[1:]:
         for name, value in row.items():
             if name not in KEY and value is not None:
-                found[name] = value if found[name] is None else found[name] + value
-    return found
+                total[name] = value if total[name] is None else total[name] + value
+    return total

@@ -1,7 +1,7 @@
-"""Saving and finding samples and probes; what they still lack, in pieces that workers take."""
+"""Samples and probes of runs, and which of them are missing."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -13,12 +13,12 @@ from judge_gym.store.ledger import latest_attempt
 if TYPE_CHECKING:
     from judge_gym.store.runs import Run
 
-UNANSWERED = ("provider_error",)
-"""A sample or probe without a completion gives way to one with; any completion stays."""
+FAILED = ("provider_error",)
+"""The status of a failed call. A later answer replaces it; answers are never replaced."""
 
 
 class Verdicts:
-    """The verdicts of runs. One without a completion gives way to one with; others stay."""
+    """Saves and finds the samples and probes of runs."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -26,7 +26,7 @@ class Verdicts:
     def replicate_counts(
         self, run: "Run", rubric_id: int, is_swap: bool
     ) -> dict[int, tuple[int, int]]:
-        """Of each replicate under a rubric, how many samples are answered and how many are not."""
+        """Returns the numbers of answered and failed samples with a rubric, by replicate."""
         s = t.samples.c
         failed = sa.func.sum(sa.case((s.status == "provider_error", 1), else_=0))
         query = (
@@ -36,12 +36,12 @@ class Verdicts:
         )
         with self._database.read() as connection:
             rows = connection.execute(query)
-            return {replicate: (count - lost, lost) for replicate, count, lost in rows}
+            return {replicate: (count - failed, failed) for replicate, count, failed in rows}
 
     def sample_keys(
         self, run: "Run", rubric_id: int, is_swap: bool, first: int, last: int
     ) -> dict[tuple[int, int, bool], str]:
-        """The statuses of samples by item, replicate and order, of replicates below `last`."""
+        """Returns statuses by item, replicate and order, of replicates from `first` to `last`."""
         s = t.samples.c
         query = sa.select(s.evidence_id, s.replicate, s.flipped, s.status).where(
             s.run_id == run.id,
@@ -57,7 +57,7 @@ class Verdicts:
             }
 
     def save_samples(self, run: "Run", samples: Sequence[Sample]) -> None:
-        """Samples of a run; one without a completion gives way to one with."""
+        """Saves samples of a run; they replace only failed ones."""
         rows = [
             {
                 "run_id": run.id,
@@ -68,31 +68,28 @@ class Verdicts:
                 "is_swap": sample.is_swap,
                 "status": sample.status,
                 "stages": " ".join(map(str, sample.stages)),
-                "display": _shown(sample.display),
+                "display": _display_text(sample.display),
                 "call_id": sample.call_id,
             }
             for sample in samples
         ]
         key = ("run_id", "rubric_id", "evidence_id", "replicate", "flipped", "is_swap")
         with self._database.begin() as connection:
-            self._database.better(connection, t.samples, rows, key=key, over=UNANSWERED)
+            self._database.insert_or_replace(connection, t.samples, rows, key=key, statuses=FAILED)
 
     def unprobed_ranges(self, run: "Run", size: int, *, only_failed: bool) -> list[list[int]]:
-        """Scored samples without an answered probe, as ranges of at most so many: (after, last).
+        """Returns ranges (after, last) of ids of scored samples without an answered probe.
 
         Args:
-            run: whose they are.
-            size: the most of a range.
-            only_failed: those whose probe failed, or was not asked since the sample itself had.
+            run: the run.
+            size: the most samples of a range.
+            only_failed: only where an attempt at the probe, or at the sample before it, failed.
         """
-        found: list[list[int]] = []
         query = sa.select(t.samples.c.id).select_from(_WITH_PROBES)
         query = query.where(_scored(run), _unprobed(only_failed)).order_by(t.samples.c.id)
         with self._database.read() as connection:
-            ids = connection.scalars(query)
-            for part in ids.partitions(size):
-                found.append([part[0] - 1, part[-1]])
-        return found
+            parts = connection.scalars(query).partitions(size)
+            return [[part[0] - 1, part[-1]] for part in parts]
 
     def unprobed(
         self,
@@ -104,7 +101,7 @@ class Verdicts:
         answers: bool,
         only_failed: bool = False,
     ) -> list[tuple[Sample, str]]:
-        """Scored samples of a range without an answered probe, with the answer if wanted."""
+        """Returns scored samples of a range without an answered probe, with the answer if asked."""
         s = t.samples.c
         query = sa.select(t.samples).select_from(_WITH_PROBES)
         if answers:
@@ -116,18 +113,16 @@ class Verdicts:
         within = sa.and_(s.id > after, s.id <= last)
         query = query.where(_scored(run), _unprobed(only_failed), within).order_by(s.id)
         evidence = {item.id: item for item in run.experiment.task.pool.items}
-        with self._database.read() as connection:
-            rows = connection.execute(query).mappings().all()
         return [
             (
                 sample_of(row, rubrics[row["rubric_id"]], evidence[row["evidence_id"]]),
                 row.get("body", ""),
             )
-            for row in rows
+            for row in self._database.rows(query)
         ]
 
     def save_probes(self, run: "Run", probes: Iterable[Probe]) -> None:
-        """Probes of samples; one without a completion gives way to one with."""
+        """Saves probes of samples; they replace only failed ones."""
         rows = [
             {
                 "sample_id": probe.sample.id,
@@ -139,14 +134,16 @@ class Verdicts:
             for probe in probes
         ]
         with self._database.begin() as connection:
-            self._database.better(connection, t.probes, rows, key=("sample_id",), over=UNANSWERED)
+            self._database.insert_or_replace(
+                connection, t.probes, rows, key=("sample_id",), statuses=FAILED
+            )
 
 
 _WITH_PROBES = t.samples.outerjoin(t.probes, t.probes.c.sample_id == t.samples.c.id)
 
 
 def _unprobed(only_failed: bool) -> sa.ColumnElement[bool]:
-    """Without an answered probe; or only those where an attempt failed, at it or at the sample."""
+    """Returns the condition: no answered probe; with `only_failed`, because a call failed."""
     missing = sa.or_(t.probes.c.id.is_(None), t.probes.c.status == "provider_error")
     if not only_failed:
         return missing
@@ -159,13 +156,13 @@ def _scored(run: "Run") -> sa.ColumnElement[bool]:
     return sa.and_(t.samples.c.run_id == run.id, t.samples.c.status == "scored")
 
 
-def _shown(display: Display) -> str:
+def _display_text(display: Display) -> str:
     pairs = zip(display.labels, display.stages, strict=True)
     return " ".join(f"{label}={stage}" for label, stage in pairs)
 
 
-def sample_of(row: sa.RowMapping, rubric: Rubric, evidence: Evidence) -> Sample:
-    """A stored sample."""
+def sample_of(row: Mapping[Any, Any], rubric: Rubric, evidence: Evidence) -> Sample:
+    """Returns the sample of a row."""
     shown = [pair.split("=") for pair in row["display"].split()]
     return Sample(
         rubric=rubric,

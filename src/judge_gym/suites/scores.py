@@ -20,7 +20,7 @@ class RunScore:
 
     run: str
     model: str
-    experiment: str
+    condition: str
     version: str
     """Of the benchmark."""
     ended: float
@@ -71,7 +71,7 @@ def run_score(
     *,
     run: str,
     model: str,
-    experiment: str,
+    condition: str,
     version: str,
     ended: float,
     complete: bool = True,
@@ -84,7 +84,7 @@ def run_score(
     return RunScore(
         run,
         model,
-        experiment,
+        condition,
         version,
         ended,
         complete,
@@ -119,10 +119,10 @@ def pooled(runs: Iterable[RunScore]) -> Estimate:
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardRow:
-    """A model under an experiment, in one version of a benchmark."""
+    """A model under a condition, in one version of a benchmark."""
 
     model: str
-    experiment: str
+    condition: str
     version: str
     runs: int
     """Runs with a score among the last ten."""
@@ -158,17 +158,17 @@ class Leaderboard:
         groups: defaultdict[tuple[str, str, str], list[RunScore]] = defaultdict(list)
         for run in self._runs.values():
             if run.complete:
-                groups[run.model, run.experiment, run.version].append(run)
+                groups[run.model, run.condition, run.version].append(run)
         made = [_row(*key, runs) for key, runs in groups.items()]
         return tuple(sorted(made, key=_place))
 
 
 def _place(row: LeaderboardRow) -> tuple[str, str, float, str]:
     best = -row.score.value if row.runs else np.inf
-    return row.version, row.experiment, best, row.model
+    return row.version, row.condition, best, row.model
 
 
-def _row(model: str, experiment: str, version: str, runs: list[RunScore]) -> LeaderboardRow:
+def _row(model: str, condition: str, version: str, runs: list[RunScore]) -> LeaderboardRow:
     ordered = sorted(runs, key=lambda run: (run.ended, run.run))
     last = [run for run in ordered if run.score is not None][-LAST:]
     since = last[0].ended if last else -np.inf
@@ -178,7 +178,7 @@ def _row(model: str, experiment: str, version: str, runs: list[RunScore]) -> Lea
     times = [run.seconds for run in last if run.seconds is not None]
     return LeaderboardRow(
         model,
-        experiment,
+        condition,
         version,
         runs=len(last),
         score=pooled(last),

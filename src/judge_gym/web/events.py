@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC
 from typing import Any
 
 import anyio.to_thread
@@ -131,9 +130,9 @@ class Watch:
 def _told(event: Event, tag: str) -> dict[str, Any]:
     return {
         "id": event.id,
-        "at": event.at.replace(tzinfo=UTC).isoformat(),  # SQLite forgets the zone
+        "at": event.at.isoformat(),
         "kind": event.kind,
-        "message": event.said,
+        "message": event.message,
         "run": event.run_id,
         "tag": tag,
     }

@@ -28,7 +28,7 @@ def failure_analyses(folder: Path, run: SuiteRun) -> dict[str, FailureAnalysis]:
         folder: the folder that holds `reports/`.
         run: a run; reports name it by the beginning of its key, since its number differs by lab.
     """
-    head = RunInfo(run.key, run.model, run.experiment, run.suite, run.version, "")
+    head = RunInfo(run.key, run.model, run.condition, run.suite, run.version, "")
     reports = (folder / report_path(head, "day")).parent
     newest = ""
     found: dict[str, FailureAnalysis] = {}

@@ -54,7 +54,7 @@ class Recorder:
     ) -> list[Answer | Exception]:
         """Writes a group; where one attempt cannot be written, the others are."""
         try:
-            return list(self._ledger.record(group, again=outage != OUTAGE))
+            return list(self._ledger.record(group, retry=outage != OUTAGE))
         except DatabaseGone as error:  # what is paid for waits until the server is back
             if not outage:
                 return [error] * len(group)

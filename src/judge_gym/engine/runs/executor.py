@@ -140,7 +140,7 @@ class Executor:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
         if self._leases is not None:
             with contextlib.suppress(DatabaseGone):  # then they lapse
-                self._leases.leave()
+                self._leases.release()
 
     # --- the process -----------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ class Executor:
         others |= self._leases.holders() if self._leases is not None else set()
         dead = self._lock.dead(others - {self.name})
         if self._leases is not None:
-            self._leases.gone = dead
+            self._leases.dead = dead
         lost = [row for row in rows if row.executor_id in dead]
         # One that has just begun or ended looks like this too, but not many times in a row.
         self._unkept = {
@@ -202,7 +202,7 @@ class Executor:
         }
         unkept = [row for row in mine if self._unkept.get(row.workflow_id, 0) > UNKEPT]
         if unkept and self._store.database.file is not None:  # no outage: its end was not recorded
-            where = self._store.database.shown
+            where = self._store.database.display_url
             self.stop(
                 QueueFull(f"the queue beside {where} cannot be written: database or disk is full")
             )
@@ -243,7 +243,7 @@ class Executor:
         progress = self.progress.setdefault(order.run, RunProgress()).part()
         self._running.add(id)
         try:
-            with self._store.database.plainly():  # the queue's errors, too
+            with self._store.database.plain_errors():  # the queue's errors, too
                 self._follow(order.run, again=parent(id) == id)
                 await work(self._pipeline(order, id, progress))
         except Exception as raised:
@@ -339,9 +339,9 @@ class Executor:
     def _apply(self, event: Event) -> None:
         match event.kind:
             case "paused":
-                self.asker.hold(event.run_id, Paused(event.said or "paused"))
+                self.asker.hold(event.run_id, Paused(event.message or "paused"))
             case "cancelled":
-                self.asker.hold(event.run_id, Cancelled(event.said or "cancelled"))
+                self.asker.hold(event.run_id, Cancelled(event.message or "cancelled"))
             case "started":
                 self.asker.release(event.run_id)
             case "retuned":

@@ -160,7 +160,9 @@ def lab_lock(database: Database, name: str = EXCLUSIVE) -> AbstractContextManage
 
 
 def _taken(database: Database) -> LockTaken:
-    return LockTaken(f"another judge-gym is at work on {database.shown}; wait for it or stop it")
+    return LockTaken(
+        f"another judge-gym is at work on {database.display_url}; wait for it or stop it"
+    )
 
 
 @contextmanager

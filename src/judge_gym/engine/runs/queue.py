@@ -38,8 +38,8 @@ class RunQueue:
     def __init__(self, database: Database) -> None:
         logging.getLogger("dbos").handlers[:] = [logging.NullHandler()]
         self._database = database
-        self.engine = database.beside("dbos")
-        with self._database.plainly():
+        self.engine = database.sibling_engine("dbos")
+        with self._database.plain_errors():
             if database.file is not None:
                 _create(Path(str(self.engine.url.database)))
             else:
@@ -99,19 +99,22 @@ class RunQueue:
         known.update({row.workflow_id: "CANCELLED" for row in others})
         numbered = (f"{order.run}.{number}" for number in itertools.count(1))
         id = next(id for id in numbered if known.get(id) in (None, *ACTIVE))
-        runs, shards = order.queues
         options: Any = {
             "workflow_name": "run",
-            "queue_name": runs,
+            "queue_name": order.queues[0],
             "workflow_id": id,
             "app_version": PROTOCOL,
         }
-        with self._database.plainly():
-            if order.suite is not None:
-                self._register(runs, AT_ONCE[RUNS])
-                self._register(shards, EVAL_SHARDS_AT_ONCE)
+        with self._database.plain_errors():
             self.client.enqueue(options, order.to_json())
         return id, id not in known
+
+    def register(self, orders: Iterable[WorkOrder]) -> None:
+        """Creates the queues that orders of suite runs need; it blocks, so no loop may run."""
+        with self._database.plain_errors():
+            for runs, shards in {order.queues for order in orders if order.suite is not None}:
+                self._register(runs, AT_ONCE[RUNS])
+                self._register(shards, EVAL_SHARDS_AT_ONCE)
 
     def order(self, id: str) -> WorkOrder:
         """Returns the order of a queued run or shard."""
@@ -178,7 +181,7 @@ class RunQueue:
         by_queue: dict[str, list[str]] = {}
         for row in rows:
             by_queue.setdefault(str(row.queue_name), []).append(row.workflow_id)
-        with self._database.plainly():
+        with self._database.plain_errors():
             for queue, ids in by_queue.items():
                 self.client.resume_workflows(ids, queue_name=queue)
 
@@ -194,11 +197,11 @@ class RunQueue:
         self._cancel([row.workflow_id for row in waiting])
 
     def _cancel(self, ids: list[str]) -> None:
-        with self._database.plainly():
+        with self._database.plain_errors():
             self.client.cancel_workflows(ids)
 
     def _rows(self, *, load_output: bool = False, **chosen: Any) -> list[WorkflowStatus]:
-        with self._database.plainly():
+        with self._database.plain_errors():
             return self.client.list_workflows(load_input=False, load_output=load_output, **chosen)
 
 

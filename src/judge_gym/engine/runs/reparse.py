@@ -1,8 +1,7 @@
-"""Reading stored answers with today's parsers: what would change, and the change.
+"""Parses stored answers again with the current parsers, and reports or writes the changes.
 
-Verdicts, probes and critics' scores are read again. Views and rubrics are not: judges have seen
-them, and their verdicts are about what they saw. What a provider decided stays: a refusal, a
-cut-off answer, a call without an answer.
+Verdicts, probes and critiques are parsed again. Views and rubrics are not, since verdicts are about
+the texts that judges have seen; nor are refusals, truncated answers and failed calls.
 """
 
 from collections import Counter
@@ -17,12 +16,12 @@ from judge_gym.store import Run, Store
 Kind = Literal["sample", "probe", "critique"]
 R = TypeVar("R", Sample, Probe, Critique)
 EXAMPLES = 3
-"""Of each kind of change, so many are shown."""
+"""Examples of each kind of change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One record that reads differently now; `ledger show` prints the answer of its call."""
+    """One record that reads differently now; `ledger show` prints its call."""
 
     record: Kind
     tag: str
@@ -30,31 +29,32 @@ class Change:
     before: str
     after: str
     was: str
-    """The stages or numbers that were read."""
+    """The stages or numbers before."""
     reads: str
+    """The stages or numbers now."""
 
 
 @dataclass(slots=True)
 class Reparsed:
-    """What a second reading finds."""
+    """The result of parsing answers again."""
 
     written: bool
     read: Counter[Kind] = field(default_factory=Counter)
     changes: Counter[tuple[Kind, str, str]] = field(default_factory=Counter)
-    """How many records went from one status to another, or kept it with other values."""
+    """The numbers of changed records, by kind and by status before and after."""
     probes_dropped: int = 0
-    """Probes of samples that changed: they asked about a verdict that stands no more."""
+    """Probes of samples that changed, which are deleted."""
     examples: list[Change] = field(default_factory=list)
 
     def note(self, change: Change) -> None:
-        """Count a change; the first of a kind are kept."""
+        """Counts a change; the first of a kind become examples."""
         kind = change.record, change.before, change.after
         self.changes[kind] += 1
         if self.changes[kind] <= EXAMPLES:
             self.examples.append(change)
 
     def to_json(self) -> dict[str, Any]:
-        """The findings as `--json` prints them."""
+        """Returns the result as `--json` prints it."""
         changes = [
             {"record": record, "before": before, "after": after, "count": count}
             for (record, before, after), count in sorted(self.changes.items())
@@ -70,15 +70,15 @@ class Reparsed:
 
 
 def reparse(store: Store, tags: Sequence[str], *, write: bool) -> Reparsed:
-    """Read the answers behind the active runs of experiments again; a second time is nothing."""
+    """Parses the answers of the active runs of experiments again."""
     found = Reparsed(write)
-    criticised: set[int | None] = set()  # runs share rubrics and what was said of them
+    criticised: set[int | None] = set()  # runs share rubrics and their critiques
     for run in store.runs.active(tags):
         _reparse_samples(store, run, found)
         critic = Critic(run.experiment.design)
         pairs = [
-            (old, replace(critic.read(old.rubric, said), call_id=old.call_id))
-            for old, said in store.completed.critiques(run)
+            (old, replace(critic.read(old.rubric, answer), call_id=old.call_id))
+            for old, answer in store.completed.critiques(run)
             if old.call_id not in criticised
         ]
         criticised |= {old.call_id for old, _ in pairs}
@@ -89,30 +89,27 @@ def reparse(store: Store, tags: Sequence[str], *, write: bool) -> Reparsed:
 
 
 def _reparse_samples(store: Store, run: Run, found: Reparsed) -> None:
-    """The samples of a run and the probes of those that stay as they are, page by page."""
+    """Parses the samples of a run, and the probes of unchanged samples, page by page."""
     experiment = run.experiment
     scorer = Scorer(experiment.design, experiment.seed, run.series)
     prober = Prober(experiment.design, experiment.seed, run.series)
     for page in store.completed.samples(run):
-        pairs = [(old, scorer.reread(old, said)) for old, said in page]
+        pairs = [(old, scorer.reread(old, answer)) for old, answer in page]
         samples = _changed("sample", run, pairs, found)
         found.probes_dropped += store.completed.count_probes(samples)
         asked = store.completed.probes([old for old, new in pairs if old == new])
-        probes = _changed(
-            "probe",
-            run,
-            [
-                (old, replace(prober.read(ProbeTarget(old.sample, ""), said), call_id=old.call_id))
-                for old, said in asked
-            ],
-            found,
-        )
+        read = (prober.read(ProbeTarget(old.sample, ""), answer) for old, answer in asked)
+        probe_pairs = [
+            (old, replace(new, call_id=old.call_id))
+            for (old, _), new in zip(asked, read, strict=True)
+        ]
+        probes = _changed("probe", run, probe_pairs, found)
         if found.written:
             store.completed.write(samples, probes, [])
 
 
 def _changed(kind: Kind, run: Run, pairs: Iterable[tuple[R, R]], found: Reparsed) -> list[R]:
-    """The records that read differently, as they read now."""
+    """Returns the records that read differently, as they read now."""
     changed = []
     for old, new in pairs:
         found.read[kind] += 1

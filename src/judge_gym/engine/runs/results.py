@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from judge_gym.engine.runs.orders import Outcome
-from judge_gym.engine.runs.plan import StagePlan
+from judge_gym.engine.runs.planner import StagePlan
 from judge_gym.errors import JudgeGymError
 from judge_gym.records import SuiteRun
 from judge_gym.store import Progress, Run

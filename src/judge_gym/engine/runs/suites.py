@@ -189,7 +189,7 @@ class SuitePipeline:
     async def _generate_and_grade(self, path: str, replicate: int) -> None:
         task = self.suite.find(path)
         request = self._request(task, replicate)
-        tag = f"{self.run.suite}/{self.run.model}/{self.run.experiment}"
+        tag = f"{self.run.suite}/{self.run.model}/{self.run.condition}"
         payer = Payer(self.run.payer, study_of(self.run.suite), tag, GENERATION)
         try:
             [answer] = await self.asker.ask([request], payer, self.progress)
@@ -218,12 +218,12 @@ class SuitePipeline:
             raise error
 
     def _request(self, task: CodeTask, replicate: int) -> Request:
-        key = {**self.run.condition, "without": tuple(self.run.condition.get("without", ()))}
+        settings = {**self.run.settings, "without": tuple(self.run.settings.get("without", ()))}
         return requests(
             self.suite,
             [task],
             self.run.model,
-            condition=Condition(self.run.experiment, **key),
+            condition=Condition(self.run.condition, **settings),
             series=self.run.series,
             replicates=replicate + 1,
         )[replicate]

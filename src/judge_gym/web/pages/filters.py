@@ -39,7 +39,7 @@ class SampleFilter(BaseModel):
         """Returns the filter as the store takes it."""
         swap = None if self.swap is None else self.swap == "1"
         kept = self.model_dump(exclude={"swap", "conflicting"})
-        return Selection(**kept, swap=swap, torn=self.conflicting is not None)
+        return Selection(**kept, swap=swap, disputed=self.conflicting is not None)
 
     def query(self, **more: Any) -> str:
         """Returns the filter as a query string, with further parameters; None is left out."""

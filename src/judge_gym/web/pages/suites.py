@@ -22,7 +22,7 @@ PAGE = 50
 Number = Annotated[int, Path(ge=1, le=LARGEST)]
 Before = Annotated[int | None, Query(ge=1, le=LARGEST)]
 KINDS = {"experiment": "condition", "model": "model"}
-"""What the first part of a page's path means."""
+"""What the first part of a page's path names, by that part."""
 
 
 @router.get("/suites")
@@ -64,7 +64,7 @@ def one_eval(
                 name=name,
                 home=_home(of, name),
                 run=run,
-                eval={**lab.suites.show_eval(row.id), "condition": report.run.experiment},
+                eval=lab.suites.show_eval(row.id),
                 analysis=known.get(result_name(result)),
                 replicates=range(report.run.replicates),
             )
@@ -102,7 +102,7 @@ def one_run(request: Request, lab: OpenLab, name: str, run: Number) -> Response:
 def group(request: Request, lab: OpenLab, name: str, before: Before = None) -> Response:
     """Shows the runs of a condition or of a model, with their part of the leaderboard."""
     of = _of(request)
-    reports = [report for report in lab.suites.reports() if getattr(report.run, of) == name]
+    reports = [report for report in lab.suites.reports() if getattr(report.run, KINDS[of]) == name]
     if not reports:
         raise NotFoundError(f"there is no suite run of the {KINDS[of]} {name!r}")
     rows: Sequence[Mapping[str, Any]] = lab.suites.leaderboard()
@@ -112,7 +112,7 @@ def group(request: Request, lab: OpenLab, name: str, before: Before = None) -> R
         of=of,
         kind=KINDS[of],
         name=name,
-        boards=_boards([row for row in rows if row[of] == name]),
+        boards=_boards([row for row in rows if row[KINDS[of]] == name]),
         **_page(reports, before, of),
     )
 
@@ -125,7 +125,7 @@ def _of(request: Request) -> str:
 def _find(request: Request, lab: Lab, name: str, run: int) -> tuple[str, SuiteReport]:
     of = _of(request)
     report = lab.suites.report(run)
-    if getattr(report.run, of) != name:
+    if getattr(report.run, KINDS[of]) != name:
         raise NotFoundError(f"run {run} does not belong to the {KINDS[of]} {name!r}")
     return of, report
 
@@ -153,10 +153,9 @@ def _run_row(report: SuiteReport, of: str) -> dict[str, Any]:
     run = report.run
     return {
         **report.to_json(),
-        "condition": run.experiment,
         "created": run.created,
-        "link": f"{_home(of, getattr(run, of))}/run/{run.id}",
-        "condition_link": _home("experiment", run.experiment),
+        "link": f"{_home(of, getattr(run, KINDS[of]))}/run/{run.id}",
+        "condition_link": _home("experiment", run.condition),
         "model_link": _home("model", run.model),
     }
 
@@ -166,7 +165,7 @@ def _boards(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:
         linked = {**row, "link": _home("model", row["model"])}
-        found.setdefault((row["suite"], row["version"], row["experiment"]), []).append(linked)
+        found.setdefault((row["suite"], row["version"], row["condition"]), []).append(linked)
     return [
         {
             "suite": suite,
@@ -180,7 +179,7 @@ def _boards(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _counts(reports: Sequence[SuiteReport], of: str) -> list[dict[str, Any]]:
-    names = [getattr(report.run, of) for report in reports]
+    names = [getattr(report.run, KINDS[of]) for report in reports]
     return [
         {"name": name, "runs": names.count(name), "link": _home(of, name)}
         for name in sorted(set(names))

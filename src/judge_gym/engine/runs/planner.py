@@ -1,12 +1,12 @@
-"""A plan: the walk of a run without a call, to say what it will cost and what is in the ledger.
+"""Plans runs without calling a model: counts their calls, and estimates cost and duration.
 
-Where an answer is in the ledger, the walk goes on with it; where not, a stand-in of typical length
-takes its place, so that every later request can be built, counted and measured.
+Where an answer is in the ledger, the next requests are built from it; where not, from a placeholder
+of typical length, so that every later request can be counted and measured.
 """
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from judge_gym.engine.calls.ask import Models
@@ -45,41 +45,41 @@ OUTPUT_TOKENS: dict[StageName, int] = {
     "scorer": 350,
     "prober": 150,
 }
-"""What an answer of each stage typically holds."""
+"""The typical length of an answer of each stage."""
 TYPICAL_ANSWER = "word " * 250
 Scored = tuple[ScoreTarget, Request, Completion | None]
 
 
 @dataclass(slots=True)
 class StagePlan:
-    """What one stage of a study will ask."""
+    """The calls of one stage of a study."""
 
     calls: int = 0
-    """Distinct questions."""
+    """Distinct calls."""
     in_ledger: int = 0
-    """Of these, already answered."""
+    """Of these, calls that are answered in the ledger."""
     shared: int = 0
-    """Further questions that are the same as one counted here."""
+    """Further calls that are identical to one that is counted."""
     input_tokens: int = 0
-    """Of what is still to be paid, like all that follows."""
+    """Of the calls to pay, like all that follows."""
     output_tokens: int = 0
     usd: float | None = 0.0
     seconds: float = 0.0
 
     @property
     def to_pay(self) -> int:
-        """Questions that are not answered yet."""
+        """Calls that are not answered yet."""
         return self.calls - self.in_ledger
 
     def to_json(self) -> dict[str, Any]:
-        """What is still to be paid."""
-        fields = ("input_tokens", "output_tokens", "usd", "seconds")
-        return {"calls": self.to_pay} | {name: getattr(self, name) for name in fields}
+        """Returns the estimate of the calls to pay."""
+        names = ("input_tokens", "output_tokens", "usd", "seconds")
+        return {"calls": self.to_pay} | {name: getattr(self, name) for name in names}
 
 
 @dataclass(slots=True)
 class Plan:
-    """What a study will ask, by stage and by experiment."""
+    """The calls of a study, by stage and by experiment."""
 
     stages: dict[StageName, StagePlan] = field(
         default_factory=lambda: {name: StagePlan() for name in STAGES}
@@ -88,24 +88,16 @@ class Plan:
     """Calls to pay and in the ledger, by tag."""
 
     def total(self) -> StagePlan:
-        """All stages together."""
-        total = StagePlan()
-        for stage in self.stages.values():
-            for name in (
-                "calls",
-                "in_ledger",
-                "shared",
-                "input_tokens",
-                "output_tokens",
-                "seconds",
-            ):
-                setattr(total, name, getattr(total, name) + getattr(stage, name))
-            total.usd = None if total.usd is None or stage.usd is None else total.usd + stage.usd
-        return total
+        """Returns the sum of all stages; its price is None if one is unknown."""
+        stages = self.stages.values()
+        names = [field.name for field in fields(StagePlan) if field.name != "usd"]
+        sums = {name: sum(getattr(stage, name) for stage in stages) for name in names}
+        prices = [stage.usd for stage in stages]
+        return StagePlan(**sums, usd=None if None in prices else sum(filter(None, prices), 0.0))
 
 
 class Planner:
-    """Walks runs. They need no rows: a plan writes nothing."""
+    """Plans runs, which need not be stored: nothing is written."""
 
     def __init__(self, ledger: Ledger, models: Models, *, concurrency: int) -> None:
         self._ledger = ledger
@@ -114,8 +106,8 @@ class Planner:
         self._seen: set[str] = set()
         self.plan = Plan()
 
-    def walk(self, run: Run) -> None:
-        """Add what one run asks to the plan."""
+    def add(self, run: Run) -> None:
+        """Adds the calls of one run to the plan."""
         experiment, design = run.experiment, run.experiment.design
         own_targets, rival_targets = rubric_authors(run)
         texts = self._texts(run)
@@ -135,7 +127,7 @@ class Planner:
                 self._probes(run, scorer, zip(chunk, requests, answers, strict=True))
 
     def _probes(self, run: Run, scorer: Scorer, scored: Iterable[Scored]) -> None:
-        """Count the probes of verdicts; where a verdict is not known yet, one of its own."""
+        """Counts the probes of verdicts; an unknown verdict counts as scored, with a new probe."""
         prober = Prober(scorer.design, scorer.seed, scorer.series)
         known = []
         for target, request, answer in scored:
@@ -161,7 +153,7 @@ class Planner:
         return texts
 
     def _rubrics(self, run: Run, targets: Sequence[RubricTarget]) -> list[Rubric]:
-        """The rubrics to score under; those that are known not to come are left out."""
+        """Returns the rubrics to score with; those that the author failed to write are left out."""
         stage = Rubricer(run.experiment.design, run.experiment.seed)
         found = [self._rubric(run, stage, target) for target in targets]
         rubrics = [rubric for rubric in found if isinstance(rubric, Rubric)]
@@ -182,7 +174,7 @@ class Planner:
     def _look_up(
         self, run: Run, stage: StageName, requests: Sequence[Request]
     ) -> list[Completion | None]:
-        """What the ledger holds of requests; the rest goes on the bill, each question once."""
+        """Returns the answers in the ledger, and counts every request once."""
         found: list[Completion | None] = []
         for chunk in chunked(requests):
             keys = [request.key(self._models.card(request.model).endpoint) for request in chunk]
@@ -219,12 +211,12 @@ class Planner:
 
 
 def _shortened(item: Evidence, maker: str) -> str:
-    """A stand-in for a neutral view: as long as one, and different for each editor and wording."""
+    """Returns a placeholder of a neutral view: as long as one, and specific to its maker."""
     return " ".join([maker[:8], *item.text.split()[: MAX_WORDS - 1]])
 
 
 def _typical_rubric(target: RubricTarget, scale: int, key: str) -> Rubric:
-    """A stand-in for a rubric: as long as one, and different for each author and wording."""
+    """Returns a placeholder of a rubric: as long as one, and specific to its author and wording."""
     criterion = f"An indicator of typical length, as the rubric {key[:8]} may give it"
     stages = (RubricStage(f"Typical label {n}", (criterion,) * 4) for n in range(1, scale + 1))
     return OrdinalRubric(tuple(stages), target.author, target.concept, target.country, target.draw)
