@@ -25,10 +25,10 @@ from judge_gym.engine.runs.planner import Plan, Planner, StagePlan
 from judge_gym.engine.runs.reparse import Reparsed, reparse
 from judge_gym.engine.runs.results import (
     FINISHED,
-    Execution,
     Result,
     RunResult,
     SuiteExecution,
+    study_result,
 )
 from judge_gym.engine.runs.suites import SuiteFinder, study_of
 from judge_gym.engine.runs.targets import makers
@@ -48,7 +48,6 @@ __all__ = [
     "JOBS",
     "WORKFLOWS",
     "Engine",
-    "Execution",
     "Models",
     "OfflineError",
     "Plan",
@@ -71,13 +70,7 @@ __all__ = [
 
 
 class Engine:
-    """Plans, queues and executes the runs of a lab.
-
-    Args:
-        store: of the lab.
-        models: where models come from.
-        limits: where given, they replace those of the registry.
-    """
+    """Plans, queues and executes the runs of a lab; given limits replace those of the registry."""
 
     def __init__(self, store: Store, models: Models, *, limits: Limits | None = None) -> None:
         self._store = store
@@ -92,19 +85,21 @@ class Engine:
 
     def execute(
         self,
+        study: str,
         runs: Sequence[Run],
         options: RunOptions,
         *,
         budget: BudgetSpec,
         watch: Callable[[Sequence[RunProgress]], None] = lambda progress: None,
         concurrency: int | None = None,
-    ) -> Execution:
+    ) -> Result:
         """Executes runs, or follows the process that does, and returns when they have ended.
 
         Args:
-            runs: whose targets are to be met.
+            study: its name.
+            runs: of the study.
             options: how they are executed.
-            budget: of the study that they belong to.
+            budget: of the study.
             watch: called once with the live progress of each run, before the work.
             concurrency: the most calls in flight, within the engine's own limit.
         """
@@ -118,7 +113,7 @@ class Engine:
         follower = self._follow(orders, limits, watch)
         progress = [self._store.progress.of_run(run.id, run.experiment.tag) for run in runs]
         outcomes = [follower.outcomes[run.id] for run in runs]
-        return Execution(runs, outcomes, progress, follower.stopped)
+        return study_result(study, runs, outcomes, progress, follower.stopped)
 
     def execute_suite(
         self,

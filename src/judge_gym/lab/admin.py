@@ -39,14 +39,7 @@ Row = dict[str, Any]
 
 
 class Admin:
-    """Shows how a lab is set up, and moves its ledger.
-
-    Args:
-        store: the lab's database.
-        models: the model registry.
-        engine: whose lock is held while a ledger is imported.
-        experiments: finds the experiments whose ledger is exported.
-    """
+    """Shows how a lab is set up, and moves its ledger."""
 
     def __init__(
         self, store: Store, models: Registry, engine: Engine, experiments: Experiments

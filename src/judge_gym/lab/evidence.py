@@ -36,13 +36,7 @@ ITEMS, PAIRS = "items.jsonl", "pairs.jsonl"
 
 
 class EvidenceLibrary:
-    """Collects, shows and freezes evidence.
-
-    Args:
-        store: the lab's database.
-        models: the model registry, which resolves model names in study files.
-        engine: refuses models that cannot be called, and locks the lab during a search.
-    """
+    """Collects, shows and freezes evidence."""
 
     def __init__(self, store: Store, models: Registry, engine: Engine) -> None:
         self._store = store

@@ -58,14 +58,7 @@ FEW = 20
 
 
 class Experiments:
-    """Creates, lists and exports experiments.
-
-    Args:
-        store: the lab's database.
-        models: the model registry.
-        engine: whose lock is held while an experiment is deleted.
-        folder: where the files are that the text of a study may name.
-    """
+    """Creates, lists and exports experiments."""
 
     def __init__(
         self, store: Store, models: Registry, engine: Engine, folder: Path = Path()

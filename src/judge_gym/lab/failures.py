@@ -93,15 +93,7 @@ def _row(name: str, finding: triage.Finding) -> dict[str, Any]:
 
 
 class Failures:
-    """Explains why the evals of a suite run failed.
-
-    Args:
-        store: the lab's database.
-        models: the model registry.
-        engine: refuses judges that cannot be called.
-        runs: runs the study that judges the failures.
-        suites: finds the run and its suite.
-    """
+    """Explains why the evals of a suite run failed."""
 
     def __init__(
         self, store: Store, models: Registry, engine: Engine, runs: Runs, suites: Suites

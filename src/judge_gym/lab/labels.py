@@ -22,12 +22,7 @@ CSV = "labels.csv"
 
 
 class Labels:
-    """Imports and lists people's labels.
-
-    Args:
-        store: the lab's database.
-        experiments: finds the experiments of a study.
-    """
+    """Imports and lists people's labels."""
 
     def __init__(self, store: Store, experiments: Experiments) -> None:
         self._store = store

@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 
 class Reports:
-    """Computes what studies and experiments show; changes nothing.
-
-    Args:
-        store: the lab's database.
-        experiments: finds experiments and their samples.
-        labels: people's labels of the same items.
-    """
+    """Computes what studies and experiments show; changes nothing."""
 
     def __init__(self, store: Store, experiments: Experiments, labels: Labels) -> None:
         self._store = store

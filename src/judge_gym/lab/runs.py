@@ -65,15 +65,7 @@ class RunKeywords(TypedDict, total=False):
 
 
 class Runs:
-    """Runs studies and experiments, and controls and watches their runs.
-
-    Args:
-        store: the lab's database.
-        models: the model registry.
-        engine: executes runs.
-        evidence: collects what a study still has to search for.
-        experiments: prepares and stores experiments.
-    """
+    """Runs studies and experiments, and controls and watches their runs."""
 
     def __init__(
         self,
@@ -182,11 +174,17 @@ class Runs:
         """
         chosen = RunOptions(**options)
         prepared, runs, notes = self._stored(self._collected(target, chosen), chosen)
-        execution = self._engine.execute(
-            runs, chosen, budget=prepared.budget, watch=watch, concurrency=concurrency
+        result = self._engine.execute(
+            prepared.study,
+            runs,
+            chosen,
+            budget=prepared.budget,
+            watch=watch,
+            concurrency=concurrency,
         )
-        left = self._left(runs) if isinstance(execution.stopped, BudgetError) else None
-        return execution.result(prepared.study, [*prepared.warnings, *notes], left)
+        warnings = tuple(dict.fromkeys([*prepared.warnings, *notes, *result.warnings]))
+        left = self._left(runs) if isinstance(result.stopped, BudgetError) else None
+        return replace(result, warnings=warnings, left=left)
 
     def start(
         self,
@@ -208,8 +206,8 @@ class Runs:
         clashes = self._engine.start(runs, chosen, budget=prepared.budget)
         if clashes:
             raise ConflictError(
-                f"{' and '.join(clashes[:3])} is being carried out as it was ordered before; "
-                "order this when it has ended, or pause it first"
+                f"{' and '.join(clashes[:3])} is being executed with other options; "
+                "start it when that has ended, or pause it first"
             )
         return [run.experiment.tag for run in runs]
 

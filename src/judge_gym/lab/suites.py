@@ -89,13 +89,7 @@ class SuiteKeywords(TypedDict, total=False):
 
 
 class Suites:
-    """Runs suites of coding tasks with models, and compares the runs of this lab and of others.
-
-    Args:
-        store: the lab's database.
-        models: the model registry.
-        engine: executes suite runs.
-    """
+    """Runs suites of coding tasks with models, and compares the runs of this lab and of others."""
 
     def __init__(self, store: Store, models: Registry, engine: Engine) -> None:
         self._store = store

@@ -68,20 +68,6 @@ class Models(Protocol):
         ...
 
 
-class Answers(Protocol):
-    """Where answers come from: models, or the ledger alone."""
-
-    def stop(self, error: Exception) -> None:
-        """Begins nothing further."""
-        ...
-
-    async def ask(
-        self, requests: Sequence[Request], payer: Payer, progress: RunProgress
-    ) -> Sequence[Answer | None]:
-        """Returns the answers in the order of the requests; None where one is not available."""
-        ...
-
-
 class Asker:
     """The only way to models.
 

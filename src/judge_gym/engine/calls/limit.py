@@ -33,13 +33,7 @@ Reservations = list[tuple[Throttle, Reservation]]
 
 
 class CallLimits:
-    """The limits of a process.
-
-    Args:
-        models: what is known about each model.
-        limits: where given, they replace those of the registry.
-        leases: where other processes keep the same limits; None where this one is alone.
-    """
+    """The limits of a process, which shares them with others where `leases` are given."""
 
     def __init__(self, models: "Models", limits: Limits, leases: Leases | None) -> None:
         self._models = models

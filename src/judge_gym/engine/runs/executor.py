@@ -1,4 +1,4 @@
-"""The process that executes runs: it holds DBOS and the way to models, and follows run events."""
+"""Executes runs in this process: holds DBOS and the asker, and follows the events of runs."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from typing import Any
 
 from dbos import DBOS
 
-from judge_gym.engine.calls.ask import Answers, Asker, Models
+from judge_gym.engine.calls.ask import Asker, Models
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress
@@ -27,7 +27,7 @@ from judge_gym.engine.runs.orders import (
     WorkOrder,
     end_of,
 )
-from judge_gym.engine.runs.pipeline import Pipeline, Shard, StudyPipeline, shown_texts
+from judge_gym.engine.runs.pipeline import Shard, StudyPipeline, shown_texts
 from judge_gym.engine.runs.queue import RUNS, SHARDS, RunQueue, parent
 from judge_gym.engine.runs.suites import SuiteFinder, SuitePipeline
 from judge_gym.errors import DatabaseGone, JudgeGymError, StoreError
@@ -35,17 +35,19 @@ from judge_gym.models.cards import Limits
 from judge_gym.store import Event, Store
 
 LISTEN = 0.5
-"""Seconds between two looks at the events of runs."""
+"""Seconds between two queries of the events of runs."""
 SWEEP = 1.0
-"""Seconds between two looks for the work of dead processes."""
-UNKEPT = 10
-"""Sweeps in a row that must find a workflow which this process has begun and does not execute."""
-REMEMBERED = 64
+"""Seconds between two searches for the work of dead processes."""
+ORPHANED = 10
+"""Sweeps in a row that must find a workflow which this process started and does not execute."""
+CACHED_RUNS = 64
 """Runs whose rows and texts are kept in memory."""
 EVENTS = {"done": "ended", "run-over-budget": "over-budget", "stopped": "paused"}
 """The kind of event for an end, where it has another name."""
 
 
+Pipeline = StudyPipeline | SuitePipeline
+"""The steps of one run, as one workflow executes them."""
 OpenPipeline = Callable[[WorkOrder, RunProgress], Pipeline]
 """Opens the pipeline of one workflow."""
 
@@ -55,16 +57,9 @@ class QueueFull(StoreError):
 
 
 class Executor:
-    """This process while it executes runs. There is one per process, because DBOS is.
+    """Executes queued runs in this process, which has one executor, as DBOS exists once.
 
-    Args:
-        store: of the lab.
-        models: where models come from.
-        queue: of the lab.
-        lock: the right of this process to execute runs.
-        limits: where given, they replace those of the registry.
-        progress: the live counters of runs, by run.
-        suites: finds the suites of suite runs.
+    Given limits replace those of the registry; `progress` holds the live counters by run.
     """
 
     def __init__(
@@ -89,7 +84,7 @@ class Executor:
         self.failure: Exception | None = None
         """Why this process could not continue its work, such as a database that is full."""
         self.superseded = False
-        """Whether others declared this process dead and took over its work: it must start anew."""
+        """Whether others declared this process dead and took over its work, so that it restarts."""
         self.served = [RUNS, SHARDS]
         """The queues that this process serves."""
         self._store = store
@@ -113,7 +108,7 @@ class Executor:
         self._dbos: DBOS | None = None
         self._last_event = 0
         self._followed: set[int] = set()
-        self._unkept: dict[str, int] = {}
+        self._orphaned: dict[str, int] = {}
 
     async def __aenter__(self) -> "Executor":
         from judge_gym.engine.runs import workflows  # it needs this module
@@ -195,19 +190,21 @@ class Executor:
             self._leases.dead = dead
         lost = [row for row in rows if row.executor_id in dead]
         # One that has just begun or ended looks like this too, but not many times in a row.
-        self._unkept = {
-            row.workflow_id: self._unkept.get(row.workflow_id, 0) + 1
+        self._orphaned = {
+            row.workflow_id: self._orphaned.get(row.workflow_id, 0) + 1
             for row in mine
             if row.workflow_id not in self._running
         }
-        unkept = [row for row in mine if self._unkept.get(row.workflow_id, 0) > UNKEPT]
-        if unkept and self._store.database.file is not None:  # no outage: its end was not recorded
+        orphaned = [row for row in mine if self._orphaned.get(row.workflow_id, 0) > ORPHANED]
+        if (
+            orphaned and self._store.database.file is not None
+        ):  # its end was not recorded
             where = self._store.database.display_url
             self.stop(
                 QueueFull(f"the queue beside {where} cannot be written: database or disk is full")
             )
             return
-        self.queue.requeue(lost + unkept)
+        self.queue.requeue(lost + orphaned)
         self._serve_suites()
 
     def _serve_suites(self) -> None:
@@ -269,14 +266,14 @@ class Executor:
         if key not in self._pipelines:
             open_pipeline = self._open_study if order.suite is None else self._open_suite
             self._pipelines[key] = open_pipeline(order)
-            while len(self._pipelines) > REMEMBERED:
+            while len(self._pipelines) > CACHED_RUNS:
                 self._pipelines.popitem(last=False)
         self._pipelines.move_to_end(key)
         return self._pipelines[key](order, progress)
 
     def _open_study(self, order: WorkOrder) -> OpenPipeline:
         run = self._store.runs.find(order.run, order.tag)
-        asker: Answers = self.offline if order.offline else self.asker
+        asker = self.offline if order.offline else self.asker
         texts = cache(partial(shown_texts, self._store, run))
         return partial(StudyPipeline, self._store, asker, run, texts)
 

@@ -23,19 +23,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 POLL = 0.2
-"""Seconds between two looks at runs that another process executes."""
+"""Seconds between two queries of runs that another process executes."""
 
 
 class RunFollower:
-    """The runs of one command, from their orders to their end.
-
-    Args:
-        store: of the lab.
-        models: where models come from.
-        limits: where given, they replace those of the registry.
-        orders: one for each run.
-        suites: finds the suites of suite runs.
-    """
+    """Follows the runs of one command from their orders to their end."""
 
     def __init__(
         self,

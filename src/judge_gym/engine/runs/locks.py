@@ -11,7 +11,6 @@ import time
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Protocol
 
 from filelock import FileLock, Timeout
 
@@ -40,32 +39,12 @@ class LockTaken(ConflictError):
     """Another process works on the lab."""
 
 
-class WorkerLock(Protocol):
-    """The right of a process to execute runs."""
-
-    @property
-    def name(self) -> str:
-        """The name of the process, which is never used twice."""
-        ...
-
-    def confirmed(self) -> bool:
-        """Whether nobody can have taken over the work of this process."""
-        ...
-
-    def confirm(self, looked: float) -> None:
-        """Notes that the work of this process was its own at a time of the monotonic clock."""
-        ...
-
-    def dead(self, processes: Collection[str]) -> set[str]:
-        """Returns those of the named processes that no longer work."""
-        ...
-
-
 class FileWorkerLock:
     """The lock of the only process that works on a file."""
 
     def __init__(self, name: str) -> None:
         self.name = name
+        """The name of the process, which is never used twice."""
 
     def confirmed(self) -> bool:
         """Returns True: the lock of a file is never lost."""
@@ -107,12 +86,15 @@ class ServerWorkerLock:
         self._keeper.join()
 
     def confirmed(self) -> bool:
-        """Whether the last check is recent, and no loss of the lock came after `confirm`."""
+        """Returns whether no other process can have taken over the work of this one.
+
+        The last check of the lock must be recent, and the lock not lost since `confirm`.
+        """
         calm = self._confirmed >= self._lock.regained + CALM
         return calm and time.monotonic() < self._checked + VALID
 
     def confirm(self, looked: float) -> None:
-        """Trusts the lock again, unless it was lost since."""
+        """Notes that the work of this process was its own at a time of the monotonic clock."""
         self._confirmed = looked
 
     def dead(self, processes: Collection[str]) -> set[str]:
@@ -122,6 +104,10 @@ class ServerWorkerLock:
             free = set()
         self._missed = {name: self._missed.get(name, 0) + 1 for name in free}
         return {name for name, times in self._missed.items() if times >= MISSED}
+
+
+WorkerLock = FileWorkerLock | ServerWorkerLock
+"""The right of a process to execute runs."""
 
 
 @contextmanager
@@ -161,7 +147,7 @@ def lab_lock(database: Database, name: str = EXCLUSIVE) -> AbstractContextManage
 
 def _taken(database: Database) -> LockTaken:
     return LockTaken(
-        f"another judge-gym is at work on {database.display_url}; wait for it or stop it"
+        f"another judge-gym is working on {database.display_url}; wait for it or stop it"
     )
 
 

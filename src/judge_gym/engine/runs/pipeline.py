@@ -1,6 +1,6 @@
-"""What the steps of one run do, each in shards that any process can execute.
+"""The steps of one run, each in shards that any process can execute.
 
-A shard is a few numbers. What is there already is neither asked nor written again, so that a shard
+A shard is a few numbers. Existing results are neither asked for nor written again, so that a shard
 may be executed twice, and by any process.
 """
 
@@ -8,9 +8,10 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from judge_gym.engine.calls.ask import Answers
+from judge_gym.engine.calls.ask import Asker
+from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.options import WORKFLOWS
 from judge_gym.engine.runs.orders import Paused, WorkOrder
@@ -50,41 +51,6 @@ Shard = list[Any]
 """Names and numbers."""
 
 
-class Pipeline(Protocol):
-    """The steps of one run, as one workflow executes them."""
-
-    @property
-    def order(self) -> WorkOrder:
-        """What is to be done."""
-        ...
-
-    @property
-    def progress(self) -> RunProgress:
-        """Counts what this workflow does."""
-        ...
-
-    @property
-    def steps(self) -> Sequence[str]:
-        """The names of the steps, in their order."""
-        ...
-
-    def announce(self) -> None:
-        """Sets the number of targets, where it is known before the work."""
-        ...
-
-    def shards(self, step: str) -> list[Shard]:
-        """Returns what is missing of a step, in shards."""
-        ...
-
-    async def perform(self, step: str, shard: Shard) -> None:
-        """Executes one shard."""
-        ...
-
-    def finish(self, step: str) -> None:
-        """Ends a step; raises `Paused` if the order says so."""
-        ...
-
-
 def chunked(items: Iterable[T]) -> Iterator[list[T]]:
     """Yields items in lists of at most `CHUNK`."""
     iterator = iter(items)
@@ -119,7 +85,7 @@ class StudyPipeline:
     """The steps of a run of an experiment, as one workflow executes them."""
 
     store: Store
-    asker: Answers
+    asker: Asker | OfflineAsker
     run: Run
     texts: Callable[[], Mapping[int, str]]
     """Returns the text that is shown of each item; called once all views are made."""

@@ -1,7 +1,7 @@
 """The results of executed runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from judge_gym.engine.runs.orders import Outcome
@@ -44,47 +44,38 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the result as `--json` prints it."""
-        fields = ("tag", "run", "status", "counts", "calls", "reused", "usd", "saved")
-        runs = [{name: getattr(run, name) for name in fields} for run in self.runs]
         return {
             "study": self.study,
             "status": self.status,
-            "runs": runs,
+            "runs": [asdict(run) for run in self.runs],
             "warnings": list(self.warnings),
             **({"left": self.left.to_json()} if self.left else {}),
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
-    """Runs that were executed together."""
-
-    runs: Sequence[Run]
-    outcomes: Sequence[Outcome]
-    progress: Sequence[Progress]
-    stopped: JudgeGymError | None
-    """Why it ended early: interrupted, or over budget."""
-
-    def result(
-        self, study: str, warnings: Sequence[str] = (), left: StagePlan | None = None
-    ) -> Result:
-        """Returns the result for a study."""
-        runs = tuple(
-            RunResult(
-                tag=run.experiment.tag,
-                run=run.id,
-                status=progress.status,
-                counts=progress.statuses,
-                calls=outcome.paid,
-                reused=outcome.reused,
-                usd=outcome.usd,
-                saved=outcome.saved,
-            )
-            for run, outcome, progress in zip(self.runs, self.outcomes, self.progress, strict=True)
+def study_result(
+    study: str,
+    runs: Sequence[Run],
+    outcomes: Sequence[Outcome],
+    progress: Sequence[Progress],
+    stopped: JudgeGymError | None,
+) -> Result:
+    """Returns the result of runs that were executed together; `stopped` ended them early."""
+    results = tuple(
+        RunResult(
+            tag=run.experiment.tag,
+            run=run.id,
+            status=reached.status,
+            counts=reached.statuses,
+            calls=outcome.paid,
+            reused=outcome.reused,
+            usd=outcome.usd,
+            saved=outcome.saved,
         )
-        notes = [*warnings, *(note for outcome in self.outcomes for note in outcome.warnings)]
-        noted = tuple(dict.fromkeys(notes))
-        return Result(study, _overall(runs), runs, noted, self.stopped, left)
+        for run, outcome, reached in zip(runs, outcomes, progress, strict=True)
+    )
+    warnings = dict.fromkeys(warning for outcome in outcomes for warning in outcome.warnings)
+    return Result(study, _overall(results), results, tuple(warnings), stopped)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,17 +29,9 @@ async def work(
     until_idle: bool,
     on_start: Callable[[str], None],
 ) -> None:
-    """Executes what is queued until it is interrupted, or until nothing is left to do.
+    """Executes what is queued until it is interrupted, or with `until_idle` until nothing is left.
 
-    Args:
-        store: of the lab.
-        models: where models come from.
-        queue: of the lab.
-        limits: where given, they replace those of the registry.
-        progress: the live counters of runs, which this fills.
-        suites: finds the suites of suite runs.
-        until_idle: end when nothing is queued or executed any more.
-        on_start: called with the worker's name when it is ready.
+    It fills `progress`, and calls `on_start` with the worker's name when it is ready.
     """
     from judge_gym.engine.runs.executor import Executor
 

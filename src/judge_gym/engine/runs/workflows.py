@@ -10,9 +10,9 @@ from typing import Any
 from dbos import DBOS, SetWorkflowID
 from dbos._error import DBOSAwaitedWorkflowCancelledError
 
-from judge_gym.engine.runs.executor import Executor
+from judge_gym.engine.runs.executor import Executor, Pipeline
 from judge_gym.engine.runs.orders import Outcome
-from judge_gym.engine.runs.pipeline import Pipeline, Shard
+from judge_gym.engine.runs.pipeline import Shard
 from judge_gym.engine.runs.queue import POLL
 
 
