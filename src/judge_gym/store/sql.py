@@ -219,7 +219,9 @@ def _refuse_relations(plan: Any) -> None:
     """Refuses a plan that reads anything but the lab's own open tables."""
     for node in _nodes(plan):
         name = node.get("Relation Name")
-        if name is not None and (node.get("Schema"), name) not in {("public", table) for table in OPEN}:
+        if name is not None and (node.get("Schema"), name) not in {
+            ("public", table) for table in OPEN
+        }:
             raise DesignError(f"the table {name!r} cannot be read", choices=OPEN)
 
 

@@ -196,9 +196,7 @@ class Executor:
             if row.workflow_id not in self._running
         }
         orphaned = [row for row in mine if self._orphaned.get(row.workflow_id, 0) > ORPHANED]
-        if (
-            orphaned and self._store.database.file is not None
-        ):  # its end was not recorded
+        if orphaned and self._store.database.file is not None:  # its end was not recorded
             where = self._store.database.display_url
             self.stop(
                 QueueFull(f"the queue beside {where} cannot be written: database or disk is full")
