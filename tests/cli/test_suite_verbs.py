@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from conftest import Call, succeed
+from judge_gym.lab import Lab
 from suite_folders import known_by, write_suite
 from web import Web
 
 BOARD = (
-    "suite version experiment model score low high sd runs evals passed failed inconclusive "
+    "suite version condition model score low high sd runs evals passed failed inconclusive "
     "unscored usd seconds"
 ).split()
 
@@ -55,6 +56,24 @@ def test_check_passes_answers_and_fails_where_one_does_not(call: Call, suite: Pa
     only = call("suite", "check", suite, "--evals", "/001-")
     assert only.code == 0
     assert "1 of 1 reference answers pass" in only.err
+
+
+def test_status_lists_suite_runs_in_progress(call: Call, suite: Path) -> None:
+    succeed(call("suite", "run", suite, "--model", flawless(suite), "--evals", "/001-"))
+    assert succeed(call("status", "--json")).json == [], "it is complete"
+    with Lab.open() as lab:
+        [run] = lab.store.suites.list_runs()
+        identity = (run.suite, run.version, run.model, run.condition, run.settings, run.series)
+        lab.store.suites.save_run(*identity, replicates=2, evals=run.evals)
+        lab.store.events.record([run.payer], "started")
+    [row] = succeed(call("status", "--json")).json
+    assert (row["tag"], row["in_progress"], row["done"], row["wanted"]) == (
+        "suite:1", True, {"evals": 1}, {"evals": 2},
+    )  # fmt: skip
+    said = succeed(call("status"))
+    assert "suite:1" in said.out
+    assert "no worker is running" in said.err
+    assert succeed(call("status", "--type", "ecc", "--json")).json == []
 
 
 def test_run_board_runs_show_failed_and_debug(call: Call, suite: Path) -> None:

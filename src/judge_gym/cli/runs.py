@@ -30,7 +30,7 @@ from judge_gym.records import TaskType
 
 if TYPE_CHECKING:
     from judge_gym.lab import Lab
-    from judge_gym.records.responses import ExperimentSummary
+    from judge_gym.records.responses import ExperimentSummary, RunState
 
 SUITE = "suite:"
 """The beginning of the name of a suite run."""
@@ -245,24 +245,27 @@ def status(
     if type not in (None, *get_args(TaskType)):
         choices = get_args(TaskType)
         raise DesignError(unknown("task type", type, choices), choices=choices)
-    if target is not None and target.startswith(SUITE):
-        return _suite_status(target, watch, json)
     with read_lab() as lab:
-        rows = _experiments(lab, target, type)
+        rows, suite_runs = _experiments(lab, target, type), _suite_runs(lab, target, type)
         with display.live_table() as show:
-            while watch and any(row["status"] not in ENDED for row in rows):
-                show([line for row in rows for line in _lines(row)])
+            while watch and (
+                any(row["status"] not in ENDED for row in rows)
+                or any(run["in_progress"] for run in suite_runs)
+            ):
+                lines = [line for row in rows for line in _lines(row)]
+                show(lines or [_suite_line(run) for run in suite_runs])
                 time.sleep(WATCH_SECONDS)
-                rows = _experiments(lab, target, type)
+                rows, suite_runs = _experiments(lab, target, type), _suite_runs(lab, target, type)
     if json:
-        display.print_json(rows)
+        display.print_json([*rows, *suite_runs])
         return
-    if not rows:
+    if not rows and not suite_runs:
         typer.echo(
             f"no experiments yet in {lab.admin.database}; 'judge-gym init' writes a study, "
             "'judge-gym run STUDY' runs it"
         )
     display.table("", [line for row in rows for line in _lines(row)])
+    display.table("", [_suite_line(run) for run in suite_runs])
     for row in rows:
         for run in row["runs"]:
             if run["message"]:
@@ -270,32 +273,29 @@ def status(
             for failure in run["failures"]:
                 count, step = failure["count"], failure["stage"]
                 notes(f"{row['tag']}: {count} {step} failed: {failure['reason']}")
+    for state in suite_runs:
+        if state["message"]:
+            notes(f"{state['tag']}: {state['message']}")
 
 
-def _suite_status(target: str, watch: bool, json: bool) -> None:
-    def line(run: Mapping[str, Any]) -> dict[str, Any]:
-        evals = f"{run['done']['evals']}/{run['wanted']['evals']}"
-        facts = {name: run[name] for name in ("tag", "status", "series")}
-        return {**facts, "evals": evals, **run["verdicts"]}
+def _suite_runs(lab: "Lab", target: str | None, type: str | None) -> "Sequence[RunState]":
+    """Returns the suite run that is the target; without a target, those in progress."""
+    if type is not None or (target is not None and not target.startswith(SUITE)):
+        return []
+    return [run for run in lab.runs.status(target)["runs"] if run["tag"].startswith(SUITE)]
 
-    with read_lab() as lab:
-        [run] = lab.runs.status(target)["runs"]
-        with display.live_table() as show:
-            while watch and run["in_progress"]:
-                show([line(run)])
-                time.sleep(WATCH_SECONDS)
-                [run] = lab.runs.status(target)["runs"]
-    if json:
-        display.print_json([run])
-        return
-    display.table("", [line(run)])
-    if run["message"]:
-        notes(f"{target}: {run['message']}")
+
+def _suite_line(run: Mapping[str, Any]) -> dict[str, Any]:
+    evals = f"{run['done']['evals']}/{run['wanted']['evals']}"
+    facts = {name: run[name] for name in ("tag", "status", "series")}
+    return {**facts, "evals": evals, **run["verdicts"]}
 
 
 def _experiments(lab: "Lab", target: str | None, type: str | None) -> "Sequence[ExperimentSummary]":
     if target is None:
         return lab.experiments.list(task_type=type)
+    if target.startswith(SUITE):
+        return []
     name = lab.experiments.study_name(target)
     rows = lab.experiments.list(study=name, task_type=type)
     if not rows and not lab.experiments.list(study=name):
