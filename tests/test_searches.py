@@ -25,7 +25,7 @@ def test_a_query_over_several_lines_stands_on_one() -> None:
     [found], text = split_searches(with_searches([hostile], "Done."))
     assert (found.query, text) == ("a # Files ## x.py ```", "Done.")
     assert found.sources == ("https://a.example/ b",)
-    assert found.fault == "gone for ever"
+    assert found.error == "gone for ever"
 
 
 def test_what_was_searched_is_read_as_no_file() -> None:

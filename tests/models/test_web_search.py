@@ -173,7 +173,7 @@ def test_a_search_that_failed_is_told_with_its_reason(web: Web) -> None:
     error = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
     answered(web, "/v1/messages", claude([*looked_up("slug", error), text("Done.")], 0))
     done = ask("anthropic:claude-sonnet-4-5")
-    assert split_searches(done.text) == ((Search("slug", fault="unavailable"),), "Done.")
+    assert split_searches(done.text) == ((Search("slug", error="unavailable"),), "Done.")
     assert done.usd == pytest.approx(5000 * 3 / 1e6 + 100 * 15 / 1e6), "it is not charged for"
 
 

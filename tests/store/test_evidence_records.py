@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge_gym.errors import ConflictError, NotFoundError
-from judge_gym.records import Evidence, Pool, Window, digest, proper
+from judge_gym.records import Evidence, Pool, Window, digest, storable
 from judge_gym.store import Store
 from judge_gym.store import tables as t
 from stores import fresh, muddled, rows
@@ -431,7 +431,7 @@ def test_labels_imported_in_any_order_any_number_of_times_give_the_same_rows(
         )
 
 
-plain = st.text(max_size=12).map(proper)  # others are mended on the way in
+plain = st.text(max_size=12).map(storable)  # others are mended on the way in
 
 
 @settings(max_examples=60, deadline=None)

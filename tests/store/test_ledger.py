@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from judge_gym.records import Completion, Draw, Finish, Message, Request, Role, proper
+from judge_gym.records import Completion, Draw, Finish, Message, Request, Role, storable
 from judge_gym.store import Attempt, Payer, Store
 from judge_gym.store.tables import attempts, calls, texts
 from stores import recorded
@@ -106,7 +106,7 @@ def test_an_endpoint_is_part_of_the_key_but_not_who_logs_in_there() -> None:
 def test_any_completion_is_the_answer_and_is_reused(store: Store, said: Completion) -> None:
     call_id = record(store, BASE, said)
     found = store.ledger.find([BASE.key()])[BASE.key()]
-    assert (found.call_id, found.completion) == (call_id, replace(said, text=proper(said.text)))
+    assert (found.call_id, found.completion) == (call_id, replace(said, text=storable(said.text)))
 
 
 @pytest.mark.postgres
@@ -219,8 +219,8 @@ def test_a_transcript_is_exactly_what_was_asked_and_answered(
 ) -> None:
     request = replace(BASE, messages=asked)
     shown, tried = store.ledger.transcript(record(store, request, completion(said)))
-    assert [(m.role, m.content) for m in shown] == [(m.role, proper(m.content)) for m in asked]
-    assert tried[-1]["body"] == proper(said)
+    assert [(m.role, m.content) for m in shown] == [(m.role, storable(m.content)) for m in asked]
+    assert tried[-1]["body"] == storable(said)
 
 
 @KEEPS_ITS_STORE

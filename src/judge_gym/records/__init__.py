@@ -11,7 +11,7 @@ from judge_gym.records.calls import (
     StageName,
 )
 from judge_gym.records.evidence import Evidence, Pool, TaskType, View, Window
-from judge_gym.records.hashes import bare_endpoint, content_hash, digest, proper
+from judge_gym.records.hashes import bare_endpoint, content_hash, digest, storable
 from judge_gym.records.origins import Origin, find_origin, search_origins
 from judge_gym.records.outcomes import (
     FILESYSTEM,
@@ -93,10 +93,10 @@ __all__ = [
     "digest",
     "find_origin",
     "graded",
-    "proper",
     "provided_rubric",
     "search_origins",
     "search_step",
     "split_searches",
+    "storable",
     "with_searches",
 ]

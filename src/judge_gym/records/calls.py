@@ -1,10 +1,10 @@
-"""The ledger's unit: what is asked of a model, and what it answered."""
+"""Calls: a request to a model, and its completion."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from judge_gym.records.hashes import bare_endpoint, digest, proper
+from judge_gym.records.hashes import bare_endpoint, digest, storable
 
 Finish = Literal["stop", "length", "refusal"]
 Role = Literal["system", "user", "assistant"]
@@ -14,7 +14,7 @@ STAGES: tuple[StageName, ...] = ("neutralizer", "rubricer", "critic", "scorer", 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Which of the possible answers to one question: (series, index, ask)."""
+    """Identifies one of the possible answers to a request: (series, index, ask)."""
 
     series: str
     index: int = 0
@@ -32,10 +32,10 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation.
+    """One message of a conversation.
 
-    It is kept in parts, so that a long text which many requests share (an article, a task) is
-    stored once; only their concatenation is sent and hashed.
+    It has parts, so that a long text that many requests share, such as an article, is stored once;
+    only their concatenation is sent and hashed.
     """
 
     role: Role
@@ -43,13 +43,13 @@ class Message:
 
     @property
     def content(self) -> str:
-        """What the model is sent."""
+        """The text that is sent."""
         return "".join(self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Exactly what is asked of a model."""
+    """Exactly what a model is asked."""
 
     model: str
     messages: tuple[Message, ...]
@@ -58,23 +58,25 @@ class Request:
     max_tokens: int = 2048
     schema: Mapping[str, Any] | None = None
     web_search: bool = False
-    """Whether the model may search the web; its text then begins with what it searched."""
+    """Whether the model may search the web; the answer then begins with its searches."""
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What is set besides the words; a search only where there is one, so old keys stay."""
-        set_ = {"temperature": self.temperature, "max_tokens": self.max_tokens}
-        return {**set_, "web_search": True} if self.web_search else set_
+        """The parameters; `web_search` only if it is set, so that older keys stay the same."""
+        given = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        return {**given, "web_search": True} if self.web_search else given
 
     def key(self, endpoint: str = "") -> str:
-        """The ledger's key: a hash of what is asked, of whom, and where."""
+        """Returns the ledger's key: a hash of request, model and endpoint."""
         provider, _, name = self.model.partition(":")
         return digest(
             {
                 "provider": provider,
                 "endpoint": bare_endpoint(endpoint),
                 "model": name,
-                "messages": [[message.role, proper(message.content)] for message in self.messages],
+                "messages": [
+                    [message.role, storable(message.content)] for message in self.messages
+                ],
                 "parameters": self.parameters,
                 "schema": self.schema,
                 "draw": [self.draw.series, self.draw.index, self.draw.ask],
@@ -84,7 +86,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a provider answered; any of these is an answer and is never asked for again."""
+    """A completed response of a provider, which the ledger reuses."""
 
     text: str
     finish: Finish
@@ -93,6 +95,6 @@ class Completion:
     input_tokens: int
     output_tokens: int
     usd: float | None
-    """None where the price is unknown."""
+    """None if the price is unknown."""
     cached_tokens: int = 0
-    """How many of the input came from the provider's cache."""
+    """Input tokens that came from the provider's cache."""

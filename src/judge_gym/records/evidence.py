@@ -1,6 +1,6 @@
 """Evidence: windows, items, views and pools.
 
-`id` is the row of a record in the store, 0 until it has one; everything else is content.
+`id` is the id of a record in the store, or 0 before it is stored; everything else is content.
 """
 
 import json
@@ -18,25 +18,25 @@ TaskType = Literal["ecc", "control", "benchmark"]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Where and when evidence comes from, and the search that filled it."""
+    """The country and dates of evidence, and the search that found it."""
 
     country: str
     start: date | None = None
     end: date | None = None
     search: str = ""
-    """Source and query in words; empty where files were loaded. Searches never mix."""
+    """Source and query as text; empty for loaded files. Each search has its own window."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One text to judge. Truth and metadata are for analysis; no prompt ever holds them.
+    """One text to judge. Truth and metadata are for analysis and appear in no prompt.
 
-    A pair is a task with two responses to it, which a judge compares.
+    A pair is a task with two responses, which a judge compares.
     """
 
     title: str
     text: str
-    """Of a pair, the task that both responses answer."""
+    """For a pair, the task."""
     url: str = ""
     date: str = ""
     source: str = ""
@@ -44,31 +44,31 @@ class Evidence:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: int = 0
     responses: tuple[str, ...] = ()
-    """Two for a pair, none otherwise."""
+    """Two for a pair, otherwise none."""
 
     @property
     def body(self) -> str:
-        """All that a judge can read of it, as one text; a pair is a JSON list."""
+        """Everything that a judge can read, as one text; a pair is a JSON list."""
         if not self.responses:
             return self.text
         return json.dumps([self.text, *self.responses], ensure_ascii=False)
 
     @cached_property
     def hash(self) -> str:
-        """The identity of the raw text, whatever the view."""
+        """The hash of the raw text, which does not depend on the view."""
         return content_hash(self.body)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A text derived from evidence for judges to read; `text` is None where making it failed."""
+    """A text that an editor made from evidence; `text` is None if that failed."""
 
     evidence: Evidence
     text: str | None
     status: Status
     call_id: int | None = None
     checks: Mapping[str, Any] | None = None
-    """How far it keeps to its source; None where there is no text."""
+    """Comparisons with its source; None if there is no text."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Pool:
 
     @cached_property
     def hash(self) -> str:
-        """The identity of the texts in their order."""
+        """The hash of the texts in their order."""
         return digest([item.hash for item in self.items])
 
     @cached_property

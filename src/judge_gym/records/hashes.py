@@ -1,4 +1,4 @@
-"""Hashes that give texts and JSON values their identity, and addresses without secrets."""
+"""Hashes of texts and JSON values, and addresses without secrets."""
 
 import hashlib
 import json
@@ -7,17 +7,17 @@ from urllib.parse import urlsplit, urlunsplit
 
 
 def content_hash(text: str) -> str:
-    """The identity of a text."""
+    """Returns the SHA-256 of a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def proper(text: str) -> str:
-    """A text that any database takes: half a surrogate becomes `?`, a zero character `\ufffd`."""
+def storable(text: str) -> str:
+    """Returns a text that any database accepts: lone surrogates become `?`, NUL `\ufffd`."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
 
 
 def digest(value: Any) -> str:
-    """The identity of a JSON value, whatever the order of its keys.
+    """Returns the hash of a JSON value, which does not depend on the order of its keys.
 
     >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     True
@@ -26,7 +26,7 @@ def digest(value: Any) -> str:
 
 
 def bare_endpoint(url: str) -> str:
-    """An endpoint without what may be secret: no user, no password, no query.
+    """Returns an endpoint without user, password and query, which may be secret.
 
     >>> bare_endpoint("https://user:key@host:8000/v1?key=secret")
     'https://host:8000/v1'

@@ -1,4 +1,4 @@
-"""The searches that evidence may come from: what a study writes, and which class carries it out.
+"""The searches for evidence: their names in study files, and the classes that implement them.
 
 A search is declared by one row here and implemented by one file in `sources/`. Outside packages
 declare theirs as entry points of the group `judge_gym.sources`, each an `Origin`.
@@ -21,14 +21,14 @@ class Origin:
 
     name: str
     takes: Literal["query", "addresses"]
-    """What a study writes after the name: words, or one address or several."""
+    """What a study gives after the name: a query, or one or more addresses."""
     label: str
-    """What people call it."""
+    """The name on pages."""
     source: str
     """Its implementation, as `module:Class`, imported when it is used."""
     paid: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables that it reads, with what each is for."""
+    """The environment variables that it reads, and their purposes."""
 
 
 BUILT_IN = (

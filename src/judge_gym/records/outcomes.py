@@ -1,4 +1,4 @@
-"""What a suite run passes on: steps, outcomes and results of code-generation evals."""
+"""Suite runs, and the steps, outcomes and results of their evals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ INCONCLUSIVE: tuple[InconclusiveReason, ...] = ("infrastructure", "rate_limit", 
 FILESYSTEM = "filesystem"
 """The step in which a reply's files are read and written."""
 SEARCH = "search"
-"""The step that holds what a model searched before it wrote, where it could."""
+"""The step that shows the web searches of a model."""
 StepStatus = Literal["passed", "failed", "inconclusive", "skipped"]
 
 
@@ -25,7 +25,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The candidate's own fault, as far as the steps can tell."""
+    """The candidate failed a step."""
 
     step: str
     reason: str
@@ -34,7 +34,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Inconclusive:
-    """Nothing was learnt about the candidate; it leaves the denominator and is always shown."""
+    """Nothing was learnt about the candidate, so that the eval does not count in the score."""
 
     why: InconclusiveReason
     reason: str
@@ -47,36 +47,32 @@ Outcome = Passed | Failed | Inconclusive
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """One step of one eval: how it ended, how long it took, what it printed (up to a cap)."""
+    """One step of one eval: its status, its duration and its truncated output."""
 
     name: str
     status: StepStatus
     seconds: float
     reason: str = ""
     output: str = ""
-    # Of a step that runs tests; a result counts only if as many were collected as expected.
     tests_passed: int | None = None
+    """Of a step that runs tests; it passes only if all expected tests were collected."""
     tests_collected: int | None = None
 
 
 def search_step(searches: Sequence[Search]) -> StepResult:
-    """What a model searched before it wrote, as a step: it decides nothing, and is shown."""
-    lines = [
-        line
-        for search in searches
-        for line in (
-            f"? {search.query or '(the provider does not say)'}",
-            *(f"  {source}" for source in search.sources),
-            *([f"  failed: {search.fault}"] if search.fault else []),
-        )
-    ]
-    many = f"{len(searches)} search{'es' * (len(searches) != 1)}" if searches else "no search"
-    return StepResult(SEARCH, "passed", 0.0, many, "\n".join(lines))
+    """Returns the web searches of a model as a step, which always passes."""
+    lines = []
+    for search in searches:
+        lines.append(f"? {search.query or '(the provider does not say)'}")
+        lines += [f"  {source}" for source in search.sources]
+        lines += [f"  failed: {search.error}"] if search.error else []
+    count = f"{len(searches)} search{'es' * (len(searches) != 1)}" if searches else "no search"
+    return StepResult(SEARCH, "passed", 0.0, count, "\n".join(lines))
 
 
 @dataclass(frozen=True, slots=True)
 class EvalResult:
-    """One eval of a run: what the model wrote, and what became of it."""
+    """The result of one eval of a run, with the files that the model wrote."""
 
     category: str
     name: str
@@ -85,21 +81,21 @@ class EvalResult:
     files: Mapping[str, str] = field(default_factory=dict)
     replicate: int = 0
     call_id: int | None = None
-    # Of the generation alone; steps carry their own.
     seconds: float = 0.0
+    """The duration of the generation; steps have their own."""
     usd: float | None = None
     isolation: str = ""
 
     @property
     def path(self) -> str:
-        """Where the eval stands in its suite."""
+        """The path of the eval in its suite."""
         return f"{self.category}/{self.name}"
 
     @property
     def settled(self) -> bool:
-        """Whether it stays: where nothing was learnt, the next command tries again.
+        """Whether it is final: an inconclusive eval is tried again by the next command.
 
-        An empty reply is an answer: it is not asked for again, and is as empty the next time.
+        An empty reply is final, too, since the ledger would only return it again.
         """
         outcome = self.outcome
         return not isinstance(outcome, Inconclusive) or outcome.step == FILESYSTEM
@@ -107,7 +103,7 @@ class EvalResult:
 
 @dataclass(frozen=True, slots=True)
 class EvalSource:
-    """The files behind an eval: what was asked, the reference answer, the grader, known gaps."""
+    """The files of an eval: the task, the reference answer, the grader, and known gaps."""
 
     category: str
     name: str
@@ -119,14 +115,14 @@ class EvalSource:
 
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
-    """A model before a suite, under a condition, in a series of draws."""
+    """A run of a suite with a model, under a condition, in a series of draws."""
 
     id: int
     key: str
-    """A hash of what follows, without the targets: the same in every lab."""
+    """A hash of what follows, without the targets; it is the same in every lab."""
     suite: str
     version: str
-    """Of the benchmark."""
+    """Of the suite."""
     model: str
     condition: str
     """The name of the condition."""
@@ -135,22 +131,22 @@ class SuiteRun:
     series: str
     replicates: int
     evals: tuple[str, ...]
-    """Paths of those that it is asked for."""
+    """The paths of its evals."""
     created: datetime
 
     @property
     def wanted(self) -> int:
-        """How many results it has when it is complete."""
+        """The number of results of a complete run."""
         return len(self.evals) * self.replicates
 
     @property
     def payer(self) -> int:
-        """The number under which the ledger knows it: minus its own, which no other run has."""
+        """Its number in the ledger and in events: negated, so that no other run has it."""
         return -self.id
 
 
 class SuiteResult(NamedTuple):
-    """A result with its row."""
+    """A stored result."""
 
     id: int
     run_id: int

@@ -1,4 +1,4 @@
-"""Rubrics: stages with criteria, and what a critic says of them."""
+"""Rubrics: stages with criteria, and a critic's scores of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,12 +38,12 @@ class Rubric:
 
     @property
     def hash(self) -> str:
-        """The identity of what a judge can read of it."""
+        """The hash of what a judge can read of it."""
         return digest([self.kind, [[stage.label, *stage.criteria] for stage in self.stages]])
 
     @property
     def kind(self) -> Literal["ordinal", "nominal"]:
-        """Whether the order of the stages means anything."""
+        """Whether the stages are ordered."""
         raise TypeError("a rubric is an OrdinalRubric or a NominalRubric")
 
 
@@ -73,7 +73,7 @@ RUBRIC_KINDS: dict[str, type[OrdinalRubric] | type[NominalRubric]] = {
 
 
 def provided_rubric(data: Any, concept: str, country: str) -> OrdinalRubric | NominalRubric:
-    """A rubric from the JSON that a user gives."""
+    """Returns a rubric from JSON that a user provides."""
     shape = 'a rubric is {"kind": ..., "stages": [{"label": ..., "criteria": [...]}, ...]}'
     if not isinstance(data, dict) or not isinstance(data.get("stages"), list):
         raise DesignError(shape)
@@ -96,23 +96,23 @@ def provided_rubric(data: Any, concept: str, country: str) -> OrdinalRubric | No
 
 
 def graded(items: Sequence[Evidence], rubric: Rubric) -> tuple[Evidence, ...]:
-    """Items whose truths are stage numbers of a rubric, from numbers or labels."""
+    """Returns items with their truths, numbers or labels, as stage numbers of a rubric."""
     numbers = {stage.label: number for number, stage in enumerate(rubric.stages, 1)}
     known = {str(number): number for number in numbers.values()} | numbers
-    made = []
+    graded_items = []
     for item in items:
         truth = None
         if item.truth is not None:
             truth = None if isinstance(item.truth, bool) else known.get(str(item.truth))
             if truth is None:
                 raise DesignError(unknown("truth", item.truth, known, item.title), choices=known)
-        made.append(replace(item, truth=truth))
-    return tuple(made)
+        graded_items.append(replace(item, truth=truth))
+    return tuple(graded_items)
 
 
 @dataclass(frozen=True, slots=True)
 class Critique:
-    """A critic's scores of a rubric; null where the critic's answer could not be read."""
+    """A critic's scores of a rubric; None if the critic's answer could not be read."""
 
     rubric: Rubric
     critic: str
@@ -124,7 +124,7 @@ class Critique:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """Items with known answers, the rubric that they are judged by, and how to ask."""
+    """Items with known answers, the rubric to judge them with, and design settings."""
 
     name: str
     concept: str
@@ -132,4 +132,4 @@ class Benchmark:
     rubric: Rubric
     description: str = ""
     design: Mapping[str, Any] = field(default_factory=dict)
-    """Knobs that this benchmark puts in the place of their defaults; a study overrules them."""
+    """Knobs that differ from their defaults; a study may override them."""

@@ -1,4 +1,4 @@
-"""Samples and probes: a judge's verdicts on items, and what it thinks of its own."""
+"""Samples and probes: a judge's verdicts on items, and its estimates of agreement."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from judge_gym.records.verdicts import Display, Status
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One verdict of a judge on one item under one rubric."""
+    """One verdict of a judge on one item with one rubric."""
 
     rubric: Rubric
     evidence: Evidence
@@ -25,7 +25,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """How probable the judge holds it that a majority of three experts agree with a sample."""
+    """The judge's probability that a majority of three experts agrees with a sample."""
 
     sample: Sample
     status: Status

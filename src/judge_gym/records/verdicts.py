@@ -1,4 +1,4 @@
-"""Verdicts: how an answer was read, and what was shown to the judge that gave it."""
+"""Verdicts, and the displays that judges were shown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How an answer was read: labels in display order, empty unless scored."""
+    """A parsed answer: labels in display order, empty unless scored."""
 
     status: Status
     labels: tuple[str, ...] = ()
@@ -18,13 +18,13 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """What a judge was shown: at each position a label and the stage behind it."""
+    """The labels that a judge was shown, in order, and the stage of each."""
 
     labels: tuple[str, ...]
     stages: tuple[int, ...]
 
     def decode(self, labels: Sequence[str]) -> tuple[int, ...]:
-        """The stages behind labels, in rising order.
+        """Returns the stages of labels, in ascending order.
 
         >>> Display(("C", "A", "B"), (2, 3, 1)).decode(["C", "B"])
         (1, 2)
@@ -33,7 +33,7 @@ class Display:
         return tuple(sorted(stage_of[label] for label in labels))
 
     def flipped(self) -> "Display":
-        """The display of a pair shown in reverse: first and second change places.
+        """Returns the display of a pair in reverse order: first and second are exchanged.
 
         >>> Display(("C", "A", "B"), (2, 3, 1)).flipped().stages
         (1, 3, 2)

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from judge_gym.errors import ConflictError, NotFoundError, unknown
-from judge_gym.records import Evidence, Pool, Window, digest, proper
+from judge_gym.records import Evidence, Pool, Window, digest, storable
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import Ledger
@@ -276,7 +276,7 @@ class EvidenceRecords:
     def _save(self, connection: sa.Connection, item: Evidence) -> int:
         row = {
             "text": self._ledger.save_text(connection, item.body),
-            **{name: proper(getattr(item, name)) for name in ("title", "url", "date", "source")},
+            **{name: storable(getattr(item, name)) for name in ("title", "url", "date", "source")},
             "metadata": dict(item.metadata),
             "pair": bool(item.responses),
         }

@@ -18,7 +18,7 @@ from judge_gym.records import (
     Request,
     bare_endpoint,
     content_hash,
-    proper,
+    storable,
 )
 from judge_gym.store.database import Database
 from judge_gym.store.tables import attempts, calls, texts
@@ -70,7 +70,7 @@ class Attempt:
             "at": self.at,
             "seconds": self.seconds,
             "text": text,
-            "error": proper(self.error) if self.error is not None else None,
+            "error": storable(self.error) if self.error is not None else None,
             **result_columns(self.completion, self.bill),
         }
 
@@ -139,7 +139,7 @@ class Ledger:
         bodies: dict[str, str] = {}  # of texts that may need a write
 
         def hash_of(text: str) -> str:
-            text = proper(text)
+            text = storable(text)
             hash = content_hash(text)
             if hash not in self._stored:
                 bodies[hash] = text
@@ -181,7 +181,7 @@ class Ledger:
 
     def save_text(self, connection: sa.Connection, text: str) -> str:
         """Stores a text once and returns its hash."""
-        text = proper(text)
+        text = storable(text)
         hash = content_hash(text)
         self._database.insert_new(connection, texts, [{"hash": hash, "body": text}])
         return hash

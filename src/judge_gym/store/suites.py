@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from judge_gym.errors import ConflictError, NotFoundError
-from judge_gym.records import digest, proper
+from judge_gym.records import digest, storable
 from judge_gym.records.outcomes import (
     EvalResult,
     EvalSource,
@@ -198,7 +198,7 @@ class Suites:
             "outcome": result.outcome.kind,
             "why": getattr(result.outcome, "why", ""),
             "step": getattr(result.outcome, "step", ""),
-            "reason": proper(getattr(result.outcome, "reason", "")),
+            "reason": storable(getattr(result.outcome, "reason", "")),
             "call_id": result.call_id,
             "seconds": result.seconds,
             "usd": result.usd,
@@ -213,7 +213,7 @@ class Suites:
                 **asdict(step),
                 "result_id": id,
                 "position": position,
-                "reason": proper(step.reason),
+                "reason": storable(step.reason),
                 "output": self._ledger.save_text(connection, step.output),
             }
             for position, step in enumerate(result.steps)

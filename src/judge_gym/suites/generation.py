@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from judge_gym.errors import DesignError
-from judge_gym.records import Draw, Message, Request, proper
+from judge_gym.records import Draw, Message, Request, storable
 from judge_gym.suites import prompts
 from judge_gym.suites.ablation import Condition
 from judge_gym.suites.loading import CodeTask, Suite
@@ -85,7 +85,7 @@ def read_reply(text: str) -> Reply:
     heading: str | None = None
     unnamed = 0
     fence, body = "", []  # type: str, list[str]
-    for line in proper(text).split("\n"):
+    for line in storable(text).split("\n"):
         line = line.removesuffix("\r")
         if fence:
             if _closes(line, fence):
