@@ -30,9 +30,9 @@ def database() -> Iterator[Database]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits that a test can wait for."""
-    monkeypatch.setattr(locks, "BEAT", 0.05)
-    monkeypatch.setattr(locks, "CALM", 0.2)
-    monkeypatch.setattr(locks, "SETTLING", 0.4)
+    monkeypatch.setattr(locks, "CHECK_INTERVAL", 0.05)
+    monkeypatch.setattr(locks, "SETTLE", 0.2)
+    monkeypatch.setattr(locks, "AFTER_OUTAGE", 0.4)
 
 
 def wait(until: Callable[[], bool]) -> None:
@@ -66,14 +66,14 @@ def test_an_ended_process_is_dead_after_several_checks_and_a_working_one_never(
 def test_a_lost_lock_is_confirmed_only_once_its_work_was_found_unchanged(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "CALM", 1000.0)
+    monkeypatch.setattr(locks, "SETTLE", 1000.0)
     with worker_lock(database, 1) as mine:
         assert mine.confirmed()
         cut(database)
         wait(lambda: not mine.confirmed())
         mine.confirm(time.monotonic())  # too soon: another may be about to queue its work
         assert not mine.confirmed()
-        mine.confirm(time.monotonic() + locks.CALM)
+        mine.confirm(time.monotonic() + locks.SETTLE)
         wait(mine.confirmed)
 
 
@@ -83,20 +83,20 @@ def test_a_lock_that_cannot_be_checked_is_unconfirmed_before_its_process_is_decl
     assert locks.VALID < MISSED - 1  # looks are a second apart
     monkeypatch.setattr(locks, "VALID", 0.3)
     with worker_lock(database, 1) as mine:
-        monkeypatch.setattr(locks, "BEAT", 1000.0)
+        monkeypatch.setattr(locks, "CHECK_INTERVAL", 1000.0)
         wait(lambda: not mine.confirmed())
 
 
 def test_no_process_is_declared_dead_right_after_an_outage(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "SETTLING", 1000.0)
+    monkeypatch.setattr(locks, "AFTER_OUTAGE", 1000.0)
     with worker_lock(database, 1) as mine:
         cut(database)
         wait(lambda: not mine.confirmed())
         for _ in range(2 * MISSED):
             assert mine.dead({"gone"}) == set()
-        monkeypatch.setattr(locks, "SETTLING", 0.0)
+        monkeypatch.setattr(locks, "AFTER_OUTAGE", 0.0)
         wait(lambda: mine.dead({"gone"}) == {"gone"})
 
 

@@ -30,11 +30,11 @@ from judge_gym.store import Answer, Attempt, Ledger, Payer
 ATTEMPTS = 5
 BACKOFF = 0.5
 """Seconds before the second attempt; each later wait is twice as long."""
-PATIENCE = 100
+MAX_WAITS = 100
 """How often one call waits because its provider asks for it."""
 FAILURES_IN_A_ROW = 20
 """Failed attempts in a row after which an endpoint counts as down."""
-BLINK = 0.1
+CHECK_INTERVAL = 0.1
 """Seconds between the checks of a call that waits until its process has confirmed its lock."""
 GRACE = 5.0
 """Seconds beyond its deadline in which an adapter may end a call with its own message."""
@@ -69,16 +69,16 @@ class Models(Protocol):
 
 
 class Asker:
-    """The only way to models.
+    """Calls models within limits and budgets, and records every attempt in the ledger.
 
     Args:
-        ledger: where every attempt is recorded.
-        models: where models come from.
+        ledger: of the lab.
+        models: opens models.
         meters: of the budgets.
         limits: where given, they replace those of the registry.
-        leases: where other processes keep the same limits; None where this one is alone.
-        confirmed: whether no other process can have taken over the work of this one; while it is
-            not confirmed, no call begins.
+        leases: shared with other processes; None if this one is alone.
+        confirmed: returns whether no other process can have taken over the work of this one; until
+            then, no call begins.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class Asker:
     async def _call(
         self, key: str, request: Request, payer: Payer, progress: RunProgress
     ) -> Answer:
-        """Asks until there is an answer, a further attempt cannot help, or patience ends."""
+        """Asks until there is an answer, or until further attempts are useless or too many."""
         # Not stamina or tenacity: a wait that a provider asks for costs no attempt and holds back
         # every call to the model, in all processes, and each attempt is a row of the ledger.
         card, rng = self._models.card(request.model), random.Random(key)
@@ -217,7 +217,7 @@ class Asker:
         """Begins no call to this model for as long as its provider asks."""
         long = wait > LONGEST_WAIT  # perhaps for one model: others of its provider may continue
         self._limits.block(card, wait, alone=long)
-        if long or waits > PATIENCE:
+        if long or waits > MAX_WAITS:
             raise EndpointDown(
                 f"{card.id}: its provider asks to wait {wait:.0f} s; everything so far is kept, "
                 "the same command continues"
@@ -253,7 +253,7 @@ class Asker:
             try:
                 refuse()
                 while not self._confirmed():
-                    await asyncio.sleep(BLINK)
+                    await asyncio.sleep(CHECK_INTERVAL)
                     refuse()
                 spent = Spend.of(None)
                 started = time.monotonic()

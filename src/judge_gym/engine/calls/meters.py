@@ -126,8 +126,8 @@ class SharedAccount(Account):
     one_round: asyncio.Lock
     """Held during a round: a process makes one at a time, since each takes two connections."""
     _granted: Spend = field(default_factory=Spend)
-    _begun: Spend = field(default_factory=Spend)
-    """What has begun since the last round, as a forecast of what will until the next."""
+    _started_since: Spend = field(default_factory=Spend)
+    """What was reserved since the last round, which forecasts the next."""
     _granted_at: float = float("-inf")
     _waiting: deque[tuple[Spend, asyncio.Future[None]]] = field(default_factory=deque)
     _rounds: LeaseRounds = field(init=False)
@@ -163,7 +163,7 @@ class SharedAccount(Account):
     def reserve(self, worst: Spend) -> None:
         """Reserves the worst case of a call."""
         self.reserved.add(worst)
-        self._begun.add(worst)
+        self._started_since.add(worst)
 
     # --- rounds ----------------------------------------------------------------------------------
 
@@ -199,8 +199,8 @@ class SharedAccount(Account):
 
     def _change(self, waiting: Sequence[Spend]) -> LeaseChange[_Grant]:
         """Returns the change of one round with copies of the state: it runs in another thread."""
-        reserved, ahead = replace(self.reserved), self._begun if self._busy() else Spend()
-        self._begun = Spend()
+        reserved, ahead = replace(self.reserved), self._started_since if self._busy() else Spend()
+        self._started_since = Spend()
         self._granted = replace(self.spent)  # nothing begins meanwhile
         self._granted.add(reserved)
 

@@ -9,7 +9,7 @@ from judge_gym.store import Answer, Attempt, Ledger
 OUTAGE = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds of the successive waits for a database server that is away."""
 PAUSE = 0.002
-"""Seconds in which answers gather before a group is written: a commit costs more than a row."""
+"""Seconds for which answers are collected before a group is written in one commit."""
 
 
 class Recorder:
@@ -36,7 +36,7 @@ class Recorder:
                 await asyncio.sleep(PAUSE)
                 group, self._waiting = self._waiting, []
                 work = loop.run_in_executor(None, self._commit, [attempt for attempt, _ in group])
-                results = await asyncio.shield(work)  # a group that was begun is written
+                results = await asyncio.shield(work)  # a started write is finished
                 for (_, committed), result in zip(group, results, strict=True):
                     if committed.done():  # nothing waits for it any more
                         continue

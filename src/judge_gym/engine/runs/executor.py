@@ -172,7 +172,7 @@ class Executor:
         self._stop_sandboxes.set()
 
     def sweep(self) -> None:
-        """Queues again what dead processes had begun, and what an outage left without a process."""
+        """Queues again the work of dead processes, and work that an outage left behind."""
         looked, running = time.monotonic(), set(self._running)
         rows = self.queue.executing()
         mine = [row for row in rows if row.executor_id == self.name]
@@ -189,7 +189,7 @@ class Executor:
         if self._leases is not None:
             self._leases.dead = dead
         lost = [row for row in rows if row.executor_id in dead]
-        # One that has just begun or ended looks like this too, but not many times in a row.
+        # A workflow that has just started or ended looks like this, too, but not for long.
         self._orphaned = {
             row.workflow_id: self._orphaned.get(row.workflow_id, 0) + 1
             for row in mine
@@ -307,7 +307,7 @@ class Executor:
     def _record_end(self, run_id: int, outcome: Outcome) -> None:
         kind: Any = EVENTS.get(outcome.end, outcome.end)
         latest = self._store.events.latest(run_id)
-        if latest is None or latest.kind != kind:  # a pause is recorded by whoever asked for it
+        if latest is None or latest.kind != kind:  # the command that pauses records it
             self._store.events.record([run_id], kind, outcome.message)
 
     # --- events ----------------------------------------------------------------------------------

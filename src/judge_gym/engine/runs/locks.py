@@ -19,18 +19,18 @@ from judge_gym.store import Database, SessionLock
 
 EXCLUSIVE = "judge-gym-alone"
 """The name of the server lock for what two processes must not do at once, such as an import."""
-BEAT = 0.5
+CHECK_INTERVAL = 0.5
 """Seconds between the checks that a process makes of its own lock."""
 VALID = 2.0
 """Seconds for which such a check is valid: nobody declares a process dead within them."""
 MISSED = 5
 """Consecutive checks, a second apart, that must find a process without its lock before it is
 declared dead: more time than `VALID` allows it to begin calls."""
-CALM = 2.0
+SETTLE = 2.0
 """Seconds after a lock was regained in which another process may still queue this one's work."""
-GLANCE = 0.1
+CHECK_TIME = 0.1
 """Seconds for which a process that only checks a file's lock may hold it."""
-SETTLING = 30.0
+AFTER_OUTAGE = 30.0
 """Seconds after an outage in which nobody is declared dead: every process has lost its lock, and
 some are slow to regain it."""
 
@@ -72,7 +72,7 @@ class ServerWorkerLock:
         self._keeper.start()
 
     def _keep(self) -> None:
-        while not self._ended.wait(BEAT):
+        while not self._ended.wait(CHECK_INTERVAL):
             began = time.monotonic()
             with suppress(DatabaseGone):
                 # Where another session holds it, that is an older session of this process whose
@@ -90,8 +90,8 @@ class ServerWorkerLock:
 
         The last check of the lock must be recent, and the lock not lost since `confirm`.
         """
-        calm = self._confirmed >= self._lock.regained + CALM
-        return calm and time.monotonic() < self._checked + VALID
+        settled = self._confirmed >= self._lock.regained + SETTLE
+        return settled and time.monotonic() < self._checked + VALID
 
     def confirm(self, looked: float) -> None:
         """Notes that the work of this process was its own at a time of the monotonic clock."""
@@ -100,7 +100,7 @@ class ServerWorkerLock:
     def dead(self, processes: Collection[str]) -> set[str]:
         """Returns those whose lock was free in several checks in a row."""
         free = set(processes) - self._lock.held(processes)
-        if time.monotonic() < self._lock.regained + SETTLING:
+        if time.monotonic() < self._lock.regained + AFTER_OUTAGE:
             free = set()
         self._missed = {name: self._missed.get(name, 0) + 1 for name in free}
         return {name for name, times in self._missed.items() if times >= MISSED}
@@ -155,7 +155,7 @@ def _taken(database: Database) -> LockTaken:
 def _file_lock(database: Database) -> Iterator[None]:
     lock = FileLock(f"{database.file}.lock")
     try:
-        lock.acquire(timeout=GLANCE, poll_interval=GLANCE / 4)
+        lock.acquire(timeout=CHECK_TIME, poll_interval=CHECK_TIME / 4)
     except Timeout:
         raise _taken(database) from None
     try:

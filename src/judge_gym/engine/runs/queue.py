@@ -160,7 +160,7 @@ class RunQueue:
         return ended
 
     def executing(self) -> list[WorkflowStatus]:
-        """Returns the workflows that processes have begun and not ended."""
+        """Returns the workflows that processes have started and not ended."""
         return self._rows(status=["PENDING"])
 
     def any_active(self, ids: Collection[str]) -> bool:
@@ -177,7 +177,7 @@ class RunQueue:
         return [row for row in self._rows(status=list(ACTIVE)) if row.app_version != PROTOCOL]
 
     def requeue(self, rows: Iterable[WorkflowStatus]) -> None:
-        """Queues workflows again that a dead process had begun."""
+        """Queues workflows of a dead process again."""
         by_queue: dict[str, list[str]] = {}
         for row in rows:
             by_queue.setdefault(str(row.queue_name), []).append(row.workflow_id)
@@ -192,7 +192,7 @@ class RunQueue:
             self._cancel([run, *(row.workflow_id for row in shards)])
 
     def drop_waiting(self, ids: Collection[str]) -> None:
-        """Takes shards off the queue that no process has begun."""
+        """Removes shards from the queue that no process has started."""
         waiting = self._rows(status=["ENQUEUED"], workflow_ids=list(ids))
         self._cancel([row.workflow_id for row in waiting])
 

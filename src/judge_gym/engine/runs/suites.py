@@ -123,7 +123,7 @@ class SuiteFinder:
 
         Returns:
             The further queues that this machine can serve, and, by run, why it cannot serve those
-            of the others that no process has begun.
+            of the others that no process has started.
         """
         able: list[str] = []
         reasons: dict[int, str] = {}
