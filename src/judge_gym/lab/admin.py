@@ -217,25 +217,18 @@ class Admin:
 
 def _model(card: ModelCard) -> ModelInfo:
     prices = card.tariff()
-    return {
-        "id": card.id,
-        "kind": card.kind,
-        "provider": card.provider,
-        "name": card.name,
-        "family": card.family,
-        "context": card.context,
-        "dated": card.dated,
-        "version": card.version,
-        "structured": card.structured,
-        "deadline": card.deadline,
-        "endpoint": card.endpoint or None,
-        "takes_temperature": card.takes_temperature,
-        "takes_seed": card.takes_seed,
-        "input_usd": prices.input if prices else None,
-        "cached_usd": prices.cached if prices else None,
-        "output_usd": prices.output if prices else None,
-        "limits": asdict(card.limits),
-    }
+    known = {name: getattr(card, name, None) for name in ModelInfo.__annotations__}
+    return cast(
+        ModelInfo,
+        {
+            **known,
+            "endpoint": card.endpoint or None,
+            "input_usd": prices.input if prices else None,
+            "cached_usd": prices.cached if prices else None,
+            "output_usd": prices.output if prices else None,
+            "limits": asdict(card.limits),
+        },
+    )
 
 
 def _plain(row: Mapping[str, Any]) -> Row:

@@ -30,6 +30,7 @@ from judge_gym.records.responses import (
     ExperimentSummary,
     ProbeRow,
     RubricRow,
+    RunCounts,
     RunSummary,
     SampleRow,
     StudyFile,
@@ -464,8 +465,8 @@ def _summary(row: Mapping[str, Any], runs: list[RunSummary]) -> ExperimentSummar
     }
 
 
-def _run(progress: Progress, failures: Sequence[Mapping[str, Any]]) -> RunSummary:
-    event = progress.event
+def run_counts(progress: Progress) -> RunCounts:
+    """Returns the progress of a run as responses have it."""
     return {
         "run": progress.run_id,
         "series": progress.series,
@@ -474,9 +475,15 @@ def _run(progress: Progress, failures: Sequence[Mapping[str, Any]]) -> RunSummar
         "done": dict(progress.done),
         "failed": dict(progress.failed),
         "verdicts": dict(progress.statuses),
-        "message": event.message if event and progress.status not in FINISHED else "",
-        "failures": cast(Any, [*failures]),
+        "message": progress.event.message if progress.event is not None else "",
     }
+
+
+def _run(progress: Progress, failures: Sequence[Mapping[str, Any]]) -> RunSummary:
+    summary: RunSummary = {**run_counts(progress), "failures": cast(Any, [*failures])}
+    if progress.status in FINISHED:
+        summary["message"] = ""
+    return summary
 
 
 def _probes(rows: Sequence[Mapping[str, Any]]) -> Sequence[ProbeRow]:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -29,7 +29,7 @@ from judge_gym.engine.suite_reports import SuiteReport, reports
 from judge_gym.errors import BudgetError, ConflictError, DesignError, NotFoundError
 from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.evidence import EvidenceLibrary
-from judge_gym.lab.experiments import Experiments
+from judge_gym.lab.experiments import Experiments, run_counts
 from judge_gym.lab.prepare import PreparedStudy, targets_of
 from judge_gym.models import Registry
 from judge_gym.records import SuiteRun
@@ -37,6 +37,7 @@ from judge_gym.records.responses import (
     LabStatus,
     LogRow,
     PlannedExperiment,
+    PlannedStage,
     PlanSummary,
     Reparsed,
     Retuned,
@@ -112,16 +113,7 @@ class Runs:
                 for tag, counts in plan.experiments.items()
             ],
             "stages": {
-                name: {
-                    "calls": stage.calls,
-                    "in_ledger": stage.in_ledger,
-                    "to_pay": stage.to_pay,
-                    "shared": stage.shared,
-                    "input_tokens": stage.input_tokens,
-                    "output_tokens": stage.output_tokens,
-                    "usd": stage.usd,
-                    "seconds": stage.seconds,
-                }
+                name: cast(PlannedStage, {**asdict(stage), "to_pay": stage.to_pay})
                 for name, stage in stages.items()
             },
             "folded": dict(prepared.sweep.folded),
@@ -533,16 +525,6 @@ def _suite_state(report: SuiteReport, reason: str | None) -> RunState:
 
 
 def _run(progress: Progress) -> RunState:
-    event = progress.event
-    return {
-        "tag": progress.tag,
-        "run": progress.run_id,
-        "series": progress.series,
-        "status": progress.status,
-        "in_progress": event is not None and event.kind == "started" and not progress.ended,
-        "wanted": dict(progress.wanted),
-        "done": dict(progress.done),
-        "failed": dict(progress.failed),
-        "verdicts": dict(progress.statuses),
-        "message": event.message if event is not None else "",
-    }
+    started = progress.event is not None and progress.event.kind == "started"
+    in_progress = started and not progress.ended
+    return {"tag": progress.tag, **run_counts(progress), "in_progress": in_progress}

@@ -138,7 +138,7 @@ class FailureReason(TypedDict):
     count: int
 
 
-class RunSummary(TypedDict):
+class RunCounts(TypedDict):
     """The progress of a run."""
 
     run: int
@@ -149,6 +149,11 @@ class RunSummary(TypedDict):
     failed: Counts
     verdicts: Counts
     message: str
+
+
+class RunSummary(RunCounts):
+    """The progress of a run, and why calls failed."""
+
     failures: list[FailureReason]
 
 
@@ -323,19 +328,11 @@ class PlanSummary(TypedDict):
     warnings: list[str]
 
 
-class RunState(TypedDict):
+class RunState(RunCounts):
     """The state of a run in `status`."""
 
     tag: str
-    run: int
-    series: str
-    status: str
     in_progress: bool
-    wanted: Counts
-    done: Counts
-    failed: Counts
-    verdicts: Counts
-    message: str
 
 
 class LabStatus(TypedDict):
