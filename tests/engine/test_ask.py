@@ -62,7 +62,7 @@ def run(lab: Lab, study: Path, models: Faulty) -> tuple[str, list[tuple[bool, st
         return status, [(row.completed, row.error) for row in connection.execute(query)]
 
 
-def test_a_fault_that_passes_is_asked_again_and_every_attempt_is_on_record(
+def test_a_temporary_error_is_retried_and_every_attempt_recorded(
     lab: Lab, write_study: WriteStudy
 ) -> None:
     models = Faulty(UnavailableError("timed out"), UnavailableError("HTTP 500"))
@@ -77,7 +77,7 @@ def test_a_fault_that_passes_is_asked_again_and_every_attempt_is_on_record(
     }
 
 
-def test_patience_with_a_fault_ends_after_five_attempts(lab: Lab, write_study: WriteStudy) -> None:
+def test_a_call_fails_after_five_attempts(lab: Lab, write_study: WriteStudy) -> None:
     models = Faulty(*[UnavailableError("HTTP 500")] * 9, only="sim:strict")
     study = write_study(samples=1, judges=["sim:balanced"], design={
         "evidence.editor": "sim:strict", "rubric.critic": "sim:critic"})  # fmt: skip
@@ -86,7 +86,7 @@ def test_patience_with_a_fault_ends_after_five_attempts(lab: Lab, write_study: W
     assert failing and set(failing) == {5}
 
 
-def test_what_is_rejected_is_not_asked_again(lab: Lab, write_study: WriteStudy) -> None:
+def test_a_rejected_request_is_not_retried(lab: Lab, write_study: WriteStudy) -> None:
     models = Faulty(RejectedError("context too long"))
     _, attempts = run(lab, write_study(samples=1, judges=["sim:balanced"]), models)
     assert set(models.tried.values()) == {1}
@@ -288,9 +288,7 @@ def test_the_ceiling_over_hosted_providers_holds_unless_limits_are_given(
     assert len(models.began) <= allowed + 1
 
 
-def test_an_endpoint_that_fails_again_and_again_is_given_a_rest(
-    lab: Lab, write_study: WriteStudy
-) -> None:
+def test_an_endpoint_that_fails_repeatedly_is_paused(lab: Lab, write_study: WriteStudy) -> None:
     class Down(Faulty):
         def card(self, id: str) -> ModelCard:
             return replace(super().card(id), endpoint=f"http://{id.partition(':')[2]}")

@@ -108,7 +108,7 @@ def test_a_spent_budget_pays_nothing_more_and_a_larger_one_pays_the_rest(
     assert paid(lab.runs.run(write_study(**MANY, budget={"calls": ALL}))) == 0
 
 
-def test_attempts_that_bring_nothing_count_too(lab: Lab, write_study: WriteStudy) -> None:
+def test_failed_attempts_count_in_the_budget(lab: Lab, write_study: WriteStudy) -> None:
     path = write_study(**MANY, budget={"calls": 4})
     use(lab, Costly(down=True))
     for turn in range(3):  # a provider that is down is not hammered beyond the budget
@@ -167,7 +167,7 @@ def test_money_cannot_be_promised_where_a_price_is_unknown(
     assert lab.runs.run(write_study(budget={"calls": 500})).status == "complete"
 
 
-def test_a_budget_is_its_studys_own(lab: Lab, write_study: WriteStudy) -> None:
+def test_each_study_has_its_own_budget(lab: Lab, write_study: WriteStudy) -> None:
     use(lab, Costly())
     lab.runs.run(write_study(study="first", seed=1))
     limit = int(spent(lab, "first")["calls"])

@@ -90,7 +90,7 @@ def test_no_order_of_rounds_exceeds_the_budget_and_all_of_it_can_be_used(
         assert caps.tokens is not None and caps.tokens - 100 < payers.paid.tokens <= caps.tokens
 
 
-def test_what_another_holds_is_waited_for_and_free_once_it_is_gone() -> None:
+def test_calls_wait_for_what_another_process_holds() -> None:
     async def calls() -> None:
         payers = Payers(Caps(calls=3))
         dead = payers.account("dead")
@@ -121,7 +121,7 @@ def test_an_idle_process_holds_nothing() -> None:
     asyncio.run(asyncio.wait_for(let_go(), 60))
 
 
-def test_without_a_budget_nothing_is_agreed_on() -> None:
+def test_without_a_budget_no_lease_is_taken() -> None:
     async def rounds() -> int:
         payers = Payers(Caps())
         account = payers.account("a")
@@ -131,7 +131,7 @@ def test_without_a_budget_nothing_is_agreed_on() -> None:
     assert asyncio.run(rounds()) == 0
 
 
-def test_a_larger_budget_lets_those_go_on_who_wait() -> None:
+def test_a_larger_budget_admits_waiting_calls() -> None:
     async def calls() -> None:
         payers = Payers(Caps(calls=1))
         meter = payers.meter("a")
@@ -145,7 +145,7 @@ def test_a_larger_budget_lets_those_go_on_who_wait() -> None:
     asyncio.run(calls())
 
 
-def test_what_was_paid_is_added_up_whatever_comes_late(
+def test_paid_sums_include_rows_that_are_committed_late(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(meters, "NEWEST", 4)

@@ -42,7 +42,7 @@ async def all_of(recorder: Recorder, attempts: Sequence[Attempt]) -> list[Answer
     return await asyncio.gather(*map(recorder.record, attempts), return_exceptions=True)
 
 
-def test_what_comes_while_a_group_is_written_is_the_next(
+def test_attempts_during_a_write_form_the_next_group(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = groups_of(store, monkeypatch)
@@ -52,7 +52,7 @@ def test_what_comes_while_a_group_is_written_is_the_next(
     assert [found[attempt(n).key] for n in range(100)] == answers, "each has its own answer"
 
 
-def test_an_answer_is_in_the_database_when_its_caller_goes_on(store: Store) -> None:
+def test_an_answer_is_committed_before_its_caller_continues(store: Store) -> None:
     async def one_by_one() -> None:
         recorder = Recorder(store.ledger)
         for number in range(5):
@@ -62,7 +62,7 @@ def test_an_answer_is_in_the_database_when_its_caller_goes_on(store: Store) -> N
     asyncio.run(one_by_one())
 
 
-def test_the_same_question_twice_in_a_group_is_one_question(store: Store) -> None:
+def test_the_same_call_twice_in_a_group_is_stored_once(store: Store) -> None:
     twice = [attempt(1, None), attempt(1), attempt(2)]
     first, second, other = asyncio.run(all_of(Recorder(store.ledger), twice))
     assert isinstance(first, Answer) and isinstance(second, Answer) and isinstance(other, Answer)
@@ -70,7 +70,7 @@ def test_the_same_question_twice_in_a_group_is_one_question(store: Store) -> Non
     assert written(store) == 3
 
 
-def test_one_that_cannot_be_written_takes_no_other_with_it(store: Store) -> None:
+def test_an_attempt_that_cannot_be_written_affects_no_other(store: Store) -> None:
     odd = attempt(2)
     odd = Attempt(odd.key, odd.request, "", PAYER, None, odd.completion)  # type: ignore[arg-type]
     ended = asyncio.run(all_of(Recorder(store.ledger), [attempt(1), odd, attempt(3)]))
@@ -78,7 +78,7 @@ def test_one_that_cannot_be_written_takes_no_other_with_it(store: Store) -> None
     assert written(store) == 2
 
 
-def test_a_database_that_cannot_be_used_is_said_to_all(
+def test_a_database_error_is_reported_to_all_callers(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(group: Sequence[Attempt], *, retry: bool = False) -> list[Answer]:
@@ -89,7 +89,7 @@ def test_a_database_that_cannot_be_used_is_said_to_all(
     assert [str(one) for one in ended] == ["disk full"] * 5
 
 
-def test_what_a_server_commits_and_does_not_confirm_is_written_once(
+def test_an_unconfirmed_commit_is_not_written_twice(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record, heard = store.ledger.record, list[bool]()
@@ -108,7 +108,7 @@ def test_what_a_server_commits_and_does_not_confirm_is_written_once(
     assert written(store) == 3
 
 
-def test_what_was_paid_for_is_written_even_if_all_is_cancelled(store: Store) -> None:
+def test_paid_answers_are_written_even_when_cancelled(store: Store) -> None:
     async def hurried() -> None:
         recorder = Recorder(store.ledger)
         for number in range(50):

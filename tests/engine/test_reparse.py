@@ -52,7 +52,7 @@ def everything(lab: Lab) -> list[Any]:
     return [rows(lab.store, table) for table in (samples, probes, critiques)]
 
 
-def test_an_untouched_study_reads_as_it_did(done: Lab) -> None:
+def test_reparsing_an_unchanged_study_changes_nothing(done: Lab) -> None:
     before = everything(done)
     for write in (False, True):
         found = reread(done, "small", write=write)
@@ -92,7 +92,7 @@ def test_what_an_older_parser_could_not_read_is_restored(done: Lab) -> None:
     pd.testing.assert_frame_equal(tidy(done), before)
 
 
-def test_a_verdict_that_stands_no_more_takes_its_probe_along(done: Lab) -> None:
+def test_a_changed_verdict_loses_its_probe(done: Lab) -> None:
     """Verdicts that an older parser read into answers that hold none."""
     unread = samples.c.status == "parse_failed"
     wrong = edit(done, samples, unread, status="scored", stages="2")
@@ -134,7 +134,7 @@ def test_probes_and_critics_are_read_again(done: Lab) -> None:
     assert found.probes_dropped == 0
 
 
-def test_what_the_provider_decided_stays(lab: Lab, write_study: WriteStudy) -> None:
+def test_refusals_and_truncations_are_not_reparsed(lab: Lab, write_study: WriteStudy) -> None:
     judge = "sim:balanced?refuse=0.3&truncate=0.3&fail=0.3"
     lab.runs.run(write_study(judges=[judge], samples=8, tolerance=1.0))
     before = everything(lab)
@@ -181,7 +181,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     ),
     seed=st.integers(0, 1000),
 )
-def test_reading_again_changes_nothing(
+def test_reparsing_twice_changes_nothing_more(
     write_study: WriteStudy,
     folder: Path,
     temper: dict[str, float],

@@ -135,7 +135,7 @@ def test_opening_again_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variable", [True, False])
-def test_the_place_is_the_environments_else_the_working_folders(
+def test_the_url_is_that_of_the_environment_or_the_working_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -147,7 +147,7 @@ def test_the_place_is_the_environments_else_the_working_folders(
     assert stated_revision(expected) == HEAD
 
 
-def test_who_only_reads_creates_nothing(tmp_path: Path) -> None:
+def test_opening_for_reading_creates_nothing(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="there is no lab at"):
         Store.open(url(tmp_path / "deep" / "lab.db"), create=False)
     assert list(tmp_path.iterdir()) == []
@@ -155,7 +155,7 @@ def test_who_only_reads_creates_nothing(tmp_path: Path) -> None:
     Store.open(url(tmp_path / "lab.db"), create=False).close()
 
 
-def test_an_empty_database_on_a_server_is_no_lab_for_who_only_reads() -> None:
+def test_an_empty_server_database_cannot_be_opened_for_reading() -> None:
     empty = postgres.empty_url()
     with pytest.raises(NotFoundError, match="there is no lab at"):
         Store.open(empty, create=False)
@@ -188,7 +188,7 @@ def _upgrade(file: Path, *, contract: bool = False) -> tuple[str | None, str]:
 
 
 @pytest.mark.parametrize("only_adds", [True, False])
-def test_opening_upgrades_by_itself_only_where_that_only_adds(
+def test_opening_applies_only_steps_that_add(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_adds: bool
 ) -> None:
     file = tmp_path / "lab.db"

@@ -92,7 +92,7 @@ def test_a_contract_is_refused_until_its_audit_finds_nothing(loose: Database) ->
 
 
 @pytest.mark.parametrize("size", [1, 7, PROBES, 1000])
-def test_an_interrupted_migration_goes_on_where_it_was(loose: Database, size: int) -> None:
+def test_an_interrupted_migration_continues_where_it_stopped(loose: Database, size: int) -> None:
     class Interrupted(Exception):
         pass
 
@@ -115,7 +115,7 @@ def test_an_interrupted_migration_goes_on_where_it_was(loose: Database, size: in
     assert Deployment(loose).migrate(size=size) == 0, "a second time is nothing"
 
 
-def test_what_an_old_process_writes_meanwhile_is_taken_up(loose: Database) -> None:
+def test_rows_of_an_old_process_are_migrated_later(loose: Database) -> None:
     Deployment(loose).migrate()
     with loose.begin() as connection:
         connection.execute(sa.text("UPDATE probes SET run_id = NULL WHERE id IN (3, 40)"))
@@ -124,7 +124,7 @@ def test_what_an_old_process_writes_meanwhile_is_taken_up(loose: Database) -> No
     assert rightly_filled(loose)
 
 
-def test_two_at_once_take_turns(loose: Database) -> None:
+def test_concurrent_migrations_take_turns(loose: Database) -> None:
     left = count(loose, NULLS)
     changed: list[int] = []
     threads = [
@@ -138,7 +138,7 @@ def test_two_at_once_take_turns(loose: Database) -> None:
     assert sum(changed) == left and rightly_filled(loose)
 
 
-def test_status_says_what_is_pending_and_how_far_it_is(loose: Database) -> None:
+def test_status_shows_pending_steps_and_migrations(loose: Database) -> None:
     found = Deployment(loose).status()
     assert (found["revision"], found["newest"], found["profile"]) == (NEEDED, HEAD, "dev")
     left = count(loose, NULLS)
@@ -204,7 +204,7 @@ def production(tmp_path: Path) -> str:
     return url
 
 
-def test_production_refuses_a_session_that_does_not_say_so(
+def test_production_refuses_writes_of_a_dev_session(
     production: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Lab.open(production) as lab:
@@ -217,7 +217,7 @@ def test_production_refuses_a_session_that_does_not_say_so(
         assert len(lab.evidence.list_windows()) == 1
 
 
-def test_only_a_production_session_takes_the_mark_away(
+def test_only_a_production_session_can_change_the_mark(
     production: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ConflictError, match="is production"):

@@ -38,7 +38,7 @@ def filled(store: Store, *items: Evidence, window: Window = VALDORIA) -> int:
 
 
 @pytest.mark.postgres
-def test_a_window_is_one_row_and_comes_back_as_it_was(store: Store) -> None:
+def test_a_saved_window_is_one_row_and_loads_unchanged(store: Store) -> None:
     windows = [
         VALDORIA,
         Window("Valdoria"),
@@ -67,7 +67,7 @@ def test_a_window_without_a_search_keeps_the_key_it_had_before_searches_existed(
     assert searched != plain
 
 
-def test_a_window_that_is_not_there_is_told_as_such(store: Store) -> None:
+def test_an_unknown_window_is_not_found(store: Store) -> None:
     store.evidence.save_window(VALDORIA)
     assert store.evidence.window_id(SEARCHED) is None
     with pytest.raises(NotFoundError, match=r"99.*judge-gym evidence list"):
@@ -75,7 +75,7 @@ def test_a_window_that_is_not_there_is_told_as_such(store: Store) -> None:
 
 
 @pytest.mark.postgres
-def test_windows_are_listed_with_what_they_hold_and_what_was_dropped(store: Store) -> None:
+def test_windows_are_listed_with_item_and_dropped_counts(store: Store) -> None:
     full, empty = filled(store, *ITEMS), store.evidence.save_window(SEARCHED)
     store.evidence.drop(full, [store.evidence.window_items(full)[0].id])
     assert store.evidence.list_windows() == [
@@ -90,7 +90,7 @@ def test_windows_are_listed_with_what_they_hold_and_what_was_dropped(store: Stor
 
 
 @pytest.mark.postgres
-def test_adding_again_adds_nothing_and_says_so(store: Store) -> None:
+def test_adding_items_again_adds_none(store: Store) -> None:
     window = filled(store, *ITEMS[:2])
     before = store.evidence.window_items(window)
     assert store.evidence.add_to_window(window, ITEMS[:2]) == 0
@@ -120,7 +120,7 @@ def test_a_window_keeps_the_order_of_arrival_whatever_other_windows_held_before(
 
 
 @pytest.mark.postgres
-def test_windows_share_texts_and_have_truths_of_their_own(store: Store) -> None:
+def test_windows_share_texts_but_not_truths(store: Store) -> None:
     first = filled(store, *ITEMS)
     second = filled(store, *(replace(item, truth="Calm") for item in ITEMS), window=SEARCHED)
     third = filled(store, replace(ITEMS[0], truth=None), window=Window("Norvessa"))
@@ -131,7 +131,7 @@ def test_windows_share_texts_and_have_truths_of_their_own(store: Store) -> None:
 
 
 @pytest.mark.postgres
-def test_what_is_dropped_is_out_and_stays_out_until_it_is_put_back(store: Store) -> None:
+def test_dropped_items_stay_out_until_restored(store: Store) -> None:
     window = filled(store, *ITEMS)
     ids = [item.id for item in store.evidence.window_items(window)]
     assert store.evidence.drop(window, ids[1:3]) == 2
@@ -145,7 +145,7 @@ def test_what_is_dropped_is_out_and_stays_out_until_it_is_put_back(store: Store)
     assert store.evidence.drop(window, ids, undo=True) == 0
 
 
-def test_dropping_touches_neither_other_windows_nor_pools(store: Store) -> None:
+def test_dropping_changes_no_other_window_or_pool(store: Store) -> None:
     window, other = filled(store, *ITEMS), filled(store, *ITEMS, window=SEARCHED)
     pool = store.evidence.save_pool(Pool(store.evidence.window_items(window), VALDORIA))
     ids = [item.id for item in pool.items]
@@ -157,7 +157,7 @@ def test_dropping_touches_neither_other_windows_nor_pools(store: Store) -> None:
     assert store.evidence.windows_of(ids[:1]) == [window, other], "so that it can be put back"
 
 
-def test_dropping_what_a_window_does_not_hold_drops_nothing(store: Store) -> None:
+def test_dropping_an_item_of_another_window_drops_nothing(store: Store) -> None:
     window, other = filled(store, *ITEMS[:2]), filled(store, ITEMS[3], window=SEARCHED)
     mine = [item.id for item in store.evidence.window_items(window)]
     [foreign] = store.evidence.window_items(other)
@@ -169,7 +169,7 @@ def test_dropping_what_a_window_does_not_hold_drops_nothing(store: Store) -> Non
 
 
 @pytest.mark.postgres
-def test_every_search_is_on_record_with_what_it_left_out(store: Store) -> None:
+def test_every_search_is_recorded_with_its_dropped_counts(store: Store) -> None:
     window, other = store.evidence.save_window(VALDORIA), store.evidence.save_window(SEARCHED)
     store.evidence.record_collection(window, "files", 4, {"same text": 1}, "")
     store.evidence.record_collection(other, "gdelt", 0, {}, "timed out")
@@ -187,7 +187,7 @@ def test_every_search_is_on_record_with_what_it_left_out(store: Store) -> None:
 
 
 @pytest.mark.postgres
-def test_a_pair_comes_back_as_it_was_from_window_pool_and_row(store: Store) -> None:
+def test_a_pair_loads_unchanged_from_window_pool_and_row(store: Store) -> None:
     window = filled(store, PAIR, ITEMS[0])
     saved = store.evidence.save_pool(Pool((PAIR, ITEMS[0]), VALDORIA))
     for found in (store.evidence.window_items(window), store.evidence.find_pool(saved.id).items):
@@ -205,7 +205,7 @@ def test_two_pairs_that_differ_in_order_or_in_one_response_are_two_items(store: 
     assert len(store.evidence.window_items(window)) == 4
 
 
-def test_an_item_that_is_not_there_is_told_as_such(store: Store) -> None:
+def test_an_unknown_item_is_not_found(store: Store) -> None:
     with pytest.raises(NotFoundError, match=r"99.*judge-gym evidence list"):
         store.evidence.find_evidence(99)
     assert store.evidence.find_views(99) == []
@@ -217,7 +217,7 @@ def test_an_item_that_is_not_there_is_told_as_such(store: Store) -> None:
 
 @pytest.mark.parametrize("window", [VALDORIA, SEARCHED, None])
 @pytest.mark.postgres
-def test_a_pool_comes_back_as_it_was(store: Store, window: Window | None) -> None:
+def test_a_saved_pool_loads_unchanged(store: Store, window: Window | None) -> None:
     items = (
         replace(ITEMS[2], metadata={"latent": 0.3}, date="2026-01-04", source="wire"),
         replace(ITEMS[0], truth="Stormy"),
@@ -228,7 +228,7 @@ def test_a_pool_comes_back_as_it_was(store: Store, window: Window | None) -> Non
     assert [replace(item, id=0) for item in saved.items] == list(items)
 
 
-def test_pools_are_told_apart_by_order_window_and_truth_but_share_their_texts(store: Store) -> None:
+def test_pools_differ_by_order_window_and_truth_but_share_texts(store: Store) -> None:
     pools = [
         Pool(ITEMS, VALDORIA),
         Pool(ITEMS[::-1], VALDORIA),
@@ -244,7 +244,7 @@ def test_pools_are_told_apart_by_order_window_and_truth_but_share_their_texts(st
 
 
 @pytest.mark.postgres
-def test_a_name_never_comes_to_mean_another_pool(store: Store) -> None:
+def test_a_pool_name_never_refers_to_another_pool(store: Store) -> None:
     first = store.evidence.save_pool(Pool(ITEMS, VALDORIA))
     others = [
         store.evidence.save_pool(other)
@@ -259,7 +259,7 @@ def test_a_name_never_comes_to_mean_another_pool(store: Store) -> None:
     assert len(rows(store, t.pool_names)) == 1
 
 
-def test_frozen_pools_are_listed_by_name_and_an_unknown_one_names_them(store: Store) -> None:
+def test_frozen_pools_are_listed_and_named_as_choices(store: Store) -> None:
     with pytest.raises(NotFoundError, match="judge-gym pool freeze"):
         store.evidence.find_named_pool("baseline")
     pools = [store.evidence.save_pool(Pool(ITEMS[:n], VALDORIA)) for n in (1, 3)]
@@ -290,7 +290,7 @@ def said(store: Store) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.postgres
-def test_labels_are_new_then_the_same_and_change_only_when_told(store: Store) -> None:
+def test_labels_change_only_with_replace(store: Store) -> None:
     filled(store, *ITEMS)
     given = [label(1, "ann", "2"), label(1, "bob", "3"), label(2, "ann", "Stormy")]
     assert store.evidence.save_labels(given, replace=False) == {"new": 3, "same": 0, "changed": 0}
@@ -448,7 +448,7 @@ plain = st.text(max_size=12).map(storable)  # others are mended on the way in
         responses=st.just(()) | st.tuples(plain, plain),
     )
 )
-def test_any_item_comes_back_as_it_was(template: Path, item: Evidence) -> None:
+def test_any_item_loads_unchanged(template: Path, item: Evidence) -> None:
     with fresh(template) as store:
         [held] = store.evidence.window_items(filled(store, item))
         assert replace(held, id=0) == item
@@ -457,6 +457,6 @@ def test_any_item_comes_back_as_it_was(template: Path, item: Evidence) -> None:
 
 
 @pytest.mark.postgres
-def test_a_zero_character_is_mended_on_the_way_in(store: Store) -> None:
+def test_a_nul_character_is_replaced_when_saved(store: Store) -> None:
     [held] = store.evidence.window_items(filled(store, Evidence("a\x00b", "c\x00d")))
     assert (held.title, held.text) == ("a\ufffdb", "c\ufffdd")

@@ -41,13 +41,13 @@ def look(common: Held, mine: Held, others: Sequence[Held], now: float) -> list[i
     return sorted(other["number"] for other in others)
 
 
-def test_a_lab_in_a_file_shares_nothing(tmp_path: Any) -> None:
+def test_a_lab_in_a_file_has_no_leases(tmp_path: Any) -> None:
     store = Store.open(f"sqlite:///{tmp_path / 'lab.db'}")
     assert store.leases("a") is None
     store.close()
 
 
-def test_each_knows_what_the_others_hold_until_they_leave(shared: Store) -> None:
+def test_a_process_sees_what_others_hold_until_they_release_it(shared: Store) -> None:
     first, second, third = (leases(shared, name) for name in ("first", "second", "third"))
     assert first.change("x", hold(1)) == []
     assert second.change("x", hold(2)) == [1]
@@ -59,7 +59,7 @@ def test_each_knows_what_the_others_hold_until_they_leave(shared: Store) -> None
     assert third.change("x", look) == [3]
 
 
-def test_who_says_nothing_for_long_holds_nothing(
+def test_a_process_that_stops_renewing_holds_nothing(
     shared: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leases(shared, "dead").change("x", hold(1))
@@ -69,7 +69,7 @@ def test_who_says_nothing_for_long_holds_nothing(
     assert other.change("x", look) == []
 
 
-def test_who_is_known_to_be_dead_holds_nothing_at_once(shared: Store) -> None:
+def test_a_dead_process_holds_nothing_at_once(shared: Store) -> None:
     leases(shared, "dead").change("x", hold(1))
     other = leases(shared, "other")
     assert other.holders() == {"dead"}
@@ -78,7 +78,7 @@ def test_who_is_known_to_be_dead_holds_nothing_at_once(shared: Store) -> None:
     assert other.holders() == set()
 
 
-def test_what_fails_changes_nothing(shared: Store) -> None:
+def test_a_failed_change_of_leases_changes_nothing(shared: Store) -> None:
     def fail(common: Held, mine: Held, others: Sequence[Held], now: float) -> None:
         common["broken"] = mine["number"] = 1
         raise RuntimeError
@@ -89,7 +89,7 @@ def test_what_fails_changes_nothing(shared: Store) -> None:
     assert leases(shared, "b").change("x", look) == []
 
 
-def test_no_change_is_lost_and_time_never_goes_back(shared: Store) -> None:
+def test_concurrent_changes_of_leases_are_not_lost(shared: Store) -> None:
     def count(common: Held, mine: Held, others: Sequence[Held], now: float) -> float:
         common["count"] = common.get("count", 0) + 1
         mine["count"] = mine.get("count", 0) + 1

@@ -66,20 +66,20 @@ def rows(store: Store, table: sa.Table) -> int:
         replace(BASE, draw=Draw("7", 2, 1)),
     ],
 )
-def test_whatever_is_asked_differently_is_another_call(store: Store, other: Request) -> None:
+def test_any_difference_in_a_request_makes_another_call(store: Store, other: Request) -> None:
     first, second = record(store, BASE, completion("A")), record(store, other, completion("B"))
     assert first != second
     found = store.ledger.find([BASE.key(), other.key()])
     assert [found[r.key()].call_id for r in (BASE, other)] == [first, second]
 
 
-def test_only_what_is_sent_counts_not_how_it_was_put_together(store: Store) -> None:
+def test_the_key_depends_on_the_sent_text_and_not_on_its_parts(store: Store) -> None:
     whole = replace(BASE, messages=(BASE.messages[0], Message("user", (f"Judge {ARTICLE}",))))
     assert record(store, BASE, completion("A")) == record(store, whole, completion("A"))
     assert rows(store, calls) == 1
 
 
-def test_an_endpoint_is_part_of_the_key_but_not_who_logs_in_there() -> None:
+def test_the_key_includes_the_endpoint_without_its_credentials() -> None:
     plain = BASE.key("https://lab.example/v1")
     assert plain == BASE.key("https://ann:hunter2@lab.example/v1?api_key=hunter2")
     assert plain != BASE.key("https://other.example/v1")
@@ -110,14 +110,14 @@ def test_any_completion_is_the_answer_and_is_reused(store: Store, said: Completi
 
 
 @pytest.mark.postgres
-def test_a_text_that_is_no_proper_unicode_is_not_lost_once_paid_for(store: Store) -> None:
+def test_an_answer_with_invalid_unicode_is_stored(store: Store) -> None:
     record(store, BASE, completion("Half a surrogate \ud83d came.\nVERDICT: A"))
     found = store.ledger.find([BASE.key()])[BASE.key()].completion
     assert found is not None
     assert found.text.endswith("VERDICT: A")
 
 
-def test_failed_attempts_are_no_answers_but_stay_in_their_order(store: Store) -> None:
+def test_failed_attempts_are_kept_in_order_and_are_no_answers(store: Store) -> None:
     call_id = record(store, BASE, None, error="overloaded")
     assert record(store, BASE, None, error="timed out") == call_id
     assert store.ledger.find([BASE.key()]) == {}
@@ -133,7 +133,7 @@ def test_failed_attempts_are_no_answers_but_stay_in_their_order(store: Store) ->
 
 
 @pytest.mark.postgres
-def test_what_may_be_there_already_is_written_once_and_a_later_attempt_all_the_same(
+def test_a_retried_write_stores_an_attempt_once_and_later_attempts_too(
     store: Store,
 ) -> None:
     first = Attempt(BASE.key(), BASE, "", PAYER, 0.5, None, "overloaded")
@@ -145,7 +145,7 @@ def test_what_may_be_there_already_is_written_once_and_a_later_attempt_all_the_s
 
 
 @pytest.mark.postgres
-def test_the_latest_completion_is_the_answer_and_a_later_failure_takes_nothing_away(
+def test_the_latest_completion_is_the_answer_despite_a_later_failure(
     store: Store,
 ) -> None:
     for said in (completion("first"), completion("second")):

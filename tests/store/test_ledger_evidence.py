@@ -47,7 +47,7 @@ def bare(items: tuple[Evidence, ...]) -> list[dict[str, Any]]:
     return [vars(item) | {"id": 0} for item in items]
 
 
-def test_a_study_of_searched_evidence_is_run_elsewhere_without_a_search(
+def test_imported_evidence_replaces_a_search(
     lab: Lab, elsewhere: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:
     id = collect(lab, *FOUND)
@@ -67,7 +67,7 @@ def test_a_study_of_searched_evidence_is_run_elsewhere_without_a_search(
     assert len(theirs.window_items(there)) == 2, "a second import is nothing"
 
 
-def test_a_search_that_was_made_there_keeps_what_it_found(
+def test_an_import_keeps_the_results_of_a_local_search(
     lab: Lab, elsewhere: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:
     collect(lab, *FOUND)
@@ -80,7 +80,7 @@ def test_a_search_that_was_made_there_keeps_what_it_found(
 
 
 @pytest.mark.parametrize("taken", [False, True])
-def test_a_frozen_pool_travels_and_a_name_that_is_taken_stays(
+def test_frozen_pools_are_imported_and_existing_names_kept(
     lab: Lab, elsewhere: Lab, write_study: WriteStudy, tmp_path: Path, taken: bool
 ) -> None:
     records = lab.store.evidence

@@ -93,7 +93,7 @@ def filled(store: Store) -> Store:
 
 
 @pytest.mark.postgres
-def test_what_is_exported_and_imported_is_the_same_ledger(
+def test_an_imported_ledger_equals_the_exported_one(
     filled: Store, other: Store, tmp_path: Path
 ) -> None:
     file = tmp_path / "ledger.jsonl.gz"
@@ -115,7 +115,7 @@ def test_what_is_exported_and_imported_is_the_same_ledger(
     assert other.ledger.find([BASE.key(ENDPOINT)])[BASE.key(ENDPOINT)].completion is not None
 
 
-def test_a_file_says_what_it_holds_and_a_text_stands_once(filled: Store, tmp_path: Path) -> None:
+def test_a_file_has_a_header_and_each_text_once(filled: Store, tmp_path: Path) -> None:
     file = tmp_path / "ledger.jsonl.gz"
     made = export_ledger(filled.database, file)
     header, *rest = lines(file)
@@ -132,7 +132,7 @@ def test_a_file_says_what_it_holds_and_a_text_stands_once(filled: Store, tmp_pat
     assert [path.name for path in tmp_path.iterdir() if "part" in path.name] == []
 
 
-def test_a_question_with_a_search_travels_and_stays_another_one(
+def test_a_call_with_web_search_is_exported_as_a_separate_call(
     store: Store, other: Store, tmp_path: Path
 ) -> None:
     searching = replace(BASE, web_search=True)
@@ -174,7 +174,7 @@ def test_importing_twice_adds_nothing(filled: Store, other: Store, tmp_path: Pat
 
 
 @pytest.mark.postgres
-def test_an_answer_that_is_here_stays_and_one_that_is_not_comes(
+def test_an_import_keeps_existing_answers_and_adds_missing_ones(
     store: Store, other: Store, tmp_path: Path
 ) -> None:
     answered, tried, new = numbered(3)
@@ -193,7 +193,7 @@ def test_an_answer_that_is_here_stays_and_one_that_is_not_comes(
 
 
 @pytest.mark.postgres
-def test_what_was_imported_is_on_record_and_eats_no_budget(
+def test_imported_attempts_are_recorded_and_use_no_budget(
     filled: Store, other: Store, tmp_path: Path
 ) -> None:
     file = tmp_path / "ledger.jsonl.gz"
@@ -232,7 +232,7 @@ texts_of_any_kind = st.text(max_size=30)
         max_size=6,
     )
 )
-def test_any_ledger_survives_the_way(template: Path, asked: list[Any]) -> None:
+def test_any_ledger_survives_export_and_import(template: Path, asked: list[Any]) -> None:
     file = template.with_name("any.jsonl.gz")
     with fresh(template) as store:
         for parts, temperature, series, said in asked:
@@ -319,7 +319,7 @@ def test_a_newer_format_is_refused(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0.1, 0.5, 0.9, 0.999])
-def test_a_file_that_was_cut_off_is_refused_whole(
+def test_a_truncated_file_is_refused(
     filled: Store, other: Store, tmp_path: Path, kept: float
 ) -> None:
     file = tmp_path / "ledger.jsonl.gz"

@@ -38,7 +38,7 @@ def pages(lab: Lab, target: str | None, limit: int) -> list[dict[str, Any]]:
             return seen
 
 
-def test_every_failed_attempt_is_there_once_with_its_reason(lab: Lab) -> None:
+def test_the_log_has_every_failed_attempt_once_with_its_reason(lab: Lab) -> None:
     summary = lab.get_experiment_summary("shaky")["runs"][0]
     assert summary["failed"]["score"] >= 2, "there is something to tell"
     whole = pages(lab, "shaky", 1000)
@@ -58,7 +58,7 @@ def test_every_failed_attempt_is_there_once_with_its_reason(lab: Lab) -> None:
         lab.runs.logs("nothing")
 
 
-def test_the_status_tells_what_stands_and_what_failed(lab: Lab) -> None:
+def test_status_shows_progress_and_failures(lab: Lab) -> None:
     found = lab.runs.status()
     assert {run["tag"]: run["status"] for run in found["runs"]} == {
         "shaky": "failed",

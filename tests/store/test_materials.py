@@ -42,7 +42,7 @@ def call(store: Store, number: int) -> int:
 
 
 @pytest.mark.postgres
-def test_views_are_found_by_their_maker_and_only_where_there_is_a_text(store: Store) -> None:
+def test_views_are_found_by_maker_if_they_have_a_text(store: Store) -> None:
     pool = store.evidence.save_pool(Pool(ITEMS))
     made = [View(pool.items[0], "short 0", "scored", call(store, 0))]
     made += [View(pool.items[1], None, "refused", call(store, 1))]
@@ -54,7 +54,7 @@ def test_views_are_found_by_their_maker_and_only_where_there_is_a_text(store: St
 
 
 @pytest.mark.parametrize("kind", [OrdinalRubric, NominalRubric])
-def test_a_given_rubric_comes_back_as_it_was_and_has_no_critics_scores(
+def test_a_provided_rubric_loads_unchanged_without_critic_scores(
     store: Store, kind: type[OrdinalRubric] | type[NominalRubric]
 ) -> None:
     given = kind(STAGES, "provided", "severity", "")
@@ -81,9 +81,7 @@ def save_rubric(store: Store, key: str, what: Rubric | Status, asks: int, call_i
 
 @pytest.mark.parametrize("status", FAILED)
 @pytest.mark.postgres
-def test_a_rubric_that_came_after_all_replaces_the_record_that_none_came(
-    store: Store, status: Status
-) -> None:
+def test_a_written_rubric_replaces_the_record_of_a_failed_one(store: Store, status: Status) -> None:
     made = OrdinalRubric(STAGES, "sim:x", "fascism", "Valdoria", reasoning="so")
     id = save_rubric(store, "key", status, 3, call(store, 0))
     assert store.materials.find_rubric(key="key") == status

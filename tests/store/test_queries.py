@@ -149,7 +149,7 @@ WANTED = stages(2, 2, 4, 4, 8)
         (stages(2, 1, 0, 0, 0), stages(2, 1, 0, 0, 0), {"rubric": 1}, "failed"),
     ],
 )
-def test_a_status_is_read_off_what_is_wanted_and_there(
+def test_a_status_is_derived_from_targets_and_rows(
     wanted: Mapping[str, int], done: Mapping[str, int], failed: Mapping[str, int], status: str
 ) -> None:
     lost = {**dict.fromkeys(WANTED, 0), **failed}
@@ -157,7 +157,7 @@ def test_a_status_is_read_off_what_is_wanted_and_there(
 
 
 @pytest.mark.postgres
-def test_progress_counts_what_each_stage_wants_has_and_lost(store: Store) -> None:
+def test_progress_counts_targets_results_and_failures_of_each_stage(store: Store) -> None:
     run = start(store, experiment(store), rivals=("sim:rival",))
     assert progress(store).wanted == stages(2, 1, 4, 4, 0)
     make_views(store, run, "scored", "scored")
@@ -176,7 +176,7 @@ def test_progress_counts_what_each_stage_wants_has_and_lost(store: Store) -> Non
     assert found.failed_share == pytest.approx(2 / 14)
 
 
-def test_an_item_without_a_view_cannot_be_scored_and_counts_as_lost(store: Store) -> None:
+def test_an_item_without_a_view_counts_as_failed(store: Store) -> None:
     run = start(store, experiment(store))
     make_views(store, run, "scored", "refused")
     found = progress(store)
@@ -339,7 +339,7 @@ def test_experiments_are_listed_by_study_type_and_tag(store: Store) -> None:
         store.experiments.rows(tags=["study/a", "study/c"])
 
 
-def test_re_asks_of_rubrics_are_counted_among_the_questions(store: Store) -> None:
+def test_re_asks_of_rubrics_are_counted(store: Store) -> None:
     assert store.usage.asks("study") == {"asked": 0, "again": 0}
     for number, ask in ((0, 0), (0, 1), (0, 2), (1, 0)):
         call(store, number, ask=ask, stage="rubricer")

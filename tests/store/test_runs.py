@@ -84,7 +84,7 @@ def rows(store: Store, table: sa.Table) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("given", [None, OrdinalRubric(STAGES, "provided", "fascism", "Valdoria")])
 @pytest.mark.postgres
-def test_an_experiment_comes_back_as_it_was(store: Store, given: Rubric | None) -> None:
+def test_a_saved_experiment_loads_unchanged(store: Store, given: Rubric | None) -> None:
     author = {"rubric__author": "provided"} if given else {}
     made = experiment(store, given=given, verdict__method="subset", **author)
     found, study = store.experiments.find(made.tag)
@@ -93,7 +93,7 @@ def test_an_experiment_comes_back_as_it_was(store: Store, given: Rubric | None) 
 
 
 @pytest.mark.postgres
-def test_saving_an_experiment_again_is_nothing(store: Store) -> None:
+def test_saving_an_experiment_again_changes_nothing(store: Store) -> None:
     experiment(store)
     before = rows(store, t.experiments), rows(store, t.tags)
     experiment(store)
@@ -122,7 +122,7 @@ def test_a_corrected_truth_of_an_item_reaches_the_experiment(store: Store) -> No
 
 
 @pytest.mark.postgres
-def test_a_tag_that_moves_on_leaves_what_it_meant_under_tag_at_digest(store: Store) -> None:
+def test_a_reused_tag_keeps_the_old_experiment_as_tag_at_digest(store: Store) -> None:
     first = experiment(store, verdict__method="single")
     second = experiment(store, verdict__method="subset")
     assert first.digest != second.digest
@@ -134,7 +134,7 @@ def test_a_tag_that_moves_on_leaves_what_it_meant_under_tag_at_digest(store: Sto
     assert store.experiments.find(f"study/a@{second.digest[:8]}")[0].digest == second.digest
 
 
-def test_an_unknown_tag_is_answered_with_those_that_hold_it(store: Store) -> None:
+def test_an_unknown_tag_is_refused_with_similar_tags(store: Store) -> None:
     experiment(store, "study/fascism/here/sim:strict")
     with pytest.raises(NotFoundError) as refusal:
         store.experiments.find("sim:strict")
@@ -217,7 +217,7 @@ def sample(run: Run, rubric: Rubric, n: int, status: Status, call_id: int) -> Sa
 
 
 @pytest.mark.postgres
-def test_samples_come_back_as_they_were_with_the_judges_words(store: Store) -> None:
+def test_samples_load_unchanged_with_their_answers(store: Store) -> None:
     run, rubric = run_of(store, experiment(store)), rubric_of(store)
     made = [sample(run, rubric, n, "scored", call(store, n)) for n in range(4)]
     store.verdicts.save_samples(run, made)
@@ -327,7 +327,7 @@ def filled(store: Store, of: Experiment, numbers: list[int]) -> Run:
 
 @pytest.mark.parametrize("ledger", [False, True])
 @pytest.mark.postgres
-def test_forgetting_keeps_the_ledger_or_drops_only_what_nobody_else_uses(
+def test_deleting_keeps_the_ledger_or_deletes_only_unshared_calls(
     store: Store, ledger: bool
 ) -> None:
     filled(store, experiment(store, "study/a"), [0, 1, 2])
@@ -346,7 +346,7 @@ def test_forgetting_keeps_the_ledger_or_drops_only_what_nobody_else_uses(
         store.experiments.delete("study/a", ledger=ledger)
 
 
-def test_forgetting_one_of_two_names_keeps_the_experiment(store: Store) -> None:
+def test_deleting_one_of_two_tags_keeps_the_experiment(store: Store) -> None:
     filled(store, experiment(store, "study/a"), [0])
     experiment(store, "other/a")
     assert set(store.experiments.delete("study/a", ledger=True).values()) == {0}

@@ -119,7 +119,7 @@ def filters(lab: Lab) -> list[Selection]:
 
 
 @pytest.mark.parametrize("limit", [1, 4, 1000])
-def test_every_filter_gives_what_it_means_once_and_in_one_order(lab: Lab, limit: int) -> None:
+def test_every_filter_returns_its_samples_once_and_in_order(lab: Lab, limit: int) -> None:
     for which in filters(lab):
         ids = walk(lab, which, limit)
         assert len(ids) == len(set(ids)), which
@@ -128,7 +128,7 @@ def test_every_filter_gives_what_it_means_once_and_in_one_order(lab: Lab, limit:
     assert wanted(lab, Selection(disputed=True)) and wanted(lab, Selection(status="provider_error"))
 
 
-def test_a_search_that_takes_long_goes_on_where_it_stopped(
+def test_a_page_continues_where_the_scan_limit_stopped_it(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(samples, "SCAN", 9)
@@ -148,7 +148,7 @@ def test_disputed_cells_are_those_that_analysis_calls_conflicting(tmp_path: Path
     assert rows
 
 
-def test_a_cursor_that_is_gone_and_a_tag_that_never_was_give_nothing(lab: Lab) -> None:
+def test_an_unknown_cursor_or_tag_gives_an_empty_page(lab: Lab) -> None:
     assert lab.store.samples.browse(TAG, Selection(), after=10**6, limit=3).rows == []
     assert lab.store.samples.browse("nothing", Selection(), limit=3).rows == []
 
@@ -161,7 +161,7 @@ def test_a_sample_is_found_by_its_number_under_its_experiment(lab: Lab) -> None:
         lab.store.samples.find(999999)
 
 
-def test_pages_of_tags_lead_forth_and_back(lab: Lab) -> None:
+def test_experiment_list_paginates_in_both_directions(lab: Lab) -> None:
     experiments = lab.store.experiments
     every = sorted(row["tag"] for row in experiments.rows())
     first = experiments.page(limit=1)

@@ -39,14 +39,14 @@ def contents(store: Store) -> dict[str, list[Any]]:
         }
 
 
-def test_a_select_is_answered_with_its_columns(filled: tuple[Store, str]) -> None:
+def test_a_select_returns_columns_and_rows(filled: tuple[Store, str]) -> None:
     found = filled[0].sql.select("SELECT body AS text, 1 + 1 AS two FROM texts ORDER BY hash;")
     assert found.columns == ("text", "two")
     assert found.rows == [[f"text {n}", 2] for n in range(7)]
     assert not found.more
 
 
-def test_rows_beyond_the_limit_are_told_of_and_not_fetched(filled: tuple[Store, str]) -> None:
+def test_rows_beyond_the_limit_are_reported_and_not_fetched(filled: tuple[Store, str]) -> None:
     found = filled[0].sql.select(ENDLESS.format("n"), limit=3)
     assert (found.rows, found.more) == ([[1], [2], [3]], True)
     exact = filled[0].sql.select("SELECT hash FROM texts", limit=7)
@@ -66,7 +66,7 @@ READINGS = [
 # One store for all of a kind: to make one takes longer than to ask it.
 
 
-def test_what_only_reads_is_let_through(filled: tuple[Store, str]) -> None:
+def test_read_only_statements_are_allowed(filled: tuple[Store, str]) -> None:
     for sql in READINGS:
         assert len(filled[0].sql.select(sql).rows) == 1, sql
 
@@ -129,7 +129,7 @@ ATTACKS = [
 ]
 
 
-def test_what_would_change_or_reach_anything_else_is_refused(filled: tuple[Store, str]) -> None:
+def test_statements_with_side_effects_are_refused(filled: tuple[Store, str]) -> None:
     before = contents(filled[0])
     for sql in ATTACKS:
         with pytest.raises(DesignError):
@@ -166,7 +166,7 @@ THEFTS = [
 ]
 
 
-def test_tokens_and_what_is_the_databases_own_cannot_be_read(filled: tuple[Store, str]) -> None:
+def test_tokens_and_system_tables_cannot_be_read(filled: tuple[Store, str]) -> None:
     with filled[0].database.read() as connection:
         [hashed] = connection.scalars(sa.select(t.tokens.c.hash))
     for sql in THEFTS:
@@ -176,7 +176,7 @@ def test_tokens_and_what_is_the_databases_own_cannot_be_read(filled: tuple[Store
         assert hashed not in str(refused.value), sql
 
 
-def test_what_takes_too_long_is_ended(filled: tuple[Store, str]) -> None:
+def test_a_slow_query_is_stopped(filled: tuple[Store, str]) -> None:
     begun = time.monotonic()
     with pytest.raises(ConflictError, match=r"took longer than 0\.3 s"):
         filled[0].sql.select(ENDLESS.format("count(*)"), seconds=0.3)
@@ -184,7 +184,7 @@ def test_what_takes_too_long_is_ended(filled: tuple[Store, str]) -> None:
     assert filled[0].sql.select("SELECT 1").rows == [[1]], "the next one is answered"
 
 
-def test_a_function_that_computes_for_long_is_ended_too(filled: tuple[Store, str]) -> None:
+def test_a_slow_function_is_stopped(filled: tuple[Store, str]) -> None:
     if filled[0].database.file is None:
         pytest.skip("a server looks at its clock within functions")
     with filled[0].database.begin() as connection:
@@ -219,7 +219,7 @@ def test_queries_are_off_where_the_reading_role_is_missing(
         store.sql.select("SELECT 1")
 
 
-def test_an_answer_too_large_to_hold_is_refused(filled: tuple[Store, str]) -> None:
+def test_a_result_that_is_too_large_is_refused(filled: tuple[Store, str]) -> None:
     store = filled[0]
     with store.database.begin() as connection:
         connection.execute(t.texts.insert(), {"hash": "long", "body": "x" * 400_000})
@@ -229,13 +229,13 @@ def test_an_answer_too_large_to_hold_is_refused(filled: tuple[Store, str]) -> No
     assert SIZE // 400_000 < 64, "all of it would be more"
 
 
-def test_a_value_made_of_nothing_is_no_way_to_fill_the_memory(filled: tuple[Store, str]) -> None:
+def test_a_huge_computed_value_is_refused(filled: tuple[Store, str]) -> None:
     for sql in ("SELECT zeroblob(1000000000)", "SELECT printf('%.*c', 1000000000, 'x')"):
         with pytest.raises(DesignError):
             filled[0].sql.select(sql)
 
 
-def test_so_many_are_answered_at_once_and_no_more(filled: tuple[Store, str]) -> None:
+def test_the_number_of_concurrent_queries_is_limited(filled: tuple[Store, str]) -> None:
     questions = filled[0].sql
     turns = [questions._turns.acquire(blocking=False) for _ in range(3)]
     assert turns == [True, True, False]
@@ -245,7 +245,7 @@ def test_so_many_are_answered_at_once_and_no_more(filled: tuple[Store, str]) -> 
     assert questions.select("SELECT 1").rows == [[1]]
 
 
-def test_tables_are_told_without_those_of_secrets(filled: tuple[Store, str]) -> None:
+def test_tables_are_listed_without_secrets(filled: tuple[Store, str]) -> None:
     found = {row["table"]: row for row in filled[0].sql.tables()}
     assert set(found) == set(t.metadata.tables) - {"tokens"}
     assert found["texts"]["rows"] == 7
@@ -272,7 +272,7 @@ def test_pages_of_a_table_hold_every_row_once(filled: tuple[Store, str]) -> None
         assert seen == sorted((f"text {n}" for n in range(7)), reverse=descending)
 
 
-def test_a_table_or_a_cursor_that_is_none_is_refused(filled: tuple[Store, str]) -> None:
+def test_an_unknown_table_or_cursor_is_refused(filled: tuple[Store, str]) -> None:
     for table, after in (("tokens", None), ("x", None), ("texts", [1]), ("texts", ["a", "b"])):
         with pytest.raises(DesignError):
             filled[0].sql.page(table, after=after, limit=3)

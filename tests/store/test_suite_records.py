@@ -50,7 +50,7 @@ def result(path: str, outcome: Outcome, replicate: int = 0, usd: float | None = 
     return EvalResult(category, name, outcome, replicate=replicate, usd=usd, seconds=2.0)
 
 
-def test_a_result_comes_back_whole(template: Path) -> None:
+def test_a_result_loads_with_steps_and_files(template: Path) -> None:
     whole = EvalResult(
         "001-a",
         "001-x",
@@ -101,7 +101,7 @@ def test_targets_are_raised_and_never_lowered(template: Path) -> None:
         assert len({first.id, *others}) == 7, "each of these makes another run"
 
 
-def test_the_newest_result_of_an_eval_counts_and_the_older_stays(template: Path) -> None:
+def test_the_newest_result_of_an_eval_counts_and_older_ones_are_kept(template: Path) -> None:
     with fresh(template) as store:
         run = make_run(store)
         lost = Inconclusive("infrastructure", "away", "generation")
@@ -112,7 +112,7 @@ def test_the_newest_result_of_an_eval_counts_and_the_older_stays(template: Path)
 
 
 @pytest.mark.parametrize("look", ["find_run", "find_result"], ids=["a run", "an eval of a run"])
-def test_what_is_not_there_is_not_found(template: Path, look: str) -> None:
+def test_unknown_suite_runs_and_results_are_not_found(template: Path, look: str) -> None:
     with fresh(template) as store, pytest.raises(NotFoundError, match="99"):
         getattr(store.suites, look)(99)
 

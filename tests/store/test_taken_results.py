@@ -22,7 +22,7 @@ def begun(store: Store) -> SuiteRun:
     )
 
 
-def test_a_run_keeps_the_time_at_which_it_was_first_made(store: Store) -> None:
+def test_a_suite_run_keeps_its_creation_time(store: Store) -> None:
     run = begun(store)
     assert run.created == AT
     later = store.suites.save_run("s", "v", "m:x", "default", {}, "0", replicates=3, evals=["a/b"])
@@ -32,7 +32,7 @@ def test_a_run_keeps_the_time_at_which_it_was_first_made(store: Store) -> None:
 
 
 @pytest.mark.postgres
-def test_the_same_result_is_taken_once_whatever_its_zone(store: Store) -> None:
+def test_a_posted_result_is_stored_once_in_any_time_zone(store: Store) -> None:
     run = begun(store)
     first = store.suites.save_posted_result(run, BAD, AT)
     elsewhere = AT.astimezone(timezone(timedelta(hours=5)))
@@ -42,14 +42,14 @@ def test_the_same_result_is_taken_once_whatever_its_zone(store: Store) -> None:
 
 
 @pytest.mark.parametrize("settled", [GOOD, BAD, EMPTY], ids=["passed", "failed", "empty"])
-def test_one_that_stays_is_not_replaced(store: Store, settled: EvalResult) -> None:
+def test_a_settled_result_is_not_replaced(store: Store, settled: EvalResult) -> None:
     run = begun(store)
     store.suites.save_posted_result(run, settled, AT)
     with pytest.raises(ConflictError, match="from elsewhere"):
         store.suites.save_posted_result(run, GOOD, AT + timedelta(microseconds=1))
 
 
-def test_one_that_told_nothing_is_replaced(store: Store) -> None:
+def test_an_inconclusive_result_is_replaced(store: Store) -> None:
     run = begun(store)
     store.suites.save_posted_result(run, LOST, AT)
     last = store.suites.save_posted_result(run, GOOD, AT + timedelta(microseconds=1))
@@ -58,7 +58,7 @@ def test_one_that_told_nothing_is_replaced(store: Store) -> None:
 
 
 @pytest.mark.postgres
-def test_of_many_at_once_one_is_taken(store: Store) -> None:
+def test_one_of_many_concurrent_results_is_stored(store: Store) -> None:
     run = begun(store)
 
     def take(number: int) -> int | None:

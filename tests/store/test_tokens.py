@@ -18,7 +18,7 @@ def kept(store: Store) -> list[dict[str, Any]]:
         return [dict(row) for row in connection.execute(sa.select(tokens)).mappings()]
 
 
-def test_the_secret_itself_is_kept_nowhere(store: Store) -> None:
+def test_the_secret_itself_is_stored_nowhere(store: Store) -> None:
     made, secret = store.tokens.create("ada", "read")
     [row] = kept(store)
     assert secret not in str(row)
@@ -43,7 +43,9 @@ def test_a_token_is_found_by_its_secret_and_by_nothing_else(store: Store) -> Non
         assert store.tokens.find(wrong) is None
 
 
-def test_the_last_use_is_known_to_a_minute(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_use_is_recorded_once_a_minute(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, secret = store.tokens.create("ada", "read")
     began = datetime.now(UTC)
     store.tokens.find(secret)
@@ -59,7 +61,7 @@ def test_the_last_use_is_known_to_a_minute(store: Store, monkeypatch: pytest.Mon
 
 
 @pytest.mark.postgres
-def test_a_revoked_token_is_found_no_more_and_its_name_is_free(store: Store) -> None:
+def test_a_revoked_token_is_invalid_and_its_name_is_free(store: Store) -> None:
     _, old = store.tokens.create("ada", "read")
     assert store.tokens.any_valid()
     with pytest.raises(ConflictError, match="'ada' already"):
@@ -73,7 +75,7 @@ def test_a_revoked_token_is_found_no_more_and_its_name_is_free(store: Store) -> 
     assert [token.revoked is None for token in store.tokens.list()] == [False, True]
 
 
-def test_who_is_not_there_is_not_revoked(store: Store) -> None:
+def test_revoking_an_unknown_token_is_refused(store: Store) -> None:
     store.tokens.create("ada", "read")
     with pytest.raises(NotFoundError) as refusal:
         store.tokens.revoke("bob")

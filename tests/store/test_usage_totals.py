@@ -26,7 +26,7 @@ def told(lab: Lab) -> dict[tuple[str, str], tuple[int, float]]:
     return found
 
 
-def test_sums_follow_what_is_added_and_what_is_cleaned_up(tmp_path: Path) -> None:
+def test_usage_totals_follow_added_and_deleted_attempts(tmp_path: Path) -> None:
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as lab:
         window = fill(lab, tmp_path)
         create(lab, window, "one")
@@ -43,7 +43,7 @@ def test_sums_follow_what_is_added_and_what_is_cleaned_up(tmp_path: Path) -> Non
 
 
 @pytest.mark.postgres
-def test_answers_without_a_price_and_failures_are_counted_apart(store: Store) -> None:
+def test_unpriced_calls_and_failures_are_counted_separately(store: Store) -> None:
     payer = Payer(1, "study", "study/tag", "scorer")
     for index, usd in enumerate((0.25, None, 0.5)):
         request = Request("lab:any", (Message("user", ("Judge",)),), Draw("7", index, 0))
