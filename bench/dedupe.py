@@ -12,7 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
 from judge_gym.records import Evidence
-from judge_gym.sources.sifting import NEARLY, SHINGLE_WORDS, sift
+from judge_gym.sources.deduplication import NEAR_DUPLICATE, SHINGLE_WORDS
+from judge_gym.sources.filters import EvidenceFilter
 
 SMALL, LARGE = 2_500, 10_000
 EXACT, NEAR = 0.05, 0.10
@@ -46,13 +47,14 @@ def generated(count: int, seed: int = 7) -> list[Evidence]:
     ]
 
 
-def sifted(articles: list[Evidence]) -> int:
-    """How many the product keeps."""
-    return len(sift(articles, None, searched=True).items)
+def filtered(articles: list[Evidence]) -> int:
+    """Returns the number of articles that the filter keeps."""
+    kept = EvidenceFilter(None, searched=True)
+    return sum(kept.add(article) for article in articles)
 
 
 def compared(articles: list[Evidence]) -> int:
-    """How many are kept where each is compared with each that was kept before."""
+    """Returns the number kept if each article is compared with all that were kept before."""
     kept: list[frozenset[tuple[str, ...]]] = []
     for article in articles:
         words = article.text.split()
@@ -60,7 +62,7 @@ def compared(articles: list[Evidence]) -> int:
         new = frozenset(tuple(words[place : place + SHINGLE_WORDS]) for place in places)
         for old in kept:
             shared = len(new & old)
-            if shared >= NEARLY * (len(new) + len(old) - shared):
+            if shared >= NEAR_DUPLICATE * (len(new) + len(old) - shared):
                 break
         else:
             kept.append(new)
@@ -68,8 +70,8 @@ def compared(articles: list[Evidence]) -> int:
 
 
 def measured(work: Callable[[list[Evidence]], int], count: int) -> tuple[int, float, float]:
-    """What is kept, the seconds, and by how many MB the peak of memory rose."""
-    sift(generated(10), None, searched=True)  # imports are not what is measured
+    """Returns the number kept, the seconds, and the growth of the peak memory in MB."""
+    filtered(generated(10))  # imports are not measured
     articles = generated(count)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
@@ -83,8 +85,8 @@ def main() -> None:
     print(f"{'':12} {'articles':>9} {'kept':>7} {'seconds':>9} {'MB more':>9}")
     seconds = {}
     for name, work, count in (
-        ("sift", sifted, SMALL),
-        ("sift", sifted, LARGE),
+        ("filter", filtered, SMALL),
+        ("filter", filtered, LARGE),
         ("every pair", compared, SMALL),
     ):
         context = multiprocessing.get_context("spawn")
@@ -92,10 +94,10 @@ def main() -> None:
             kept, took, grown = pool.submit(measured, work, count).result()
         seconds[name, count] = took
         print(f"{name:12} {count:9,} {kept:7,} {took:9.2f} {grown:9.0f}", flush=True)
-    growth = seconds["sift", LARGE] / seconds["sift", SMALL]
-    gain = seconds["every pair", SMALL] / seconds["sift", SMALL]
+    growth = seconds["filter", LARGE] / seconds["filter", SMALL]
+    gain = seconds["every pair", SMALL] / seconds["filter", SMALL]
     print(f"{LARGE // SMALL} times the articles take {growth:.1f} times as long;")
-    print(f"at {SMALL:,} articles, sifting is {gain:.0f} times as fast as comparing every pair.")
+    print(f"at {SMALL:,} articles, the filter is {gain:.0f} times as fast as comparing every pair.")
 
 
 if __name__ == "__main__":

@@ -218,7 +218,7 @@ def test_what_came_before_a_fault_is_kept(store: Store, web: Web) -> None:
     broken = web.on("/broken", Answer("no feed"))
     spec = whole.model_copy(update={"feeds": [*whole.addresses, broken]})
     made = fill(store, spec)
-    assert made.found.fault
+    assert made.found.error
     assert held(store, made.window_id) == ["budget"]
     with pytest.raises(SourceError, match=rf"1 items.*window {made.window_id}.*same command"):
         made.raise_error()
@@ -311,7 +311,7 @@ def test_pages_that_cannot_be_had_for_the_most_part_leave_the_search_unfinished(
         feeds=web.on("/feed", rss(*items, language="en-NO")), window=WindowSpec(country="Norway")
     )
     made = fill(store, spec, tmp_path)
-    assert "3 of 3 pages cannot be had now: 3 HTTP 503" in made.found.fault
+    assert "3 of 3 pages cannot be fetched now: 3 HTTP 503" in made.found.error
     window = window_of(spec)
     assert window is not None and collected_window(store, window) is None
 

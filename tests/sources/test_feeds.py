@@ -12,10 +12,10 @@ import pytest
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window
-from judge_gym.sources.articles import article
-from judge_gym.sources.collecting import Collected
+from judge_gym.sources.articles import extract_article
 from judge_gym.sources.feeds import FeedSource
-from judge_gym.sources.fetching import Fetcher
+from judge_gym.sources.fetcher import Fetcher
+from judge_gym.sources.search import SearchResult
 from web import RSS, Answer, Asked, Web, page, rss, story
 
 JANUARY = Window("Norway", date(2026, 1, 1), date(2026, 1, 31))
@@ -54,12 +54,12 @@ def put(web: Web, *subjects: str, **fields: str) -> list[dict[str, str]]:
 
 def search(
     urls: str | list[str], fetcher: Fetcher, query: str = "", limit: int = 0, **more: Any
-) -> Collected:
+) -> SearchResult:
     listed = [urls] if isinstance(urls, str) else urls
     return FeedSource(listed, fetcher, **more).search(JANUARY, query, limit)
 
 
-def titles(found: Collected) -> list[str]:
+def titles(found: SearchResult) -> list[str]:
     return [item.title for item in found.items]
 
 
@@ -76,7 +76,7 @@ def test_entries_become_articles_in_their_order(web: Web, fetcher: Fetcher) -> N
     assert "About us" not in first.text
     assert (first.date, first.source) == ("2026-01-10T08:00:00Z", "The Wire")
     assert first.metadata == {"feed": feed, "country": "NO"}
-    assert (found.dropped, found.fault, found.interrupted) == ({}, "", False)
+    assert (found.dropped, found.error, found.interrupted) == ({}, "", False)
 
 
 def test_atom_is_a_feed_too(web: Web, fetcher: Fetcher) -> None:
@@ -191,7 +191,7 @@ def test_an_article_in_two_feeds_stands_once(web: Web, fetcher: Fetcher) -> None
 def test_progress_is_told(web: Web, fetcher: Fetcher) -> None:
     told: list[tuple[int, int]] = []
     feed = web.on("/feed", rss(*put(web, "budget", "fishery", "harbour")))
-    search(feed, fetcher, watch=lambda done, wanted: told.append((done, wanted)))
+    search(feed, fetcher, on_progress=lambda done, wanted: told.append((done, wanted)))
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
@@ -255,9 +255,9 @@ def test_a_page_that_fails_costs_only_itself(web: Web, answer: Answer, reason: s
     [dropped] = found.dropped
     assert dropped == (reason or dropped)
     assert found.notes[-1] == f"{web.url}/fishery: {dropped}"
-    assert found.fault == ""
+    assert found.error == ""
     passing = dropped.startswith(("HTTP 5", "HTTP 429", "timed out", "truncated"))
-    assert ("1 pages may be had later: search again for them" in found.notes) == passing
+    assert ("1 pages may be available later: search again for them" in found.notes) == passing
 
 
 def test_a_page_that_recovers_is_kept(web: Web, fetcher: Fetcher) -> None:
@@ -304,7 +304,7 @@ def test_a_feed_that_fails_is_named_and_the_others_are_read(answer: Answer, reas
         feed = good.on("/feed", rss(*put(good, "budget")))
         found = search([broken, feed], fetcher)
     assert titles(found) == ["budget"]
-    assert found.fault.startswith(f"{broken}: {reason}")
+    assert found.error.startswith(f"{broken}: {reason}")
     assert (found.dropped, found.interrupted) == ({}, False)
 
 
@@ -314,7 +314,7 @@ def test_what_a_cut_feed_still_says_is_used(web: Web, fetcher: Fetcher) -> None:
     cut = whole[: whole.index("<item>", whole.index("<item>") + 1) + 9]
     found = search(web.on("/feed", Answer(cut, type=RSS)), fetcher)
     assert titles(found)[:1] == ["budget"]
-    assert found.fault.endswith("/feed: the feed is cut off: its end is missing")
+    assert found.error.endswith("/feed: the feed is cut off: its end is missing")
 
 
 def test_a_host_that_asks_for_a_long_wait_leaves_the_search_unfinished(web: Web) -> None:
@@ -324,7 +324,7 @@ def test_a_host_that_asks_for_a_long_wait_leaves_the_search_unfinished(web: Web)
     fetcher = Fetcher(allow_private=True, backoff=0.01)
     found = search(web.on("/feed", rss(*items)), fetcher)
     assert titles(found) == ["budget"]
-    assert "asks to wait 3600 s" in found.fault and "2 pages are left" in found.fault
+    assert "asks to wait 3600 s" in found.error and "2 pages are left" in found.error
 
 
 def test_a_token_in_the_link_of_an_article_is_not_kept(web: Web, fetcher: Fetcher) -> None:
@@ -350,7 +350,7 @@ def test_a_feed_whose_body_is_an_address_opens_nothing(
 def test_a_feed_cannot_lead_into_private_space(web: Web, fetcher: Fetcher) -> None:
     """Without leave, neither a private feed nor a private page is read."""
     found = search(web.on("/feed", rss(*put(web, "budget"))), Fetcher(attempts=1))
-    assert found.fault == f"{web.url}/feed: private address; --allow-private allows it"
+    assert found.error == f"{web.url}/feed: private address; --allow-private allows it"
     assert web.asked == []
 
 
@@ -368,7 +368,7 @@ def test_secrets_of_a_feed_stay_out_of_every_text(web: Web, fetcher: Fetcher) ->
     base = f"http://anna:hidden@127.0.0.1:{web.port}"
     found = search([f"{base}/feed?token=hidden", f"{base}/none?token=hidden"], fetcher)
     assert len(found.items) == 1
-    assert found.fault
+    assert found.error
     assert "hidden" not in repr(found)
 
 
@@ -405,16 +405,16 @@ def test_ctrl_c_in_the_middle_of_reading_a_page_does_not_lose_it(
         pressed.append(url)
         if len(pressed) == 2:
             raise KeyboardInterrupt
-        return article(html, url)
+        return extract_article(html, url)
 
-    monkeypatch.setattr("judge_gym.sources.articles.article", press)
+    monkeypatch.setattr("judge_gym.sources.articles.extract_article", press)
     found = search(web.on("/feed", rss(*put(web, "budget", "fishery", "harbour"))), fetcher)
     assert (titles(found), found.interrupted) == (["budget", "fishery"], True)
 
 
 def test_ctrl_c_while_feeds_are_read_ends_the_search(web: Web, fetcher: Fetcher) -> None:
     found = search(web.on("/feed", interrupt), fetcher)
-    assert (found.items, found.interrupted, found.fault) == ((), True, "")
+    assert (found.items, found.interrupted, found.error) == ((), True, "")
 
 
 def test_the_same_feeds_give_the_same_articles(web: Web) -> None:

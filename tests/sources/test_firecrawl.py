@@ -14,9 +14,9 @@ import pytest
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Window
-from judge_gym.sources.collecting import Collected
-from judge_gym.sources.fetching import Fetcher
+from judge_gym.sources.fetcher import Fetcher
 from judge_gym.sources.firecrawl import FirecrawlSource
+from judge_gym.sources.search import SearchResult
 from web import JSON, Answer, Asked, Web, story
 
 KEY = "fc-very-secret-key"
@@ -61,11 +61,11 @@ def search(
     query: str = "court",
     limit: int = 0,
     **more: Any,
-) -> Collected:
+) -> SearchResult:
     return FirecrawlSource(fetcher, **more).search(window, query, limit)
 
 
-def titles(found: Collected) -> list[str]:
+def titles(found: SearchResult) -> list[str]:
     return [item.title for item in found.items]
 
 
@@ -74,7 +74,7 @@ def titles(found: Collected) -> list[str]:
 
 def test_a_search_names_dates_country_and_what_to_scrape(api: Web, fetcher: Fetcher) -> None:
     api.on("/v2/search", answer())
-    assert search(fetcher, limit=20) == Collected(())
+    assert search(fetcher, limit=20) == SearchResult(())
     [asked] = api.asked
     sent = json.loads(asked.body)
     assert asked.headers["authorization"] == f"Bearer {KEY}"
@@ -206,7 +206,7 @@ def test_known_articles_are_told_apart(api: Web, fetcher: Fetcher) -> None:
 def test_progress_is_told(api: Web, fetcher: Fetcher) -> None:
     told: list[tuple[int, int]] = []
     api.on("/v2/search", answer([document("budget")], [bare("x")]))
-    search(fetcher, watch=lambda done, wanted: told.append((done, wanted)))
+    search(fetcher, on_progress=lambda done, wanted: told.append((done, wanted)))
     assert told == [(1, 2), (2, 2)]
 
 
@@ -247,7 +247,7 @@ def test_a_failure_is_told_without_the_key_and_repeated_only_if_it_cost_nothing(
     api.on("/v2/search", bad)
     found = search(fetcher, timeout=1.5 if bad.delay else 30)
     assert found.items == ()
-    assert found.fault.startswith(fault)
+    assert found.error.startswith(fault)
     assert len(api.asked) == asked
     assert KEY not in repr(found)
 
@@ -256,7 +256,7 @@ def test_a_failure_is_told_without_the_key_and_repeated_only_if_it_cost_nothing(
 def test_a_failure_that_passes_is_not_told(api: Web, fetcher: Fetcher, bad: Answer) -> None:
     api.on("/v2/search", bad, answer([document("budget")]))
     found = search(fetcher)
-    assert (titles(found), found.fault) == (["budget"], "")
+    assert (titles(found), found.error) == (["budget"], "")
 
 
 def test_a_short_wait_that_the_server_asks_for_is_kept(api: Web) -> None:
@@ -273,7 +273,7 @@ def test_a_service_that_is_not_there_is_told(
         port = server.getsockname()[1]
     monkeypatch.setenv("FIRECRAWL_API_URL", f"http://anna:hidden@127.0.0.1:{port}")
     found = search(fetcher)
-    assert found.fault == f"Firecrawl: cannot connect to http://127.0.0.1:{port}"
+    assert found.error == f"Firecrawl: cannot connect to http://127.0.0.1:{port}"
 
 
 def test_ctrl_c_ends_the_search(api: Web, fetcher: Fetcher) -> None:
@@ -284,5 +284,5 @@ def test_ctrl_c_ends_the_search(api: Web, fetcher: Fetcher) -> None:
     api.on("/v2/search", interrupt)
     before = time.monotonic()
     found = search(fetcher)
-    assert (found.items, found.interrupted, found.fault) == ((), True, "")
+    assert (found.items, found.interrupted, found.error) == ((), True, "")
     assert time.monotonic() - before < 30

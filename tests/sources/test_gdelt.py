@@ -12,9 +12,9 @@ import pytest
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Window
-from judge_gym.sources.collecting import Collected
-from judge_gym.sources.fetching import Fetcher
+from judge_gym.sources.fetcher import Fetcher
 from judge_gym.sources.gdelt import GdeltSource
+from judge_gym.sources.search import SearchResult
 from web import JSON, Answer, Asked, Web, page, story
 
 JANUARY = Window("Norway", date(2026, 1, 1), date(2026, 1, 31))
@@ -65,11 +65,11 @@ def search(
     query: str = "court",
     limit: int = 0,
     **more: Any,
-) -> Collected:
+) -> SearchResult:
     return GdeltSource(fetcher, **more).search(window, query, limit)
 
 
-def titles(found: Collected) -> list[str]:
+def titles(found: SearchResult) -> list[str]:
     return [item.title for item in found.items]
 
 
@@ -154,7 +154,7 @@ def test_articles_are_read_from_their_pages(api: Web, web: Web, fetcher: Fetcher
     assert story("budget") in first.text
     assert (first.date, first.url) == ("2026-01-10T03:15:00Z", f"{web.url}/budget")
     assert first.metadata == {"country": "NO", "language": "Norwegian"}
-    assert (found.dropped, found.fault) == ({}, "")
+    assert (found.dropped, found.error) == ({}, "")
 
 
 def test_an_outlet_of_the_country_may_write_of_anything(
@@ -184,7 +184,7 @@ def test_known_articles_are_not_fetched_again(api: Web, web: Web, fetcher: Fetch
 
 def test_no_hit_is_an_empty_answer(api: Web, fetcher: Fetcher) -> None:
     api.on("/doc", Answer("{}", type=JSON))
-    assert search(fetcher) == Collected(())
+    assert search(fetcher) == SearchResult(())
 
 
 def test_control_characters_in_titles_do_no_harm(api: Web, web: Web, fetcher: Fetcher) -> None:
@@ -241,19 +241,19 @@ def test_a_failure_of_gdelt_is_told_and_what_came_before_is_kept(
     api.on("/doc", answer(rows(web, "budget", "fishery")), bad)
     found = search(fetcher, limit=500)
     assert titles(found) == ["budget", "fishery"]
-    assert found.fault == fault
+    assert found.error == fault
     assert not found.interrupted
 
 
 def test_long_words_of_gdelt_are_shortened(api: Web, fetcher: Fetcher) -> None:
     api.on("/doc", Answer("Sorry. " * 1000))
-    assert len(search(fetcher).fault) < 250
+    assert len(search(fetcher).error) < 250
 
 
 def test_a_failure_that_passes_is_not_told(api: Web, web: Web, fetcher: Fetcher) -> None:
     api.on("/doc", Answer("no", 503), answer(rows(web, "budget")))
     found = search(fetcher)
-    assert (titles(found), found.fault) == (["budget"], "")
+    assert (titles(found), found.error) == (["budget"], "")
 
 
 @pytest.mark.parametrize(
@@ -276,11 +276,14 @@ def test_a_page_that_fails_costs_only_itself(
     assert found.dropped == {reason: 1}
 
 
-def test_secrets_of_the_endpoint_stay_out_of_every_text(api: Web, fetcher: Fetcher) -> None:
+def test_secrets_of_the_endpoint_stay_out_of_every_text(
+    api: Web, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     api.on("/doc", Answer("no", 500))
     url = f"http://anna:hidden@127.0.0.1:{api.port}/doc?key=hidden"
-    found = search(fetcher, url=url)
-    assert found.fault == "GDELT: HTTP 500"
+    monkeypatch.setenv("JUDGE_GYM_GDELT_URL", url)
+    found = search(fetcher)
+    assert found.error == "GDELT: HTTP 500"
     assert api.asked[0].query["key"] == "hidden"
 
 

@@ -14,7 +14,7 @@ from judge_gym.sources.judgebench import (
     Disagreement,
     category,
     read_decision,
-    read_judged,
+    read_judgments,
     read_pairs,
 )
 
@@ -104,7 +104,7 @@ FAULTS = [
         *FAULTS,
         ({"question": None}, "'question' is missing"),
         ({"response_B": ["x"]}, "'response_B' is a text, not ['x']"),
-        ({"response_A": "\ud83d"}, "'response_A' holds half a character"),
+        ({"response_A": "\ud83d"}, "'response_A' has a lone surrogate"),
     ],
 )
 def test_a_fault_in_pairs_is_named_with_its_line(
@@ -117,12 +117,12 @@ def test_a_fault_in_pairs_is_named_with_its_line(
     assert f"lines.jsonl:3: {fault}" in raised.value.message
 
 
-@pytest.mark.parametrize("read", [read_pairs, read_judged])
+@pytest.mark.parametrize("read", [read_pairs, read_judgments])
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "lines.jsonl holds no pairs"),
-        ("\n \n", "lines.jsonl holds no pairs"),
+        ("", "lines.jsonl has no pairs"),
+        ("\n \n", "lines.jsonl has no pairs"),
         ("{", "lines.jsonl:1: broken JSON"),
         ("[1]", "lines.jsonl:1: a line is an object, not [1]"),
         (json.dumps({}), "lines.jsonl:1: 'pair_id' is missing"),
@@ -137,7 +137,7 @@ def test_a_file_that_holds_no_pairs_is_refused(
     assert fault in raised.value.message
 
 
-@pytest.mark.parametrize("read", [read_pairs, read_judged])
+@pytest.mark.parametrize("read", [read_pairs, read_judgments])
 def test_a_pair_that_stands_twice_is_refused(path: Path, read: Any) -> None:
     write(path, judged(None), judged(None))
     with pytest.raises(DesignError, match=r"lines\.jsonl:2: pair_id '0f6c1d2e-aaaa' is on line 1"):
@@ -161,7 +161,7 @@ def test_the_second_decision_is_turned_to_the_identity_of_the_responses(path: Pa
         judged(entry("B>A"), entry("A>B"), pair_id="B, twice", label="A>B"),
         judged(entry("A=B"), entry("B>A"), pair_id="tie, then A", source="livecodebench"),
     ]
-    assert read_judged(write(path, *rows)).pairs == (
+    assert read_judgments(write(path, *rows)).pairs == (
         JudgedPair("first shown, twice", 2, (1, 2), category="knowledge"),
         JudgedPair("B, twice", 1, (2, 2), category="knowledge"),
         JudgedPair("tie, then A", 2, (3, 1), category="coding"),
@@ -169,7 +169,7 @@ def test_the_second_decision_is_turned_to_the_identity_of_the_responses(path: Pa
 
 
 def test_one_judgment_is_the_given_order_alone(path: Path) -> None:
-    [pair] = read_judged(write(path, judged(entry("B>A")))).pairs
+    [pair] = read_judgments(write(path, judged(entry("B>A")))).pairs
     assert (pair.decisions, pair.orders) == ((2,), ("given",))
 
 
@@ -177,7 +177,7 @@ def test_one_judgment_is_the_given_order_alone(path: Path) -> None:
     "nothing", [None, {}, entry(None), {"judgment": None, "decision": None}, {"decision": None}]
 )
 def test_a_judgment_that_failed_has_no_decision_and_is_not_lost(path: Path, nothing: Any) -> None:
-    found = read_judged(write(path, judged(nothing, entry("A>B"))))
+    found = read_judgments(write(path, judged(nothing, entry("A>B"))))
     assert found.pairs[0].decisions == (None, 2)
     assert (found.read, found.unread, found.disagreements) == (0, 2, ())
 
@@ -199,7 +199,7 @@ def test_a_judgment_that_failed_has_no_decision_and_is_not_lost(path: Path, noth
     ],
 )
 def test_a_decision_may_be_written_in_several_ways(path: Path, recorded: str, stage: int) -> None:
-    assert read_judged(write(path, judged(entry(recorded)))).pairs[0].decisions == (stage,)
+    assert read_judgments(write(path, judged(entry(recorded)))).pairs[0].decisions == (stage,)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_decision_may_be_written_in_several_ways(path: Path, recorded: str, st
 def test_any_other_decision_is_refused_with_the_choices(path: Path, recorded: Any) -> None:
     write(path, judged(None), judged(entry("A>B"), entry(recorded), pair_id="other"))
     with pytest.raises(DesignError) as raised:
-        read_judged(path)
+        read_judgments(path)
     expected = f"lines.jsonl:2: unknown decision {recorded!r}; choose 'A>B', 'B>A' or 'A=B'"
     assert expected in raised.value.message
     assert raised.value.choices == ("A>B", "B>A", "A=B")
@@ -235,14 +235,14 @@ def test_a_fault_in_a_judged_file_is_named_with_its_line(
     good = judged(entry("A>B", "[[A>B]]"))
     write(path, good, {**good, "pair_id": "other", **changes})
     with pytest.raises(DesignError) as raised:
-        read_judged(path)
+        read_judgments(path)
     assert f"lines.jsonl:2: {fault}" in raised.value.message
 
 
 def test_a_judge_is_named_by_what_the_file_says(path: Path) -> None:
-    assert read_judged(write(path, judged(entry("A>B", "[[A>B]]")))).judge == "arena_hard m"
-    assert read_judged(write(path, judged(None))).judge == "arena_hard"
-    assert read_judged(write(path, judged(None, judge_name=None))).judge == "lines"
+    assert read_judgments(write(path, judged(entry("A>B", "[[A>B]]")))).judge == "arena_hard m"
+    assert read_judgments(write(path, judged(None))).judge == "arena_hard"
+    assert read_judgments(write(path, judged(None, judge_name=None))).judge == "lines"
 
 
 # --- our own reading -----------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def test_disagreements_with_the_record_are_listed_as_shown(path: Path) -> None:
         judged(entry(None, changed), entry(None, "[[A>B]] [[B>A]]"), pair_id="other"),
         judged(entry("A>B", "[[A>B]] [[B>A]]"), pair_id="third"),
     ]
-    found = read_judged(write(path, *rows))
+    found = read_judgments(write(path, *rows))
     assert found.disagreements == (
         Disagreement("0f6c1d2e-aaaa", "reversed", recorded="A>B", read="B>A"),
         Disagreement("other", "given", recorded=None, read="B>A"),
@@ -321,13 +321,13 @@ def test_disagreements_with_the_record_are_listed_as_shown(path: Path) -> None:
     ],
 )
 def test_other_styles_are_unread_and_no_disagreement(path: Path, judgment: Any) -> None:
-    found = read_judged(write(path, judged({"judgment": judgment, "decision": "A>B"})))
+    found = read_judgments(write(path, judged({"judgment": judgment, "decision": "A>B"})))
     assert (found.read, found.unread, found.disagreements) == (0, 1, ())
     assert found.pairs[0].decisions == (1,)
 
 
 def test_a_judgment_that_is_a_text_is_read(path: Path) -> None:
-    found = read_judged(write(path, judged({"judgment": "[[A>B]]", "decision": "A>B"})))
+    found = read_judgments(write(path, judged({"judgment": "[[A>B]]", "decision": "A>B"})))
     assert (found.read, found.disagreements) == (1, ())
 
 
@@ -352,7 +352,9 @@ def test_published_pairs_are_read_whole(name: str, counts: dict[str, int]) -> No
 
 @published
 def test_o1_mini_scores_what_was_published() -> None:
-    score = score_pairs(read_judged(PUBLISHED / "judged-gpt-4o-by-o1-mini.jsonl").pairs).to_json()
+    score = score_pairs(
+        read_judgments(PUBLISHED / "judged-gpt-4o-by-o1-mini.jsonl").pairs
+    ).to_json()
     # The published accuracies, and both-orders and inconsistency rates by the published rule.
     assert (score["n"], score["accuracy"], score["nulls"]) == (350, 65.71, 0)
     assert (score["both_correct"], score["inconsistent"]) == (58.0, 31.43)
@@ -368,7 +370,7 @@ def test_o1_mini_scores_what_was_published() -> None:
 
 @published
 def test_every_recorded_answer_of_o1_mini_is_read_as_recorded() -> None:
-    found = read_judged(PUBLISHED / "judged-gpt-4o-by-o1-mini.jsonl")
+    found = read_judgments(PUBLISHED / "judged-gpt-4o-by-o1-mini.jsonl")
     assert found.judge == "arena_hard o1-mini-2024-09-12"
     assert (found.read, found.unread, found.disagreements) == (700, 0, ())
 
@@ -376,6 +378,6 @@ def test_every_recorded_answer_of_o1_mini_is_read_as_recorded() -> None:
 @published
 def test_judged_pairs_are_those_of_the_pairs_file() -> None:
     pairs = read_pairs(PUBLISHED / "pairs-gpt-4o.jsonl")
-    found = read_judged(PUBLISHED / "judged-gpt-4o-by-o1-mini.jsonl").pairs
+    found = read_judgments(PUBLISHED / "judged-gpt-4o-by-o1-mini.jsonl").pairs
     expected = {(one.metadata["id"], one.truth, one.metadata["category"]) for one in pairs}
     assert {(one.item, one.truth, one.category) for one in found} == expected

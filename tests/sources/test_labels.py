@@ -26,7 +26,7 @@ def test_labels_stand_in_the_order_of_the_file(path: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_columns_may_stand_in_any_order_and_more_may_be_there(
     path: Path, encoding: str, end: str, delimiter: str
 ) -> None:
@@ -60,14 +60,14 @@ def test_the_same_label_twice_is_once(path: Path) -> None:
             "labels.csv:4: 'ann' gives 'x' the stage '3', and '2' on line 2",
         ),
         ('item,rater,stage,n\nx,ann,2,"a\nb"\n,ann,2,\n', "labels.csv:4: item is empty"),
-        ('item,rater,stage,n\n,ann,2,"a\nb"\n', "labels.csv:2: item is empty"),
+        ('item,rater,stage,n\n,ann,2,"a\nb"\n', "labels.csv:3: item is empty"),
         ("item,rater,stage\nx,ann\n", "labels.csv:2: 2 cells under a header of 3"),
         ("item,rater,stage\nx,ann,2,3\n", "labels.csv:2: 4 cells under a header of 3"),
         ("item,rater\nx,ann\n", "labels.csv:1: the header lacks stage"),
-        ("item\trater\tstage\nx\tann\t1\n", "labels.csv:1: the header lacks item, rater, stage"),
+        ("item|rater|stage\nx|ann|1\n", "labels.csv:1: the header lacks item, rater, stage"),
         ("item,rater,stage,stage\nx,ann,1,2\n", "labels.csv:1: the header names 'stage' twice"),
         ("", "labels.csv:1: the header lacks item, rater, stage"),
-        ("item,rater,stage\n\n", "labels.csv holds no labels"),
+        ("item,rater,stage\n\n", "labels.csv has no labels"),
         ('item,rater,stage\nx,ann,2\ny,"ann"x,2\n', "labels.csv:3: broken CSV"),
         ('item,rater,stage\nx,ann,"2\n', "broken CSV"),
     ],

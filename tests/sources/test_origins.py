@@ -10,7 +10,7 @@ import pytest
 from judge_gym.errors import DesignError
 from judge_gym.lab.collection import collect
 from judge_gym.records import Evidence, Origin, Window, origins, search_origins
-from judge_gym.sources import Collected, Source, open_search
+from judge_gym.sources import SearchResult, Source, open_search
 from judge_gym.store import Store
 from judge_gym.studies import PoolSpec, WindowSpec, check_pool
 
@@ -20,11 +20,11 @@ JANUARY = WindowSpec(country="Valdoria")
 class Wiki:
     """A search of an outside package, which finds what it is asked for."""
 
-    def __init__(self, fetcher: Any, known: Any, watch: Any, keep: Any) -> None:
+    def __init__(self, fetcher: Any, known: Any, on_progress: Any, on_item: Any) -> None:
         self.known = known
 
-    def search(self, window: Window | None, query: str, limit: int) -> Collected:
-        return Collected((Evidence(query, f"A page about {query}."),))
+    def search(self, window: Window | None, query: str, limit: int) -> SearchResult:
+        return SearchResult((Evidence(query, f"A page about {query}."),))
 
 
 WIKI = Origin("wiki", "query", "a wiki", f"{__name__}:Wiki")
@@ -47,13 +47,21 @@ def test_every_declared_search_opens_its_own_class(
 ) -> None:
     monkeypatch.setenv("FIRECRAWL_API_KEY", "any")
     addresses = ["https://x.example/feed"]
-    nothing: dict[str, Any] = {"known": (), "watch": lambda *_: None, "keep": lambda _: None}
+    nothing: dict[str, Any] = {
+        "known": (),
+        "on_progress": lambda *_: None,
+        "on_item": lambda _: None,
+    }
     opened: Source = open_search(name, addresses, allow_private=False, **nothing)
     assert type(opened).__name__.casefold() == f"{name.removesuffix('s')}source"
 
 
 def test_an_unknown_search_is_refused_with_the_choices_and_opens_nothing() -> None:
-    nothing: dict[str, Any] = {"known": (), "watch": lambda *_: None, "keep": lambda _: None}
+    nothing: dict[str, Any] = {
+        "known": (),
+        "on_progress": lambda *_: None,
+        "on_item": lambda _: None,
+    }
     with pytest.raises(DesignError, match="unknown search 'wiki'") as refused:
         open_search("wiki", [], allow_private=False, **nothing)
     assert refused.value.choices == ("feeds", "gdelt", "firecrawl")

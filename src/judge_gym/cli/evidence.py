@@ -146,7 +146,7 @@ def _summary(result: "CollectionResult") -> dict[str, Any]:
         "held": result.held,
         "dropped": dict(result.found.dropped),
         "notes": list(result.found.notes),
-        "error": result.found.fault,
+        "error": result.found.error,
     }
 
 
@@ -156,10 +156,10 @@ def _end(results: "Mapping[str, CollectionResult]", *, quiet: bool) -> None:
             if not quiet:
                 typer.echo(f"interrupted; continue with: {same_command()}", err=True)
             raise typer.Exit(INTERRUPTED)
-        if result.found.fault:
+        if result.found.error:
             if not quiet:
                 kept = "; items found before are kept" if result.held else ""
-                print(f"judge-gym: {result.found.fault}{kept}", file=sys.stderr)
+                print(f"judge-gym: {result.found.error}{kept}", file=sys.stderr)
             raise typer.Exit(FAILED)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from judge_gym.errors import DesignError, SourceError
 from judge_gym.records import Evidence, Window, bare_endpoint, content_hash
-from judge_gym.sources import Collected, FileSource, Keep, Source, Watch, open_search
+from judge_gym.sources import FileSource, OnItem, OnProgress, SearchResult, Source, open_search
 from judge_gym.store import Store
 from judge_gym.studies import PoolSpec
 
@@ -16,21 +16,21 @@ class CollectionResult:
 
     window_id: int
     source: str
-    found: Collected
+    found: SearchResult
     added: int
     held: int
     """Items in the window afterwards."""
 
     def raise_error(self) -> None:
         """Raises the error that ended the search early; items found before it are kept."""
-        if not self.found.fault:
+        if not self.found.error:
             return
         id = self.window_id
         hint = (
             f"; {self.held} items are kept in window {id}: the same command continues; or freeze "
             f"them with 'judge-gym pool freeze NAME --window {id}', and pool: NAME in the study"
         )
-        raise SourceError(self.found.fault + (hint if self.held else ""))
+        raise SourceError(self.found.error + (hint if self.held else ""))
 
 
 def window_of(spec: PoolSpec) -> Window | None:
@@ -63,7 +63,7 @@ def collect(
     *,
     window_id: int | None = None,
     allow_private: bool,
-    watch: Watch,
+    watch: OnProgress,
 ) -> CollectionResult:
     """Searches as a pool's specification says and keeps what is new.
 
@@ -93,10 +93,10 @@ def collect(
     if searched and collected_window(store, window) is None:
         limit -= len(known)  # what an unfinished search found counts
     full = searched and limit <= 0
-    found = Collected(()) if full else source.search(window, spec.wanted, limit)
+    found = SearchResult(()) if full else source.search(window, spec.wanted, limit)
     id = store.evidence.save_window(window)
     added = kept + store.evidence.add_to_window(id, found.items)
-    error = found.fault or ("interrupted" if found.interrupted else "")
+    error = found.error or ("interrupted" if found.interrupted else "")
     name = str(spec.origin)
     store.evidence.record_collection(id, name, added, found.dropped, error)
     return CollectionResult(id, name, found, added, len(store.evidence.window_items(id)))
@@ -116,8 +116,8 @@ def _source(
     folder: Path,
     known: tuple[Evidence, ...],
     allow_private: bool,
-    watch: Watch,
-    keep: Keep,
+    watch: OnProgress,
+    keep: OnItem,
 ) -> Source:
     if not spec.searched:
         files = [spec.files] if isinstance(spec.files, str) else spec.files or []
@@ -127,6 +127,6 @@ def _source(
         spec.addresses,
         known=known,
         allow_private=allow_private,
-        watch=watch,
-        keep=keep,
+        on_progress=watch,
+        on_item=keep,
     )

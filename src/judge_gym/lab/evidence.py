@@ -27,7 +27,7 @@ from judge_gym.records.responses import (
     WindowItem,
     WindowRow,
 )
-from judge_gym.sources import Watch, load_benchmark, load_files
+from judge_gym.sources import OnProgress, load_benchmark, load_files
 from judge_gym.sources import judgebench as judgebench_file
 from judge_gym.store import Page, Store
 from judge_gym.studies import PoolSpec, WindowSpec, check_pool
@@ -118,7 +118,7 @@ class EvidenceLibrary:
         folder: Path = Path(),
         window_id: int | None = None,
         allow_private: bool = False,
-        watch: Watch = lambda done, wanted: None,
+        watch: OnProgress = lambda done, wanted: None,
     ) -> CollectionResult:
         """Collects what a pool's specification says and keeps what is new.
 
@@ -146,7 +146,7 @@ class EvidenceLibrary:
         *,
         again: bool = False,
         allow_private: bool = False,
-        watch: Watch = lambda done, wanted: None,
+        watch: OnProgress = lambda done, wanted: None,
     ) -> dict[str, CollectionResult]:
         """Runs the searches of a study file; finished ones only if `again` is given."""
         study = read_file(path, self._models)
@@ -159,7 +159,7 @@ class EvidenceLibrary:
                 results[name] = self.collect_pool(
                     spec, folder=path.parent, allow_private=allow_private, watch=watch
                 )
-                if results[name].found.fault or results[name].found.interrupted:
+                if results[name].found.error or results[name].found.interrupted:
                     break
         return results
 
@@ -168,7 +168,7 @@ class EvidenceLibrary:
         target: str | Path,
         *,
         allow_private: bool = False,
-        watch: Watch = lambda done, wanted: None,
+        watch: OnProgress = lambda done, wanted: None,
     ) -> dict[str, CollectionResult]:
         """Runs the searches of a study file that have not finished yet.
 

@@ -1,6 +1,6 @@
-"""Where evidence and benchmarks come from. Every source answers one question: `search`.
+"""Reads evidence, benchmarks and labels from files, and searches the web for evidence.
 
-What fetches pages loads when it is used: `feeds`, `gdelt`, `firecrawl`, `fetching`.
+Modules that fetch pages are imported when they are used: `feeds`, `gdelt`, `firecrawl`, `fetcher`.
 """
 
 from collections.abc import Collection, Sequence
@@ -9,24 +9,24 @@ from importlib.metadata import EntryPoint
 from judge_gym.records import Evidence, find_origin
 from judge_gym.records.origins import GROUP
 from judge_gym.sources.benchmarks import judgebench, load_benchmark
-from judge_gym.sources.collecting import Collected, Keep, Source, Watch
 from judge_gym.sources.files import FileSource, load_files, load_rubric
-from judge_gym.sources.judgebench import read_judged
+from judge_gym.sources.judgebench import read_judgments
 from judge_gym.sources.labels import read_labels
+from judge_gym.sources.search import OnItem, OnProgress, SearchResult, Source
 from judge_gym.sources.vdem import vdem_truth
 
 __all__ = [
-    "Collected",
     "FileSource",
-    "Keep",
+    "OnItem",
+    "OnProgress",
+    "SearchResult",
     "Source",
-    "Watch",
     "judgebench",
     "load_benchmark",
     "load_files",
     "load_rubric",
     "open_search",
-    "read_judged",
+    "read_judgments",
     "read_labels",
     "vdem_truth",
 ]
@@ -38,24 +38,29 @@ def open_search(
     *,
     known: Collection[Evidence],
     allow_private: bool,
-    watch: Watch,
-    keep: Keep,
+    on_progress: OnProgress,
+    on_item: OnItem,
 ) -> Source:
-    """Opens the search of a name; an unknown one is refused with the choices.
+    """Opens a search by its name; refuses an unknown one with the choices.
 
     Args:
         name: one of `records.search_origins`.
-        addresses: what a search of addresses looks at.
-        known: what the window holds already; it is not fetched again.
-        allow_private: fetch from addresses of the user's own network, too.
-        watch: called with the progress.
-        keep: called with every article that is kept, at once.
+        addresses: for a search of addresses.
+        known: the items that the window has already, which are not fetched again.
+        allow_private: whether private addresses may be fetched.
+        on_progress: see `OnProgress`.
+        on_item: see `OnItem`.
     """
-    from judge_gym.sources.fetching import Fetcher
+    from judge_gym.sources.fetcher import Fetcher
 
     origin = find_origin(name)
     implementation = EntryPoint(origin.name, origin.source, GROUP).load()
     given = [addresses] if origin.takes == "addresses" else []
-    fetcher = Fetcher(allow_private=allow_private)
-    source: Source = implementation(*given, fetcher, known=known, watch=watch, keep=keep)
+    source: Source = implementation(
+        *given,
+        Fetcher(allow_private=allow_private),
+        known=known,
+        on_progress=on_progress,
+        on_item=on_item,
+    )
     return source

@@ -1,4 +1,4 @@
-"""Articles: from HTML to evidence, and from the leads that a search gives to the articles."""
+"""Extracts articles from pages, and reads the pages behind the hits of a search."""
 
 import logging
 import re
@@ -12,36 +12,34 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from judge_gym.records import Evidence, bare_endpoint
-from judge_gym.sources.collecting import Outcome, Refusal, Watch
-from judge_gym.sources.fetching import Fetcher
-from judge_gym.sources.sifting import UNSPACED, Sieve, canonical_url
+from judge_gym.sources.deduplication import UNSPACED, canonical_url
+from judge_gym.sources.fetcher import Fetcher, FetchFailure, FetchResult
+from judge_gym.sources.filters import EvidenceFilter
+from judge_gym.sources.search import OnProgress
 
 FEW_WORDS = 30
-"""A shorter text may be a teaser; it is kept and noted."""
+"""A shorter text may be a teaser; it is kept with a note."""
 MOST_TAGS = 40_000
-"""Beyond any article; the time of extraction grows with their square."""
+"""More than any article has; the time of extraction grows with their square."""
 SECRET = re.compile(
     r"(?i)(?:^|[^a-z])(?:token|key|apikey|secret|password|passwd|pwd|pass|sig|signature|auth|jwt|"
     r"session|credential|accesstoken)(?:[^a-z]|$)"
 )
-# A page without text is a record here; it is no news for the terminal.
-for _name in ("trafilatura", "htmldate", "courlan"):
+for _name in ("trafilatura", "htmldate", "courlan"):  # pages without text are recorded, not logged
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
-def article(html: bytes | str, url: str = "") -> Evidence | None:
-    """The article of a page: its text without menus and comments, title, day and outlet.
+def extract_article(html: bytes | str, url: str = "") -> Evidence | None:
+    """Extracts text, title, date and outlet of a page; None if it has no text.
 
-    None where the page holds no text. The title may be empty. Without a `url`, the one that the
-    page states of itself is taken.
+    The title may be empty. Without a `url`, the page's own is taken.
     """
     found = _extraction()(
         html,
         url=url or None,
         include_comments=False,
         with_metadata=True,
-        # What is left of a page without an article is its menu, which is none.
-        prune_xpath=["//nav", "//footer"],
+        prune_xpath=["//nav", "//footer"],  # otherwise a page without an article yields its menu
         # Only dates that the page states, and a limit that does not move with today.
         date_extraction_params={
             "extensive_search": False,
@@ -64,145 +62,151 @@ def article(html: bytes | str, url: str = "") -> Evidence | None:
 
 @cache
 def _extraction() -> Callable[..., Any]:
-    with warnings.catch_warnings():  # of a kind of proxy that nobody asked for
+    with warnings.catch_warnings():  # about a kind of proxy that is not used
         warnings.simplefilter("ignore")
         from trafilatura import bare_extraction
     return bare_extraction
 
 
 @dataclass(frozen=True, slots=True)
-class Lead:
-    """What a search says of an article before its page is read."""
+class SearchHit:
+    """What a search reports about an article before its page is read."""
 
     url: str
     title: str = ""
     date: str = ""
     source: str = ""
     text: Callable[[], str] = str
-    """The article as the search itself holds it, asked for when the page cannot be had."""
+    """Returns the search's own copy of the article, for a page that cannot be fetched."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def follow(
-    leads: Sequence[Lead], fetcher: Fetcher, sieve: Sieve, watch: Watch | None = None
+def read_articles(
+    hits: Sequence[SearchHit],
+    fetcher: Fetcher,
+    kept: EvidenceFilter,
+    on_progress: OnProgress | None = None,
 ) -> bool:
-    """Read the pages of leads into a sieve, in their order, until it is full.
+    """Reads the pages of hits into a filter, in their order, until it is full.
 
-    Pages are fetched a batch at a time, so that what is kept depends on what the pages say and not
-    on which of them came first.
+    Pages are fetched in batches, so that the items kept do not depend on the order of arrival.
 
     Returns:
-        Whether it came to its end; after Ctrl-C, what was read is in the sieve.
+        False after Ctrl-C; the articles read until then are in the filter.
     """
-    waiting = _unread(leads, sieve)
-    later: dict[str, Refusal] = {}
-    done = planned = 0
-    while waiting and not sieve.full:
-        missing = sieve.limit - len(sieve.items) if sieve.limit else len(waiting)
-        # Small enough that little is lost if it is killed.
+    waiting = _new_hits(hits, kept)
+    postponed: dict[str, FetchFailure] = {}
+    done = 0
+    while waiting and not kept.full:
+        missing = kept.limit - len(kept.items) if kept.limit else len(waiting)
+        # Small batches, so that little is lost if the process is killed.
         size = min(max(missing, fetcher.concurrency), 2 * fetcher.concurrency)
         batch, waiting = waiting[:size], waiting[size:]
         planned = done + len(batch) + len(waiting)
         read: dict[str, Evidence | str] = {}
-        outcome: Outcome | None = None
+        result: FetchResult | None = None
         complete = True
         try:
-            with closing(fetcher.fetch([lead.url for lead in batch])) as outcomes:
-                for outcome in outcomes:
-                    if isinstance(outcome, Refusal) and outcome.retry:
-                        later[outcome.url] = outcome
-                    read[outcome.url] = _read(outcome)
+            with closing(fetcher.fetch([hit.url for hit in batch])) as results:
+                for result in results:
+                    if isinstance(result, FetchFailure) and result.retry:
+                        postponed[result.url] = result
+                    read[result.url] = _extract(result)
                     done += 1
-                    if watch:
-                        watch(done, planned)
+                    if on_progress:
+                        on_progress(done, planned)
         except KeyboardInterrupt:
             complete = False
-            if outcome and outcome.url not in read:  # it came while this page was being read
-                read[outcome.url] = _read(outcome)
-        for lead in batch:
-            if lead.url in read:
-                _take(lead, read[lead.url], sieve)
+            if result and result.url not in read:  # interrupted while this page was being read
+                read[result.url] = _extract(result)
+        for hit in batch:
+            if hit.url in read:
+                _add(hit, read[hit.url], kept)
         if not complete:
             return False
-    sieve.drop("beyond the limit", len(waiting))
-    tried = done or 1
-    closed = {urlsplit(r.url).netloc.rpartition("@")[2]: r for r in later.values() if r.wait > 60}
-    if closed:
-        told = (f"{host}: {refusal.reason}" for host, refusal in closed.items())
-        sieve.fault = f"{'; '.join(told)}, {len(later)} pages are left for then"
-    elif len(later) > tried / 2:  # not these pages, but the way to them
-        reasons = Counter(refusal.reason for refusal in later.values())
-        why = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-        sieve.fault = f"{len(later)} of {tried} pages cannot be had now: {why}"
-    elif later:
-        sieve.notes.insert(0, f"{len(later)} pages may be had later: search again for them")
+    kept.drop("beyond the limit", len(waiting))
+    _report_postponed(list(postponed.values()), done or 1, kept)
     return True
 
 
-def _unread(leads: Sequence[Lead], sieve: Sieve) -> list[Lead]:
-    """Leads to an article each, without those that a look at address and date rules out."""
-    fresh: dict[str, Lead] = {}
-    for lead in leads:
-        key = canonical_url(lead.url) or f"{lead.title} {lead.date}"
-        if sieve.knows(lead.url):
-            sieve.drop("already there")
-        elif lead.date and (reason := sieve.misdated(lead.date)):
-            sieve.drop(reason)
-        elif key in fresh:
-            sieve.drop("same address")
+def _report_postponed(failures: Sequence[FetchFailure], tried: int, kept: EvidenceFilter) -> None:
+    """Reports pages that may be available later: an error if hosts or most pages are affected."""
+    closed = {urlsplit(f.url).netloc.rpartition("@")[2]: f.reason for f in failures if f.wait > 60}
+    if closed:
+        hosts = "; ".join(f"{host}: {reason}" for host, reason in closed.items())
+        kept.error = f"{hosts}, {len(failures)} pages are left for then"
+    elif len(failures) > tried / 2:
+        reasons = Counter(failure.reason for failure in failures)
+        why = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+        kept.error = f"{len(failures)} of {tried} pages cannot be fetched now: {why}"
+    elif failures:
+        kept.notes.insert(0, f"{len(failures)} pages may be available later: search again for them")
+
+
+def _new_hits(hits: Sequence[SearchHit], kept: EvidenceFilter) -> list[SearchHit]:
+    """Returns one hit per article, without those that address or date rule out."""
+    new: dict[str, SearchHit] = {}
+    for hit in hits:
+        key = canonical_url(hit.url) or f"{hit.title} {hit.date}"
+        if kept.knows(hit.url):
+            kept.drop("already there")
+        elif hit.date and (reason := kept.wrong_date(hit.date)):
+            kept.drop(reason)
+        elif key in new:
+            kept.drop("same address")
         else:
-            fresh[key] = lead
-    return list(fresh.values())
+            new[key] = hit
+    return list(new.values())
 
 
-def _read(outcome: Outcome) -> Evidence | str:
-    """The article of a page, or why there is none; no page ends the search for the others."""
-    if isinstance(outcome, Refusal):
-        return outcome.reason
-    if outcome.body.count(b"<") > MOST_TAGS:
+def _extract(result: FetchResult) -> Evidence | str:
+    """Returns the article of a page, or the reason why there is none."""
+    if isinstance(result, FetchFailure):
+        return result.reason
+    if result.body.count(b"<") > MOST_TAGS:
         return "too many tags"
     try:
-        return article(outcome.text, _without_secrets(outcome.final_url)) or "no article text"
-    except Exception as fault:  # whatever a page does to the parsers
-        return f"cannot be read ({type(fault).__name__})"
+        return extract_article(result.text, _without_secrets(result.final_url)) or "no article text"
+    except Exception as error:  # a page must not end the search for the others
+        return f"cannot be read ({type(error).__name__})"
 
 
-def _take(lead: Lead, found: Evidence | str, sieve: Sieve) -> None:
-    """Give an article to the sieve, with what the lead says of it."""
+def _add(hit: SearchHit, found: Evidence | str, kept: EvidenceFilter) -> None:
+    """Adds an article to a filter, completed with what the hit reports about it."""
     if isinstance(found, str):
-        shown = bare_endpoint(lead.url) or repr(lead.title)
-        own = lead.text()
-        if not own:
-            sieve.drop(found)
-            sieve.notes.append(f"{shown}: {found}")
+        shown = bare_endpoint(hit.url) or repr(hit.title)
+        text = hit.text()
+        if not text:
+            kept.drop(found)
+            kept.notes.append(f"{shown}: {found}")
             return
-        sieve.notes.append(f"{shown}: {found}; the text is the feed's own")
-        found = Evidence(lead.title, own, _without_secrets(lead.url), source=lead.source)
-    moved = canonical_url(found.url) != canonical_url(lead.url)
-    link = {"link": _without_secrets(lead.url)} if moved else {}
-    admitted = sieve.admit(
+        kept.notes.append(f"{shown}: {found}; the text is the feed's own")
+        found = Evidence(hit.title, text, _without_secrets(hit.url), source=hit.source)
+    moved = canonical_url(found.url) != canonical_url(hit.url)
+    link = {"link": _without_secrets(hit.url)} if moved else {}
+    added = kept.add(
         replace(
             found,
-            title=found.title or lead.title or found.url,
-            date=lead.date or found.date,
-            source=found.source or lead.source,
-            metadata={**lead.metadata, **link},
+            title=found.title or hit.title or found.url,
+            date=hit.date or found.date,
+            source=found.source or hit.source,
+            metadata={**hit.metadata, **link},
         )
     )
     words = len(found.text.split())
-    if admitted and words < FEW_WORDS and not UNSPACED.search(found.text):
-        sieve.notes.append(f"{found.title or found.url!r} has only {words} words")
+    if added and words < FEW_WORDS and not UNSPACED.search(found.text):
+        kept.notes.append(f"{found.title or found.url!r} has only {words} words")
 
 
 def _without_secrets(url: str) -> str:
-    """An address as it may be kept: no user, no password, no token.
+    """Returns an address without user, password and tokens.
 
     >>> _without_secrets("https://me:pass@host/a?id=7&token=abc")
     'https://host/a?id=7'
     """
     parts = urlsplit(url)
-    asked = parse_qsl(parts.query, keep_blank_values=True)
-    open_ = [(name, value) for name, value in asked if not SECRET.search(name)]
-    query = parts.query if len(open_) == len(asked) else urlencode(open_)
-    bare = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=bare, query=query, fragment=""))
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    public = [(name, value) for name, value in pairs if not SECRET.search(name)]
+    query = parts.query if len(public) == len(pairs) else urlencode(public)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=host, query=query, fragment=""))

@@ -1,17 +1,13 @@
-"""Benchmarks with known answers: a folder of `benchmark.toml`, `items.jsonl` and `rubric.json`.
-
-JudgeBench's published pairs are one, without a folder.
-"""
+"""Loads benchmarks: JudgeBench, or a folder of `benchmark.toml`, `items.jsonl`, `rubric.json`."""
 
 import tomllib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import Benchmark, Evidence, NominalRubric, RubricStage, graded
-from judge_gym.sources.files import load_rubric, read_items
+from judge_gym.sources.files import errors_in, load_rubric, read_items
 from judge_gym.sources.judgebench import read_pairs
 from judge_gym.studies import read_knobs
 
@@ -19,7 +15,7 @@ SETTINGS, ITEMS, RUBRIC = "benchmark.toml", "items.jsonl", "rubric.json"
 KEYS = ("name", "concept", "description", "design")
 WHOLE = f"a benchmark is a folder with {SETTINGS}, {ITEMS} and {RUBRIC}"
 
-# What makes a response better is its correctness: JudgeBench's labels say nothing about style.
+# A better response is a correct one: JudgeBench's labels do not rate style.
 PAIR_OPTIONS = (
     RubricStage(
         "The first response is better",
@@ -41,7 +37,7 @@ EXAMINER = "an impartial examiner who works a question out before judging answer
 
 
 def load_benchmark(folder: Path) -> Benchmark:
-    """The benchmark in a folder, checked: every item and every known answer must fit the rubric."""
+    """Loads the benchmark in a folder; every item and every known answer must fit the rubric."""
     if not folder.is_dir():
         raise DesignError(f"there is no folder {folder}; {WHOLE}")
     for name in (SETTINGS, ITEMS, RUBRIC):
@@ -53,9 +49,9 @@ def load_benchmark(folder: Path) -> Benchmark:
     _refuse_repeated(items, folder / ITEMS)
     if all(item.truth is None for item in items):
         raise DesignError(f"{folder / ITEMS}: no item has a truth; a benchmark knows its answers")
-    with _in_file(folder / ITEMS):
+    with errors_in(folder / ITEMS):
         items = graded(items, rubric)
-    with _in_file(folder / SETTINGS):
+    with errors_in(folder / SETTINGS):
         design = read_knobs(settings.get("design", {}))
         if "judge.model" in design:
             raise DesignError("judge.model is the study's, not the benchmark's")
@@ -69,17 +65,8 @@ def load_benchmark(folder: Path) -> Benchmark:
     )
 
 
-@contextmanager
-def _in_file(path: Path) -> Iterator[None]:
-    """Errors within are about this file."""
-    try:
-        yield
-    except DesignError as fault:
-        raise DesignError(f"{path}: {fault.message}", choices=fault.choices) from fault
-
-
 def judgebench(path: Path) -> Benchmark:
-    """JudgeBench's pairs from the published file."""
+    """Loads JudgeBench's pairs from the published file."""
     concept = "the better response"
     items = read_pairs(path)
     _refuse_repeated(items, path)
@@ -97,7 +84,7 @@ def judgebench(path: Path) -> Benchmark:
 
 
 def _refuse_repeated(items: Sequence[Evidence], path: Path) -> None:
-    """An item that stands twice would be judged once and counted twice."""
+    """Refuses repeated items, which would be judged once and counted twice."""
     texts: dict[str, str] = {}
     ids: dict[str, str] = {}
     for item in items:
@@ -111,15 +98,14 @@ def _refuse_repeated(items: Sequence[Evidence], path: Path) -> None:
 def _settings(path: Path) -> dict[str, Any]:
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
-        raise DesignError(f"{path} cannot be read: {fault}") from fault
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DesignError(f"{path} cannot be read: {error}") from error
     for key, value in settings.items():
         if key not in KEYS:
             raise DesignError(f"{path}: {unknown('key', key, KEYS)}", choices=KEYS)
         if not isinstance(value, dict if key == "design" else str):
-            raise DesignError(
-                f"{path}: {key} is {'a table of knobs' if key == 'design' else 'a text'}"
-            )
+            kind = "a table of knobs" if key == "design" else "a text"
+            raise DesignError(f"{path}: {key} is {kind}")
     if not settings.get("concept", "").strip():
         raise DesignError(f"{path}: concept is not given; it says what is judged")
     return settings

@@ -1,4 +1,4 @@
-"""Countries: which one a name means, and whether a text names it."""
+"""Finds the country that a name means, and tells whether a text names a country."""
 
 import re
 import unicodedata
@@ -9,7 +9,7 @@ from functools import cache
 import pycountry
 
 # English names in everyday use that ISO 3166 does not list. The first one of a code in the upper
-# table is what people say instead of the ISO name ("Russian Federation").
+# table is used instead of the ISO name ("Russian Federation").
 EVERYDAY = {
     "BN": "Brunei",
     "BQ": "Bonaire",
@@ -42,12 +42,14 @@ FURTHER = {
     "TL": "East Timor",
     "US": "U.S.|US|U.S.A.|USA",
 }
-# Understood where a user names a country, too loose to find it in a text ("Latin America").
-SPOKEN = {"AE": "Emirates", "KR": "Korea", "SA": "Saudi", "ST": "São Tomé", "US": "America"}
-# Longer names that hold the name of a country and mean something else.
+# Accepted where a user names a country, but too ambiguous in a text ("Latin America").
+INFORMAL = {"AE": "Emirates", "KR": "Korea", "SA": "Saudi", "ST": "São Tomé", "US": "America"}
+# Longer names that contain the name of a country and mean something else.
 DECOYS = ("New England", "New Guinea", "New Jersey", "New Mexico", "New South Wales")
-# Top-level domains that outlets of any country buy, so they say nothing of where one is.
-SOLD = frozenset("ac ag ai am bz cc cd co fm gg gl im io la ly me nu sc sh st to tv vc ws".split())
+# Top-level domains that outlets of any country use.
+GENERIC_DOMAINS = frozenset(
+    "ac ag ai am bz cc cd co fm gg gl im io la ly me nu sc sh st to tv vc ws".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Country:
 
 
 def find_country(name: str) -> Country | None:
-    """The country that a name or an ISO code means.
+    """Returns the country that a name or an ISO code means, if any.
 
     >>> find_country("Cote d'Ivoire")
     Country(alpha_2='CI', names=('Ivory Coast', "Côte d'Ivoire", "Republic of Côte d'Ivoire"))
@@ -72,7 +74,7 @@ def find_country(name: str) -> Country | None:
 
 
 def names_country(text: str, country: Country) -> bool:
-    """Whether a text names a country, in whole words as they are written, or in capitals.
+    """Tells whether a text names a country, in whole words as written here or in capitals.
 
     >>> usa = Country("US", ("United States", "U.S.", "US"))
     >>> names_country("The U.S. economy grew.", usa), names_country("Tell us more.", usa)
@@ -82,7 +84,7 @@ def names_country(text: str, country: Country) -> bool:
 
 
 def outlet_country(url: str) -> str:
-    """The ISO code behind the top-level domain of an address; empty where it says nothing.
+    """Returns the ISO code of an address's top-level domain; empty for a generic one.
 
     >>> outlet_country("https://www.nrk.no/x"), outlet_country("https://startup.io/x")
     ('NO', '')
@@ -90,17 +92,17 @@ def outlet_country(url: str) -> str:
     host = re.match(r"\w+://(?:[^/?#]*@)?([^/?#:]+)", url)
     domain = host[1].lower().rstrip(".").rpartition(".")[2] if host else ""
     code = "gb" if domain == "uk" else domain
-    country = _index().get(code) if len(code) == 2 and domain not in SOLD else None
+    country = _index().get(code) if len(code) == 2 and domain not in GENERIC_DOMAINS else None
     return country.alpha_2 if country else ""
 
 
 @cache
 def _atlas() -> tuple[Country, ...]:
-    """Every country, with the names that a text may hold."""
+    """Returns every country with the names that occur in texts."""
     listed = {row.alpha_2: list(_iso_names(row)) for row in pycountry.countries}
     found = []
     for code in dict.fromkeys([*listed, *EVERYDAY]):
-        # "Bolivia, Plurinational State of" is a form for lists; no text is written so.
+        # "Bolivia, Plurinational State of" is a form for lists and does not occur in texts.
         iso = [name for name in listed.get(code, ()) if not re.search(r"[,(]", name)]
         everyday, further = (table.get(code, "").split("|") for table in (EVERYDAY, FURTHER))
         names = dict.fromkeys(name for name in [*everyday, *iso, *further] if name)
@@ -110,11 +112,11 @@ def _atlas() -> tuple[Country, ...]:
 
 @cache
 def _index() -> dict[str, Country]:
-    """Countries by the folded forms of their names and codes."""
+    """Returns countries by the folded forms of their names and codes."""
     index = {}
     atlas = {country.alpha_2: country for country in _atlas()}
     for code, country in atlas.items():
-        for name in (code, *country.names, SPOKEN.get(code, "")):
+        for name in (code, *country.names, INFORMAL.get(code, "")):
             index[_folded(name)] = country
     for row in pycountry.countries:
         for name in (row.alpha_3, *_iso_names(row)):
@@ -131,7 +133,7 @@ def _iso_names(row: object) -> Iterator[str]:
 
 @cache
 def _pattern(country: Country) -> re.Pattern[str]:
-    """Matches own names in the group `own`, and longer names of others first: Papua New Guinea."""
+    """Returns a pattern with own names in the group `own`, after longer foreign names."""
     foreign = [name for other in _atlas() if other != country for name in other.names]
     own = [_whole(name) for name in country.names]
     masks = [
@@ -145,13 +147,12 @@ def _pattern(country: Country) -> re.Pattern[str]:
 
 def _whole(name: str) -> str:
     spaced = r"\s+".join(re.escape(word) for word in name.split())
-    loud = r"\s+".join(re.escape(word) for word in name.upper().split())
-    return rf"(?<!\w)(?:{spaced}|{loud})(?!\w)"
+    capitals = r"\s+".join(re.escape(word) for word in name.upper().split())
+    return rf"(?<!\w)(?:{spaced}|{capitals})(?!\w)"
 
 
 def _folded(name: str) -> str:
-    """A name without case, accents, dots, article and odd spaces."""
+    """Returns a name without case, accents, dots, article and extra spaces."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
-    return " ".join(plain.casefold().replace(".", "").replace("’", "'").split()).removeprefix(
-        "the "
-    )
+    words = plain.casefold().replace(".", "").replace("’", "'").split()
+    return " ".join(words).removeprefix("the ")

@@ -1,9 +1,10 @@
-"""Evidence from RSS and Atom feeds: entries of the window's dates, and the pages behind them."""
+"""Searches RSS and Atom feeds for entries of a window's dates, and reads their pages."""
 
 import io
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from time import struct_time
@@ -12,99 +13,87 @@ from typing import Any
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window, bare_endpoint
 from judge_gym.sources.addresses import PRIVATE
-from judge_gym.sources.articles import Lead, article, follow
-from judge_gym.sources.collecting import Collected, Keep, Page, Refusal, Watch
-from judge_gym.sources.fetching import Fetcher
-from judge_gym.sources.sifting import UNSPACED, Sieve
+from judge_gym.sources.articles import SearchHit, extract_article, read_articles
+from judge_gym.sources.deduplication import UNSPACED
+from judge_gym.sources.fetcher import Fetcher, FetchFailure, Page
+from judge_gym.sources.filters import EvidenceFilter
+from judge_gym.sources.search import OnItem, OnProgress, SearchResult
 
 CLOSED = re.compile(rb"(?i)</(?:rss|feed|rdf:rdf|\w+:feed)\s*>")
 FULL_TEXT_WORDS = 100
-"""A feed's own text of this length is taken for the article; a shorter one is a teaser."""
+"""A feed's text of this length is taken for the article; a shorter one is a teaser."""
 
 
+@dataclass(frozen=True, slots=True)
 class FeedSource:
-    """Searches feeds that the user names.
+    """Searches feeds that the user names."""
 
-    Args:
-        urls: The addresses of the feeds.
-        fetcher: Fetches feeds and pages.
-        known: What the window holds already; its pages are not fetched again.
-        watch: Told of the progress.
-        keep: Given every article that is kept, at once.
-    """
+    urls: Sequence[str]
+    fetcher: Fetcher
+    known: Collection[Evidence] = ()
+    """The items that the window has already; their pages are not fetched again."""
+    on_progress: OnProgress | None = None
+    on_item: OnItem | None = None
 
-    def __init__(
-        self,
-        urls: Sequence[str],
-        fetcher: Fetcher,
-        known: Collection[Evidence] = (),
-        watch: Watch | None = None,
-        keep: Keep | None = None,
-    ) -> None:
-        if not urls:
+    def __post_init__(self) -> None:
+        if not self.urls:
             raise DesignError("no feed is named; give the addresses of RSS or Atom feeds")
-        self.urls = tuple(urls)
-        self.fetcher = fetcher
-        self.known = known
-        self.watch = watch
-        self.keep = keep
 
-    def search(self, window: Window | None, query: str, limit: int) -> Collected:
-        """The articles of the feeds in the order of feeds and entries; a limit of 0 is none."""
-        sieve = Sieve(
-            window, searched=True, query=query, known=self.known, limit=limit, keep=self.keep
+    def search(self, window: Window | None, query: str, limit: int) -> SearchResult:
+        """Returns the articles in the order of feeds and entries; a limit of 0 means no limit."""
+        kept = EvidenceFilter(
+            window, searched=True, query=query, known=self.known, limit=limit, on_item=self.on_item
         )
-        read: dict[str, Page | Refusal] = {}
+        read: dict[str, Page | FetchFailure] = {}
         try:
-            with closing(self.fetcher.fetch(self.urls, html=False)) as outcomes:
-                read.update((outcome.url, outcome) for outcome in outcomes)
+            with closing(self.fetcher.fetch(self.urls, html=False)) as results:
+                read.update((result.url, result) for result in results)
         except KeyboardInterrupt:
-            return sieve.collected(interrupted=True)
-        leads: list[Lead] = []
-        faults = []
+            return kept.result(interrupted=True)
+        hits: list[SearchHit] = []
+        errors = []
         for url in dict.fromkeys(self.urls):
-            outcome = read[url]
-            if isinstance(outcome, Refusal):
-                fault = outcome.reason
+            result = read[url]
+            if isinstance(result, FetchFailure):
+                error = result.reason
             else:
-                found, fault = _entries(outcome)
-                leads += found
-            if fault:
-                way = "; --allow-private allows it" if fault == PRIVATE else ""
-                faults.append(f"{bare_endpoint(url)}: {fault}{way}")
-        complete = follow(leads, self.fetcher, sieve, self.watch)
-        return sieve.collected("; ".join(faults), interrupted=not complete)
+                found, error = _read_feed(result)
+                hits += found
+            if error:
+                hint = "; --allow-private allows it" if error == PRIVATE else ""
+                errors.append(f"{bare_endpoint(url)}: {error}{hint}")
+        complete = read_articles(hits, self.fetcher, kept, self.on_progress)
+        return kept.result("; ".join(errors), interrupted=not complete)
 
 
-def _entries(page: Page) -> tuple[list[Lead], str]:
-    """The entries of a feed, and what is wrong with it."""
+def _read_feed(page: Page) -> tuple[list[SearchHit], str]:
+    """Returns the entries of a feed, and an error if it is broken."""
     import feedparser
 
-    # As a stream: feedparser opens a text that looks like an address or a path.
+    # As a stream, because feedparser would open a text that looks like an address or a path.
     parsed = feedparser.parse(
         io.BytesIO(page.body),
         response_headers={
-            "content-type": f"{page.content_type}; charset={page.charset}".removesuffix(
-                "; charset="
-            ),
+            "content-type": page.content_type
+            + (f"; charset={page.charset}" if page.charset else ""),
             "content-location": page.final_url,
         },
     )
     if not parsed.get("version"):
         return [], "not a feed" + (f" but {page.content_type}" if page.content_type else "")
     cut = "" if CLOSED.search(page.body[-2000:]) else "the feed is cut off: its end is missing"
-    # "en-US" names a country; "sv" is a language, and El Salvador only by its letters.
+    # "en-US" names a country; "sv" is a language, not El Salvador.
     _, dash, region = str(parsed.feed.get("language") or "").replace("_", "-").rpartition("-")
     metadata = {"feed": bare_endpoint(page.url)}
     if dash and len(region) == 2:
         metadata["country"] = region.upper()
-    leads = _leads(parsed.entries, str(parsed.feed.get("title") or ""), metadata)
-    return [lead for lead in leads if lead.url or not cut], cut
+    hits = _hits(parsed.entries, str(parsed.feed.get("title") or ""), metadata)
+    return [hit for hit in hits if hit.url or not cut], cut
 
 
-def _leads(entries: Sequence[Any], outlet: str, metadata: dict[str, str]) -> Iterator[Lead]:
+def _hits(entries: Sequence[Any], outlet: str, metadata: dict[str, str]) -> Iterator[SearchHit]:
     for entry in entries:
-        yield Lead(
+        yield SearchHit(
             url=str(entry.get("link") or ""),
             title=str(entry.get("title") or ""),
             date=_iso(entry.get("published_parsed") or entry.get("updated_parsed")),
@@ -124,10 +113,12 @@ def _iso(when: struct_time | None) -> str:
 
 
 def _own_text(entry: Any) -> str:
-    """The longest text in an entry, where it is long enough to be the article."""
+    """Returns the longest text in an entry if it is long enough to be the article."""
     parts = [part.get("value") for part in entry.get("content", ())] + [entry.get("summary")]
     html = max((str(part or "") for part in parts), key=len)
-    found = article(f"<html><body><article>{html}</article></body></html>") if html else None
+    found = (
+        extract_article(f"<html><body><article>{html}</article></body></html>") if html else None
+    )
     text = found.text if found else ""
     words = len(text.split()) + len(UNSPACED.findall(text)) // 2
     return text if words >= FULL_TEXT_WORDS else ""

@@ -1,6 +1,6 @@
-"""Evidence and rubrics from files: a folder, a glob, or a list of them.
+"""Reads evidence and rubrics from files: a folder, a glob pattern, or a list of them.
 
-`.md`, `.txt` and `.html` hold one item each; `.jsonl` and `.csv` one a line, `.json` one or a list.
+`.md`, `.txt` and `.html` have one item each, `.jsonl` and `.csv` one per line, `.json` one or many.
 """
 
 import csv
@@ -9,6 +9,7 @@ import glob
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from email.utils import parsedate_to_datetime
@@ -19,46 +20,48 @@ import yaml
 
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import Evidence, Rubric, Window, provided_rubric
-from judge_gym.sources.collecting import Collected
+from judge_gym.sources.search import SearchResult
 
 FIELDS = ("title", "text", "responses", "url", "date", "source", "truth", "metadata")
-TOLD = 10
-"""So many faulty files are told at once."""
-Fields = Mapping[str, Any]
+COLUMNS = tuple(name for name in FIELDS if name not in ("responses", "metadata"))
+LISTED = 10
+"""The number of invalid files that an error lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """Files that a user chose. What they say of themselves counts: near-duplicates are kept."""
+    """Reads files that a user chose; near-duplicates are kept."""
 
     patterns: Sequence[str]
     folder: Path = Path()
     known: Sequence[Evidence] = ()
 
-    def search(self, window: Window | None, query: str = "", limit: int = 0) -> Collected:
-        """The evidence in the files, in the order of patterns and names; 0 is no limit."""
-        from judge_gym.sources.sifting import sift
+    def search(self, window: Window | None, query: str = "", limit: int = 0) -> SearchResult:
+        """Returns the evidence in the files in their order; a limit of 0 means no limit."""
+        from judge_gym.sources.filters import EvidenceFilter
 
+        kept = EvidenceFilter(window, searched=False, query=query, known=self.known, limit=limit)
         paths, others = self._paths()
         items: list[Evidence] = []
-        faults = []
+        errors = []
         for path in paths:
             try:
                 items += read_items(path)
-            except DesignError as fault:
-                faults.append(fault)
-        if len(faults) == 1:
-            raise faults[0]
-        if faults:  # all at once, so that they can be mended at once
-            told = "; ".join(fault.message for fault in faults[:TOLD])
-            more = f"; and {len(faults) - TOLD} more" if len(faults) > TOLD else ""
-            raise DesignError(f"{len(faults)} files cannot be taken: {told}{more}")
-        found = sift(items, window, query=query, searched=False, known=self.known, limit=limit)
-        odd = {"other kinds of file": others} if others else {}
-        return replace(found, dropped={**found.dropped, **odd})
+            except DesignError as error:
+                errors.append(error)
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:  # all in one error, so that they can be corrected together
+            listed = "; ".join(error.message for error in errors[:LISTED])
+            more = f"; and {len(errors) - LISTED} more" if len(errors) > LISTED else ""
+            raise DesignError(f"{len(errors)} files cannot be read: {listed}{more}")
+        for item in items:
+            kept.add(item)
+        kept.drop("other kinds of file", others)
+        return kept.result()
 
     def _paths(self) -> tuple[list[Path], int]:
-        """The files, and how many in a folder are of no kind that holds evidence."""
+        """Returns the files, and the number of files in folders that cannot have evidence."""
         paths, others = [], 0
         for pattern in self.patterns:
             named = self.folder / pattern
@@ -83,24 +86,30 @@ def _hidden(path: Path, folder: Path) -> bool:
 
 def load_files(
     patterns: str | Sequence[str], folder: Path, window: Window | None = None
-) -> Collected:
-    """The evidence in files; a text and an address stand once."""
+) -> SearchResult:
+    """Loads the evidence in files, each text and each address once."""
     listed = [patterns] if isinstance(patterns, str) else patterns
     return FileSource(listed, folder).search(window)
 
 
 def load_rubric(path: Path, concept: str, country: str) -> Rubric:
-    """A given rubric from its JSON file."""
+    """Loads a given rubric from its JSON file."""
+    data = _parse_json(read_text(path), path)
+    with errors_in(path):
+        return provided_rubric(data, concept, country)
+
+
+@contextmanager
+def errors_in(path: Path) -> Iterator[None]:
+    """Adds a file's path to the errors raised within."""
     try:
-        return provided_rubric(json.loads(read_text(path)), concept, country)
-    except json.JSONDecodeError as fault:
-        raise DesignError(f"{path}:{fault.lineno}: broken JSON: {fault.msg}") from fault
-    except DesignError as fault:
-        raise DesignError(f"{path}: {fault.message}", choices=fault.choices) from fault
+        yield
+    except DesignError as error:
+        raise DesignError(f"{path}: {error.message}", choices=error.choices) from error
 
 
 def read_items(path: Path) -> tuple[Evidence, ...]:
-    """The items of one file, as they stand there."""
+    """Reads the items of one file."""
     if path.suffix not in READERS:
         raise DesignError(unknown("kind of file", path.name, READERS), choices=READERS)
     items = tuple(READERS[path.suffix](path))
@@ -125,21 +134,16 @@ def _text(path: Path) -> Iterator[Evidence]:
 
 
 def _html(path: Path) -> Iterator[Evidence]:
-    from judge_gym.sources.articles import article
+    from judge_gym.sources.articles import extract_article
 
-    found = article(_bytes(path))
+    found = extract_article(_bytes(path))
     if found is None:
         raise DesignError(f"{path} holds no article text")
     yield replace(found, title=found.title or path.stem)
 
 
 def _json(path: Path) -> Iterator[Evidence]:
-    try:
-        data = json.loads(read_text(path))
-    except json.JSONDecodeError as fault:
-        raise DesignError(f"{path}:{fault.lineno}: broken JSON: {fault.msg}") from fault
-    except RecursionError:
-        raise DesignError(f"{path}: JSON nested beyond reading") from None
+    data = _parse_json(read_text(path), path)
     rows = data if isinstance(data, list) else [data]
     for number, row in enumerate(rows, 1):
         where = f"{path}: item {number}" if isinstance(data, list) else str(path)
@@ -152,60 +156,85 @@ def _jsonl(path: Path) -> Iterator[Evidence]:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """The values of a file with one a line, and the number of each."""
+    """Yields the values of a JSON Lines file with their line numbers."""
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():
-            try:
-                yield number, json.loads(line)
-            except json.JSONDecodeError as fault:
-                raise DesignError(f"{path}:{number}: broken JSON: {fault.msg}") from fault
-            except RecursionError:
-                raise DesignError(f"{path}:{number}: JSON nested beyond reading") from None
+            yield number, _parse_json(line, path, number)
+
+
+def _parse_json(text: str, path: Path, line: int | None = None) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DesignError(f"{path}:{line or error.lineno}: broken JSON: {error.msg}") from error
+    except RecursionError:
+        raise DesignError(f"{path}{f':{line}' if line else ''}: JSON nested too deeply") from None
 
 
 def _csv(path: Path) -> Iterator[Evidence]:
-    """A row an item. Other columns are metadata, since a table cannot nest them."""
-    text = read_text(path)
-    head = text.partition("\n")[0]
-    columns = [name for name in FIELDS if name not in ("responses", "metadata")]
-    delimiter = next((mark for mark in ",;\t" if "text" in _columns(head, mark)), ",")
-    csv.field_size_limit(2**27)  # a cell may hold a long article
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    reader.fieldnames = _columns(head, delimiter)
-    next(reader.reader, None)
-    if "text" not in reader.fieldnames:
-        raise DesignError(
-            f"{path}:1: there is no column 'text' among {', '.join(reader.fieldnames)}; known "
-            f"columns: {', '.join(columns)}"
-        )
-    for name in reader.fieldnames:
+    """Reads one item per row; unknown columns are metadata."""
+    names, rows = csv_table(path, required=("text",), known=COLUMNS)
+    for name in names:
         _refuse_misspelt(name, f"{path}:1")
-    try:
-        for row in reader:
-            where = f"{path}:{reader.line_num}"
-            if not any(value and str(value).strip() for value in row.values()):
-                continue  # a blank row at the end of a spreadsheet
-            if None in row or None in row.values():
-                raise DesignError(f"{where}: the row has not as many cells as the first")
-            given: dict[str, Any] = {name: row[name] for name in columns if row.get(name)}
-            if "truth" in given and str(given["truth"]).strip().isdigit():
-                given["truth"] = int(given["truth"])
-            other = {name: value for name, value in row.items() if name not in columns}
-            yield _evidence(
-                {**given, "metadata": other}, where=where, title=f"{path.stem} {reader.line_num}"
-            )
-    except csv.Error as fault:
-        raise DesignError(f"{path}:{reader.line_num + 1}: broken CSV: {fault}") from fault
+    for number, row in rows:
+        given: dict[str, Any] = {name: row[name] for name in COLUMNS if row.get(name)}
+        if "truth" in given and str(given["truth"]).strip().isdigit():
+            given["truth"] = int(given["truth"])
+        other = {name: value for name, value in row.items() if name not in COLUMNS}
+        yield _evidence(
+            {**given, "metadata": other}, where=f"{path}:{number}", title=f"{path.stem} {number}"
+        )
 
 
-def _columns(head: str, delimiter: str) -> list[str]:
-    """The names of columns; those that we know, whatever their case."""
-    names = [name.strip().strip('"') for name in head.split(delimiter)]
-    return [name.lower() if name.lower() in FIELDS else name for name in names]
+def csv_table(
+    path: Path, required: Sequence[str], known: Sequence[str]
+) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+    """Returns the columns of a CSV file, and its rows with the number of their last line.
+
+    The delimiter is a comma, a semicolon or a tab, whichever makes the header complete. The case of
+    known columns is ignored, and so are empty rows.
+    """
+    text = read_text(path)
+    header = text.partition("\n")[0]
+    tables = {mark: _column_names(header, mark, known) for mark in ",;\t"}
+    fits = [mark for mark, names in tables.items() if set(required) <= set(names)]
+    if not fits:
+        most = max(tables.values(), key=len)
+        missing = ", ".join(name for name in required if name not in most)
+        raise DesignError(
+            f"{path}:1: the header lacks {missing}; it is {header[:200]!r}, and known columns are "
+            f"{', '.join(known)}"
+        )
+    names = tables[fits[0]]
+    for name in known:
+        if names.count(name) > 1:
+            raise DesignError(f"{path}:1: the header names {name!r} twice")
+
+    def rows() -> Iterator[tuple[int, dict[str, str]]]:
+        csv.field_size_limit(2**27)  # a cell may be a long article
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=fits[0], strict=True)
+        try:
+            next(reader, None)
+            for cells in reader:
+                if not any(cell.strip() for cell in cells):
+                    continue
+                if len(cells) != len(names):
+                    many = f"{len(cells)} cells under a header of {len(names)}"
+                    raise DesignError(f"{path}:{reader.line_num}: {many}")
+                yield reader.line_num, dict(zip(names, cells, strict=True))
+        except csv.Error as error:
+            raise DesignError(f"{path}:{reader.line_num}: broken CSV: {error}") from error
+
+    return names, rows()
+
+
+def _column_names(header: str, delimiter: str, known: Sequence[str]) -> list[str]:
+    names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
+    return [name.lower() if name.lower() in known else name for name in names]
 
 
 def _refuse_misspelt(name: str, where: str) -> None:
-    """Other names are metadata, unless they look like a field with a slip in it."""
+    """Refuses a name that looks like a misspelt field; other names are metadata."""
     near = difflib.get_close_matches(name.lower(), FIELDS, n=1, cutoff=0.8)
     if near and name not in FIELDS:
         raise DesignError(
@@ -224,15 +253,15 @@ READERS: Mapping[str, Callable[[Path], Iterator[Evidence]]] = {
 }
 
 
-def _front_matter(text: str, path: Path) -> tuple[Fields, str]:
-    """The fields between two `---` lines at the top, and the text below."""
+def _front_matter(text: str, path: Path) -> tuple[Mapping[str, Any], str]:
+    """Returns the fields between two `---` lines at the top, and the text below."""
     if not text.startswith("---\n"):
         return {}, text
     head, _, body = text[4:].partition("\n---")
     try:
         fields = yaml.safe_load(head) or {}
-    except yaml.YAMLError as fault:
-        raise DesignError(f"{path}: broken front matter") from fault
+    except yaml.YAMLError as error:
+        raise DesignError(f"{path}: broken front matter") from error
     if not isinstance(fields, dict):
         raise DesignError(f"{path}: front matter is a mapping with {', '.join(FIELDS)}")
     return fields, body.lstrip("-").lstrip("\n")
@@ -253,7 +282,7 @@ def _evidence(fields: Any, *, where: str, title: str) -> Evidence:
         raise DesignError(f"{where}: the text is empty")
     whole = json.dumps([*texts, str(fields)], ensure_ascii=False)
     if any("\ud800" <= char <= "\udfff" for char in whole):
-        raise DesignError(f"{where}: the text holds half a character (a lone surrogate)")
+        raise DesignError(f"{where}: the text has a lone surrogate, half of a character")
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise DesignError(f"{where}: metadata is a mapping")
@@ -270,7 +299,7 @@ def _evidence(fields: Any, *, where: str, title: str) -> Evidence:
 
 
 def iso_date(given: Any) -> str:
-    """A date as ISO text where it can only mean one day, else as it was written.
+    """Returns a date in ISO format if it is unambiguous, otherwise as it is written.
 
     >>> iso_date("Mon, 05 Jan 2026 10:00:00 GMT"), iso_date("5 January 2026"), iso_date("5.1.2026")
     ('2026-01-05', '2026-01-05', '2026-01-05')
@@ -299,11 +328,11 @@ def _day(text: str, form: str) -> date | None:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, whatever mark stands before it."""
+    """Reads a UTF-8 file, with or without a byte order mark, with any line ends."""
     try:
         return _bytes(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError as fault:
-        raise DesignError(f"{path} cannot be read: it is not UTF-8; save it as such") from fault
+    except UnicodeDecodeError as error:
+        raise DesignError(f"{path} cannot be read: it is not UTF-8; save it as such") from error
 
 
 def _bytes(path: Path) -> bytes:
@@ -311,5 +340,5 @@ def _bytes(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise DesignError(f"there is no file {path}") from None
-    except OSError as fault:
-        raise DesignError(f"{path} cannot be read: {fault}") from fault
+    except OSError as error:
+        raise DesignError(f"{path} cannot be read: {error}") from error

@@ -1,6 +1,6 @@
-"""JudgeBench as published: pairs with a known better response, and what judges made of them.
+"""Reads JudgeBench as published: pairs of responses, and recorded judgments of them.
 
-The better response is objectively right, the other wrong (Tan et al. 2024, arXiv:2410.12784).
+One response of a pair is objectively correct, the other is not (Tan et al. 2024, arXiv:2410.12784).
 """
 
 import re
@@ -32,9 +32,9 @@ TAG = re.compile(r"\[\[([^\[\]]*)\]\]")
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A recorded decision that our reading of the judge's text does not give.
+    """A recorded decision that differs from our reading of the judge's text.
 
-    Both are in the words of what was shown: A is the response shown first.
+    In both, A is the response that was shown first.
     """
 
     pair: str
@@ -45,21 +45,20 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class Judgments:
-    """A judge's published output, as it was recorded."""
+    """The published output of a judge."""
 
     judge: str
     """Its name and model."""
     pairs: tuple["JudgedPair", ...]
     read: int
-    """Judgments whose text holds a verdict in the `[[A>B]]` style."""
+    """The number of judgments with a verdict such as `[[A>B]]` in their text."""
     unread: int
-    """Judgments whose text holds none (another style, scores), or that have no text."""
+    """The number of judgments without such a verdict, or without a text."""
     disagreements: tuple[Disagreement, ...]
-    """Where the text that we read says something else than the record."""
 
 
 def category(source: str) -> str:
-    """The benchmark's category of a source; a source it does not know is one of its own.
+    """Returns the benchmark's category of a source; an unknown source is its own category.
 
     >>> category("mmlu-pro-computer science"), category("livecodebench"), category("mine")
     ('knowledge', 'coding', 'mine')
@@ -68,7 +67,7 @@ def category(source: str) -> str:
 
 
 def read_pairs(path: Path) -> tuple[Evidence, ...]:
-    """The pairs of a file; the truth of each is stage 1 (first response better) or 2 (second)."""
+    """Reads the pairs of a file; their truth is stage 1 (first response better) or 2 (second)."""
     return tuple(
         Evidence(
             title=f"{row['source']} {row.get('original_id') or row['pair_id'][:8]}",
@@ -86,11 +85,11 @@ def read_pairs(path: Path) -> tuple[Evidence, ...]:
     )
 
 
-def read_judged(path: Path) -> Judgments:
-    """A judge's output: one line per pair, judged in the given order or in both.
+def read_judgments(path: Path) -> Judgments:
+    """Reads a judge's output: one line per pair, judged in the given order or in both.
 
-    Decisions are those recorded, in the identity of the responses. `A>>B` is A>B and `A<B` is B>A,
-    where the published score, which compares strings, would count `A<B` as no decision.
+    Decisions are the recorded ones, by response. `A>>B` is A>B and `A<B` is B>A, whereas the
+    published score, which compares strings, counts `A<B` as no decision.
     """
     from judge_gym.analysis.judges.pairs import ORDERS, JudgedPair
 
@@ -129,11 +128,10 @@ def read_judged(path: Path) -> Judgments:
 
 
 def read_decision(text: str) -> Decision | None:
-    r"""Our reading of an answer that ends in a verdict such as `[[A>>B]]`; None if it is unclear.
+    r"""Returns the decision of an answer that ends in a verdict such as `[[A>>B]]`, if it is clear.
 
-    The last verdict decides, and earlier ones that reasoning separates from it are superseded.
-    Verdicts that stand together and differ decide nothing. (The published reader takes one verdict
-    only, however often it stands: a judge that changes its mind has none there.)
+    The last verdict decides; adjacent verdicts that differ decide nothing. (The published reader
+    finds no decision in an answer with different verdicts.)
 
     >>> read_decision("At first [[A>B]].\nBut B alone is right.\nMy final verdict is: [[B>>A]]")
     'B>A'
@@ -157,7 +155,7 @@ def _verdicts(lines: list[str]) -> list[Labelled]:
 
 
 def _decision(text: str) -> Decision | None:
-    """The decision that a comparison of A and B states, however strongly and in whatever order."""
+    """Returns the decision of a comparison such as `A>>B` or `B<A`, if it is one."""
     match = COMPARED.fullmatch(text)
     if not match or match[1] == match[3]:
         return None
@@ -181,7 +179,7 @@ def _truth(row: dict[str, Any], where: str) -> int:
 
 
 def _entries(row: dict[str, Any], where: str) -> list[dict[str, Any]]:
-    """The judgments of a line, in the given order and then reversed; one that failed is empty."""
+    """Returns the judgments of a line, in the given order and reversed; a failed one is empty."""
     entries = row.get("judgments")
     if not isinstance(entries, list) or not 1 <= len(entries) <= 2:
         raise DesignError(f"{where}: 'judgments' is a list of one or two, in the order shown")
@@ -192,14 +190,14 @@ def _entries(row: dict[str, Any], where: str) -> list[dict[str, Any]]:
 
 
 def _same_judge(judge: dict[str, str], given: dict[str, Any], field: str, where: str) -> None:
-    """Keep a judge's name or model where it is given; a file holds the judgments of one."""
+    """Records the judge's name or model, and refuses a second judge in a file."""
     value = given.get(field)
     if isinstance(value, str) and judge.setdefault(field, value) != value:
         raise DesignError(f"{where}: {field} is {value!r} and was {judge[field]!r} above")
 
 
 def _rows(path: Path, needed: tuple[str, ...] = ()) -> Iterator[tuple[dict[str, Any], str]]:
-    """The lines of a file, checked, and where each stands."""
+    """Yields the checked lines of a file with their places."""
     seen: dict[str, int] = {}
     for number, row in json_lines(path):
         where = f"{path}:{number}"
@@ -211,7 +209,7 @@ def _rows(path: Path, needed: tuple[str, ...] = ()) -> Iterator[tuple[dict[str, 
             raise DesignError(f"{where}: pair_id {row['pair_id']!r} is on line {first} already")
         yield row, where
     if not seen:
-        raise DesignError(f"{path} holds no pairs")
+        raise DesignError(f"{path} has no pairs")
 
 
 def _check_text(value: object, field: str, where: str) -> None:
@@ -220,4 +218,4 @@ def _check_text(value: object, field: str, where: str) -> None:
     if not isinstance(value, str):
         raise DesignError(f"{where}: {field!r} is a text, not {value!r}")
     if any("\ud800" <= char <= "\udfff" for char in value):
-        raise DesignError(f"{where}: {field!r} holds half a character (a lone surrogate)")
+        raise DesignError(f"{where}: {field!r} has a lone surrogate, half of a character")

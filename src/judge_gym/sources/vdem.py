@@ -1,4 +1,4 @@
-"""Reference values from V-Dem's country-year file (https://v-dem.net), for controls."""
+"""Reads reference values from V-Dem's country-year file (https://v-dem.net), for controls."""
 
 import csv
 from collections.abc import Iterable
@@ -26,17 +26,16 @@ def vdem_truth(
     index: str = "v2x_libdem",
     direction: Direction | None = None,
 ) -> dict[str, Any]:
-    """The value of an index as the truth of a task: `source`, `value` and `direction`.
+    """Returns the value of an index as the truth of a task: `source`, `value` and `direction`.
 
-    The value stays as published: the high-level indices lie between 0 and 1, others have scales of
-    their own and are not rescaled.
+    The value is not rescaled: the high-level indices are between 0 and 1, others are not.
 
     Args:
-        path: The country-year CSV, of which only four columns are read.
-        country: A name or a three-letter code, in whatever case.
-        year: A year that the country has.
-        index: A column of the file.
-        direction: Whether more is better for democracy; left out, it is known by the index.
+        path: the country-year CSV.
+        country: a name or a three-letter code, in any case.
+        year: a year of that country.
+        index: a column of the file.
+        direction: whether more is better for democracy; by default as V-Dem's codebook says.
     """
     if direction is not None and direction not in DIRECTIONS:
         raise DesignError(unknown("direction", direction, DIRECTIONS), choices=DIRECTIONS)
@@ -63,7 +62,7 @@ def vdem_truth(
 
 
 def _read(path: Path, index: str) -> list[dict[str, Any]]:
-    """The four columns, of thousands, that a value needs."""
+    """Reads the four columns, of thousands, that a value needs."""
     import pyarrow as pa
     import pyarrow.csv as arrow
 
@@ -81,8 +80,8 @@ def _read(path: Path, index: str) -> list[dict[str, Any]]:
             parse_options=arrow.ParseOptions(newlines_in_values=True),
             convert_options=arrow.ConvertOptions(column_types=types, include_columns=list(types)),
         )
-    except pa.ArrowInvalid as fault:
-        raise DesignError(f"{path} cannot be read: {fault}") from fault
+    except pa.ArrowInvalid as error:
+        raise DesignError(f"{path} cannot be read: {error}") from error
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
@@ -93,22 +92,22 @@ def _header(path: Path) -> list[str]:
             return next(csv.reader(file), [])
     except FileNotFoundError:
         raise DesignError(f"there is no file {path}") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as fault:
-        raise DesignError(f"{path} cannot be read: {fault}") from fault
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DesignError(f"{path} cannot be read: {error}") from error
 
 
 def _of_country(rows: list[dict[str, Any]], country: str) -> list[dict[str, Any]]:
-    wanted = country.strip().casefold()
-    found = [row for row in rows if wanted in (row[COUNTRY].casefold(), row[CODE].casefold())]
+    name = country.strip().casefold()
+    found = [row for row in rows if name in (row[COUNTRY].casefold(), row[CODE].casefold())]
     if not found:
         names = {row[key].casefold(): row[key] for key in (CODE, COUNTRY) for row in rows}
-        near = [names[name] for name in get_close_matches(wanted, names, n=5)]
+        near = [names[key] for key in get_close_matches(name, names, n=5)]
         raise DesignError(unknown("country", country, near), choices=near)
     return found
 
 
 def _spans(years: Iterable[int]) -> str:
-    """Years in words.
+    """Writes years as ranges.
 
     >>> _spans([1900, 1901, 1902, 1945, 1990, 1991])
     '1900 to 1902, 1945, 1990 to 1991'

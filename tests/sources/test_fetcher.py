@@ -17,9 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge_gym.sources.addresses import is_public, near_socket
-from judge_gym.sources.collecting import Page, Refusal
-from judge_gym.sources.fetching import Fetcher
+from judge_gym.sources.addresses import is_public, private_socket
+from judge_gym.sources.fetcher import Fetcher, FetchFailure, Page
 from web import Answer, Asked, Web
 
 
@@ -35,8 +34,8 @@ def fetcher() -> Fetcher:
     return Fetcher(allow_private=True, timeout=30.0, backoff=0.01, max_bytes=100_000)
 
 
-def reason(outcome: Page | Refusal) -> str:
-    return outcome.reason if isinstance(outcome, Refusal) else "a page"
+def reason(outcome: Page | FetchFailure) -> str:
+    return outcome.reason if isinstance(outcome, FetchFailure) else "a page"
 
 
 # --- pages ---------------------------------------------------------------------------------------
@@ -97,7 +96,7 @@ def test_what_is_no_web_address_is_refused(fetcher: Fetcher, url: str) -> None:
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 410, 451])
 def test_a_refusal_of_the_server_is_final(web: Web, fetcher: Fetcher, status: int) -> None:
     outcome = fetcher.get(web.on("/a", Answer("no", status)))
-    assert outcome == Refusal(
+    assert outcome == FetchFailure(
         f"{web.url}/a", f"HTTP {status}", retry=False, status=status, wait=0.01
     )
     assert web.paths() == ["/a"]
@@ -131,7 +130,7 @@ def test_patience_ends_after_some_attempts(web: Web, answer: Answer, says: str) 
     timeout = 0.6 if answer.delay else 30.0
     fetcher = Fetcher(allow_private=True, timeout=timeout, backoff=0.01, attempts=3)
     outcome = fetcher.get(web.on("/a", answer))
-    assert isinstance(outcome, Refusal)
+    assert isinstance(outcome, FetchFailure)
     assert (outcome.reason, outcome.retry, web.paths()) == (says, True, ["/a"] * 3)
 
 
@@ -174,7 +173,7 @@ def test_a_page_of_50_mb_ends_at_the_limit_and_needs_little_memory(web: Web) -> 
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert outcome == Refusal(url, "larger than 1 MB")
+    assert outcome == FetchFailure(url, "larger than 1 MB")
     assert peak < 10_000_000
     assert web.paths() == ["/huge"]
 
@@ -189,7 +188,7 @@ def test_a_small_body_that_unpacks_to_50_mb_ends_at_the_limit(web: Web) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert outcome == Refusal(url, "larger than 1 MB")
+    assert outcome == FetchFailure(url, "larger than 1 MB")
     assert peak < 10_000_000
 
 
@@ -349,7 +348,7 @@ def test_pages_do_not_pile_up_while_the_reader_is_busy() -> None:
 def test_the_addresses_of_a_clouds_secrets_are_refused_even_with_leave(address: str) -> None:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with pytest.raises(OSError, match="private address"):
-        near_socket((family, socket.SOCK_STREAM, 0, "", (address, 80)))
+        private_socket((family, socket.SOCK_STREAM, 0, "", (address, 80)))
 
 
 @pytest.mark.parametrize("charset", ["idna", "undefined", "punycode", "no-such"])
@@ -527,7 +526,7 @@ def test_an_address_inside_another_is_judged_as_itself(address: Any) -> None:
 def test_it_works_where_a_loop_is_running(web: Web, fetcher: Fetcher) -> None:
     url = web.on("/a", "x")
 
-    async def cell() -> Page | Refusal:
+    async def cell() -> Page | FetchFailure:
         return fetcher.get(url)
 
     assert isinstance(asyncio.run(cell()), Page)

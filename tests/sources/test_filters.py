@@ -1,6 +1,7 @@
-"""Sifting: each text once, of the window's dates, about its country, answering the query."""
+"""Filters: each text once, of the dates and the country of a window, matching the query."""
 
 import unicodedata
+from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window
-from judge_gym.sources.collecting import Collected
-from judge_gym.sources.sifting import Query, Sieve, canonical_url, read_date, sift
+from judge_gym.sources.deduplication import canonical_url
+from judge_gym.sources.filters import EvidenceFilter, Query, read_date
+from judge_gym.sources.search import SearchResult
 from web import story
 
 JANUARY = Window("", date(2026, 1, 1), date(2026, 1, 31))
@@ -22,7 +24,15 @@ def text(subject: str, url: str = "", **fields: Any) -> Evidence:
     return Evidence(subject, story(subject), url, **fields)
 
 
-def kept(found: Collected) -> list[str]:
+def filtered(items: Iterable[Evidence], window: Window | None, **options: Any) -> SearchResult:
+    """Returns the result of a filter for all items."""
+    kept = EvidenceFilter(window, **options)
+    for item in items:
+        kept.add(item)
+    return kept.result()
+
+
+def kept(found: SearchResult) -> list[str]:
     return [item.title for item in found.items]
 
 
@@ -70,7 +80,7 @@ def test_any_address_has_a_canonical_form(url: str) -> None:
 
 @pytest.mark.parametrize("searched", [True, False])
 def test_an_address_and_a_text_stand_once(searched: bool) -> None:
-    found = sift(
+    found = filtered(
         [
             text("first", "https://x.no/1"),
             text("second", "http://www.x.no/1/?utm_source=feed"),
@@ -85,12 +95,12 @@ def test_an_address_and_a_text_stand_once(searched: bool) -> None:
 
 
 def test_texts_without_an_address_do_not_share_one() -> None:
-    assert len(sift([text("a"), text("b")], None, searched=True).items) == 2
+    assert len(filtered([text("a"), text("b")], None, searched=True).items) == 2
 
 
 def test_what_the_window_holds_is_not_taken_again() -> None:
     known = [text("a", "https://x.no/1", metadata={"link": "https://t.co/z"}), text("b")]
-    found = sift(
+    found = filtered(
         [
             Evidence("same address", "Other words.", "https://x.no/1"),
             Evidence("moved address", "Yet other words.", "https://t.co/z"),
@@ -107,18 +117,18 @@ def test_what_the_window_holds_is_not_taken_again() -> None:
 
 def test_a_copy_of_what_was_dropped_is_judged_by_itself() -> None:
     old, new = text("a", date="2025-01-01"), text("a", date="2026-01-05")
-    found = sift([old, new], JANUARY, searched=True)
+    found = filtered([old, new], JANUARY, searched=True)
     assert (found.items, found.dropped) == ((new,), {"outside the dates": 1})
 
 
 @pytest.mark.parametrize("empty", ["", "  ", "\n\t\u00a0"])
 def test_a_text_without_words_is_dropped(empty: str) -> None:
-    found = sift([Evidence("x", empty)], None, searched=False)
+    found = filtered([Evidence("x", empty)], None, searched=False)
     assert found.dropped == {"empty text": 1}
 
 
 def test_what_no_database_can_hold_is_mended() -> None:
-    found = sift(
+    found = filtered(
         [Evidence("Half \ud83d", "A face \ud83d and a zero \0 byte.")], None, searched=True
     )
     assert found.items == (Evidence("Half ?", "A face ? and a zero  byte."),)
@@ -126,7 +136,7 @@ def test_what_no_database_can_hold_is_mended() -> None:
 
 def test_pairs_differ_by_their_responses() -> None:
     pairs = [Evidence("p", "Which?", responses=("yes", end)) for end in ("no", "never", "no")]
-    found = sift(pairs, None, searched=False)
+    found = filtered(pairs, None, searched=False)
     assert (len(found.items), found.dropped) == (2, {"same text": 1})
 
 
@@ -154,12 +164,12 @@ CHINESE = (
 )
 def test_near_copies_are_dropped_from_searches_and_told_of_files(one: str, two: str) -> None:
     items = [Evidence("one", one), Evidence("two", two)]
-    searched = sift(items, None, searched=True)
+    searched = filtered(items, None, searched=True)
     assert (kept(searched), searched.dropped) == (["one"], {"nearly the same text": 1})
-    files = sift(items, None, searched=False)
+    files = filtered(items, None, searched=False)
     assert (kept(files), files.dropped) == (["one", "two"], {})
     assert files.notes == ("'two' is nearly the same as 'one'",)
-    again = sift(items[1:], None, searched=True, known=items[:1])
+    again = filtered(items[1:], None, searched=True, known=items[:1])
     assert again.dropped == {"nearly the same text": 1}
 
 
@@ -179,7 +189,7 @@ def test_near_copies_are_dropped_from_searches_and_told_of_files(one: str, two: 
     ids=["long", "half", "short", "one word", "no word", "Chinese"],
 )
 def test_different_texts_are_kept(one: str, two: str) -> None:
-    found = sift([Evidence("one", one), Evidence("two", two)], None, searched=True)
+    found = filtered([Evidence("one", one), Evidence("two", two)], None, searched=True)
     assert (kept(found), found.notes) == (["one", "two"], ())
 
 
@@ -201,23 +211,23 @@ def test_different_texts_are_kept(one: str, two: str) -> None:
 )
 @pytest.mark.parametrize("searched", [True, False])
 def test_both_ends_of_the_dates_belong_to_them(when: str, inside: bool, searched: bool) -> None:
-    found = sift([text("a", date=when)], JANUARY, searched=searched)
+    found = filtered([text("a", date=when)], JANUARY, searched=searched)
     assert found.dropped == ({} if inside else {"outside the dates": 1})
 
 
 def test_dates_may_be_open_at_one_end() -> None:
     items = [text("old", date="2020-01-01"), text("new", date="2030-01-01")]
-    assert kept(sift(items, Window("", start=date(2026, 1, 1)), searched=True)) == ["new"]
-    assert kept(sift(items, Window("", end=date(2026, 1, 1)), searched=True)) == ["old"]
+    assert kept(filtered(items, Window("", start=date(2026, 1, 1)), searched=True)) == ["new"]
+    assert kept(filtered(items, Window("", end=date(2026, 1, 1)), searched=True)) == ["old"]
 
 
 @pytest.mark.parametrize("when", ["", "last week", "2026-13-45", "Jan 5, 2026"])
 def test_without_a_date_a_search_drops_and_a_file_is_kept_with_a_note(when: str) -> None:
     items = [text("a", date=when)]
-    assert sift(items, JANUARY, searched=True).dropped == {"no date": 1}
+    assert filtered(items, JANUARY, searched=True).dropped == {"no date": 1}
     for found in (
-        sift(items, JANUARY, searched=False),
-        sift(items, JANUARY, searched=True, dated=True),
+        filtered(items, JANUARY, searched=False),
+        filtered(items, JANUARY, searched=True, dates_checked=True),
     ):
         odd = f"the date {when!r}, which is not understood: write YYYY-MM-DD"
         assert (found.dropped, found.notes) == ({}, (f"'a' has {odd if when else 'no date'}",))
@@ -230,29 +240,29 @@ def test_without_a_date_a_search_drops_and_a_file_is_kept_with_a_note(when: str)
 def test_a_year_or_a_month_belongs_to_the_window_if_a_day_of_it_does(
     when: str, inside: bool
 ) -> None:
-    found = sift([text("a", date=when)], JANUARY, searched=False)
+    found = filtered([text("a", date=when)], JANUARY, searched=False)
     assert (found.dropped, found.notes) == ({} if inside else {"outside the dates": 1}, ())
 
 
-def test_what_is_kept_is_given_away_at_once() -> None:
+def test_callback_gets_each_item_as_soon_as_it_is_kept() -> None:
     given: list[Evidence] = []
-    sieve = Sieve(JANUARY, searched=False, keep=given.append)
+    kept = EvidenceFilter(JANUARY, searched=False, on_item=given.append)
     for title in ("a", "b"):
-        sieve.admit(text(title, date="2026-01-05"))
+        kept.add(text(title, date="2026-01-05"))
         assert given[-1].title == title
-    sieve.admit(text("c", date="2027-01-05"))
+    kept.add(text("c", date="2027-01-05"))
     assert [item.title for item in given] == ["a", "b"]
 
 
 def test_another_text_under_a_known_address_is_told_as_such() -> None:
     known = [text("a", url="https://x.example/1", date="2026-01-05")]
     later = text("b", url="https://x.example/1", date="2026-01-05")
-    found = sift([later], JANUARY, searched=False, known=known)
+    found = filtered([later], JANUARY, searched=False, known=known)
     assert found.dropped == {"same address, another text": 1}
 
 
 def test_without_dates_in_the_window_none_are_asked_for() -> None:
-    assert sift([text("a")], Window(""), searched=True) == Collected((text("a"),))
+    assert filtered([text("a")], Window(""), searched=True) == SearchResult((text("a"),))
 
 
 @given(st.dates(), st.times())
@@ -275,7 +285,7 @@ def test_a_date_is_read_as_it_is_written(day: date, time: Any) -> None:
     ],
 )
 def test_an_article_belongs_by_outlet_or_by_name(item: Evidence) -> None:
-    assert sift([item], NORWAY, searched=True).items == (item,)
+    assert filtered([item], NORWAY, searched=True).items == (item,)
 
 
 @pytest.mark.parametrize(
@@ -287,22 +297,22 @@ def test_an_article_belongs_by_outlet_or_by_name(item: Evidence) -> None:
     ],
 )
 def test_others_are_dropped_from_searches(item: Evidence) -> None:
-    assert sift([item], NORWAY, searched=True).dropped == {"another country": 1}
+    assert filtered([item], NORWAY, searched=True).dropped == {"another country": 1}
 
 
 def test_files_are_of_the_country_unless_they_say_otherwise() -> None:
     silent = Evidence("Vote", "The polls opened.")
     same = Evidence("Vote", "The polls closed.", metadata={"country": "norway"})
     other = Evidence("Vote", "Norway held a vote.", metadata={"country": "Sweden"})
-    found = sift([silent, same, other], NORWAY, searched=False)
+    found = filtered([silent, same, other], NORWAY, searched=False)
     assert (found.items, found.dropped) == ((silent, same), {"another country": 1})
 
 
 def test_an_invented_country_is_looked_for_as_written() -> None:
     items = [Evidence("a", "Judges of Valdoria met."), Evidence("b", "Judges of Norvessa met.")]
-    assert kept(sift(items, Window("Valdoria"), searched=True)) == ["a"]
+    assert kept(filtered(items, Window("Valdoria"), searched=True)) == ["a"]
     stated = [Evidence("a", "x", metadata={"country": "Valdoria"}), Evidence("b", "y")]
-    assert len(sift(stated, Window("Valdoria"), searched=False).items) == 2
+    assert len(filtered(stated, Window("Valdoria"), searched=False).items) == 2
 
 
 # --- queries -------------------------------------------------------------------------------------
@@ -366,7 +376,7 @@ def test_a_query_without_words_asks_for_nothing(query: str) -> None:
 
 
 def test_a_query_is_looked_for_in_title_and_text() -> None:
-    found = sift(
+    found = filtered(
         [Evidence("Court", "It met."), Evidence("Vote", "A court met."), Evidence("Vote", "No.")],
         None,
         searched=False,
@@ -425,21 +435,21 @@ WINDOWS = st.sampled_from([None, JANUARY, NORWAY, Window("Norway", date(2026, 1,
 def test_what_is_found_is_kept_in_order_or_counted(
     items: list[Evidence], window: Window | None, searched: bool, limit: int
 ) -> None:
-    found = sift(items, window, searched=searched, query="", limit=limit)
+    found = filtered(items, window, searched=searched, query="", limit=limit)
     assert len(found.items) + sum(found.dropped.values()) == len(items)
     assert not limit or len(found.items) <= limit
     places = iter(items)
     assert all(any(item is place for place in places) for item in found.items)
-    assert found == sift(items, window, searched=searched, limit=limit)
+    assert found == filtered(items, window, searched=searched, limit=limit)
 
 
 @given(st.lists(ITEMS, max_size=8), WINDOWS, st.booleans())
-def test_sifting_again_adds_nothing(
+def test_filtering_again_adds_nothing(
     items: list[Evidence], window: Window | None, searched: bool
 ) -> None:
-    first = sift(items, window, searched=searched)
-    assert sift(first.items, window, searched=searched).items == first.items
-    again = sift(first.items, window, searched=searched, known=first.items)
+    first = filtered(items, window, searched=searched)
+    assert filtered(first.items, window, searched=searched).items == first.items
+    again = filtered(first.items, window, searched=searched, known=first.items)
     assert again.items == ()
     assert sum(again.dropped.values()) == len(first.items)
     assert set(again.dropped) <= {"already there"}

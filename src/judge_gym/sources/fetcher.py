@@ -1,0 +1,378 @@
+"""Fetches pages politely, and only from the public internet unless private addresses are allowed.
+
+Each host gets one request at a time with a pause between them; robots.txt, size limits and timeouts
+apply. Every address yields a page or a failure, never an exception.
+"""
+
+import asyncio
+import ipaddress
+import queue
+import threading
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import aiohttp
+from protego import Protego
+
+from judge_gym.sources.addresses import PRIVATE, PrivateAddressError, private_socket, public_socket
+
+ROBOT = "judge-gym"
+USER_AGENT = f"{ROBOT}/{version(ROBOT)} (research; obeys robots.txt)"
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+HTML_TYPES = ("text/html", "application/xhtml+xml")
+MAX_REDIRECTS = 5
+LONGEST_WAIT = 60.0
+"""Seconds; a server that asks for a longer wait is not asked again."""
+LONGEST_CRAWL_DELAY = 30.0
+ERRORS: tuple[tuple[type[Exception], str, bool], ...] = (
+    (TimeoutError, "timed out after {timeout:g} s", True),
+    (aiohttp.ClientPayloadError, "truncated", True),
+    (aiohttp.ClientConnectorDNSError, "no such host", True),
+    (aiohttp.ClientSSLError, "no secure connection", False),
+    (aiohttp.ClientConnectorError, "cannot connect", True),
+    (aiohttp.ClientConnectionError, "connection lost", True),
+    (OSError, "connection lost", True),
+    (ValueError, "not a web address", False),  # aiohttp.InvalidURL is one
+    (aiohttp.ClientError, "broken HTTP answer", False),
+)
+"""Failed requests: what is raised, the reason that is reported, and whether a retry may help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that was fetched."""
+
+    url: str
+    """The requested address."""
+    final_url: str
+    """The address after redirects."""
+    body: bytes
+    content_type: str = ""
+    charset: str = ""
+
+    @property
+    def text(self) -> str | bytes:
+        """The body as text if the server states a known encoding, otherwise its bytes."""
+        try:
+            return self.body.decode(self.charset, "replace") if self.charset else self.body
+        except (LookupError, ValueError):
+            return self.body
+
+
+@dataclass(frozen=True, slots=True)
+class FetchFailure:
+    """The reason why a page could not be fetched."""
+
+    url: str
+    reason: str
+    retry: bool = False
+    """Whether the same request may succeed later."""
+    status: int = 0
+    wait: float = 0.0
+    """Seconds to wait before a retry."""
+
+
+FetchResult = Page | FetchFailure
+
+
+@dataclass(slots=True)
+class _Host:
+    """The state of a host."""
+
+    pause: float
+    last_request: float = float("-inf")
+    """When the last request ended."""
+    closed: FetchFailure | None = None
+    """Set once the host asks for a wait above `LONGEST_WAIT`."""
+
+
+@dataclass(slots=True)
+class Fetcher:
+    """Fetches addresses; pauses and robots.txt of hosts are kept for the fetcher's lifetime."""
+
+    allow_private: bool = False
+    """Whether private and loopback addresses may be fetched."""
+    concurrency: int = 8
+    """The number of hosts that are asked at the same time."""
+    pause: float = 1.0
+    """Seconds between two requests to a host; 0 for loopback addresses."""
+    timeout: float = 20.0
+    """Seconds for a request and its body."""
+    max_bytes: int = 10_000_000
+    """The largest body after decompression."""
+    attempts: int = 3
+    backoff: float = 1.0
+    """Seconds before the second attempt, doubled for each further one."""
+    hosts: dict[str, _Host] = field(default_factory=dict, init=False)
+    robots: dict[str, Protego | FetchFailure] = field(default_factory=dict, init=False)
+
+    def fetch(
+        self, urls: Sequence[str], *, html: bool = True, trusted: bool = False, pause: float = 0.0
+    ) -> Generator[FetchResult, None, None]:
+        """Yields the result of each address as it arrives.
+
+        The requests run in another thread, so the caller may have a running event loop, and Ctrl-C
+        reaches the caller between two results.
+
+        Args:
+            urls: the addresses; repeated ones are fetched once.
+            html: refuse content types other than HTML.
+            trusted: for an endpoint that the user configured: it may be private, robots.txt is
+                ignored, and redirects must stay on its host.
+            pause: the least pause in seconds between requests to these hosts.
+        """
+        results: _Results = queue.SimpleQueue()
+        job = _FetchJob(self, results, html=html, trusted=trusted, pause=pause)
+        thread = threading.Thread(target=job.run, args=(list(dict.fromkeys(urls)),), daemon=True)
+        thread.start()
+        try:
+            while (result := results.get()) is not None:
+                if isinstance(result, BaseException):
+                    raise result
+                job.acknowledge()
+                yield result
+        finally:
+            job.stop()
+            thread.join(timeout=5)
+
+    def get(self, url: str, *, trusted: bool = False, pause: float = 0.0) -> FetchResult:
+        """Fetches one address of any content type; see `fetch`."""
+        [result] = self.fetch([url], html=False, trusted=trusted, pause=pause)
+        return result
+
+    def wait(self, attempt: int, retry_after: str = "") -> float:
+        """Returns the seconds to wait after an attempt, by the Retry-After header if it is valid.
+
+        >>> Fetcher(backoff=1.0).wait(2), Fetcher().wait(1, "7")
+        (2.0, 7.0)
+        """
+        value = retry_after.strip()
+        if value.isdecimal():
+            return float(value)
+        try:
+            until = parsedate_to_datetime(value)
+        except (ValueError, OverflowError):
+            return self.backoff * 2.0 ** (attempt - 1)
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
+        return max(0.0, (until - datetime.now(UTC)).total_seconds())
+
+
+_Results = queue.SimpleQueue[FetchResult | BaseException | None]
+
+
+@dataclass
+class _FetchJob:
+    """One call of `Fetcher.fetch`: an event loop, a session and the locks that belong to them."""
+
+    fetcher: Fetcher
+    results: _Results
+    html: bool
+    trusted: bool
+    pause: float
+    session: aiohttp.ClientSession = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._slots = asyncio.Semaphore(self.fetcher.concurrency)
+        self._acknowledged = asyncio.Semaphore(0)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    # --- the thread ---
+
+    def run(self, urls: Sequence[str]) -> None:
+        """Fetches all addresses; the job's thread runs this."""
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._fetch_all(urls))
+        except asyncio.CancelledError:
+            pass
+        except Exception as error:  # raised in the caller's thread
+            self.results.put(error)
+        finally:
+            self.results.put(None)
+
+    def acknowledge(self) -> None:
+        """Makes room for another result, because the caller took one."""
+        self._call(self._acknowledged.release)
+
+    def stop(self) -> None:
+        """Cancels the requests in progress; called from the caller's thread."""
+        self._call(lambda: [task.cancel() for task in asyncio.all_tasks(self._loop)])
+
+    def _call(self, callback: Callable[[], Any]) -> None:
+        with suppress(RuntimeError):  # the loop is closed because everything is done
+            self._loop.call_soon_threadsafe(callback)
+
+    # --- the requests ---
+
+    async def _fetch_all(self, urls: Sequence[str]) -> None:
+        fetcher = self.fetcher
+        guarded = not (fetcher.allow_private or self.trusted)
+        async with aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0, socket_factory=public_socket if guarded else private_socket
+            ),
+            headers={"User-Agent": USER_AGENT, "Accept": ACCEPT},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=fetcher.timeout),
+            max_field_size=65_536,
+            trust_env=False,
+        ) as self.session:
+            await asyncio.gather(*(self._fetch(url) for url in urls))
+
+    async def _fetch(self, url: str, *, robots_file: bool = False) -> FetchResult:
+        """Fetches an address, one redirect at a time, and delivers the result.
+
+        The host's slot is held until the caller takes a page, which limits the pages in memory.
+        """
+        result: FetchResult = FetchFailure(url, f"more than {MAX_REDIRECTS} redirects")
+        current = url
+        for _ in range(MAX_REDIRECTS + 1):
+            refusal = self._invalid_address(url, current)
+            if not refusal and not robots_file and not self.trusted:
+                refusal = await self._robots_refusal(current)
+            if refusal:
+                result = replace(refusal, url=url)
+                break
+            async with self._slot(current):
+                found = await self._attempts(current, html=self.html and not robots_file)
+                if isinstance(found, str):
+                    current = found
+                    continue
+                result = replace(found, url=url)
+                if not robots_file:
+                    await self._deliver(result)
+                return result
+        if not robots_file:
+            await self._deliver(result)
+        return result
+
+    async def _deliver(self, result: FetchResult) -> None:
+        self.results.put(result)
+        await self._acknowledged.acquire()
+
+    def _invalid_address(self, start: str, url: str) -> FetchFailure | None:
+        try:
+            parts = urlsplit(url)
+            host, home = parts.hostname, urlsplit(start).hostname
+        except ValueError:
+            return FetchFailure(url, "not a web address")
+        if parts.scheme not in ("http", "https") or not host:
+            return FetchFailure(url, "not a web address: neither http nor https")
+        if self.trusted and host != home:
+            return FetchFailure(url, "redirects to another host")
+        return None
+
+    async def _robots_refusal(self, url: str) -> FetchFailure | None:
+        """Returns a failure if robots.txt forbids the address; each host is asked once."""
+        robots = self.fetcher.robots
+        origin = f"{urlsplit(url).scheme}://{_host_and_port(url)}"
+        async with self._locks[f"robots of {origin}"]:
+            if origin not in robots:
+                robots[origin] = await self._rules(f"{origin}/robots.txt")
+        rules = robots[origin]
+        if isinstance(rules, FetchFailure):
+            return rules
+        return None if rules.can_fetch(url, ROBOT) else FetchFailure(url, "robots.txt forbids it")
+
+    async def _rules(self, url: str) -> Protego | FetchFailure:
+        """Reads robots.txt by RFC 9309: a missing file allows all, an unreachable one nothing."""
+        result = await self._fetch(url, robots_file=True)
+        if isinstance(result, Page):
+            rules = Protego.parse(result.body.decode("utf-8", "replace"))
+            host = self._host(url)
+            host.pause = max(host.pause, min(rules.crawl_delay(ROBOT) or 0.0, LONGEST_CRAWL_DELAY))
+            return rules
+        if 400 <= result.status < 500:
+            return Protego.parse("")
+        if result.reason == PRIVATE:
+            return result
+        return replace(result, reason=f"robots.txt cannot be read: {result.reason}")
+
+    def _host(self, url: str) -> _Host:
+        loopback = _is_loopback(urlsplit(url).hostname or "")
+        pause = 0.0 if loopback else max(self.fetcher.pause, self.pause)
+        host = self.fetcher.hosts.setdefault(_host_and_port(url), _Host(pause))
+        host.pause = max(host.pause, pause)
+        return host
+
+    @asynccontextmanager
+    async def _slot(self, url: str) -> AsyncIterator[None]:
+        """Allows one request per host at a time, after a pause, and a limited number of hosts."""
+        host = self._host(url)
+        async with self._locks[_host_and_port(url)]:
+            await asyncio.sleep(max(0.0, host.last_request + host.pause - time.monotonic()))
+            async with self._slots:
+                yield
+            host.last_request = time.monotonic()
+
+    async def _attempts(self, url: str, *, html: bool) -> FetchResult | str:
+        """Requests an address with retries; returns the next address for a redirect."""
+        # Not stamina or tenacity: results are values, not exceptions, and a server that asks for
+        # too long a wait closes its host for all addresses.
+        fetcher, host = self.fetcher, self._host(url)
+        if host.closed:
+            return host.closed
+        for attempt in range(1, fetcher.attempts + 1):
+            result = await self._request(url, html, attempt)
+            if not isinstance(result, FetchFailure) or not result.retry:
+                return result
+            if result.wait > LONGEST_WAIT:
+                reason = f"{result.reason}: the server asks to wait {result.wait:.0f} s"
+                host.closed = replace(result, reason=reason)
+                return host.closed
+            if attempt < fetcher.attempts:
+                await asyncio.sleep(result.wait)
+        return result
+
+    async def _request(self, url: str, html: bool, attempt: int) -> FetchResult | str:
+        """Makes one request; returns the next address for a redirect."""
+        try:
+            async with self.session.get(url, allow_redirects=False) as response:
+                if response.status in (301, 302, 303, 307, 308) and "Location" in response.headers:
+                    return urljoin(url, response.headers["Location"])
+                if response.status != 200:
+                    later = response.status in (408, 429) or response.status >= 500
+                    wait = self.fetcher.wait(attempt, response.headers.get("Retry-After", ""))
+                    return FetchFailure(
+                        url, f"HTTP {response.status}", later, response.status, wait
+                    )
+                kind = response.content_type if "Content-Type" in response.headers else ""
+                if html and kind and kind not in HTML_TYPES:
+                    return FetchFailure(url, f"not HTML: {kind}")
+                body = bytearray()
+                async for piece in response.content.iter_any():
+                    body += piece
+                    if len(body) > self.fetcher.max_bytes:
+                        return FetchFailure(url, f"larger than {self.fetcher.max_bytes / 1e6:g} MB")
+                return Page(url, url, bytes(body), kind, response.charset or "")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            if isinstance(getattr(error, "os_error", None), PrivateAddressError):
+                return FetchFailure(url, PRIVATE)
+            text, retry = next(
+                (text, retry) for kind, text, retry in ERRORS if isinstance(error, kind)
+            )
+            reason = text.format(timeout=self.fetcher.timeout)
+            return FetchFailure(url, reason, retry, wait=self.fetcher.wait(attempt))
+
+
+def _host_and_port(url: str) -> str:
+    """Returns host and port without user and password."""
+    return urlsplit(url).netloc.rpartition("@")[2].lower()
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
