@@ -111,7 +111,7 @@ def test_files_fill_their_window_and_what_was_left_out_is_on_record(
     assert store.evidence.find_window(made.window_id) == window_of(news)
     assert held(store, made.window_id) == ["Budget", "Fishery"]
     [record] = store.evidence.collections(made.window_id)
-    assert (record["source"], record["added"], record["fault"]) == ("files", 2, "")
+    assert (record["source"], record["added"], record["error"]) == ("files", 2, "")
     assert record["dropped"] == {"same text": 1, "outside the dates": 1}
     made.raise_error()
 
@@ -203,7 +203,7 @@ def test_a_search_that_failed_is_on_record_and_has_still_to_be_made(store: Store
     with pytest.raises(SourceError, match=r"HTTP 410$"):
         made.raise_error()
     [record] = store.evidence.collections(made.window_id)
-    assert "HTTP 410" in record["fault"]
+    assert "HTTP 410" in record["error"]
     assert collected_window(store, window) is None
     feed(web, "budget")
     fill(store, spec).raise_error()
@@ -246,7 +246,7 @@ def test_an_interrupted_search_keeps_what_it_read_and_goes_on(store: Store, web:
     assert made.found.interrupted
     assert held(store, made.window_id) == ["budget"]
     [record] = store.evidence.collections(made.window_id)
-    assert record["fault"] == "interrupted"
+    assert record["error"] == "interrupted"
     window = window_of(spec)
     assert window is not None
     assert collected_window(store, window) is None

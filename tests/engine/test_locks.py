@@ -149,7 +149,7 @@ def test_the_status_of_a_queued_run_says_what_it_waits_for(
 def test_a_database_that_stays_away_ends_the_command_and_the_same_command_continues(
     write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*_: object, again: bool = False) -> None:
+    def away(*_: object, retry: bool = False) -> None:
         raise DatabaseGone("it is away")
 
     with Lab.open(postgres.fresh_url()) as lab:
