@@ -29,7 +29,7 @@ SENT = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version":
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("entered"), run=False, face=over_http) as opened:
+    with served(tmp_path_factory.mktemp("entered"), run=False, agents=over_http) as opened:
         yield opened
 
 
@@ -152,7 +152,7 @@ def test_what_is_no_message_is_refused_without_a_fault(lab: Served, body: bytes)
 
 def test_long_messages_and_too_many_are_refused(tmp_path: Path) -> None:
     few = Limits(body=2000, per_second=0.1, burst=6)
-    with served(tmp_path, run=False, face=over_http, limits=few) as lab:
+    with served(tmp_path, run=False, agents=over_http, limits=few) as lab:
         long = {**CALL, "params": {"name": "admin_query", "arguments": {"sql": "x" * 5000}}}
         assert lab.ask("POST", "/mcp", json=long, headers=SENT).status_code == 413
         codes = [plain(lab).status_code for _ in range(8)]
@@ -162,10 +162,10 @@ def test_long_messages_and_too_many_are_refused(tmp_path: Path) -> None:
 def test_what_others_reach_needs_a_token_in_the_lab(tmp_path: Path) -> None:
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as lab:
         with pytest.raises(ConflictError, match="judge-gym token create"):
-            with serve(lab, "0.0.0.0", 0, work=False, face=over_http):
+            with serve(lab, "0.0.0.0", 0, work=False, agents=over_http):
                 pytest.fail("it was served")
         _, secret = lab.store.tokens.create("agent", "read")
-        with serve(lab, "0.0.0.0", 0, work=False, face=over_http) as at:
+        with serve(lab, "0.0.0.0", 0, work=False, agents=over_http) as at:
             assert at.token is None
             port = at.url.rpartition(":")[2]
             with agents.over_http(f"http://127.0.0.1:{port}", secret) as agent:

@@ -13,8 +13,8 @@ import agents
 from agents import Agent
 from judge_gym.axes import Design
 from judge_gym.mcp import over_http
-from judge_gym.mcp.fitting import MOST
 from judge_gym.mcp.tools import TOOLS, is_tool
+from judge_gym.mcp.truncation import MAX_SIZE
 from judge_gym.verbs import VERBS
 from served import OURS, Served, alone, served
 
@@ -30,7 +30,7 @@ DESTRUCTIVE = {
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("offered"), face=over_http) as opened:
+    with served(tmp_path_factory.mktemp("offered"), agents=over_http) as opened:
         yield opened
 
 
@@ -266,7 +266,7 @@ def test_a_long_page_has_fewer_rows_and_goes_on(agent: Agent) -> None:
     seen: list[str] = []
     while True:
         page = agent.call("read", function="evidence_list", arguments=arguments)
-        assert len(json.dumps(page, ensure_ascii=False)) < 1.2 * MOST
+        assert len(json.dumps(page, ensure_ascii=False)) < 1.2 * MAX_SIZE
         assert "cut" not in page
         seen += [row["title"] for row in page["items"]]
         if page["next"] is None:

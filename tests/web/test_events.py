@@ -14,7 +14,7 @@ import pytest
 from judge_gym.lab import Lab
 from judge_gym.store import Event, Kind
 from judge_gym.web import events as watching
-from judge_gym.web.events import Watch
+from judge_gym.web.events import RunWatcher
 from served import Served, alone, served
 
 
@@ -99,7 +99,7 @@ def test_a_watcher_of_nothing_is_told_so(lab: Served) -> None:
 
 
 def test_too_many_watchers_are_refused(lab: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "WATCHERS", 0)
+    monkeypatch.setattr(watching, "MAX_STREAMS", 0)
     said = lab.ask("GET", "/api/events")
     assert (said.status_code, said.json()["error"]["kind"]) == (429, "busy")
 
@@ -111,16 +111,16 @@ def test_many_who_watch_the_same_cost_one_look(
     monkeypatch.setattr(watching, "PERIOD", 0.05)
     looks = 0
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as lab:
-        watch = Watch(lab)
-        look = watch.look
+        watch = RunWatcher(lab)
+        query = watch.query
 
         def counted(target: str | None) -> Any:
             nonlocal looks
             looks += 1
             time.sleep(0.01)
-            return look(target)
+            return query(target)
 
-        monkeypatch.setattr(watch, "look", counted)
+        monkeypatch.setattr(watch, "query", counted)
 
         async def watcher() -> None:
             async for _ in watch.follow(None, 0):
@@ -186,7 +186,7 @@ class EndsBetweenLooks:
 
 def test_the_last_status_of_a_run_comes_before_the_end_of_its_stream() -> None:
     async def told() -> list[Any]:
-        watch = Watch(cast(Lab, EndsBetweenLooks()))
+        watch = RunWatcher(cast(Lab, EndsBetweenLooks()))
         found = []
         async for one in watch.follow("small", 0):
             found.append(one)

@@ -32,7 +32,7 @@ KINDS = st.sampled_from(
 
 
 def sent(frames: list[pd.DataFrame], format: Format) -> bytes:
-    answer = tables.sent(frames, format, "x")
+    answer = tables.download(frames, format, "x")
     assert isinstance(answer, FileResponse)
     path = Path(answer.path)
     written = path.read_bytes()
@@ -82,7 +82,7 @@ def test_parts_make_the_same_parquet_as_one(made: dict[str, list[Any]], size: in
 
 
 def test_what_is_nested_becomes_json() -> None:
-    answer = tables.of_rows([{"id": 1, "stages": [{"label": "a, b"}]}], "csv", "x")
+    answer = tables.download_rows([{"id": 1, "stages": [{"label": "a, b"}]}], "csv", "x")
     assert isinstance(answer, FileResponse)
     frame = pd.read_csv(answer.path)
     Path(answer.path).unlink()
@@ -91,7 +91,7 @@ def test_what_is_nested_becomes_json() -> None:
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])
 def test_no_rows_are_a_file_too(format: Format) -> None:
-    answer = tables.of_rows([], format, "x")
+    answer = tables.download_rows([], format, "x")
     assert isinstance(answer, FileResponse)
     Path(answer.path).unlink()
 
@@ -100,5 +100,5 @@ def test_a_fault_on_the_way_leaves_no_file(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(tables, "_write_csv", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        tables.of_rows([{"a": 1}], "csv", "x")
+        tables.download_rows([{"a": 1}], "csv", "x")
     assert list(tmp_path.iterdir()) == []

@@ -91,15 +91,15 @@ def mcp(
 ) -> None:
     """Serve the lab to agents (Model Context Protocol)."""
     from judge_gym.mcp import over_http, over_stdio
-    from judge_gym.web import serve, within
+    from judge_gym.web import in_process, serve
 
     if not http and (host != "127.0.0.1" or port != MCP_PORT or allow_host):
         raise DesignError("--host, --port and --allow-host are for --http")
     options = limit_options()
     with until_interrupted(), open_lab() as opened:
         if not http:
-            with within(opened, work=work, options=options) as (inner, token):
-                over_stdio(inner, token)
+            with in_process(opened, work=work, options=options) as (api, token):
+                over_stdio(api, token)
             return
         with serve(
             opened,
@@ -108,7 +108,7 @@ def mcp(
             names=allow_host,
             work=work,
             options=options,
-            face=over_http,
+            agents=over_http,
         ) as address:
             typer.echo(f"{address.url}/mcp")
             if address.token is not None:

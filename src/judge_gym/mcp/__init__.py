@@ -1,8 +1,7 @@
-"""The lab for agents, over the Model Context Protocol: its HTTP API, offered as tools.
+"""Serves the lab to agents over the Model Context Protocol: its verbs, offered as tools.
 
-`functions` reads off the API's description what can be called, `server` offers it as tools and
-resources, `fitting` keeps answers short. Who may do what is decided by the API itself, from the
-token that comes with each request.
+`tools` describes the verbs, `server` answers calls and serves resources, `truncation` keeps results
+short. The API itself decides what a caller may do, by the token of each request.
 """
 
 from judge_gym.mcp.server import over_http, over_stdio

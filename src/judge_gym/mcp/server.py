@@ -19,8 +19,8 @@ from mcp.server.streamable_http_manager import (
 from mcp.shared.exceptions import MCPError
 
 from judge_gym.errors import DesignError, JudgeGymError, NotFoundError, unknown
-from judge_gym.mcp.fitting import MOST, fitted, size, written
 from judge_gym.mcp.tools import TOOLS, arguments_schema, is_tool, summary, tool
+from judge_gym.mcp.truncation import MAX_SIZE, compact_json, size, truncate
 from judge_gym.verbs import HINTS, HttpRequest, Verb
 from judge_gym.web import App
 from judge_gym.web.middleware import Limits
@@ -111,8 +111,8 @@ class AgentServer:
         except (JudgeGymError, _Refused) as refusal:
             error = _error(refusal)
             return _result({"error": error}, [error["message"]], failed=True)
-        value = {"notice": NOTICE, **fitted(value)}
-        return _result(value, [NOTICE, _short(value), written(value)])
+        value = {"notice": NOTICE, **truncate(value)}
+        return _result(value, [NOTICE, _short(value), compact_json(value)])
 
     async def _call(self, ctx: Context, verb: Verb, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the API's answer; a page that is too long is requested with fewer rows."""
@@ -121,7 +121,7 @@ class AgentServer:
             request = verb.http_request(arguments)
             response = await self._send(ctx, request)
             value: dict[str, Any] = response.json()
-            if size(value) <= MOST or not (verb.paged and isinstance(limit, int)):
+            if size(value) <= MAX_SIZE or not (verb.paged and isinstance(limit, int)):
                 return value
             if limit <= FEWEST:
                 return value

@@ -2,9 +2,9 @@
 
 `app` builds and serves it, `pages` and `api` hold the routes, `middleware` checks every request,
 `security` authenticates callers, `events` streams live progress, `supervisor` runs a worker,
-`tables` writes long downloads, `uploads` takes what `Lab` reads from files.
+`tables` writes long downloads, `reports` builds reports in the background.
 """
 
-from judge_gym.web.app import PORT, Address, App, make_app, serve, within
+from judge_gym.web.app import PORT, Address, App, in_process, serve
 
-__all__ = ["PORT", "Address", "App", "make_app", "serve", "within"]
+__all__ = ["PORT", "Address", "App", "in_process", "serve"]

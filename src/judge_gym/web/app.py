@@ -1,4 +1,4 @@
-"""Makes the application, and serves it."""
+"""Builds the web application and serves it."""
 
 import asyncio
 import socket
@@ -27,7 +27,7 @@ from judge_gym.lab import Lab
 from judge_gym.web.analysis_cache import AnalysisCache
 from judge_gym.web.api import router
 from judge_gym.web.connections import TimedProtocol
-from judge_gym.web.events import Watch
+from judge_gym.web.events import RunWatcher
 from judge_gym.web.middleware import (
     AGENTS,
     AccessMiddleware,
@@ -44,55 +44,56 @@ from judge_gym.web.supervisor import WorkerSupervisor
 
 PORT = 8642
 LONGEST_SHOWN = 100
-"""Characters of a refused value that are said back."""
+"""Characters of a refused value that an error message repeats."""
 ABOUT = """
 Everything that `judge_gym.Lab` does, over HTTP. Send a token: `Authorization: Bearer TOKEN`;
-`judge-gym token create NAME` makes one. Errors have one shape: `{error: {kind, message, choices}}`.
+`judge-gym token create NAME` creates one. Errors have one shape:
+`{error: {kind, message, choices}}`.
 """
 
 App = ASGIApp
-Face = Callable[[App], AbstractAsyncContextManager[App]]
-"""Makes a face for agents, which asks the application behind its gate, and ends it."""
+AgentApp = Callable[[App], AbstractAsyncContextManager[App]]
+"""Opens an application for agents, which calls the API through its access checks."""
 
 
 class Address(NamedTuple):
-    """Where the server is, and what its own browser shows it."""
+    """The server's URL, and a token for the person who started it."""
 
     url: str
     token: str | None
-    """Of whoever started it; None where only tokens of the lab count."""
+    """None if the server can be reached by others: then only tokens of the lab are valid."""
 
 
 def make_app(
     lab: Lab,
     auth: Authenticator,
-    watch: Watch,
+    watcher: RunWatcher,
     *,
     supervisor: WorkerSupervisor | None,
     limits: Limits,
     public: bool = False,
-    face: Face | None = None,
+    agents: AgentApp | None = None,
 ) -> ASGIApp:
-    """The application behind its gate.
+    """Returns the application behind its access checks.
 
     Args:
-        lab: what is served.
+        lab: the lab that is served.
         auth: authenticates callers.
-        watch: sees what goes on.
-        supervisor: starts workers; None where others run them.
-        limits: what one client may ask.
+        watcher: streams the progress of runs.
+        supervisor: starts workers; None if no worker is to be started here.
+        limits: limits on what one client may send.
         public: whether scores of suite runs may be read without a token.
-        face: one for agents.
+        agents: opens the application for agents.
     """
     reports = ReportBuilder(lab)
 
     @asynccontextmanager
-    async def living(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             stack.callback(reports.close)
-            if face is not None:
-                made = await stack.enter_async_context(face(gated))
-                app.router.routes.append(Route(AGENTS, made))
+            if agents is not None:
+                route = Route(AGENTS, await stack.enter_async_context(agents(checked)))
+                app.router.routes.append(route)
             if supervisor is not None:
                 supervisor.start()
                 stack.push_async_callback(asyncio.to_thread, supervisor.stop)
@@ -103,14 +104,14 @@ def make_app(
         description=ABOUT,
         version=metadata.version("judge-gym"),
         openapi_url="/api/openapi.json",
-        docs_url=None,  # its pages come from elsewhere
+        docs_url=None,  # its pages load scripts from other sites
         redoc_url=None,
-        lifespan=living,
+        lifespan=lifespan,
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,  # the name of the verb
         default_response_class=Json,
     )
-    app.state.lab, app.state.watch = lab, watch
+    app.state.lab, app.state.watcher = lab, watcher
     app.state.reports, app.state.analyses = reports, AnalysisCache(lab)
     app.state.supervisor = supervisor
     app.include_router(router)
@@ -119,51 +120,51 @@ def make_app(
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind in (JudgeGymError, HTTPException, OverflowError, RecursionError, Exception):
         app.add_exception_handler(kind, _refused)
-    gated = AccessMiddleware(app, auth, limits, public=public)
-    return gated
+    checked = AccessMiddleware(app, auth, limits, public=public)
+    return checked
 
 
-async def _invalid(request: Request, fault: Exception) -> Response:
-    """What does not fit the description, in one sentence."""
-    assert isinstance(fault, RequestValidationError)
-    said = [_complaint(error) for error in fault.errors()[:5]]
-    return error_page(request.scope, error_response(DesignError.status, "design", "; ".join(said)))
+async def _invalid(request: Request, error: Exception) -> Response:
+    """Returns the first mistakes of a request that does not fit its schema, in one message."""
+    assert isinstance(error, RequestValidationError)
+    message = "; ".join(map(_mistake, error.errors()[:5]))
+    return error_page(request.scope, error_response(DesignError.status, "design", message))
 
 
-def _complaint(error: Mapping[str, Any]) -> str:
-    """Where, what, and the value, unless it is long: a body's is whatever was sent."""
+def _mistake(error: Mapping[str, Any]) -> str:
+    """Returns where a mistake is and what it is, with the value unless that is long."""
     value = error.get("input")
     shown = f", not {value!r}" if isinstance(value, str | int | float) else ""
-    said = f"{'.'.join(map(str, error['loc']))}: {error['msg']}"
-    return said + (shown if len(shown) <= LONGEST_SHOWN else "")
+    message = f"{'.'.join(map(str, error['loc']))}: {error['msg']}"
+    return message + (shown if len(shown) <= LONGEST_SHOWN else "")
 
 
-async def _refused(request: Request, fault: Exception) -> Response:
-    return error_page(request.scope, response_to(fault))
+async def _refused(request: Request, error: Exception) -> Response:
+    return error_page(request.scope, response_to(error))
 
 
 @contextmanager
-def within(
+def in_process(
     lab: Lab, *, work: bool = True, options: tuple[str, ...] = ()
 ) -> Iterator[tuple[ASGIApp, str]]:
-    """The application for a face in this process, and a token that may write.
+    """Yields an application to be called in this process, and a token that may write.
 
     Args:
-        lab: what is behind it.
-        work: have runs carried out while nobody else does.
-        options: of every verb, for the worker.
+        lab: the lab that is served.
+        work: whether to start a worker when runs are queued and no other worker is running.
+        options: global command-line options for the worker.
     """
     auth = Authenticator(lab.admin.find_token, hosts=LOOPBACK, local=True)
     assert auth.local is not None
     supervisor = WorkerSupervisor(lab, options) if work else None
-    watch = Watch(lab)
-    app = make_app(lab, auth, watch, supervisor=supervisor, limits=Limits())
+    watcher = RunWatcher(lab)
+    app = make_app(lab, auth, watcher, supervisor=supervisor, limits=Limits())
     if supervisor is not None:
         supervisor.start()
     try:
         yield app, auth.local
     finally:
-        watch.close()
+        watcher.close()
         if supervisor is not None:
             supervisor.stop()
 
@@ -179,25 +180,25 @@ def serve(
     options: tuple[str, ...] = (),
     limits: Limits | None = None,
     public_reads: bool = False,
-    face: Face | None = None,
+    agents: AgentApp | None = None,
 ) -> Iterator[Address]:
-    """Serve a lab while the context lasts.
+    """Serves a lab until the context ends.
 
     Args:
-        lab: what is served.
-        host: the address to listen at; one that others reach needs a token in the lab.
+        lab: the lab that is served.
+        host: the address to listen on; one that others can reach needs a token in the lab.
         port: 0 takes a free one.
-        names: further names under which the server may be asked.
-        work: have runs carried out while nobody else does.
-        options: of every verb, for the worker.
-        limits: what one client may ask.
-        public_reads: scores of suite runs may be read without a token.
-        face: one for agents.
+        names: further names by which clients may address the server.
+        work: whether to start a worker when runs are queued and no other worker is running.
+        options: global command-line options for the worker.
+        limits: limits on what one client may send.
+        public_reads: whether scores of suite runs may be read without a token.
+        agents: opens an application for agents, to be served too.
     """
     local = is_loopback(host)
     if not local and not lab.admin.has_tokens():
         raise ConflictError(
-            f"{host} can be reached by others, and the lab has no token; make one first: "
+            f"{host} can be reached by others, and the lab has no token; create one first: "
             "judge-gym token create NAME --scope read"
         )
     listening = _listen(host, port)
@@ -205,22 +206,22 @@ def serve(
     hosts = {*names, *(LOOPBACK if local else (host,))}
     auth = Authenticator(lab.admin.find_token, hosts=hosts, local=local, cookie=f"judge-gym-{port}")
     supervisor = WorkerSupervisor(lab, options) if work else None
-    watch = Watch(lab)
+    watcher = RunWatcher(lab)
     app = make_app(
         lab,
         auth,
-        watch,
+        watcher,
         supervisor=supervisor,
         limits=limits or Limits(),
         public=public_reads,
-        face=face,
+        agents=agents,
     )
     config = uvicorn.Config(
         app,
         log_config=None,
-        access_log=False,  # an address may hold a token
+        access_log=False,  # a URL may contain a token
         server_header=False,
-        proxy_headers=False,  # anybody could write them
+        proxy_headers=False,  # any client could send them
         http=TimedProtocol,
         timeout_graceful_shutdown=5,
     )
@@ -235,7 +236,7 @@ def serve(
         shown = f"[{host}]" if ":" in host else host
         yield Address(f"http://{shown}:{port}", auth.local)
     finally:
-        watch.close()
+        watcher.close()
         server.should_exit = True
         thread.join()
         listening.close()
@@ -245,5 +246,5 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=128)
-    except OSError as fault:
-        raise ConflictError(f"cannot listen at {host}:{port}: {fault.strerror}") from fault
+    except OSError as error:
+        raise ConflictError(f"cannot listen on {host}:{port}: {error.strerror}") from error

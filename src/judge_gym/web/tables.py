@@ -1,7 +1,7 @@
-"""Tables as CSV or Parquet, written to a file part by part and sent from there.
+"""Writes tables as CSV or Parquet to a temporary file, part by part, and sends it.
 
-So memory stays small however long they are, an error comes before the first byte is sent, and a
-slow client keeps no transaction open.
+Memory stays small however long a table is, an error is raised before the first byte is sent, and
+a slow client keeps no transaction open.
 """
 
 import json
@@ -20,39 +20,39 @@ if TYPE_CHECKING:
 Format = Literal["json", "csv", "parquet"]
 TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 NUMBERS = {frozenset({"int64"}): "int64", frozenset({"bool"}): "bool"}
-"""Arrow's types for columns of one kind in every part; whole numbers with gaps are floating."""
+"""Arrow's types of columns that have one type in every part; integers with gaps are floats."""
 FLOATING = {"int64", "float64"}
 
 
-def sent(parts: Iterable["pd.DataFrame"], format: Format, name: str) -> Response:
-    """A table to download, of parts as one frame of them all would be."""
-    with tempfile.TemporaryFile() as kept:
-        types = _keep(parts, kept)
-        kept.seek(0)
-        with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as made:
-            path = Path(made.name)
+def download(parts: Iterable["pd.DataFrame"], format: Format, name: str) -> Response:
+    """Returns a file with the rows of all parts, as if they were one frame."""
+    with tempfile.TemporaryFile() as buffer:
+        types = _store(parts, buffer)
+        buffer.seek(0)
+        with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as file:
+            path = Path(file.name)
         try:
             write = _write_csv if format == "csv" else _write_parquet
-            write(_kept(kept, types), types, path)
+            write(_load(buffer, types), types, path)
         except BaseException:
             path.unlink()
             raise
-    over = BackgroundTask(path.unlink, missing_ok=True)
+    delete = BackgroundTask(path.unlink, missing_ok=True)
     return FileResponse(
-        path, media_type=TYPES[format], filename=f"{name}.{format}", background=over
+        path, media_type=TYPES[format], filename=f"{name}.{format}", background=delete
     )
 
 
-def of_rows(rows: Sequence[Mapping[str, Any]], format: Format, name: str) -> Response:
-    """A short table to download; what is nested becomes JSON."""
+def download_rows(rows: Sequence[Mapping[str, Any]], format: Format, name: str) -> Response:
+    """Returns a file with these rows; nested values become JSON."""
     import pandas as pd
 
     frame = pd.DataFrame([{k: _flat(v) for k, v in row.items()} for row in rows])
-    return sent([frame], format, name)
+    return download([frame], format, name)
 
 
-def _keep(parts: Iterable["pd.DataFrame"], file: IO[bytes]) -> dict[str, str]:
-    """Keep the parts in a file; the type of each column is known when all of them were seen."""
+def _store(parts: Iterable["pd.DataFrame"], file: IO[bytes]) -> dict[str, str]:
+    """Writes the parts to a file and returns the type of each column over all parts."""
     seen: dict[str, set[str]] = {}
     for part in parts:
         for column, kind in part.dtypes.items():
@@ -66,7 +66,7 @@ def _type(kinds: set[str]) -> str:
     return NUMBERS.get(frozenset(kinds), floating)
 
 
-def _kept(file: IO[bytes], types: Mapping[str, str]) -> Iterator["pd.DataFrame"]:
+def _load(file: IO[bytes], types: Mapping[str, str]) -> Iterator["pd.DataFrame"]:
     floating = {name: type for name, type in types.items() if type == "float64"}
     while True:
         try:

@@ -138,7 +138,7 @@ def _page(
     """Returns a page of a list, or all of it as a file."""
     if format != "json":
         rows = call(lab, verb, verb.method, arguments)
-        return tables.of_rows(rows, format, verb.path.rpartition("/")[2])
+        return tables.download_rows(rows, format, verb.path.rpartition("/")[2])
     if verb.page:
         page = call(lab, verb, verb.page, {**arguments, "after": cursor, "limit": limit})
         return Json({"items": page.rows, "next": page.next})

@@ -13,7 +13,7 @@ from judge_gym.records.requests import Target
 from judge_gym.web import tables
 from judge_gym.web.api.errors import STREAM_ERRORS
 from judge_gym.web.api.parameters import LARGEST, OpenLab
-from judge_gym.web.events import Watch
+from judge_gym.web.events import RunWatcher
 from judge_gym.web.security import Caller
 
 public = APIRouter(tags=["server"])
@@ -47,7 +47,7 @@ def samples_file(
     lab: OpenLab, target: Targets = None, format: Literal["csv", "parquet"] = "csv"
 ) -> Response:
     """Returns all samples as a file, with a column per knob."""
-    return tables.sent(lab.experiments.sample_parts(*(target or ())), format, "samples")
+    return tables.download(lab.experiments.sample_parts(*(target or ())), format, "samples")
 
 
 @router.get(
@@ -68,8 +68,8 @@ def report_file(
 
 def _watched(request: Request, lab: OpenLab, target: Target | None = None) -> str | None:
     """Refuses an unknown target before the stream starts: later, an error has no status."""
-    watch: Watch = request.app.state.watch
-    watch.refuse_crowd()
+    watcher: RunWatcher = request.app.state.watcher
+    watcher.check_capacity()
     if target is not None:
         lab.experiments.find(target)
     return target
@@ -89,6 +89,6 @@ async def events(
     ] = 0,
 ) -> AsyncIterator[ServerSentEvent]:
     """Streams `event` for each event of a run, `status` for each change, and `end`."""
-    watch: Watch = request.app.state.watch
-    async for event in watch.follow(target, last_event_id):
+    watcher: RunWatcher = request.app.state.watcher
+    async for event in watcher.follow(target, last_event_id):
         yield event
