@@ -1,6 +1,7 @@
 """Commands over benchmarks with known answers: benchmark judgebench, check and run."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -136,10 +137,7 @@ def _json(
         name: {
             "read": judgments.read,
             "unread": judgments.unread,
-            "disagreements": [
-                {"pair": d.pair, "order": d.order, "recorded": d.recorded, "read": d.read}
-                for d in judgments.disagreements
-            ],
+            "disagreements": [asdict(found) for found in judgments.disagreements],
         }
         for name, judgments in recorded.items()
     }
@@ -191,10 +189,7 @@ def _show_reading(name: str, judgments: "Judgments") -> None:
     )
     display.table(
         "read differently than recorded (–: two verdicts in one place count as none)",
-        [
-            {"pair": d.pair, "order": d.order, "recorded": d.recorded, "read": d.read}
-            for d in judgments.disagreements[:LISTED]
-        ],
+        [asdict(found) for found in judgments.disagreements[:LISTED]],
         note=f"and {differ - LISTED} more; --json lists all" if differ > LISTED else "",
     )
 
@@ -237,7 +232,7 @@ def check(
     """Check your own benchmark, and show what it contains."""
     from judge_gym.axes import Design
 
-    _refuse_no_folder(folder)
+    _check_folder(folder)
     with open_lab() as lab:
         prepared = lab.experiments.prepare_benchmark(folder, ["sim:balanced"])
     [experiment] = prepared.sweep.experiments
@@ -266,7 +261,7 @@ def check(
         notes(f"the prompt tells judges that they are {persona}; change it in [design]")
 
 
-def _refuse_no_folder(folder: Path) -> None:
+def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise DesignError(f"there is no folder {folder}; your own benchmark is a folder")
 
@@ -281,7 +276,7 @@ def run(
     """Run judges on your own benchmark, one verdict per item."""
     from judge_gym.analysis.judges.pairs import score_pairs
 
-    _refuse_no_folder(folder)
+    _check_folder(folder)
     if not judge:
         raise DesignError("name a judge with --judge MODEL")
     with open_lab() as lab:

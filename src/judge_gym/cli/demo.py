@@ -82,17 +82,14 @@ def demo(
 
 def _suite_demo(lab: "Lab", reports: Path, *, quiet: bool) -> "tuple[SuiteReport, Analysis]":
     """Runs the included suite with a simulated model, and analyses its failures."""
-    progress = display.ProgressDisplay()
-    with progress.shown(quiet):
+    with display.run_progress(quiet=quiet) as watch:
         # The simulated model sends our own answers with defects: it needs no sandbox.
-        suite = lab.suites.run(
-            "python", "sim:coder-weak", allow_unisolated=True, watch=progress.watch
-        )
+        suite = lab.suites.run("python", "sim:coder-weak", allow_unisolated=True, watch=watch)
         analysis = lab.failures.analyze(
             suite.run.id,
             judges=("sim:alarmist", "sim:hasty?noise=0.6"),  # one reads closely, one does not
             reports=reports,
             allow_unisolated=True,
-            watch=progress.watch,
+            watch=watch,
         )
     return suite, analysis

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from functools import cache
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from judge_gym.engine import RunProgress
+
+    Runs = Sequence[RunProgress] | Mapping[int, RunProgress]
+    WatchRuns = Callable[[Runs], None]
 
 PLAIN_WIDTH = 200
 """Columns where output is no terminal, so that a log or a pipe folds nothing."""
@@ -67,6 +70,25 @@ def table(
     """Prints a table; undefined values are dashes, `compact` omits columns of zeros."""
     if rows:
         console().print(_table(title, rows, note=note, compact=compact))
+
+
+def show_rows(
+    rows: Sequence[Mapping[str, Any]],
+    as_json: bool,
+    *,
+    empty: str = "",
+    columns: Collection[str] | None = None,
+    note: str = "",
+    compact: bool = False,
+) -> None:
+    """Prints rows as JSON, or some of their columns as a table; `empty` if there are none."""
+    if as_json:
+        print_json(rows)
+    elif rows:
+        chosen = [{k: v for k, v in row.items() if columns is None or k in columns} for row in rows]
+        table("", chosen, note=note, compact=compact)
+    elif empty:
+        print(empty)
 
 
 def facts(title: str, values: Mapping[str, Any]) -> None:
@@ -203,67 +225,58 @@ def _left(elapsed: float, done: int, wanted: int) -> str:
     return f"{duration(elapsed * (wanted - done) / done) if done else '?'} left"
 
 
-class ProgressDisplay:
-    """Shows the progress of runs from their live counters."""
+@contextmanager
+def run_progress(*, quiet: bool) -> "Iterator[WatchRuns]":
+    """Yields a function that is given the live counters of runs, whose progress is then shown.
 
-    def __init__(self) -> None:
-        self._runs: Sequence[RunProgress] = ()
-        self._all: Mapping[int, RunProgress] = {}
-        self._started = time.monotonic()
-        self._over = threading.Event()
+    It is live on a terminal and a line now and then elsewhere. Runs that are added to a mapping
+    later are shown too.
+    """
+    watched: Runs = ()
+    started = time.monotonic()
+    over = threading.Event()
 
-    def watch(self, runs: "Sequence[RunProgress]") -> None:
-        """Starts to show these runs."""
-        self._runs, self._started = runs, time.monotonic()
+    def watch(runs: "Runs") -> None:
+        nonlocal watched, started
+        watched, started = runs, time.monotonic()
 
-    def watch_all(self, runs: "Mapping[int, RunProgress]") -> None:
-        """Starts to show all runs of a mapping, including those that are added later."""
-        self._all, self._started = runs, time.monotonic()
-
-    def totals(self) -> tuple[dict[str, tuple[int, int]], int, float]:
-        """Returns done and wanted per step, calls paid, and cost."""
-        from judge_gym.engine import WORKFLOWS
-
-        runs = [*self._runs, *list(self._all.values())]
-        steps: dict[str, tuple[int, int]] = {}
-        others = (step for run in runs for step in list(run.wanted))
-        for step in dict.fromkeys([*WORKFLOWS, *others]):
-            done = sum(run.done.get(step, 0) for run in runs)
-            wanted = sum(run.wanted.get(step, 0) for run in runs)
-            if wanted:
-                steps[step] = (min(done, wanted), wanted)
-        return steps, sum(run.paid for run in runs), sum(run.usd for run in runs)
-
-    def line(self) -> str:
-        """Returns steps, rate, cost and time left in one line."""
-        steps, paid, usd = self.totals()
-        elapsed = max(1e-6, time.monotonic() - self._started)
-        done, wanted = (sum(pair[i] for pair in steps.values()) for i in (0, 1))
-        parts = [f"{step} {pair[0]:,}/{pair[1]:,}" for step, pair in steps.items()]
-        rate = f"{paid / elapsed:.0f} calls/s | {usd:.2f} USD"
-        return f"{' · '.join(parts)} | {rate} | {_left(elapsed, done, wanted)}"
-
-    @contextmanager
-    def shown(self, quiet: bool) -> Iterator[None]:
-        """Shows progress while the context lasts: live on a terminal, now and then elsewhere."""
-        if quiet:
-            yield
-            return
-        thread = threading.Thread(target=self._show, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            thread.join()
-
-    def _show(self) -> None:
+    def show() -> None:
         from rich.text import Text
 
         live = _live(stderr=True)
         with live or nullcontext():
-            while not self._over.wait(0.25 if live is not None else QUIET_SECONDS):
+            while not over.wait(0.25 if live is not None else QUIET_SECONDS):
+                runs = list(watched.values() if isinstance(watched, Mapping) else watched)
+                line = _progress_line(runs, max(1e-6, time.monotonic() - started))
                 if live is not None:
-                    live.update(Text(self.line()))
+                    live.update(Text(line))
                 else:
-                    print(self.line(), file=sys.stderr, flush=True)
+                    print(line, file=sys.stderr, flush=True)
+
+    if quiet:
+        yield watch
+        return
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield watch
+    finally:
+        over.set()
+        thread.join()
+
+
+def _progress_line(runs: "Sequence[RunProgress]", elapsed: float) -> str:
+    """Returns steps, rate, cost and time left in one line."""
+    from judge_gym.engine import WORKFLOWS
+
+    others = (step for run in runs for step in list(run.wanted))
+    parts, all_done, all_wanted = [], 0, 0
+    for step in dict.fromkeys([*WORKFLOWS, *others]):
+        wanted = sum(run.wanted.get(step, 0) for run in runs)
+        if wanted:
+            done = min(wanted, sum(run.done.get(step, 0) for run in runs))
+            parts.append(f"{step} {done:,}/{wanted:,}")
+            all_done, all_wanted = all_done + done, all_wanted + wanted
+    paid, usd = sum(run.paid for run in runs), sum(run.usd for run in runs)
+    rate = f"{paid / elapsed:.0f} calls/s | {usd:.2f} USD"
+    return f"{' · '.join(parts)} | {rate} | {_left(elapsed, all_done, all_wanted)}"

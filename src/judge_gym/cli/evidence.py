@@ -173,15 +173,9 @@ def list_evidence(
     """List windows, or the items of one window."""
     with read_lab() as lab:
         rows = lab.evidence.list_windows() if window is None else lab.evidence.list(window)
-    if json:
-        display.print_json(rows)
-    elif not rows:
-        typer.echo("no evidence yet; collect some with: judge-gym evidence add ...")
-    else:
-        hidden = ("collections", "truth")
-        display.table(
-            "", [{k: v for k, v in row.items() if k not in hidden} for row in rows], compact=True
-        )
+    columns = set(rows[0]) - {"collections", "truth"} if rows else None
+    empty = "no evidence yet; collect some with: judge-gym evidence add ..."
+    display.show_rows(rows, json, empty=empty, columns=columns, compact=True)
 
 
 @evidence_app.command("show")

@@ -59,8 +59,7 @@ def analyze(
         _check_report(lint, as_json=json)
         return
     assert run is not None
-    progress = display.ProgressDisplay()
-    with read_lab() as lab, progress.shown(json):
+    with read_lab() as lab, display.run_progress(quiet=json) as watch:
         analysis = lab.failures.analyze(
             run,
             judges=judge,
@@ -71,7 +70,7 @@ def analyze(
             budget=parse_pairs("--budget", budget),
             allow_self=allow_self,
             allow_unisolated=allow_unisolated,
-            watch=progress.watch,
+            watch=watch,
         )
     display.print_json(analysis.to_json()) if json else show_analysis(analysis)
     if analysis.judging is not None:

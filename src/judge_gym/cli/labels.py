@@ -41,9 +41,5 @@ def list_labels(json: AsJson = False) -> None:
     """List people's labels."""
     with read_lab() as lab:
         rows = lab.labels.list()
-    if json:
-        display.print_json(rows)
-    elif not rows:
-        typer.echo("no labels yet; import some with: judge-gym labels import FILE.csv")
-    else:
-        display.table("", rows)
+    empty = "no labels yet; import some with: judge-gym labels import FILE.csv"
+    display.show_rows(rows, json, empty=empty)

@@ -15,6 +15,8 @@ from judge_gym.errors import DesignError, unknown
 if TYPE_CHECKING:
     from judge_gym.models import ModelCard
 
+DETAILS = "kind,family,endpoint,api,deadline,cached usd/M,search usd/k,limits".split(",")
+"""Facts that `models show` prints and `models list` does not."""
 models_app = typer.Typer(help="Models: hosted, your own, simulated.", no_args_is_help=True)
 app.add_typer(models_app, name="models")
 
@@ -35,7 +37,7 @@ def list_models(
         if provider not in choices:
             raise DesignError(unknown("provider", provider, choices), choices=choices)
         rows = [_row(registry.card(id)) for id in registry.priced(provider)]
-        display.print_json(rows) if json else display.table("", rows)
+        display.show_rows(rows, json)
         return
     providers = registry.providers()
     rows = [_row(registry.card(id)) for id in registry.entries.named]
@@ -152,15 +154,4 @@ def _facts(card: "ModelCard") -> dict[str, Any]:
 
 
 def _row(card: "ModelCard") -> dict[str, Any]:
-    return {
-        "model": card.id,
-        "context": card.context,
-        "input usd/M": None if (prices := card.tariff()) is None else prices.input,
-        "output usd/M": None if prices is None else prices.output,
-        "temperature": card.takes_temperature,
-        "seed": card.takes_seed,
-        "structured": card.structured,
-        "web search": card.searches,
-        "dated": card.dated,
-        "version": card.version or None,
-    }
+    return {name: fact for name, fact in _facts(card).items() if name not in DETAILS}

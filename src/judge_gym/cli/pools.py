@@ -39,12 +39,9 @@ def list_pools(json: AsJson = False) -> None:
     """List the frozen pools."""
     with read_lab() as lab:
         rows = lab.evidence.list_pools()
-    if json:
-        display.print_json(rows)
-    elif not rows:
-        typer.echo("no pools yet; freeze one with: judge-gym pool freeze NAME --window ID")
-    else:
-        display.table("", [{**row, "hash": row["hash"][:12]} for row in rows])
+    empty = "no pools yet; freeze one with: judge-gym pool freeze NAME --window ID"
+    shown = rows if json else [{**row, "hash": row["hash"][:12]} for row in rows]
+    display.show_rows(shown, json, empty=empty)
 
 
 @pool_app.command("show")
@@ -52,7 +49,7 @@ def show_pool(name: str, json: AsJson = False) -> None:
     """List the items of a frozen pool."""
     with read_lab() as lab:
         rows = lab.evidence.list_pool_items(name)
-    display.print_json(rows) if json else display.table("", rows, compact=True)
+    display.show_rows(rows, json, compact=True)
 
 
 @pool_app.command("diff")

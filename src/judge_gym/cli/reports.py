@@ -103,9 +103,5 @@ def usage(
         rows = lab.reports.usage(target, by=[name.strip() for name in by.split(",")])
     if target is not None and not rows:
         raise NotFoundError(f"{target!r} has no paid calls; 'judge-gym usage' lists all usage")
-    if json:
-        display.print_json(rows)
-    elif rows:
-        display.table("", rows, note="seconds: from request to answer, summed over calls")
-    else:
-        typer.echo("no calls yet")
+    note = "seconds: from request to answer, summed over calls"
+    display.show_rows(rows, json, empty="no calls yet", note=note)

@@ -26,9 +26,8 @@ FINISHED = ("complete", "complete-with-failures")
 
 def execute(work: "Callable[[Any], Result]", as_json: bool) -> "Result":
     """Returns the result of `work`, which is given a function that shows its progress."""
-    progress = display.ProgressDisplay()
-    with progress.shown(as_json):
-        return work(progress.watch)
+    with display.run_progress(quiet=as_json) as watch:
+        return work(watch)
 
 
 def execute_and_end(work: "Callable[[Any], Result]", as_json: bool) -> None:

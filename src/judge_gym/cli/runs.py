@@ -163,10 +163,8 @@ def resume(
 def _resume_suite(target: str, budget: Mapping[str, Any], json: bool) -> None:
     from judge_gym.cli import suite_results
 
-    progress = display.ProgressDisplay()
-    with read_lab() as lab, progress.shown(json):
-        run = target.removeprefix(SUITE)
-        report = lab.suites.resume(run, budget=budget, watch=progress.watch)
+    with read_lab() as lab, display.run_progress(quiet=json) as watch:
+        report = lab.suites.resume(target.removeprefix(SUITE), budget=budget, watch=watch)
     if json:
         display.print_json(report.to_json())
     else:
@@ -210,15 +208,14 @@ def worker(
 
     On Postgres, any number of workers may share the work.
     """
-    progress = display.ProgressDisplay()
     with open_lab() as lab:
         if others := lab.runs.other_versions():
             notes(f"left for workers of another version: {', '.join(others)}")
-        with progress.shown(False):
+        with display.run_progress(quiet=False) as watch:
             done = lab.runs.work(
                 until_idle=until_idle,
                 on_start=lambda name: typer.echo(f"{name} is ready", err=True),
-                watch=progress.watch_all,
+                watch=watch,
             )
     calls, usd = sum(run.paid for run in done.values()), sum(run.usd for run in done.values())
     runs = display.plural(len(done), "run")

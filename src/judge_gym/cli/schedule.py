@@ -36,7 +36,6 @@ def schedule(
     New and cheap models are due more often.
     """
     now = datetime.now(UTC)
-    progress = display.ProgressDisplay()
     with open_lab() as lab:
         rows = (
             _local_schedule(lab, suite, model, now)
@@ -45,7 +44,7 @@ def schedule(
         )
         finished = []
         if run:
-            with progress.shown(json):
+            with display.run_progress(quiet=json) as watch:
                 for row in [row for row in rows if row["due"] and row.get("callable", True)][:most]:
                     report, posted = run_and_post(
                         lab,
@@ -56,7 +55,7 @@ def schedule(
                         jobs=jobs,
                         budget=parse_pairs("--budget", budget),
                         allow_unisolated=allow_unisolated,
-                        watch=progress.watch,
+                        watch=watch,
                     )
                     finished.append((report, posted))
                     if report.stopped is not None:
@@ -133,18 +132,10 @@ def _by_own_dates(
             usd = run["cost"] if run["whole"] else None
             own[run["model"]].append((run["created"], usd))
     known = {due.model: due for due in lab.suites.due_by(own, datetime.now(UTC))}
-    dated: list[DueRow] = []
-    for row in rows:
+    dated: list[DueRow] = [*rows]
+    for row in dated:
         if due := known.get(row["model"]):
-            days = due.interval.total_seconds() / 86400
-            dates: DueRow = {
-                "model": row["model"],
-                "due": due.due,
-                "due_from": due.due_from,
-                "days": days,
-            }
-            dated.append(dates)
-        else:
-            dated.append(row)
+            row["due"], row["due_from"] = due.due, due.due_from
+            row["days"] = due.interval.total_seconds() / 86400
     earliest = datetime.min.replace(tzinfo=UTC)
     return sorted(dated, key=lambda row: row["due_from"] or earliest)

@@ -64,7 +64,7 @@ def list_suites(json: AsJson = False) -> None:
             }
             for suite in lab.suites.list()
         ]
-    display.print_json(rows) if json else display.table("", rows)
+    display.show_rows(rows, json)
 
 
 def version_of(suite: "Suite") -> str | None:
@@ -95,7 +95,7 @@ def show(
                 return
             show_reports([report])
             columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason", "seconds")
-            display.table("", [{k: v for k, v in row.items() if k in columns} for row in rows])
+            display.show_rows(rows, False, columns=columns)
             return
         suite = lab.suites.find(target)
     rows = [
@@ -174,8 +174,7 @@ def run(
 
     Interrupt it with Ctrl-C; the same command continues it.
     """
-    progress = display.ProgressDisplay()
-    with open_lab() as lab, progress.shown(json):
+    with open_lab() as lab, display.run_progress(quiet=json) as watch:
         report, posted = run_and_post(
             lab,
             remote,
@@ -188,7 +187,7 @@ def run(
             jobs=jobs,
             budget=parse_pairs("--budget", budget),
             allow_unisolated=allow_unisolated,
-            watch=progress.watch,
+            watch=watch,
         )
     if json:
         display.print_json(posted_json(report, posted))
@@ -253,8 +252,7 @@ def ablate(
     json: AsJson = False,
 ) -> None:
     """Remove the guidelines section by section, and measure the effect."""
-    progress = display.ProgressDisplay()
-    with open_lab() as lab, progress.shown(json):
+    with open_lab() as lab, display.run_progress(quiet=json) as watch:
         reports, effects = lab.suites.ablate(
             suite,
             model,
@@ -266,7 +264,7 @@ def ablate(
             jobs=jobs,
             budget=parse_pairs("--budget", budget),
             allow_unisolated=allow_unisolated,
-            watch=progress.watch,
+            watch=watch,
         )
     if json:
         runs = [report.to_json() for report in reports]
@@ -297,10 +295,7 @@ def runs(
     """List suite runs."""
     with read_lab() as lab:
         found = lab.suites.reports(suite=suite, model=model)
-    if json:
-        display.print_json([report.to_json() for report in found])
-    else:
-        show_reports(found)
+    display.print_json([report.to_json() for report in found]) if json else show_reports(found)
 
 
 @suite_app.command("board")
@@ -311,10 +306,7 @@ def board(
     """Rank models by their last complete runs."""
     with read_lab() as lab:
         rows = lab.suites.leaderboard(suite=suite)
-    if json:
-        display.print_json(rows)
-        return
-    show_leaderboard(rows)
+    display.print_json(rows) if json else show_leaderboard(rows)
 
 
 @suite_app.command("failed")
@@ -325,13 +317,11 @@ def failed(
     """List the evals of a run that did not pass."""
     with read_lab() as lab:
         rows = lab.suites.list_failed(run)
-    if json:
-        display.print_json(rows)
-        return
     columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason")
-    display.table("", [{k: v for k, v in row.items() if k in columns} for row in rows])
-    number = rows[0]["eval"] if rows else 0
-    notes(f"inspect one with: judge-gym suite debug {number}" if rows else "every eval passed")
+    display.show_rows(rows, json, columns=columns)
+    if not json:
+        debug = f"inspect one with: judge-gym suite debug {rows[0]['eval']}" if rows else ""
+        notes(debug or "every eval passed")
 
 
 @suite_app.command("debug")
@@ -353,7 +343,4 @@ def debug(
         number = eval.isdecimal()
         at = int(eval) if number else lab.suites.find_eval(eval, run=run, replicate=replicate)
         found = lab.suites.show_eval(at)
-    if json:
-        display.print_json(found)
-        return
-    show_eval(found)
+    display.print_json(found) if json else show_eval(found)

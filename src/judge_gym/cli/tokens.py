@@ -1,4 +1,4 @@
-"""Commands over the tokens of those who use the lab over the network."""
+"""Commands over the tokens for using the lab over HTTP: token create, list and revoke."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -44,12 +44,8 @@ def list_tokens(json: AsJson = False) -> None:
     """List tokens with their scope and last use; secrets are not stored."""
     with read_lab() as lab:
         rows = [asdict(token) for token in lab.admin.list_tokens()]
-    if json:
-        display.print_json(rows)
-    elif rows:
-        display.table("", rows)
-    else:
-        typer.echo("no tokens yet; create one with: judge-gym token create NAME")
+    empty = "no tokens yet; create one with: judge-gym token create NAME"
+    display.show_rows(rows, json, empty=empty)
 
 
 @token_app.command("revoke")

@@ -12,17 +12,8 @@ from judge_gym.cli.options import NONE, AsJson, Samples, Series, Set, Target, pa
 from judge_gym.cli.results import end, execute, show_result
 
 SAMPLE_COLUMNS = (
-    "sample",
-    "evidence",
-    "replicate",
-    "is_swap",
-    "rubric_author",
-    "display",
-    "status",
-    "stages",
-    "probe",
-    "call_id",
-)
+    "sample evidence replicate is_swap rubric_author display status stages probe call_id"
+).split()
 
 
 class WorkflowGroup(TyperGroup):
@@ -106,10 +97,7 @@ def list_samples(tag: str, json: AsJson = False) -> None:
     """List an experiment's samples."""
     with read_lab() as lab:
         rows = lab.experiments.list_samples(tag)
-    if json:
-        display.print_json(rows)
-    else:
-        display.table("", [{k: v for k, v in row.items() if k in SAMPLE_COLUMNS} for row in rows])
+    display.show_rows(rows, json, columns=SAMPLE_COLUMNS)
 
 
 @swap_app.command("make")
@@ -148,7 +136,7 @@ def list_probes(tag: str, json: AsJson = False) -> None:
     """List an experiment's probes."""
     with read_lab() as lab:
         rows = lab.experiments.list_probes(tag)
-    display.print_json(rows) if json else display.table("", rows)
+    display.show_rows(rows, json)
 
 
 def _run(workflow: Any, target: str, set: Sequence[str], json: bool, **options: Any) -> None:

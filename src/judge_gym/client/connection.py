@@ -5,7 +5,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import urllib3
@@ -22,14 +22,7 @@ PAGE = 1000
 
 
 class Connection:
-    """A connection to a remote lab.
-
-    Args:
-        url: where it is: `http://HOST:PORT`, or the address that `judge-gym lab` prints.
-        token: what `judge-gym token create` printed; else that of the address, else
-            `JUDGE_GYM_TOKEN`.
-        timeout: seconds to wait for an answer.
-    """
+    """A connection to a remote lab; its arguments are those of `Client`."""
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 60.0) -> None:
         parts = urlsplit(url)
@@ -47,12 +40,6 @@ class Connection:
     def close(self) -> None:
         """Closes the connections."""
         self._pool.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def call(self, name: str, given: Mapping[str, Any]) -> Any:
         """Calls a verb by its name and returns what `Lab` would return.

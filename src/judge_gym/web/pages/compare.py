@@ -108,6 +108,7 @@ def _sentence(effect: Mapping[str, Any]) -> str:
 def analyse(lab: Lab, tags: tuple[str, ...]) -> ComparisonResults:
     """Computes the contrast of every two experiments, and the items on which they disagree most."""
     from judge_gym.analysis.dataset import Dataset
+    from judge_gym.analysis.figures import forest_figure
     from judge_gym.analysis.report import ReportInput, disagreement
     from judge_gym.analysis.report.page import section
 
@@ -121,12 +122,12 @@ def analyse(lab: Lab, tags: tuple[str, ...]) -> ComparisonResults:
     frame = _common_series(frame)
     own = frame[~frame["is_swap"] & ~frame["pair"]]
     effects, refused = _effects(own, [tag for tag in tags if tag in sampled], rows)
-    cells = _cells(own)
+    cells, on_stage = _cells(own), effects[effects["endpoint"] == "stage"]
     parts = [
         section(
             "Effects",
             "Level minus base, paired by item; intervals are 95 %.",
-            charts=[("Effects on the expected stage", _forest(effects))],
+            charts=[("Effects on the expected stage", forest_figure(on_stage))],
         ),
         section(
             "Item by item",
@@ -201,8 +202,9 @@ def _effects(
                 table = judge_contrasts(both)
             else:
                 task = str(both["task"].iloc[0])
+                series = both.drop_duplicates("tag").set_index("tag")["series"]
                 levels = [
-                    {**design.values(), **_series(both, tag)}
+                    {**design.values(), "series": series[tag]}
                     for design, tag in zip(designs, (level, base), strict=True)
                 ]
                 table = contrasts(both, [register(both, *levels, task=task)])
@@ -216,16 +218,6 @@ def _effects(
     return (
         pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
     ), refused
-
-
-def _series(frame: "pd.DataFrame", tag: str) -> dict[str, Any]:
-    return {"series": frame.loc[frame["tag"] == tag, "series"].iloc[0]}
-
-
-def _forest(effects: "pd.DataFrame") -> Any:
-    from judge_gym.analysis import figures
-
-    return figures.forest_figure(effects[effects["endpoint"] == "stage"])
 
 
 def _cells(own: "pd.DataFrame") -> "pd.DataFrame":

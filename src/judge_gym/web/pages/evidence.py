@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from judge_gym.lab import Lab
 from judge_gym.stages.fidelity import flagged, marked
+from judge_gym.store import Page
 from judge_gym.web.api.parameters import LARGEST, Cursor, Name, OpenLab
 from judge_gym.web.rendering import render
 
@@ -65,20 +66,9 @@ def window(request: Request, lab: OpenLab, id: Id, after: Place = 0) -> Response
     """Shows the items of a window."""
     page = lab.evidence.page(window_id=id, after=after, limit=ROWS)
     found, collections = lab.evidence.find_window(id)
-    return render(
-        request,
-        "evidence_items.html.j2",
-        title=" · ".join(filter(None, (found.country, found.search))),
-        window=id,
-        dates=(found.start, found.end),
-        collections=collections,
-        pool=None,
-        others=[],
-        difference=None,
-        rows=page.rows,
-        next=page.next,
-        after=after,
-    )
+    title = " · ".join(filter(None, (found.country, found.search)))
+    facts = {"window": id, "dates": (found.start, found.end), "collections": collections}
+    return _items(request, title, page, after, **facts)
 
 
 @router.get("/pools/{name:path}")
@@ -92,20 +82,10 @@ def pool(
     """Shows the items of a frozen pool, and optionally how it differs from another."""
     page = lab.evidence.page(pool=name, after=after, limit=ROWS)
     known = {row["name"]: row for row in lab.evidence.list_pools()}
-    return render(
-        request,
-        "evidence_items.html.j2",
-        title=name,
-        window=None,
-        dates=None,
-        collections=[],
-        pool=known[name],
-        others=[other for other in known if other != name],
-        difference=_difference(lab, against, name) if against else None,
-        rows=page.rows,
-        next=page.next,
-        after=after,
-    )
+    others = [other for other in known if other != name]
+    difference = _difference(lab, against, name) if against else None
+    facts = {"pool": known[name], "others": others, "difference": difference}
+    return _items(request, name, page, after, **facts)
 
 
 @router.get("/pools")
@@ -117,30 +97,20 @@ def experiment_pool(
 ) -> Response:
     """Shows the items that an experiment judges, whether the pool has a name or not."""
     page = lab.evidence.page(experiment_tag=experiment, after=after, limit=ROWS)
-    return render(
-        request,
-        "evidence_items.html.j2",
-        title=experiment,
-        window=None,
-        pool=None,
-        rows=page.rows,
-        next=page.next,
-        after=after,
-    )
+    return _items(request, experiment, page, after)
+
+
+def _items(request: Request, title: str, page: Page, after: int, **facts: Any) -> Response:
+    """Shows a page of items with the facts of their window or pool, if they have one."""
+    facts = {"window": None, "pool": None, **facts, "rows": page.rows, "next": page.next}
+    return render(request, "evidence_items.html.j2", title=title, after=after, **facts)
 
 
 @router.get("/evidence/{id}")
 def item(
     request: Request, lab: OpenLab, id: Id, compare: Literal["flags", "words"] = "flags"
 ) -> Response:
-    """Shows a text beside its views.
-
-    Args:
-        request: the request.
-        lab: the lab that is served.
-        id: the item.
-        compare: mark what the checks flag, or every word that differs.
-    """
+    """Shows a text beside its views, with what the checks flag or every differing word marked."""
     shown: dict[str, Any] = {**lab.evidence.show(id)}
     cut = max(map(len, (shown["text"], *shown["responses"]))) > LONGEST
     shown |= {

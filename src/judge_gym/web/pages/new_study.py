@@ -36,13 +36,7 @@ class Group(NamedTuple):
 def new_study(
     request: Request, lab: OpenLab, origin: Annotated[Name | None, Query(alias="from")] = None
 ) -> Response:
-    """Shows the form; its script fills it from the URL.
-
-    Args:
-        request: the request.
-        lab: the lab that is served.
-        origin: a study whose file is the starting point.
-    """
+    """Shows the form, or the file of the study `origin`; the script fills the form from the URL."""
     defaults = {name: field.default for name, field in Study.model_fields.items()}
     return render(
         request,

@@ -33,15 +33,7 @@ def study(
     after: Cursor = None,
     before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
 ) -> Response:
-    """Shows a study.
-
-    Args:
-        request: the request.
-        lab: the lab that is served.
-        name: the study.
-        after: the last tag of the previous page of experiments.
-        before: the oldest event of the previous page of the log.
-    """
+    """Shows a study with the experiments after a tag, and the log before an event."""
     found = lab.experiments.show_study(name)
     page = lab.experiments.page_tags(study=name, after=after, limit=ROWS)
     rows = list(_described(lab, [row["tag"] for row in page.rows]))
