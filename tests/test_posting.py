@@ -132,7 +132,7 @@ def test_the_schedule_asks_the_remote_lab(
     words = ("schedule", suite, "--lab", remote.url)
     asked = ("--model", weak(suite))
     [never] = succeed(call(*words, *asked, "--json")).json["schedule"]
-    assert (never["due"], never["due from"], never["callable"]) == (True, None, True)
+    assert (never["due"], never["due_from"], never["callable"]) == (True, None, True)
     made = succeed(call(*words, *asked, "--run", "--json")).json
     assert [one["posted"]["there"] for one in made["runs"]] == [4]
     [now] = succeed(call(*words, "--json")).json["schedule"]
@@ -186,8 +186,8 @@ def test_the_schedule_of_a_remote_lab_goes_by_our_own_dates(
         [here] = succeed(call("schedule", suite, "--json")).json["schedule"]
         [there] = succeed(call("schedule", suite, "--lab", remote.url, "--json")).json["schedule"]
     assert here["model"] == there["model"] == "lab:coder-strong"
-    assert there["every days"] == pytest.approx(here["every days"], rel=1e-3)
-    assert there["every days"] > 40, "it has been there for years"
+    assert there["days"] == pytest.approx(here["days"], rel=1e-3)
+    assert there["days"] > 40, "it has been there for years"
 
 
 def test_a_token_that_is_refused_names_where_it_is_read_from(

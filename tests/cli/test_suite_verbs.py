@@ -193,7 +193,7 @@ def test_schedule_lists_and_runs_what_is_due(call: Call, suite: Path) -> None:
     model = flawless(suite)
     words = ("schedule", suite, "--model", model)
     [row] = succeed(call(*words, "--json")).json["schedule"]
-    assert (row["model"], row["due"], row["due from"]) == (model, True, None)
+    assert (row["model"], row["due"], row["due_from"]) == (model, True, None)
     said = succeed(call(*words, "--run", "--json")).json
     assert [run["status"] for run in said["runs"]] == ["complete"]
     [row] = succeed(call("schedule", suite, "--json")).json["schedule"]

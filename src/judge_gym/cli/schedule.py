@@ -35,13 +35,14 @@ def schedule(
 
     New and cheap models are due more often.
     """
-    now = datetime.now(UTC)
+    today = datetime.now(UTC).date().isoformat()
     with open_lab() as lab:
-        rows = (
-            _local_schedule(lab, suite, model, now)
-            if remote is None
-            else _remote_schedule(lab, remote, suite, model)
-        )
+        name, ids = lab.suites.find(suite).name, [lab.admin.resolve_model(id) for id in model]
+        if remote is None:
+            rows: list[dict[str, Any]] = [{**row} for row in lab.suites.due(name, models=ids)]
+        else:
+            due = _remote_due(lab, remote, name, ids)
+            rows = [{**row, "callable": lab.admin.can_call(row["model"])} for row in due]
         finished = []
         if run:
             with display.run_progress(quiet=json) as watch:
@@ -51,7 +52,7 @@ def schedule(
                         remote,
                         suite,
                         row["model"],
-                        series=now.date().isoformat(),
+                        series=today,
                         jobs=jobs,
                         budget=parse_pairs("--budget", budget),
                         allow_unisolated=allow_unisolated,
@@ -78,44 +79,15 @@ def schedule(
         end(reports, posts, quiet=json)
 
 
-def _local_schedule(
-    lab: "Lab", suite: str, models: list[str], now: datetime
-) -> list[dict[str, Any]]:
-    """Returns what is due by the runs of this lab."""
-    return [
-        {
-            "model": entry.model,
-            "due": entry.due,
-            "due from": entry.due_from,
-            "every days": entry.interval.total_seconds() / 86400,
-        }
-        for entry in lab.suites.schedule(suite, models=models, now=now)
-    ]
-
-
-def _remote_schedule(
-    lab: "Lab", remote: str, suite: str, models: list[str]
-) -> list[dict[str, Any]]:
+def _remote_due(lab: "Lab", remote: str, suite: str, models: list[str]) -> "Sequence[DueRow]":
     """Returns what is due by the runs of a remote lab, for its models and those of our files."""
-    name = lab.suites.find(suite).name
     with remote_lab(remote) as client:
-        ids = [lab.admin.resolve_model(model) for model in models]
-        rows = [*client.suites.due(name, models=ids)]
+        rows = [*client.suites.due(suite, models=models)]
         known = {row["model"] for row in rows}
         own = [model for model in lab.suites.scheduled_models() if model not in known]
         if own and not models:
-            rows += client.suites.due(name, models=own)
-        rows = _by_own_dates(lab, rows, client.suites.list_runs(suite=name))
-    return [
-        {
-            "model": row["model"],
-            "due": row["due"],
-            "due from": row["due_from"],
-            "every days": row["days"],
-            "callable": lab.admin.can_call(row["model"]),
-        }
-        for row in rows
-    ]
+            rows += client.suites.due(suite, models=own)
+        return _by_own_dates(lab, rows, client.suites.list_runs(suite=suite))
 
 
 def _by_own_dates(
