@@ -47,7 +47,7 @@ def page(lab: Served, path: str, status: int = 200) -> Any:
         "/evidence": ["Pools", "january", "Windows", "Valdoria"],
         "/windows/1": ["Window 1: Valdoria", "calm", "tense", "harsh"],
         "/pools/january": ["3 items", "Use in a new study"],
-        "/pools/january?against=january": ["None: both hold the same texts"],
+        "/pools/january?against=january": ["None: both contain the same texts"],
         "/pools?experiment=pilot": ["Evidence of pilot", "calm"],
         "/evidence/1": ["Original", "View by sim:editor", "Experiments that judge it"],
         "/evidence/1?compare=words": ["every word that differs"],

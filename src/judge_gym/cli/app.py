@@ -30,7 +30,7 @@ def options(
     db: Annotated[
         str | None,
         typer.Option(
-            help="Database URL; default: JUDGE_GYM_DATABASE_URL, or .judge-gym/lab.db here."
+            help="Database URL; default: JUDGE_GYM_DATABASE_URL, or the file .judge-gym/lab.db."
         ),
     ] = None,
     profile: Annotated[

@@ -36,7 +36,7 @@ def calibrate(
 ) -> None:
     """Check intervals and tests on panels with a known truth.
 
-    Panels of simulated judges with known faults pass through the real prompts, parsers and
+    Panels of simulated judges with known properties pass through the real prompts, parsers and
     analyses. Exit code 0 if every gate passes, 1 if one fails.
     """
     from judge_gym.calibrate import FAST, FULL, Shape

@@ -229,8 +229,8 @@ def _left(elapsed: float, done: int, wanted: int) -> str:
 def run_progress(*, quiet: bool) -> "Iterator[WatchRuns]":
     """Yields a function that is given the live counters of runs, whose progress is then shown.
 
-    It is live on a terminal and a line now and then elsewhere. Runs that are added to a mapping
-    later are shown too.
+    Progress is live on a terminal, and otherwise a line every few seconds. Runs that are added to
+    a mapping later are included.
     """
     watched: Runs = ()
     started = time.monotonic()

@@ -35,7 +35,7 @@ def analyze(
         Path, typer.Option(help="Folder of reports; earlier reports on the model are read.")
     ] = Path("reports"),
     suite: Annotated[
-        str | None, typer.Option(help="Folder of the run's suite, if it is not here.")
+        str | None, typer.Option(help="Folder of the run's suite, if it is not below this one.")
     ] = None,
     set: Set = NONE,
     budget: Budget = NONE,

@@ -28,7 +28,8 @@ Set = Annotated[
     typer.Option("--set", metavar="GROUP.KNOB=LEVEL", help="Override the study's base design."),
 ]
 Series = Annotated[
-    str | None, typer.Option(help="Draw scores and probes afresh under this name (test-retest).")
+    str | None,
+    typer.Option(help="Ask for all scores and probes again under this name (test-retest)."),
 ]
 Samples = Annotated[
     int | None, typer.Option(min=1, help="Repeats per item, instead of the study's.")
@@ -66,7 +67,7 @@ Evals = Annotated[
     ),
 ]
 Replicates = Annotated[int, typer.Option(min=1, help="Answers per task.")]
-SuiteSeries = Annotated[str, typer.Option(help="Ask for everything afresh under this name.")]
+SuiteSeries = Annotated[str, typer.Option(help="Ask for everything again under this name.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Evals in sandboxes at once.")]
 Unisolated = Annotated[
     bool,

@@ -62,7 +62,7 @@ def serve(
             "a kind is a status such as 429, or reset, stall, truncated, html, empty.",
         ),
     ] = "",
-    seed: Annotated[int, typer.Option(help="Of the faults and the jitter.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the errors and the jitter.")] = 0,
 ) -> None:
     """Serve the simulated models in the OpenAI wire format until Ctrl-C."""
     from judge_gym.models.simulated import server

@@ -50,7 +50,7 @@ app.add_typer(suite_app, name="suite")
 
 @suite_app.command("list")
 def list_suites(json: AsJson = False) -> None:
-    """List the included suite and those in the folders here."""
+    """List the included suite and those below the working folder."""
     with open_lab() as lab:
         rows = [
             {

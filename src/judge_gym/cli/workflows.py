@@ -105,7 +105,7 @@ def make_swaps(
     target: Target,
     author: Annotated[
         list[str],
-        typer.Option("--from", help="Author of the rubric; default: as the study says."),
+        typer.Option("--from", help="Author of the rubric; default: as in the study."),
     ] = NONE,
     suggest: Annotated[
         bool, typer.Option("--suggest", help="Rank the pairs of judges that diverge most.")

@@ -213,7 +213,7 @@ class _Refused(Exception):
 
 @contextmanager
 def _as_protocol() -> Iterator[None]:
-    """Raises errors within as the protocol has them where no result can hold them."""
+    """Converts errors into errors of the protocol, for requests whose result has no error field."""
     try:
         yield
     except (JudgeGymError, _Refused) as refusal:

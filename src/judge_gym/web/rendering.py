@@ -37,7 +37,7 @@ TERMS = {
     "belief": "Share of verdicts that name this stage and no other.",
     "plausibility": "Share of verdicts that name this stage, alone or with others.",
     "knob": "One choice about how a judge is asked, such as the order of the rubric's stages.",
-    "ledger": "The record of every call to a model; what it holds is never paid for again.",
+    "ledger": "The record of every call to a model; recorded answers are never paid for again.",
     "seed": "The number from which shuffled labels and orders are derived, so that a study can be "
     "repeated exactly.",
     "sweep": "Which combinations of the varied knobs become experiments.",
@@ -126,7 +126,7 @@ def cell(value: Any) -> str:
 
 
 def slug(title: str) -> str:
-    """Returns a figure's title as it stands in a URL."""
+    """Returns a figure's title as it is written in a URL."""
     from judge_gym.analysis.report import page
 
     return page.slug(title)

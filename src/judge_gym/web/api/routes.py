@@ -17,7 +17,7 @@ from judge_gym.web.api.parameters import Cursor, Limit
 from judge_gym.web.middleware import Json
 from judge_gym.web.tables import TYPES, Format
 
-FileFormat = Annotated[Format, Query(description="CSV and Parquet hold all rows, JSON a page.")]
+FileFormat = Annotated[Format, Query(description="csv and parquet return all rows, json a page.")]
 PAGING = {"cursor": (Cursor, None), "limit": (Limit, 100), "format": (FileFormat, "json")}
 
 
