@@ -66,7 +66,7 @@ def test_a_report_is_downloaded(client: Client) -> None:
     assert client.report_file("pilot", format="markdown").startswith(b"# ")
 
 
-def test_the_runbook_of_the_blueprint_from_afar(client: Client) -> None:
+def test_the_client_follows_the_runbook_of_the_blueprint(client: Client) -> None:
     window = client.evidence.create_window("2026-06-01", "2026-06-30", "Norvessa")
     assert client.evidence.load(window, [{"title": "A", "text": "An editor was detained."}]) == 1
     client.evidence.freeze_pool("june", window_id=window)
@@ -93,7 +93,7 @@ def test_the_runbook_of_the_blueprint_from_afar(client: Client) -> None:
     assert client.runs.plan("afar")["stages"]["all"]["to_pay"] == 0
 
 
-def test_runs_are_steered_from_afar(lab: Served, client: Client) -> None:
+def test_the_client_controls_runs(lab: Served, client: Client) -> None:
     with alone(lab.lab):
         assert client.runs.start("later", budget={"usd": 5}) == ["later"]
         assert client.runs.pause("later") == ["later"]
@@ -108,7 +108,7 @@ def test_runs_are_steered_from_afar(lab: Served, client: Client) -> None:
 # --- errors --------------------------------------------------------------------------------------
 
 
-def test_what_is_refused_is_raised_as_the_lab_raises_it(lab: Served, client: Client) -> None:
+def test_the_client_raises_the_errors_of_the_lab(lab: Served, client: Client) -> None:
     with pytest.raises(NotFoundError) as far:
         client.experiments.list_rubrics("pilo")
     with pytest.raises(NotFoundError) as near:
@@ -122,7 +122,7 @@ def test_what_is_refused_is_raised_as_the_lab_raises_it(lab: Served, client: Cli
         client.evidence.freeze_pool("taken", window_id=1)
 
 
-def test_a_token_says_what_may_be_done(lab: Served) -> None:
+def test_a_token_limits_what_the_client_may_do(lab: Served) -> None:
     with Client(lab.url, lab.read) as reader:
         assert reader.evidence.list_windows()
         with pytest.raises(ScopeError, match="reader"):
@@ -132,13 +132,13 @@ def test_a_token_says_what_may_be_done(lab: Served) -> None:
             nobody.evidence.list_windows()
 
 
-def test_the_address_that_is_printed_is_enough(lab: Served) -> None:
+def test_the_printed_address_contains_the_token(lab: Served) -> None:
     with Client(f"{lab.url}/?token={lab.local}") as client:
         assert lab.local not in client.url
         assert client.evidence.list_windows()
 
 
-def test_who_asks_too_often_is_told_so(tmp_path: Any) -> None:
+def test_an_exceeded_rate_is_reported(tmp_path: Any) -> None:
     rare = Limits(per_second=1, burst=1)
     with served(tmp_path, run=False, limits=rare) as lab, Client(lab.url, lab.local) as client:
         for _ in range(3):  # it waits as long as it is asked to, and asks again
@@ -149,12 +149,12 @@ def test_who_asks_too_often_is_told_so(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("url", ["", "lab", "ftp://lab", "http://", "127.0.0.1:8642"])
-def test_an_address_is_one(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(DesignError, match="address"):
         Client(url)
 
 
-def test_nobody_there_is_said() -> None:
+def test_an_unreachable_lab_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     with Client(url) as client, pytest.raises(UnavailableError) as caught:
@@ -165,7 +165,7 @@ def test_nobody_there_is_said() -> None:
     )
 
 
-def test_a_lab_that_says_nothing_is_told_from_one_that_is_not_there() -> None:
+def test_a_timeout_is_distinguished_from_an_unreachable_lab() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with (
@@ -186,7 +186,7 @@ def test_a_lab_that_says_nothing_is_told_from_one_that_is_not_there() -> None:
         if isinstance(one, type) and issubclass(one, JudgeGymError)
     ],
 )
-def test_every_error_comes_back_as_itself(kind: type[JudgeGymError]) -> None:
+def test_every_error_keeps_its_type(kind: type[JudgeGymError]) -> None:
     said = f'{{"error": {{"kind": "{kind("").kind}", "message": "no", "choices": ["a"]}}}}'
     with Web() as web:
         web.on("/api/windows", Answer(said, kind.status, JSON))
@@ -206,7 +206,7 @@ def test_every_error_comes_back_as_itself(kind: type[JudgeGymError]) -> None:
         ("[]", 404, UnavailableError),
     ],
 )
-def test_an_error_of_an_unknown_kind_is_what_its_status_says(
+def test_an_error_of_an_unknown_kind_is_typed_by_its_status(
     body: str, status: int, kind: type[JudgeGymError]
 ) -> None:
     with Web() as web:
@@ -216,7 +216,7 @@ def test_an_error_of_an_unknown_kind_is_what_its_status_says(
     assert type(refusal.value) is kind
 
 
-def test_a_search_asks_nobody_inside_the_server_s_own_network(lab: Served, client: Client) -> None:
+def test_a_search_does_not_reach_the_servers_own_network(lab: Served, client: Client) -> None:
     """Else whoever may write could read what only the server reaches."""
     month = ("2026-01-01", "2026-01-31", "Valdoria")
     with pytest.raises(JudgeGymError, match="private"):

@@ -23,22 +23,22 @@ def commands(page: Path) -> list[str]:
     return [line.split("#")[0].strip() for line in lines if line.startswith("judge-gym ")]
 
 
-def test_the_page_of_axes_is_current() -> None:
+def test_the_axes_page_is_up_to_date() -> None:
     assert (ROOT / "docs/axes.md").read_text() == reference.axes_page(), "run: make docs"
 
 
-def test_the_page_of_commands_is_current() -> None:
+def test_the_commands_page_is_up_to_date() -> None:
     assert (ROOT / "docs/cli.md").read_text() == reference.cli_page(), "run: make docs"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_leads_to_a_file(page: Path) -> None:
+def test_every_link_points_to_a_file(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_verb_that_is_named_exists(page: Path) -> None:
+def test_every_named_command_exists(page: Path) -> None:
     verbs = set(re.findall(r"^## `judge-gym (\w+)`", reference.cli_page(), flags=re.M))
     named = set(re.findall(r"`judge-gym (\w+)", page.read_text()))
     named |= {shlex.split(command)[1] for command in commands(page)}

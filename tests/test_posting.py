@@ -53,7 +53,7 @@ def here(call: Call, tmp_path: Path) -> Iterator[Lab]:
         yield opened
 
 
-def test_a_run_comes_to_the_remote_lab_whole(
+def test_a_whole_run_is_posted_to_the_remote_lab(
     call: Call, here: Lab, remote: Served, suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)
@@ -75,7 +75,7 @@ def test_a_run_comes_to_the_remote_lab_whole(
     assert rows_in(remote.lab) == 8
 
 
-def test_what_a_remote_lab_that_is_away_misses_is_posted_by_the_same_command(
+def test_results_missed_by_an_unavailable_lab_are_posted_by_the_same_command(
     call: Call, here: Lab, remote: Served, suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its address is that of nobody at first."""
@@ -109,7 +109,7 @@ def test_a_token_that_may_not_write_is_refused_before_any_call(
     assert (results(here), here.reports.usage()) == ([], [])
 
 
-def test_two_labs_that_make_the_same_run_do_not_mix(
+def test_the_same_run_of_two_labs_is_not_mixed(
     call: Call, remote: Served, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)
@@ -146,7 +146,9 @@ def test_the_schedule_asks_the_remote_lab(
     assert "not callable from here: elsewhere:x" in said.err
 
 
-def test_a_killed_run_goes_on_and_nothing_is_lost_or_twice(remote: Served, tmp_path: Path) -> None:
+def test_a_killed_run_continues_without_lost_or_duplicate_results(
+    remote: Served, tmp_path: Path
+) -> None:
     """Results reach the remote lab while the run goes on, and the rest after it was killed."""
     evals = 12
     suite = write_suite(tmp_path / "many", evals, name="many")
@@ -175,7 +177,7 @@ def _write_token(lab: Lab) -> str:
     return secret
 
 
-def test_the_schedule_of_a_remote_lab_goes_by_our_own_dates(
+def test_the_schedule_of_a_remote_lab_uses_local_first_dates(
     call: Call, remote: Served, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)

@@ -19,7 +19,7 @@ def run(call: Call, suite: Path, **shares: float) -> str:
     return str(call("suite", "run", suite, "--model", model, "--json").json["run"])
 
 
-def test_a_report_is_written_adds_up_and_a_spoilt_one_does_not(call: Call, suite: Path) -> None:
+def test_a_report_adds_up_and_an_edited_one_does_not(call: Call, suite: Path) -> None:
     number = run(call, suite, logic=1)
     said = succeed(call("analyze", number, "--json")).json
     assert said["counts"] == {"passed": 0, "failed": 3, "inconclusive": 0}
@@ -81,14 +81,14 @@ def test_a_run_without_failures_needs_no_judge(call: Call, suite: Path) -> None:
     assert not Path("reports").exists()
 
 
-def test_reports_go_where_they_are_asked_for(call: Call, suite: Path) -> None:
+def test_reports_are_written_to_the_given_folder(call: Call, suite: Path) -> None:
     number = run(call, suite, logic=1)
     said = succeed(call("analyze", number, "--reports", "elsewhere", "--samples", "1", "--json"))
     assert Path(said.json["report"]).parts[:2] == ("elsewhere", "sim")
     assert not Path("reports").exists()
 
 
-def test_a_budget_that_is_reached_ends_with_its_code_and_says_how_to_go_on(
+def test_a_reached_budget_has_its_exit_code_and_says_how_to_continue(
     call: Call, suite: Path
 ) -> None:
     number = run(call, suite, logic=1)
@@ -118,9 +118,7 @@ def test_bad_input_is_refused(call: Call, words: tuple[str, ...], complaint: str
     assert complaint in said.err
 
 
-def test_judges_that_cannot_be_read_are_counted_and_fail_the_command(
-    call: Call, suite: Path
-) -> None:
+def test_unreadable_judges_are_counted_and_fail_the_command(call: Call, suite: Path) -> None:
     number = run(call, suite, logic=1)
     writer = f"sim:{known_by(suite, 'coder-strong')}"  # it writes code, whatever it is asked
     said = call("analyze", number, "--judge", writer, "--samples", "2")
@@ -132,7 +130,7 @@ def test_judges_that_cannot_be_read_are_counted_and_fail_the_command(
     assert {*made.json["findings"][0]["judges"].values()} == {"no scored verdict"}
 
 
-def test_replicates_are_told_as_results(call: Call, suite: Path) -> None:
+def test_replicates_are_listed_as_results(call: Call, suite: Path) -> None:
     model = f"sim:{known_by(suite, 'coder-strong', logic=1, lint=0)}"
     words = ("suite", "run", suite, "--model", model, "--replicates", "2", "--json")
     number = str(call(*words).json["run"])

@@ -271,7 +271,7 @@ READERS = (
 
 
 @pytest.mark.parametrize("words", READERS.split("|"))
-def test_who_only_reads_begins_no_lab(
+def test_reading_commands_create_no_lab(
     words: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

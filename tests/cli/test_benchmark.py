@@ -103,7 +103,7 @@ def test_the_published_judgments_have_the_published_score(call: Call) -> None:
 
 
 @published
-def test_published_judgments_are_told_as_a_table(call: Call, tmp_path: Path) -> None:
+def test_published_judgments_are_printed_as_a_table(call: Call, tmp_path: Path) -> None:
     said = succeed(call("benchmark", "judgebench", "--judged", JUDGED))
     assert all(words in said.out for words in ("65.71", "58.44", "62.24", "82.14", "78.57"))
     assert "o1-mini" in said.out
@@ -139,7 +139,7 @@ def test_recorded_judgments_are_scored_by_the_benchmarks_rule(call: Call, record
     assert "75.00" in text and "knowledge" in text
 
 
-def test_a_record_that_its_text_does_not_give_is_told(call: Call, tmp_path: Path) -> None:
+def test_a_decision_that_differs_from_its_text_is_reported(call: Call, tmp_path: Path) -> None:
     row = judged(1, "A>B", "A>B", "B>A")
     row["judgments"][1]["judgment"]["response"] = "My verdict is [[A>B]]."
     path = write(tmp_path / "odd.jsonl", [row])
@@ -182,7 +182,7 @@ def test_recorded_judgments_and_a_judge_of_today_are_compared(
     assert counted(said) == (8, 8)
 
 
-def test_a_page_is_written_where_it_is_asked_for(call: Call, record: Path, tmp_path: Path) -> None:
+def test_the_page_is_written_to_the_given_file(call: Call, record: Path, tmp_path: Path) -> None:
     succeed(call("benchmark", "judgebench", "--judged", record, "--out", "page.html"))
     page = (tmp_path / "page.html").read_text()
     assert "arena" in page and "75" in page
@@ -221,7 +221,7 @@ def test_the_score_is_that_of_the_samples(call: Call, pairs: Path) -> None:
     assert found["accuracy"] == 25.0 * sum(point > 0 for point in points.values())
 
 
-def test_a_judge_is_told_as_a_table(call: Call, pairs: Path) -> None:
+def test_a_judge_is_printed_as_a_table(call: Call, pairs: Path) -> None:
     words = ("benchmark", "judgebench", pairs, "--judge", "sim:hasty", "--judge", "sim:strict")
     said = succeed(call(*words))
     assert all(words in said.out for words in ("sim:hasty", "sim:strict", "McNemar", "math"))
@@ -270,7 +270,7 @@ def test_a_knob_that_cannot_act_on_pairs_is_refused_before_anything_is_written(
 # --- a benchmark of one's own --------------------------------------------------------------------
 
 
-def test_check_says_what_a_benchmark_holds(call: Call, folder: Path) -> None:
+def test_check_lists_the_content_of_a_benchmark(call: Call, folder: Path) -> None:
     assert succeed(call("benchmark", "check", folder, "--json")).json == {
         "study": "benchmark-bench",
         "concept": "tone",
@@ -313,7 +313,7 @@ def test_a_benchmark_of_pairs_is_asked_in_both_orders(call: Call, folder: Path) 
     assert counted(said) == (4, 4)
 
 
-def test_a_benchmark_puts_its_own_design_in_the_place_of_defaults(call: Call, folder: Path) -> None:
+def test_a_benchmarks_design_overrides_defaults(call: Call, folder: Path) -> None:
     (folder / "benchmark.toml").write_text(
         'concept = "tone"\n[design]\n"verdict.method" = "subset"\n'
     )
@@ -432,7 +432,7 @@ def refuse(call: Call, words: str, says: list[str], change: Change, folder: Path
 
 
 @pytest.mark.parametrize("case", ["unknown-judge", "twice", "run-unknown-judge"])
-def test_a_fault_of_the_command_is_laid_to_no_line_of_a_file(
+def test_an_error_of_the_command_names_no_line_of_a_file(
     call: Call, case: str, pairs: Path, folder: Path, tmp_path: Path
 ) -> None:
     words, says, change = CASES[case]
@@ -440,7 +440,7 @@ def test_a_fault_of_the_command_is_laid_to_no_line_of_a_file(
     assert not re.search(r"(pairs\.jsonl|bench):\d", said.err)
 
 
-def test_a_refused_knob_is_laid_to_no_line_of_the_pairs(call: Call, pairs: Path) -> None:
+def test_a_refused_knob_names_no_line_of_the_pairs(call: Call, pairs: Path) -> None:
     words = ("--judge", "sim:hasty", "--set", "rubric.scale=5")
     said = call("benchmark", "judgebench", pairs, *words)
     assert not re.search(r"pairs\.jsonl:\d", said.err)
@@ -472,7 +472,7 @@ def test_judges_that_share_no_pair_are_refused_before_anything_is_paid(
     assert succeed(call("usage", "--json")).json == []
 
 
-def test_two_files_of_one_judge_are_both_told(call: Call, record: Path, tmp_path: Path) -> None:
+def test_two_files_of_one_judge_are_both_reported(call: Call, record: Path, tmp_path: Path) -> None:
     """Two runs of the same judge: each has its own reading."""
     again = write(tmp_path / "again.jsonl", [judged(1, "A>B", "A>B", "B>A")])
     words = ("benchmark", "judgebench", "--judged", record, "--judged", again)

@@ -51,7 +51,7 @@ def test_add_says_what_was_found_added_and_left_out(call: Call, news: str) -> No
     assert "2 already there" in again
 
 
-def test_add_prints_one_document(call: Call, news: str) -> None:
+def test_add_prints_one_json_document(call: Call, news: str) -> None:
     said = succeed(call("evidence", "add", news, *DATES, "--json"))
     assert said.err == ""
     assert said.json == {
@@ -261,7 +261,9 @@ def test_a_feed_study_collects_once_and_fetches_nothing_when_run_again(
     assert len(web.asked) == fetched, "what was collected stays what it was"
 
 
-def test_a_feed_study_tells_what_it_collects(call: Call, web: Web, write_study: WriteStudy) -> None:
+def test_a_feed_study_reports_what_it_collects(
+    call: Call, web: Web, write_study: WriteStudy
+) -> None:
     said = succeed(call("run", feed_study(write_study, put(web, "budget")), "--allow-private"))
     assert "wire: 1 found, 1 added to window 1, which holds 1" in said.err
     assert "small/fascism/wire/sim:balanced" in said.out
@@ -330,7 +332,7 @@ def interrupt(asked: Asked) -> Answer:
     return Answer("late", delay=5)
 
 
-def test_ctrl_c_is_exit_130_and_the_same_command_goes_on(
+def test_ctrl_c_is_exit_130_and_the_same_command_continues(
     call: Call, web: Web, write_study: WriteStudy
 ) -> None:
     path = feed_study(write_study, put(web, "budget", "fishery"))
@@ -546,7 +548,7 @@ DEFECTS = [
 
 
 @pytest.mark.parametrize("case", DEFECTS, ids=lambda case: case.id)
-def test_what_cannot_be_heeded_is_refused(
+def test_options_without_an_effect_are_refused(
     folder: Path, case: Case, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refuse(folder, case, capsys)
@@ -561,7 +563,7 @@ def test_a_pool_without_a_name_is_refused(
     assert [pool["name"] for pool in listed] == ["january"]
 
 
-def test_the_advice_for_a_search_that_found_nothing_leads_on(
+def test_the_advice_for_an_empty_search_works(
     call: Call, web: Web, write_study: WriteStudy
 ) -> None:
     path = feed_study(write_study, put(web))
@@ -584,6 +586,6 @@ def test_a_private_address_is_refused_with_the_name_of_the_flag(
     assert "the same command continues" not in message
 
 
-def test_no_labels_are_told_as_such(call: Call) -> None:
+def test_an_empty_list_of_labels_says_how_to_import(call: Call) -> None:
     succeed(call("db", "upgrade"))
     assert "judge-gym labels import" in succeed(call("labels", "list")).out

@@ -14,7 +14,7 @@ from conftest import Call, succeed
 from judge_gym.client import Client
 
 
-def test_a_token_is_made_listed_and_revoked(call: Call) -> None:
+def test_a_token_is_created_listed_and_revoked(call: Call) -> None:
     made = succeed(call("token", "create", "ada", "--scope", "write", "--json")).json
     assert (made["name"], made["scope"]) == ("ada", "write")
     listed = succeed(call("token", "list"))
@@ -31,7 +31,7 @@ def test_a_token_may_read_unless_more_is_asked_for(call: Call) -> None:
     assert succeed(call("token", "list", "--json")).json[0]["scope"] == "read"
 
 
-def test_no_tokens_are_said(call: Call) -> None:
+def test_an_empty_list_of_tokens_says_how_to_create(call: Call) -> None:
     succeed(call("db", "upgrade"))
     assert "judge-gym token create" in succeed(call("token", "list")).out
 
@@ -45,7 +45,7 @@ def test_no_tokens_are_said(call: Call) -> None:
         ("lab", "--host", "no.such.host.invalid"),
     ],
 )
-def test_what_cannot_be_is_refused(call: Call, words: tuple[str, ...]) -> None:
+def test_invalid_input_is_refused(call: Call, words: tuple[str, ...]) -> None:
     said = call(*words)
     assert said.code == 2
     assert said.err.startswith("judge-gym: ")
@@ -55,7 +55,7 @@ def test_what_cannot_be_is_refused(call: Call, words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "end", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
 )
-def test_a_lab_is_served_until_it_is_told_to_end(tmp_path: Path, end: signal.Signals) -> None:
+def test_a_lab_is_served_until_a_signal(tmp_path: Path, end: signal.Signals) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "judge_gym", "lab", "--port", "0", "--no-work"],
         cwd=tmp_path,

@@ -71,7 +71,7 @@ def test_a_model_is_shown(call: Call, id: str) -> None:
     assert "gpt-4.1-2025-04-14" in succeed(call("models", "show", id)).out
 
 
-def test_a_check_is_one_call_and_tells_what_answered(call: Call, openai: Web) -> None:
+def test_a_check_makes_one_call_and_reports_the_model(call: Call, openai: Web) -> None:
     openai.on("/v1/chat/completions", Answer(json.dumps(SAID), type=JSON))
     said = succeed(call("models", "check", "openai:gpt-4.1"))
     assert "gpt-4.1-2025-04-14" in said.out and "VERDICT: A" in said.out
@@ -94,7 +94,7 @@ def test_a_check_that_fails_says_why_and_never_the_key(call: Call, openai: Web) 
     assert KEY not in said.out + said.err
 
 
-def test_what_cannot_be_called_is_refused_before_any_call(call: Call, openai: Web) -> None:
+def test_an_uncallable_model_is_refused_before_any_call(call: Call, openai: Web) -> None:
     openai.on("/v1/chat/completions", Answer(json.dumps(SAID), type=JSON))
     said = call("models", "check", "openai:gpt-4.1", "anthropic:claude-sonnet-4-5")
     assert said.code == 2

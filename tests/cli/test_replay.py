@@ -16,7 +16,7 @@ def sqlite(tmp_path: Path, statement: str) -> int:
         return connection.execute(statement).rowcount
 
 
-def test_a_study_goes_to_another_lab_and_is_run_there_without_a_model(
+def test_an_exported_study_runs_offline_in_another_lab(
     call: Call, finished: Path, tmp_path: Path
 ) -> None:
     there = elsewhere(tmp_path)
@@ -44,7 +44,7 @@ def test_a_study_goes_to_another_lab_and_is_run_there_without_a_model(
     assert {row["imported"] for row in usage} == {True}
 
 
-def test_a_file_that_is_refused_says_why(call: Call, finished: Path, tmp_path: Path) -> None:
+def test_a_refused_file_names_the_reason(call: Call, finished: Path, tmp_path: Path) -> None:
     (tmp_path / "song.gz").write_text("la la la")
     said = call("ledger", "import", "song.gz")
     assert (said.code, "no ledger file" in said.err) == (2, True)

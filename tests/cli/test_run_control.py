@@ -42,7 +42,7 @@ def whole(bench: Bench, reference: Reference) -> None:
     assert stats["requests"] == stats["bodies"]["distinct"] == bench.attempts() == reference.calls
 
 
-def test_start_returns_at_once_and_any_shell_follows(
+def test_start_returns_at_once_and_status_follows(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
     started = bench.json("start", study)
@@ -56,7 +56,7 @@ def test_start_returns_at_once_and_any_shell_follows(
 
 
 @pytest.mark.slow
-def test_pause_stops_and_resume_goes_on(bench: Bench, study: Path, reference: Reference) -> None:
+def test_pause_stops_and_resume_continues(bench: Bench, study: Path, reference: Reference) -> None:
     bench.call(*SLOWLY, "start", study)
     bench.wait_for(reference.calls // 8)
     assert len(bench.json("pause", "big")["paused"]) == 2
@@ -69,7 +69,7 @@ def test_pause_stops_and_resume_goes_on(bench: Bench, study: Path, reference: Re
 
 
 @pytest.mark.slow
-def test_pause_reaches_the_run_of_another_shell(
+def test_pause_stops_a_run_in_another_process(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
     running = bench.start(*SLOWLY, "run", study)
@@ -82,7 +82,7 @@ def test_pause_reaches_the_run_of_another_shell(
 
 
 @pytest.mark.slow
-def test_cancel_ends_it_and_run_begins_again(
+def test_cancel_stops_a_study_and_run_starts_again(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
     bench.call(*SLOWLY, "start", study)
@@ -103,7 +103,7 @@ def still(bench: Bench, reference: Reference) -> None:
 
 
 @pytest.mark.slow
-def test_a_pause_after_a_stage_lets_people_look_before_they_pay_more(
+def test_pause_after_stops_when_a_step_is_done(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
     said = bench.call("run", study, "--pause-after", "rubric", code=3)
@@ -117,7 +117,7 @@ def test_a_pause_after_a_stage_lets_people_look_before_they_pay_more(
 
 
 @pytest.mark.slow
-def test_a_budget_that_is_raised_while_it_runs_lets_it_go_on(
+def test_a_raised_budget_lets_a_run_continue(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
     half = f"calls={reference.calls // 2}"
@@ -129,9 +129,7 @@ def test_a_budget_that_is_raised_while_it_runs_lets_it_go_on(
 
 
 @pytest.mark.slow
-def test_a_budget_that_is_lowered_while_it_runs_holds(
-    bench: Bench, study: Path, reference: Reference
-) -> None:
+def test_a_lowered_budget_stops_a_run(bench: Bench, study: Path, reference: Reference) -> None:
     running = bench.start(*SLOWLY, "run", study)
     bench.wait_for(reference.calls // 8, running)
     said = bench.call("retune", "big", "--budget", f"calls={reference.calls // 2}")
@@ -144,9 +142,7 @@ def test_a_budget_that_is_lowered_while_it_runs_holds(
 
 
 @pytest.mark.slow
-def test_retry_asks_again_for_what_failed_and_for_nothing_else(
-    tmp_path: Path, reference: Reference
-) -> None:
+def test_retry_repeats_failed_calls_only(tmp_path: Path, reference: Reference) -> None:
     study = write(tmp_path, **CHANGES, tolerance=0.5)
     database = f"sqlite:///{tmp_path / 'lab.db'}"
     with served() as url:

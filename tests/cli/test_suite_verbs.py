@@ -28,7 +28,7 @@ def wrong(suite: Path) -> str:
     return f"sim:{known_by(suite, 'coder-strong', logic=1, lint=0)}"
 
 
-def test_list_names_the_shipped_suite_and_those_here(call: Call, suite: Path) -> None:
+def test_list_names_the_included_suite_and_local_ones(call: Call, suite: Path) -> None:
     rows = succeed(call("suite", "list", "--json")).json
     assert [(row["suite"], row["evals"]) for row in rows][1:] == [("tiny", 4)]
     assert rows[0]["suite"] == "python"
@@ -116,7 +116,7 @@ def test_run_board_runs_show_failed_and_debug(call: Call, suite: Path) -> None:
     assert "(1 + 1001)" in text
 
 
-def test_replicates_experiments_and_series_are_told_apart(call: Call, suite: Path) -> None:
+def test_replicates_conditions_and_series_are_distinguished(call: Call, suite: Path) -> None:
     def run(*options: str) -> int:
         words = ("suite", "run", suite, "--model", flawless(suite), *options, "--json")
         return int(succeed(call(*words)).json["run"])
@@ -128,7 +128,7 @@ def test_replicates_experiments_and_series_are_told_apart(call: Call, suite: Pat
     assert len({base, *others}) == 3
 
 
-def test_ablate_says_what_each_section_does(call: Call, suite: Path) -> None:
+def test_ablate_measures_the_effect_of_each_section(call: Call, suite: Path) -> None:
     words = ("suite", "ablate", suite, "--model", flawless(suite), "--replicates", "1")
     said = succeed(call(*words, "--section", "Colour", "--json")).json
     assert [run["condition"] for run in said["runs"]] == ["default", "without Colour"]
@@ -150,7 +150,7 @@ def test_an_ablation_shows_its_base_on_the_evals_that_it_compares(call: Call, su
     assert succeed(call("suite", "show", "1", "--json")).json["wanted"] == 4, "the run stays whole"
 
 
-def test_an_ablation_keeps_to_the_condition_that_it_starts_from(call: Call, suite: Path) -> None:
+def test_an_ablation_starts_from_the_given_condition(call: Call, suite: Path) -> None:
     some = ("--replicates", "1", "--evals", "/001-", "--section", "Style")
     words = ("suite", "ablate", suite, "--model", flawless(suite), *some)
     said = succeed(call(*words, "--condition", "web_search", "--json")).json
@@ -201,7 +201,7 @@ def test_schedule_lists_and_runs_what_is_due(call: Call, suite: Path) -> None:
     assert succeed(call("schedule", suite, "--run", "--json")).json["runs"] == []
 
 
-def test_models_check_proves_a_model_on_a_few_evals(call: Call, suite: Path) -> None:
+def test_models_check_runs_a_few_evals(call: Call, suite: Path) -> None:
     words = ("models", "check", flawless(suite), "--suite", suite, "--evals", "2")
     said = succeed(call(*words, "--json")).json
     [run] = said["suite"]
@@ -215,7 +215,7 @@ def test_models_check_proves_a_model_on_a_few_evals(call: Call, suite: Path) -> 
     assert row["passed"] == "0 of 2" and "holds no file" in row["first reason"]
 
 
-def test_empty_replies_are_not_promised_to_be_asked_for_again(call: Call, suite: Path) -> None:
+def test_empty_replies_are_reported_as_final(call: Call, suite: Path) -> None:
     silent = f"sim:{known_by(suite, 'coder-strong', logic=0, lint=0, empty=1)}"
     said = call("suite", "run", suite, "--model", silent)
     assert "4 empty replies are final; --series NAME asks again" in said.err
@@ -247,7 +247,7 @@ def test_bad_input_is_refused_with_the_choices(
     assert succeed(call("suite", "runs", "--json")).json == []
 
 
-def test_a_budget_that_is_reached_stops_with_its_code(call: Call, suite: Path) -> None:
+def test_a_reached_budget_has_its_exit_code(call: Call, suite: Path) -> None:
     words = ("suite", "run", suite, "--model", flawless(suite))
     said = call(*words, "--budget", "calls=1")
     assert said.code == 3
@@ -255,9 +255,7 @@ def test_a_budget_that_is_reached_stops_with_its_code(call: Call, suite: Path) -
     assert succeed(call(*words, "--budget", "calls=9", "--json")).json["status"] == "complete"
 
 
-def test_a_writer_that_knows_none_of_the_answers_is_refused_with_the_remedy(
-    call: Call, suite: Path
-) -> None:
+def test_a_writer_without_answers_is_refused_with_the_fix(call: Call, suite: Path) -> None:
     said = call("suite", "run", suite, "--model", "sim:coder-weak?logic=0.5")
     assert said.code == 2
     remedy = f"sim:coder-weak?logic=0.5&suite={suite}"

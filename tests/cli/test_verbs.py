@@ -109,7 +109,9 @@ def test_init_refuses_to_overwrite(call: Call, tmp_path: Path) -> None:
 # --- run -----------------------------------------------------------------------------------------
 
 
-def test_run_prints_one_document_of_the_agreed_shape(call: Call, write_study: WriteStudy) -> None:
+def test_run_prints_one_json_document_of_the_documented_shape(
+    call: Call, write_study: WriteStudy
+) -> None:
     said = succeed(call("run", write_study(), "--json"))
     assert said.json.keys() >= {"study", "status", "runs"}
     assert (said.json["study"], said.json["status"]) == ("small", "complete")
@@ -141,7 +143,7 @@ def test_run_shows_a_table_and_keeps_progress_off_standard_output(
         ("sim:balanced?refuse=1&garble=1", 0.0, 0, "complete"),
     ],
 )
-def test_the_exit_code_says_how_it_ended(
+def test_the_exit_code_reports_the_outcome(
     call: Call, write_study: WriteStudy, judge: str, tolerance: float, code: int, status: str
 ) -> None:
     """Only calls without an answer are failures; a refusal or a garbled text is an answer."""
@@ -208,7 +210,7 @@ def test_plan_names_cost_time_folded_points_and_skipped_swaps(
     assert text.err.count("no swap for") == 3
 
 
-def test_plan_prints_one_document_before_and_after(call: Call, finished: Path) -> None:
+def test_plan_prints_one_json_document_before_and_after_a_run(call: Call, finished: Path) -> None:
     plan = succeed(call("--db", "sqlite:///new.db", "plan", finished, "--json")).json
     assert plan["study"] == "small"
     assert [e["tag"] for e in plan["experiments"]] == [BASE, "small/fascism/here/sim:strict"]
@@ -217,7 +219,7 @@ def test_plan_prints_one_document_before_and_after(call: Call, finished: Path) -
     assert (after["to_pay"], after["in_ledger"]) == (0, after["calls"])
 
 
-def test_plan_says_where_a_price_is_unknown(call: Call, write_study: WriteStudy) -> None:
+def test_plan_reports_an_unknown_price(call: Call, write_study: WriteStudy) -> None:
     path = write_study(judges=["openai:no-such-model-at-all"])
     stages = succeed(call("plan", path, "--json")).json["stages"]
     assert stages["scorer"]["usd"] is stages["all"]["usd"] is None
@@ -227,7 +229,7 @@ def test_plan_says_where_a_price_is_unknown(call: Call, write_study: WriteStudy)
 # --- the five workflows --------------------------------------------------------------------------
 
 
-def test_a_stages_verb_takes_its_target_at_once(call: Call, write_study: WriteStudy) -> None:
+def test_a_workflow_command_takes_its_target_directly(call: Call, write_study: WriteStudy) -> None:
     path = write_study()
     outcomes = []
     for number, words in enumerate((("rubric",), ("rubric", "make"), ("rubric", "--json"))):
@@ -238,7 +240,7 @@ def test_a_stages_verb_takes_its_target_at_once(call: Call, write_study: WriteSt
     assert [run["calls"] for run in outcomes[0]["runs"]] == [2, 2]
 
 
-def test_the_stages_one_by_one_each_say_what_is_missing_and_how_to_make_it(
+def test_each_step_says_what_is_missing_and_how_to_make_it(
     call: Call, write_study: WriteStudy
 ) -> None:
     path = write_study(judges=["sim:balanced"])
@@ -271,7 +273,7 @@ def test_the_stages_one_by_one_each_say_what_is_missing_and_how_to_make_it(
         assert "scored" in succeed(call(verb, "list", BASE)).out
 
 
-def test_swap_suggests_pairs_farthest_first(call: Call, write_study: WriteStudy) -> None:
+def test_swap_suggests_the_most_divergent_pairs_first(call: Call, write_study: WriteStudy) -> None:
     path = write_study(judges=["sim:strict", "sim:balanced", "sim:alarmist"], samples=4)
     succeed(call("run", path))
     pairs = succeed(call("swap", "--suggest", "small", "--json")).json
@@ -283,7 +285,7 @@ def test_swap_suggests_pairs_farthest_first(call: Call, write_study: WriteStudy)
 # --- looking -------------------------------------------------------------------------------------
 
 
-def test_status_of_nothing_says_how_to_begin(call: Call) -> None:
+def test_status_of_an_empty_lab_says_how_to_start(call: Call) -> None:
     succeed(call("db", "upgrade"))
     assert "judge-gym init" in succeed(call("status")).out
     assert succeed(call("status", "--json")).json == []
@@ -374,7 +376,7 @@ def test_cleanup_says_what_it_deleted_and_what_it_kept(call: Call, finished: Pat
     assert gone["calls"] > 6
 
 
-def test_db_upgrade_says_where_it_was_and_is(call: Call, tmp_path: Path) -> None:
+def test_db_upgrade_prints_old_and_new_revision(call: Call, tmp_path: Path) -> None:
     said = succeed(call("db", "upgrade")).out
     assert HEAD in said
     assert "none" in said
@@ -410,15 +412,13 @@ def test_the_program_runs_a_study_in_the_working_folder(
     assert (tmp_path / ".judge-gym" / "lab.db").exists()
 
 
-def test_the_module_is_the_program() -> None:
+def test_python_m_runs_the_program() -> None:
     version = [sys.executable, "-m", "judge_gym", "--version"]
     ran = subprocess.run(version, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, f"judge-gym {metadata.version('judge-gym')}\n")
 
 
-def test_a_reader_that_closes_the_pipe_is_no_crash(
-    call: Call, write_study: WriteStudy, tmp_path: Path
-) -> None:
+def test_a_closed_pipe_is_not_a_crash(call: Call, write_study: WriteStudy, tmp_path: Path) -> None:
     """The export is longer than a pipe's buffer, so that it is still writing then."""
     succeed(call("run", write_study(samples=40, probe=False)))
     with subprocess.Popen(

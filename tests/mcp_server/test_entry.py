@@ -49,7 +49,7 @@ def plain(lab: Served, token: str | None = None, **headers: str) -> httpx.Respon
 
 
 @pytest.mark.parametrize("token", ["none", "wrong", "revoked"])
-def test_nobody_connects_without_a_token_that_lives(lab: Served, token: str) -> None:
+def test_connecting_requires_a_valid_token(lab: Served, token: str) -> None:
     secret = {"none": None, "wrong": "jg_" + "x" * 43, "revoked": lab.revoked}[token]
     with pytest.raises((MCPError, httpx2.HTTPError, ExceptionGroup)):
         with agents.over_http(lab.url, secret) as agent:
@@ -115,7 +115,7 @@ def test_each_request_counts_by_its_own_token(lab: Served) -> None:
     assert said["isError"] and said["structuredContent"]["error"]["kind"] == "scope"
 
 
-def test_a_browsers_cookie_is_no_way_in(lab: Served) -> None:
+def test_a_session_cookie_does_not_authenticate_agents(lab: Served) -> None:
     with httpx.Client(base_url=lab.url, timeout=60) as browser:
         assert browser.get(f"/?token={lab.local}").status_code == 303
         assert browser.get("/api/session").status_code == 200
@@ -132,7 +132,7 @@ def test_a_foreign_host_is_refused_even_with_a_token(lab: Served) -> None:
     assert (said.status_code, said.json()["error"]["kind"]) == (400, "host")
 
 
-def test_answers_carry_the_headers_of_the_web(lab: Served) -> None:
+def test_responses_have_the_security_headers(lab: Served) -> None:
     for token in (None, ""):
         said = plain(lab, token)
         assert {name: said.headers.get(name) for name in HEADERS} == HEADERS
@@ -142,7 +142,7 @@ def test_answers_carry_the_headers_of_the_web(lab: Served) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"nonsense", b'{"jsonrpc": "2.0"}', b"\xff\xfe", b"[" * 100_000]
 )
-def test_what_is_no_message_is_refused_without_a_fault(lab: Served, body: bytes) -> None:
+def test_an_invalid_message_is_refused_without_an_internal_error(lab: Served, body: bytes) -> None:
     sent = {**SENT, "Content-Type": "application/json"}
     said = lab.ask("POST", "/mcp", content=body, headers=sent)
     assert 400 <= said.status_code < 500
@@ -150,7 +150,7 @@ def test_what_is_no_message_is_refused_without_a_fault(lab: Served, body: bytes)
     assert plain(lab).status_code == 200, "and the next one is answered"
 
 
-def test_long_messages_and_too_many_are_refused(tmp_path: Path) -> None:
+def test_long_messages_and_excessive_rates_are_refused(tmp_path: Path) -> None:
     few = Limits(body=2000, per_second=0.1, burst=6)
     with served(tmp_path, run=False, agents=over_http, limits=few) as lab:
         long = {**CALL, "params": {"name": "admin_query", "arguments": {"sql": "x" * 5000}}}
@@ -159,7 +159,7 @@ def test_long_messages_and_too_many_are_refused(tmp_path: Path) -> None:
         assert codes[0] == 200 and codes[-1] == 429, "a call counts with what it asks in turn"
 
 
-def test_what_others_reach_needs_a_token_in_the_lab(tmp_path: Path) -> None:
+def test_a_public_address_requires_a_token_in_the_lab(tmp_path: Path) -> None:
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as lab:
         with pytest.raises(ConflictError, match="judge-gym token create"):
             with serve(lab, "0.0.0.0", 0, work=False, agents=over_http):

@@ -69,7 +69,7 @@ def ask(id: int, tool: str, **arguments: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
 
 
-def test_an_experiment_from_nothing_to_its_report(tmp_path: Path) -> None:
+def test_an_agent_takes_an_experiment_from_evidence_to_report(tmp_path: Path) -> None:
     with agents.over_stdio(tmp_path) as agent:
         window = agent.call(
             "evidence_create_window",
@@ -99,7 +99,9 @@ def test_an_experiment_from_nothing_to_its_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["input", "SIGINT", "SIGTERM"])
-def test_it_speaks_the_protocol_alone_and_ends_cleanly(tmp_path: Path, end: str) -> None:
+def test_standard_output_has_only_the_protocol_and_the_server_ends_cleanly(
+    tmp_path: Path, end: str
+) -> None:
     with started(tmp_path, "mcp") as process:
         say(process, HELLO)
         assert hear(process)["result"]["serverInfo"]["name"] == "judge-gym"
@@ -116,7 +118,7 @@ def test_it_speaks_the_protocol_alone_and_ends_cleanly(tmp_path: Path, end: str)
     assert (process.returncode, out, err) == (0, "", "")
 
 
-def test_what_is_no_message_does_not_end_it(tmp_path: Path) -> None:
+def test_an_invalid_message_does_not_end_the_server(tmp_path: Path) -> None:
     with started(tmp_path, "mcp", "--no-work") as process:
         assert process.stdin is not None
         process.stdin.write('nonsense\n\n{}\n[1, 2]\n{"jsonrpc": "2.0"}\n')
@@ -129,7 +131,7 @@ def test_what_is_no_message_does_not_end_it(tmp_path: Path) -> None:
     assert (process.returncode, out) == (0, "") and "Traceback" not in err
 
 
-def test_over_http_it_prints_where_and_with_what(tmp_path: Path) -> None:
+def test_serving_over_http_prints_address_and_token(tmp_path: Path) -> None:
     with started(tmp_path, "mcp", "--http", "--port", "0") as process:
         assert process.stdout is not None
         url, header = (process.stdout.readline().strip() for _ in range(2))
@@ -148,7 +150,7 @@ def test_over_http_it_prints_where_and_with_what(tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (0, "", "")
 
 
-def test_it_refuses_what_it_cannot_serve(call: Call) -> None:
+def test_invalid_options_are_refused(call: Call) -> None:
     said = call("mcp", "--http", "--host", "0.0.0.0", "--port", "0")
     assert (said.code, said.out) == (2, "") and "judge-gym token create" in said.err
     said = call("mcp", "--port", "99")

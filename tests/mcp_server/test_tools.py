@@ -69,7 +69,7 @@ def test_every_tool_says_what_it_costs_and_changes(tools: dict[str, Any]) -> Non
         assert not (hints.read_only_hint and (pays or hints.destructive_hint)), name
 
 
-def test_every_schema_is_one_and_refers_to_nothing_outside(tools: dict[str, Any]) -> None:
+def test_every_schema_is_valid_and_self_contained(tools: dict[str, Any]) -> None:
     for tool in tools.values():
         Draft202012Validator.check_schema(tool.input_schema)
         assert tool.input_schema["type"] == "object"
@@ -100,7 +100,7 @@ def test_all_tools_together_are_short(tools: dict[str, Any]) -> None:
 # --- what they say -------------------------------------------------------------------------------
 
 
-def test_reading_says_what_the_api_says(lab: Served, agent: Agent) -> None:
+def test_read_returns_what_the_api_returns(lab: Served, agent: Agent) -> None:
     for function, path, arguments in (
         ("evidence_list_windows", "/api/windows", {}),
         (
@@ -127,7 +127,7 @@ def test_a_result_is_json_with_a_line_of_text(agent: Agent) -> None:
     assert "2 rows" in line and "cursor" in line and "\n" not in line
 
 
-def test_status_tells_how_far_runs_are(agent: Agent) -> None:
+def test_status_reports_the_progress_of_runs(agent: Agent) -> None:
     found = agent.call("runs_status", target="pilot")
     [run] = found["runs"]
     assert (run["status"], run["in_progress"], found["in_progress"]) == ("complete", False, False)
@@ -138,7 +138,7 @@ def test_status_tells_how_far_runs_are(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-def test_pages_of_data_follow_each_other_to_the_end(lab: Served, agent: Agent, order: str) -> None:
+def test_cursors_lead_through_all_pages(lab: Served, agent: Agent, order: str) -> None:
     seen, cursor = [], None
     while True:
         page = agent.call(
@@ -156,13 +156,13 @@ def test_pages_of_data_follow_each_other_to_the_end(lab: Served, agent: Agent, o
     assert seen == sorted(wanted, reverse=order == "desc")
 
 
-def test_tables_are_those_that_can_be_asked(agent: Agent) -> None:
+def test_listed_tables_can_be_queried(agent: Agent) -> None:
     for table in agent.call("admin_tables")["items"]:
         counted = agent.call("admin_query", sql=f"SELECT count(*) FROM {table['table']}")
         assert counted["rows"] == [[table["rows"]]]
 
 
-def test_a_question_is_answered_and_a_write_refused_by_the_database(
+def test_a_select_is_answered_and_a_write_is_refused_by_the_database(
     lab: Served, agent: Agent
 ) -> None:
     found = agent.call(
@@ -177,7 +177,7 @@ def test_a_question_is_answered_and_a_write_refused_by_the_database(
     assert lab.lab.store.experiments.rows() == before
 
 
-def test_the_environment_is_told_without_values(
+def test_the_environment_is_reported_without_values(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-house")
@@ -189,7 +189,7 @@ def test_the_environment_is_told_without_values(
     assert "sk-of-the-house" not in str(result) and "secret.example" not in str(result)
 
 
-def test_plans_cost_nothing_and_runs_are_steered(lab: Served, agent: Agent) -> None:
+def test_plans_are_free_and_runs_can_be_controlled(lab: Served, agent: Agent) -> None:
     plan = agent.call("runs_plan", target="later")
     assert plan["stages"]["all"]["to_pay"] > 0
     with alone(lab.lab):
@@ -204,7 +204,7 @@ def test_plans_cost_nothing_and_runs_are_steered(lab: Served, agent: Agent) -> N
     assert kinds == ["cancelled", "started", "retuned", "paused", "started"], "newest first"
 
 
-def test_the_log_is_paged_and_tells_each_thing_once(lab: Served, agent: Agent) -> None:
+def test_the_log_is_paged_and_lists_each_event_once(lab: Served, agent: Agent) -> None:
     whole = agent.call("runs_logs", limit=1000)["items"]
     seen, cursor = [], None
     while True:
@@ -217,7 +217,7 @@ def test_the_log_is_paged_and_tells_each_thing_once(lab: Served, agent: Agent) -
     assert sorted((row["at"] for row in whole), reverse=True) == [row["at"] for row in whole]
 
 
-def test_evidence_and_benchmarks_are_made_by_tools(lab: Served, agent: Agent) -> None:
+def test_tools_create_evidence_and_benchmarks(lab: Served, agent: Agent) -> None:
     made = agent.call(
         "evidence_create_window", start_date="2026-03-01", end_date="2026-03-31", country="Norvessa"
     )
@@ -256,7 +256,7 @@ def test_evidence_and_benchmarks_are_made_by_tools(lab: Served, agent: Agent) ->
 # --- what is long --------------------------------------------------------------------------------
 
 
-def test_a_long_page_has_fewer_rows_and_goes_on(agent: Agent) -> None:
+def test_a_long_page_has_fewer_rows_and_a_cursor(agent: Agent) -> None:
     made = agent.call(
         "evidence_create_window", start_date="2026-04-01", end_date="2026-04-30", country="Norvessa"
     )
@@ -275,7 +275,7 @@ def test_a_long_page_has_fewer_rows_and_goes_on(agent: Agent) -> None:
     assert seen == [item["title"] for item in items]
 
 
-def test_what_is_long_by_itself_is_cut_and_says_so(agent: Agent) -> None:
+def test_a_long_value_is_truncated_with_a_note(agent: Agent) -> None:
     made = agent.call(
         "evidence_create_window", start_date="2026-05-01", end_date="2026-05-31", country="Norvessa"
     )
@@ -336,7 +336,7 @@ def test_what_is_long_by_itself_is_cut_and_says_so(agent: Agent) -> None:
         ("evidence_create_window", {"country": "X"}, "design", "start_date"),
     ],
 )
-def test_a_refusal_says_what_which_and_the_choices(
+def test_an_error_names_the_value_and_the_choices(
     agent: Agent, tool: str, arguments: dict[str, Any], kind: str, said: str
 ) -> None:
     if not kind:
@@ -347,7 +347,7 @@ def test_a_refusal_says_what_which_and_the_choices(
     assert said in error["message"]
 
 
-def test_an_error_has_the_words_of_the_api(lab: Served, agent: Agent) -> None:
+def test_an_error_has_the_message_of_the_api(lab: Served, agent: Agent) -> None:
     sent = {
         "experiment_tag": "odd",
         "window_id": 1,
@@ -361,7 +361,7 @@ def test_an_error_has_the_words_of_the_api(lab: Served, agent: Agent) -> None:
     assert said["choices"] == ["single", "subset"]
 
 
-def test_a_fault_of_ours_tells_nothing_of_itself(
+def test_an_internal_error_reveals_no_details(
     lab: Served, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -409,7 +409,7 @@ def test_studies_and_reports_are_resources(lab: Served, agent: Agent) -> None:
         "file:///etc/passwd",
     ],
 )
-def test_a_resource_that_is_not_there_is_an_error_with_its_kind(agent: Agent, uri: str) -> None:
+def test_an_unknown_resource_is_an_error_with_its_kind(agent: Agent, uri: str) -> None:
     with pytest.raises(MCPError) as refused:
         agent.do("read_resource", uri)
     assert refused.value.data["error"]["kind"] == "notfound"

@@ -61,7 +61,7 @@ def key(row: dict[str, Any]) -> Any:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def test_the_tables_are_those_of_the_lab(lab: Served) -> None:
+def test_tables_match_the_lab(lab: Served) -> None:
     verbs = lab.lab
     window = verbs.evidence.list_windows()[0]["window"]
     asked: list[tuple[str, dict[str, Any], Sequence[Mapping[str, Any]]]] = [
@@ -81,7 +81,7 @@ def test_the_tables_are_those_of_the_lab(lab: Served) -> None:
         assert lab.get(path, **query) == {"items": plain(rows), "next": None}, path
 
 
-def test_the_documents_are_those_of_the_lab(lab: Served) -> None:
+def test_documents_match_the_lab(lab: Served) -> None:
     verbs = lab.lab
     summary = lab.get("/api/experiments/pilot/strict")
     assert summary == plain(verbs.get_experiment_summary("pilot/strict"))
@@ -114,7 +114,7 @@ def test_axes_and_models_describe_themselves(lab: Served) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 4, 7, 15, 1000])
-def test_pages_hold_every_sample_once(lab: Served, limit: int) -> None:
+def test_pages_contain_every_sample_once(lab: Served, limit: int) -> None:
     whole = plain(lab.lab.list_experiment_samples("pilot"))
     found = pages(lab, "/api/samples", limit, experiment_tag="pilot")
     assert [len(page) for page in found[:-1]] == [limit] * (len(found) - 1)
@@ -141,14 +141,14 @@ def test_a_page_of_a_study_is_refused_with_its_tags(
 
 
 @pytest.mark.parametrize("value", ["0", "many", "-3"])
-def test_a_number_that_does_not_fit_is_said_back(lab: Served, value: str) -> None:
+def test_an_invalid_number_is_repeated_in_the_error(lab: Served, value: str) -> None:
     said = lab.ask("GET", "/api/samples", params={"experiment_tag": "pilot", "limit": value})
     assert said.status_code == 422
     message = said.json()["error"]["message"]
     assert message.startswith("query.limit: ") and message.endswith(f", not {value!r}")
 
 
-def test_pages_of_probes_hold_every_probe_once(lab: Served) -> None:
+def test_pages_contain_every_probe_once(lab: Served) -> None:
     rows = [row for page in pages(lab, "/api/probes", 4, experiment_tag="pilot") for row in page]
     whole = plain(lab.lab.list_experiment_probes("pilot"))
     assert whole and sorted(rows, key=key) == sorted(whole, key=key)
@@ -171,7 +171,7 @@ def test_a_page_may_be_of_one_status_or_one_item(lab: Served) -> None:
             assert sorted(rows, key=key) == sorted(wanted, key=key)
 
 
-def test_what_comes_while_one_turns_pages_moves_nothing(tmp_path: Path) -> None:
+def test_new_rows_do_not_move_pages(tmp_path: Path) -> None:
     with served(tmp_path) as lab:
         before = {row["sample"] for row in lab.lab.list_experiment_samples("pilot")}
         page = lab.get("/api/samples", experiment_tag="pilot", limit=4)
@@ -183,7 +183,7 @@ def test_what_comes_while_one_turns_pages_moves_nothing(tmp_path: Path) -> None:
         assert before <= set(seen)
 
 
-def test_a_cursor_of_nowhere_is_an_empty_page_or_an_error(lab: Served) -> None:
+def test_an_unknown_cursor_is_an_empty_page_or_an_error(lab: Served) -> None:
     for cursor in ("x", "0", "-1", "99999999999999999999", "1 OR 1=1", "²"):
         said = lab.ask("GET", "/api/samples", params={"experiment_tag": "pilot", "cursor": cursor})
         assert said.status_code == 422, cursor
@@ -192,7 +192,7 @@ def test_a_cursor_of_nowhere_is_an_empty_page_or_an_error(lab: Served) -> None:
     assert said.status_code == 422
 
 
-def test_a_page_begins_at_the_index(lab: Served) -> None:
+def test_a_page_is_read_by_index(lab: Served) -> None:
     """However many samples there are, the last page costs as much as the first."""
     place = "run_id, rubric_id, evidence_id, replicate, flipped, is_swap"
     query = (
@@ -207,7 +207,7 @@ def test_a_page_begins_at_the_index(lab: Served) -> None:
 # --- files ---------------------------------------------------------------------------------------
 
 
-def test_a_csv_is_that_of_the_lab(lab: Served) -> None:
+def test_csv_matches_the_lab(lab: Served) -> None:
     for targets in (["pilot"], ["pilot/strict"], ["pilot", "pilot/strict", "later"], ["later"]):
         said = lab.ask("GET", "/api/samples/file", params={"target": targets})
         assert said.text == lab.lab.export_design_space_csv(targets)
@@ -217,7 +217,7 @@ def test_a_csv_is_that_of_the_lab(lab: Served) -> None:
     assert one.text == lab.lab.export_experiment_csv("pilot")
 
 
-def test_a_parquet_file_is_that_of_the_lab(lab: Served, tmp_path: Path) -> None:
+def test_parquet_matches_the_lab(lab: Served, tmp_path: Path) -> None:
     lab.lab.experiments.export([], tmp_path / "all.parquet", format="parquet")
     said = lab.ask("GET", "/api/samples/file", params={"format": "parquet"})
     found = pd.read_parquet(io.BytesIO(said.content))
@@ -231,7 +231,7 @@ def test_a_parquet_file_is_that_of_the_lab(lab: Served, tmp_path: Path) -> None:
     "windows experiments usage pools labels rubrics?experiment_tag=pilot windows/1/evidence "
     "probes?experiment_tag=pilot samples?experiment_tag=pilot".split(),
 )
-def test_every_table_is_a_file_too(lab: Served, path: str) -> None:
+def test_every_table_can_be_downloaded(lab: Served, path: str) -> None:
     mark = "&" if "?" in path else "?"
     rows = lab.get(f"/api/{path}{mark}limit=1000")["items"]
     said = lab.ask("GET", f"/api/{path}{mark}format=csv")
@@ -242,7 +242,7 @@ def test_every_table_is_a_file_too(lab: Served, path: str) -> None:
     assert len(pd.read_parquet(io.BytesIO(binary.content))) == len(rows)
 
 
-def test_no_file_is_left_behind(
+def test_downloads_leave_no_temporary_file(
     lab: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -338,7 +338,7 @@ def test_a_study_is_planned_and_started_from_its_text(lab: Served) -> None:
     assert lab.post("/api/runs/resume", target="sent")["started"] == started
 
 
-def test_what_is_wrong_is_said_with_its_choices(lab: Served) -> None:
+def test_errors_name_the_choices(lab: Served) -> None:
     sent = {"experiment_tag": "x", "window_id": 1, "model_id": "sim:nobody", "task_type": "ecc"}
     said = lab.ask("POST", "/api/experiments", json={**sent, "concept": "x"})
     error = said.json()["error"]
@@ -350,7 +350,7 @@ def test_what_is_wrong_is_said_with_its_choices(lab: Served) -> None:
     assert unknown.status_code == 422 and "window" in unknown.json()["error"]["message"]
 
 
-def test_an_experiment_is_forgotten(lab: Served) -> None:
+def test_an_experiment_is_deleted(lab: Served) -> None:
     lab.lab.create_experiment(
         "short", 1, "sim:hasty", "ecc", "x", {"evidence.view": "raw", "rubric.critic": "sim:critic"}
     )
@@ -362,7 +362,7 @@ def test_an_experiment_is_forgotten(lab: Served) -> None:
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_an_odd_name_is_a_name_and_nothing_more(lab: Served, name: str) -> None:
+def test_hostile_names_change_nothing(lab: Served, name: str) -> None:
     with lab.lab.store.database.read() as connection:
         before = connection.scalar(sa.select(sa.func.count()).select_from(t.samples))
     for path in ("/api/report", "/api/report/file", "/api/samples/file", "/api/events"):
@@ -412,7 +412,7 @@ def test_a_study_names_no_file_outside_its_folder(lab: Served, path: str, place:
     assert str(lab.folder) not in said.text, "nor does it say where the folder is"
 
 
-def test_a_study_without_end_is_refused(lab: Served) -> None:
+def test_an_endless_study_is_refused(lab: Served) -> None:
     lines = [
         "a: &a [x, x]",
         *(f"{c}: &{c} [*{b}, *{b}]" for b, c in zip("abcdefgh", "bcdefghi", strict=False)),
@@ -444,7 +444,7 @@ def test_a_study_without_end_is_refused(lab: Served) -> None:
         assert said.status_code == 422, said.text[:200]
 
 
-def test_nested_json_without_end_is_refused(lab: Served) -> None:
+def test_deeply_nested_json_is_refused(lab: Served) -> None:
     sent = {"Content-Type": "application/json"}
     for body in (b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b'{"target": "\\ud800"}', b""):
         said = lab.ask("POST", "/api/runs/pause", content=body, headers=sent)
@@ -452,14 +452,14 @@ def test_nested_json_without_end_is_refused(lab: Served) -> None:
         assert set(said.json()["error"]) == {"kind", "message", "choices"}
 
 
-def test_numbers_beyond_any_row_are_refused(lab: Served) -> None:
+def test_too_large_numbers_are_refused(lab: Served) -> None:
     for path in ("/api/evidence/{}", "/api/calls/{}", "/api/windows/{}/evidence"):
         for number in (0, -1, 2**31, 2**63, 10**40):
             assert lab.ask("GET", path.format(number)).status_code == 422
         assert lab.ask("GET", path.format(10**6)).status_code == 404
 
 
-def test_what_is_evidence_stays_text(lab: Served) -> None:
+def test_evidence_is_never_interpreted(lab: Served) -> None:
     title = "<script>alert('x')</script>"
     window = lab.lab.create_window("2026-05-01", "2026-05-02", "Norvessa")
     sent = [{"title": title, "text": "</script><img src=x onerror=alert(1)>"}]

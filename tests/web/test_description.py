@@ -82,7 +82,7 @@ def with_known_names(description: dict[str, Any]) -> dict[str, Any]:
     return known
 
 
-def test_no_generated_request_is_answered_with_what_is_not_described(
+def test_generated_requests_get_only_described_responses(
     lab: Served, description: dict[str, Any]
 ) -> None:
     schema = schemathesis.openapi.from_dict(with_known_names(description))
@@ -131,17 +131,17 @@ def test_every_error_is_described_in_one_shape(description: dict[str, Any]) -> N
         assert shapes == {"#/components/schemas/Error"}
 
 
-def test_every_resource_but_one_asks_for_a_token(description: dict[str, Any]) -> None:
+def test_every_resource_but_health_requires_a_token(description: dict[str, Any]) -> None:
     open = [path for _, path, operation in operations(description) if not operation.get("security")]
     assert open == ["/api/health"]
 
 
-def test_nothing_is_loaded_from_elsewhere(description: dict[str, Any], lab: Served) -> None:
+def test_nothing_is_loaded_from_other_sites(description: dict[str, Any], lab: Served) -> None:
     assert "://" not in str(description).replace("https://judge-gym", "")
     for page in ("/docs", "/redoc"):
         assert lab.ask("GET", page).status_code == 404
 
 
-def test_the_page_of_the_docs_is_current() -> None:
+def test_the_api_page_is_up_to_date() -> None:
     page = Path(__file__).parents[2] / "docs/http-api.md"
     assert page.read_text() == http_page(), "run: make docs"

@@ -50,7 +50,7 @@ def follow(lab: Served, target: str | None, **headers: str) -> list[dict[str, An
     raise AssertionError("the stream ended before the runs did")
 
 
-def test_a_run_that_is_started_over_http_is_watched_to_its_end(lab: Served) -> None:
+def test_events_follow_a_run_started_over_http_to_its_end(lab: Served) -> None:
     assert lab.post("/api/runs", target="pilot", samples=3) == {"started": ["pilot"]}
     told = follow(lab, "pilot")
     kinds = [one["data"]["kind"] for one in told if one["event"] == "event"]
@@ -80,7 +80,7 @@ def test_stages_are_started_one_by_one(lab: Served) -> None:
     assert lab.lab.list_experiment_samples("later") == []
 
 
-def test_another_order_while_a_run_goes_on_is_a_conflict(lab: Served) -> None:
+def test_a_different_order_during_a_run_is_a_conflict(lab: Served) -> None:
     """It would be lost: the run goes on as it was ordered first."""
     with alone(lab.lab):
         lab.post("/api/runs", target="pilot/strict", workflows=["evidence"])
@@ -92,19 +92,19 @@ def test_another_order_while_a_run_goes_on_is_a_conflict(lab: Served) -> None:
     assert follow(lab, "pilot/strict")[-1]["data"] == {"pilot/strict": "evidence-done"}
 
 
-def test_a_watcher_of_nothing_is_told_so(lab: Served) -> None:
+def test_following_an_unknown_target_is_refused(lab: Served) -> None:
     assert lab.ask("GET", "/api/events", params={"target": "nothing"}).status_code == 404
     odd = lab.ask("GET", "/api/events", headers={"Last-Event-ID": "x"})
     assert odd.status_code == 422
 
 
-def test_too_many_watchers_are_refused(lab: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_event_streams_are_refused(lab: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "MAX_STREAMS", 0)
     said = lab.ask("GET", "/api/events")
     assert (said.status_code, said.json()["error"]["kind"]) == (429, "busy")
 
 
-def test_many_who_watch_the_same_cost_one_look(
+def test_streams_of_one_target_share_one_query(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else twenty watchers would look at every run twenty times a second."""
@@ -138,7 +138,7 @@ def test_many_who_watch_the_same_cost_one_look(
     assert 1 <= looks <= 2 + seconds / watching.PERIOD
 
 
-def test_a_server_ends_though_somebody_watches(tmp_path: Path) -> None:
+def test_the_server_stops_while_a_stream_is_open(tmp_path: Path) -> None:
     with served(tmp_path, run=False) as lab:
         headers = {"Authorization": f"Bearer {lab.local}"}
         client = httpx.Client(timeout=60)
@@ -151,7 +151,7 @@ def test_a_server_ends_though_somebody_watches(tmp_path: Path) -> None:
     client.close()
 
 
-def test_whoever_leaves_a_stream_leaves_no_fault_behind(
+def test_a_client_that_disconnects_causes_no_error(
     lab: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     headers = {"Authorization": f"Bearer {lab.read}"}

@@ -182,7 +182,7 @@ def test_words_are_compared_in_their_order_and_nothing_is_lost() -> None:
     assert [part.strip() for part, differs in old if differs] == ["old", "no,"]
 
 
-def test_texts_too_long_to_compare_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_that_are_too_long_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence, "COMPARABLE", 10)
     assert word_differences("one two three four", "one two three four") is None
 
@@ -359,7 +359,7 @@ def test_the_list_of_experiments_paginates_in_both_directions(
         assert tags(follow(second, "first")) == tags(first)
 
 
-def test_an_empty_lab_says_how_to_begin(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_an_empty_lab_says_how_to_start(tmp_path_factory: pytest.TempPathFactory) -> None:
     with served(tmp_path_factory.mktemp("empty"), run=False) as lab:
         for tag in ("pilot", "pilot/strict", "later"):
             lab.lab.experiments.cleanup(tag)

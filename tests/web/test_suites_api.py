@@ -147,7 +147,7 @@ def test_a_result_that_is_posted_twice_is_kept_once(lab: Served, client: Client)
     assert rows_in(lab.lab) == len(RESULTS)
 
 
-def test_many_who_post_the_same_at_once_leave_one(lab: Served, client: Client) -> None:
+def test_concurrent_posts_of_one_result_store_it_once(lab: Served, client: Client) -> None:
     post_tasks(client)
 
     def all_of_it(_: int) -> list[int]:
@@ -161,7 +161,7 @@ def test_many_who_post_the_same_at_once_leave_one(lab: Served, client: Client) -
     assert rows_in(lab.lab) == len(RESULTS)
 
 
-def test_a_result_that_stays_is_not_replaced_by_a_better_one(lab: Served, client: Client) -> None:
+def test_a_conclusive_result_is_not_replaced(lab: Served, client: Client) -> None:
     run = post(client)
     better = replace(SLUG, outcome=Passed())
     with pytest.raises(ConflictError, match="another series"):
@@ -170,7 +170,7 @@ def test_a_result_that_stays_is_not_replaced_by_a_better_one(lab: Served, client
     assert client.suites.show_run(run)["counts"]["passed"] == 5
 
 
-def test_what_told_nothing_gives_way(client: Client) -> None:
+def test_an_inconclusive_result_is_replaced(client: Client) -> None:
     run = post(client)
     path = "002-files/003-download"
     again = inconclusive(path, "infrastructure")
@@ -179,7 +179,7 @@ def test_what_told_nothing_gives_way(client: Client) -> None:
     assert client.suites.show_run(run)["counts"] == {"passed": 6, "failed": 4, "inconclusive": 1}
 
 
-def test_tasks_that_are_there_stay_as_they_are(client: Client) -> None:
+def test_stored_tasks_do_not_change(client: Client) -> None:
     run = post(client)
     post_tasks(client, task="Pass, whatever you do.")
     eval = client.suites.list_failed(run)[0]["eval"]
@@ -197,7 +197,7 @@ def test_another_series_or_condition_is_another_run(client: Client) -> None:
 # --- what is refused -----------------------------------------------------------------------------
 
 
-def test_a_run_of_evals_that_nobody_posted_is_refused(client: Client) -> None:
+def test_a_run_of_unknown_evals_is_refused(client: Client) -> None:
     with pytest.raises(NotFoundError, match="its files come first"):
         post_run(client)
     post_tasks(client)
@@ -206,7 +206,7 @@ def test_a_run_of_evals_that_nobody_posted_is_refused(client: Client) -> None:
     assert client.suites.list_runs() == []
 
 
-def test_a_result_that_the_run_does_not_ask_for_is_refused(client: Client) -> None:
+def test_a_result_outside_the_run_is_refused(client: Client) -> None:
     post_tasks(client)
     run = post_run(client)
     for wrong in (replace(SLUG, name="unknown"), replace(SLUG, replicate=1)):
@@ -234,7 +234,7 @@ ODD: list[dict[str, Any]] = [
 ]
 
 
-def test_odd_and_oversized_results_are_refused(lab: Served, client: Client) -> None:
+def test_invalid_and_oversized_results_are_refused(lab: Served, client: Client) -> None:
     post_tasks(client)
     run = post_run(client)
     for changes in ODD:
@@ -315,7 +315,7 @@ def test_reads_are_public_only_if_the_server_is_started_so(
 # --- what is due ---------------------------------------------------------------------------------
 
 
-def test_the_schedule_goes_by_what_was_posted(client: Client) -> None:
+def test_the_schedule_uses_posted_runs(client: Client) -> None:
     post(client, model="elsewhere:large")
     [old] = client.suites.due(SUITE)
     since = old["due_from"]

@@ -71,7 +71,9 @@ def test_parts_make_the_same_csv_as_a_whole_frame(made: dict[str, list[Any]], si
 
 @settings(max_examples=30, deadline=None)
 @given(columns(), st.integers(1, 5))
-def test_parts_make_the_same_parquet_as_one(made: dict[str, list[Any]], size: int) -> None:
+def test_parts_make_the_same_parquet_as_a_whole_frame(
+    made: dict[str, list[Any]], size: int
+) -> None:
     whole = pd.DataFrame(made)
     assume(not any(_is_whole(whole[name]) for name in whole))
     found = pd.read_parquet(io.BytesIO(sent(parted(whole, size), "parquet")))
@@ -81,7 +83,7 @@ def test_parts_make_the_same_parquet_as_one(made: dict[str, list[Any]], size: in
         assert found[name].equals(whole[name])
 
 
-def test_what_is_nested_becomes_json() -> None:
+def test_nested_values_become_json() -> None:
     answer = tables.download_rows([{"id": 1, "stages": [{"label": "a, b"}]}], "csv", "x")
     assert isinstance(answer, FileResponse)
     frame = pd.read_csv(answer.path)
@@ -90,13 +92,15 @@ def test_what_is_nested_becomes_json() -> None:
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])
-def test_no_rows_are_a_file_too(format: Format) -> None:
+def test_a_table_without_rows_is_a_valid_file(format: Format) -> None:
     answer = tables.download_rows([], format, "x")
     assert isinstance(answer, FileResponse)
     Path(answer.path).unlink()
 
 
-def test_a_fault_on_the_way_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_while_writing_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(tables, "_write_csv", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
