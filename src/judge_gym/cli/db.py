@@ -11,6 +11,7 @@ from judge_gym.cli.app import app, notes, settings
 from judge_gym.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from judge_gym.store import Database
     from judge_gym.store.deployment import Deployment
 
 db_app = typer.Typer(help="The database.", no_args_is_help=True)
@@ -22,9 +23,7 @@ WATCH_SECONDS = 2.0
 @db_app.command("upgrade")
 def upgrade() -> None:
     """Expand the schema to this version's; the data stay unchanged."""
-    from judge_gym.store.database import open_database
-
-    _show_revision(*open_database(settings["db"], prepare=False).upgrade())
+    _show_revision(*_database(create=True).upgrade())
 
 
 @db_app.command("migrate")
@@ -49,10 +48,7 @@ def migrate(
 @db_app.command("contract")
 def contract() -> None:
     """Tighten the schema; refused while a row would violate it."""
-    from judge_gym.store.database import open_database
-
-    database = open_database(settings["db"], prepare=False, create=False)
-    _show_revision(*database.upgrade(contract=True))
+    _show_revision(*_database().upgrade(contract=True))
 
 
 @db_app.command("mark")
@@ -85,11 +81,16 @@ def status(
         time.sleep(WATCH_SECONDS)
 
 
-def _deployment() -> "Deployment":
+def _database(*, create: bool = False) -> "Database":
     from judge_gym.store.database import open_database
+
+    return open_database(settings["db"], prepare=False, create=create)
+
+
+def _deployment() -> "Deployment":
     from judge_gym.store.deployment import Deployment
 
-    return Deployment(open_database(settings["db"], prepare=False, create=False))
+    return Deployment(_database())
 
 
 def _show_revision(before: str | None, after: str) -> None:

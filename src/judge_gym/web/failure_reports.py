@@ -40,12 +40,11 @@ def failure_analyses(folder: Path, run: SuiteRun) -> dict[str, FailureAnalysis]:
         report = read_report(text, source)
         matches = report.run and run.key.startswith(report.run) and report.version == run.version
         if matches and report.date >= newest:
-            newest, found = report.date, _failures(text, source)
+            newest = report.date
+            found = {
+                part.eval.removesuffix("#0"): FailureAnalysis(
+                    source, part.classification, part.text
+                )
+                for part in read_failure_sections(text)
+            }
     return found
-
-
-def _failures(text: str, source: str) -> dict[str, FailureAnalysis]:
-    return {
-        part.eval.removesuffix("#0"): FailureAnalysis(source, part.classification, part.text)
-        for part in read_failure_sections(text)
-    }

@@ -55,7 +55,7 @@ def experiment(
         knobs=knobs(row["design"]),
         neighbours=neighbours(lab, row),
         against=against,
-        difference=difference(lab, row, against) if against else [],
+        difference=differences(lab.experiments.find_tags([tag, against])) if against else [],
         rubrics=rubrics,
         scale=max((rubric["scale"] for rubric in rubrics), default=4),
         samples=samples,
@@ -82,12 +82,6 @@ def neighbours(lab: Lab, row: Mapping[str, Any]) -> list[dict[str, Any]]:
         if other["tag"] != row["tag"]
     ]
     return sorted(found, key=lambda other: (other["differences"], other["tag"]))[:NEIGHBOURS]
-
-
-def difference(lab: Lab, row: Mapping[str, Any], tag: str) -> list[dict[str, Any]]:
-    """Returns how an experiment differs from another in task and knobs."""
-    [other] = lab.experiments.find_tags([tag])
-    return differences([row, other])
 
 
 def differences(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
