@@ -59,7 +59,7 @@ def test_a_whole_run_is_posted_to_the_remote_lab(
     monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)
     words = ("suite", "run", suite, "--model", weak(suite), "--lab", remote.url)
     said = succeed(call(*words, "--json")).json
-    assert said["posted"]["there"] == 4
+    assert said["posted"]["stored"] == 4
     assert results(remote.lab, said["posted"]["run"]) == results(here)
     with Client(remote.url, remote.read) as client:
         [row] = [
@@ -92,7 +92,7 @@ def test_results_missed_by_an_unavailable_lab_are_posted_by_the_same_command(
     assert rows_in(remote.lab) == 0
     paid = here.reports.usage()
     with serve(remote.lab, port=int(free.rpartition(":")[2]), work=False, limits=EASY):
-        assert succeed(call(*words, "--json")).json["posted"]["left"] == 0
+        assert succeed(call(*words, "--json")).json["posted"]["missing"] == 0
     assert results(remote.lab) == results(here)
     assert here.reports.usage() == paid, "nothing was generated anew"
 
@@ -122,7 +122,7 @@ def test_the_same_run_of_two_labs_is_not_mixed(
     assert "0 of 4 results" in said.err and "another series" in said.err
     assert results(remote.lab) == kept
     own = succeed(call(*other, *words, "--series", "mine", "--json")).json
-    assert (own["posted"]["run"], own["posted"]["there"]) == (2, 4)
+    assert (own["posted"]["run"], own["posted"]["stored"]) == (2, 4)
 
 
 def test_the_schedule_asks_the_remote_lab(
@@ -134,7 +134,7 @@ def test_the_schedule_asks_the_remote_lab(
     [never] = succeed(call(*words, *asked, "--json")).json["schedule"]
     assert (never["due"], never["due_from"], never["callable"]) == (True, None, True)
     made = succeed(call(*words, *asked, "--run", "--json")).json
-    assert [one["posted"]["there"] for one in made["runs"]] == [4]
+    assert [one["posted"]["stored"] for one in made["runs"]] == [4]
     [now] = succeed(call(*words, "--json")).json["schedule"]
     assert (now["model"], now["due"]) == (weak(suite), False), "it is known there now"
     with Client(remote.url, remote.local) as client:

@@ -63,20 +63,20 @@ def end(reports: "Sequence[SuiteReport]", posted: "Sequence[Posted]" = (), *, qu
         notes(f"{empty} {replies} final; --series NAME asks again")
     if repeatable and not quiet:
         notes(f"{repeatable} inconclusive without an answer; repeat with: {same_command()}")
-    if any(report.failed for report in reports) or not all(run.whole for run in posted):
+    if any(report.failed for report in reports) or any(run.missing for run in posted):
         raise typer.Exit(FAILED)
 
 
 def show_posted(posted: "Posted") -> None:
     """Prints how many results of a run a remote lab has, and why not all."""
     where = f"run {posted.run} at {posted.lab}" if posted.run is not None else posted.lab
-    total = posted.there + posted.left
-    typer.echo(f"{posted.there} of {total} results are in {where}", err=True)
+    total = posted.stored + posted.missing
+    typer.echo(f"{posted.stored} of {total} results are in {where}", err=True)
     refused = [f"refused: {name}: {why}" for name, why in posted.refused.items()]
     notes(*first(refused, PRINTED_REFUSALS))
     if posted.error:
         notes(posted.error)
-    if posted.left > len(posted.refused):
+    if posted.missing > len(posted.refused):
         notes(f"the other results are stored in this lab; post them with: {same_command()}")
 
 

@@ -36,20 +36,15 @@ class Posted:
 
     lab: str
     run: int | None
-    """Its number there; None before it has one."""
-    there: int
-    """Results of this run that are there."""
-    left: int
-    """Results that are only here."""
+    """The run's number in the remote lab; None before it has one."""
+    stored: int
+    """Results of this run that the remote lab has."""
+    missing: int
+    """Results that only this lab has."""
     refused: dict[str, str] = field(default_factory=dict)
     """Why the remote lab refuses a result, by eval."""
     error: str = ""
     """Why posting stopped."""
-
-    @property
-    def whole(self) -> bool:
-        """Whether nothing is missing there."""
-        return not self.left
 
 
 class LocalRuns(Protocol):
@@ -108,18 +103,18 @@ class Poster:
         self._thread.start()
 
     def finish(self) -> Posted:
-        """Posts what is left and returns how much the remote lab has."""
+        """Posts the remaining results and returns how many the remote lab has."""
         self._stop()
         assert self._run is not None
         if self._error is None or self._error.retry:
             self._post()
         rows = self._rows()
-        there = sum(self._posted.get(_target(row)) == row.at for row in rows)
+        stored = sum(self._posted.get(_target(row)) == row.at for row in rows)
         return Posted(
             self._client.url,
             self._remote,
-            there,
-            len(rows) - there,
+            stored,
+            len(rows) - stored,
             {f"{path}, replicate {n}": why for (path, n), why in self._refused.items()},
             self.error,
         )
@@ -140,7 +135,7 @@ class Poster:
             wait = min(max(2 * wait, requested), MAX_WAIT) if self._error else PERIOD
 
     def _post(self) -> None:
-        """Posts what is not there yet, until an error."""
+        """Posts results that the remote lab does not have yet, until an error."""
         try:
             self._error = None
             if self._remote is None:
@@ -152,7 +147,7 @@ class Poster:
             self._error = error
 
     def _open(self) -> int:
-        """Returns the run's number there; the files of all evals of its version come first."""
+        """Returns the run's number in the remote lab, after posting the files of its evals."""
         run, suites = self._run, self._client.suites
         assert run is not None
         known = set(suites.list_tasks(run.suite, run.version))
