@@ -37,7 +37,7 @@ from judge_gym.studies import (
     experiments,
     points,
     read_study,
-    settle,
+    resolve_design,
 )
 
 # The study of the specification, on simulated judges.
@@ -358,8 +358,8 @@ REFUSED: dict[str, tuple[str, str, str, list[str]]] = {
         "rubric.critic: sim:critic",
         ["'rubric.critic' is given twice"],
     ),
-    "broken YAML": ("seed: 3", "seed: [3", "samples", ["broken YAML"]),
-    "a tab": ("seed: 3", "\tseed: 3", "seed", ["broken YAML"]),
+    "invalid YAML": ("seed: 3", "seed: [3", "samples", ["invalid YAML"]),
+    "a tab": ("seed: 3", "\tseed: 3", "seed", ["invalid YAML"]),
     "a list as a key": ("seed: 3", "? [seed]\n: 3", "[seed]", []),
     "an alias within itself": ("seed: 3", "seed: &again [*again]", "again", []),
     "a date that is none": (
@@ -698,7 +698,7 @@ def test_a_tag_names_study_concept_pool_judge_and_what_differs_from_the_base() -
 def test_tags_are_unique(vary: dict[str, list[Any]], mode: Any) -> None:
     study = read(vary=vary, sweep=mode, tasks=[ECC, GIVEN])
     made = sweep(study)
-    tags = [*(one.tag for one in made.experiments), *made.folded]
+    tags = [*(one.tag for one in made.experiments), *made.duplicates]
     assert len(set(tags)) == len(tags) == len(points(study)) * 4
 
 
@@ -725,7 +725,7 @@ def test_the_editor_is_idle_where_evidence_is_raw() -> None:
     assert len(points(study)) == 4 and len(made.experiments) == 3
     raw = [one for one in made.experiments if one.design.evidence.view == "raw"]
     assert [one.design.evidence.editor for one in raw] == ["openai:gpt-4.1-mini"]
-    [(folded, kept)] = made.folded.items()
+    [(folded, kept)] = made.duplicates.items()
     assert kept == raw[0].tag and "evidence.view=raw" in folded
 
 
@@ -744,7 +744,7 @@ def test_rubric_knobs_are_idle_under_a_provided_rubric(knob: str, levels: list[A
     own = [one for one in made.experiments if one.task.rubric is None]
     given = [one for one in made.experiments if one.task.rubric]
     assert [one.design.values()[knob] for one in own] == levels
-    assert len(given) == 1 and list(made.folded.values()) == [given[0].tag]
+    assert len(given) == 1 and list(made.duplicates.values()) == [given[0].tag]
     design = given[0].design.chosen()
     assert design == {"judge.model": "sim:balanced", "rubric.author": "provided"}
 
@@ -764,7 +764,7 @@ def test_rubric_knobs_are_idle_under_a_provided_rubric(knob: str, levels: list[A
     ],
 )
 def test_a_knob_that_no_task_can_use_is_refused(changes: dict[str, Any], knob: str) -> None:
-    with pytest.raises(DesignError, match=rf"{knob} acts on no task"):
+    with pytest.raises(DesignError, match=rf"{knob} has no effect on any task"):
         sweep(read(**changes))
 
 
@@ -794,7 +794,7 @@ def test_the_view_of_a_benchmark_can_be_varied(levels: list[str], mode: str) -> 
     )
     made = sweep(study)
     assert {one.design.evidence.view for one in made.experiments} == {"neutralized", "raw"}
-    assert not made.folded
+    assert not made.duplicates
 
 
 def test_a_benchmark_takes_the_view_that_the_design_names() -> None:
@@ -986,7 +986,7 @@ SETTLED_TASKS = st.sampled_from(
 @given(SETTLED_TASKS, LEVELS)
 def test_a_digest_is_that_of_the_first_version(task: Task, chosen: dict[str, Any]) -> None:
     """It hashed the knobs that were not at its defaults."""
-    design, _ = settle(task, chosen)
+    design, _ = resolve_design(task, chosen)
     facts = {
         "type": task.type,
         "concept": task.concept,
@@ -1008,7 +1008,7 @@ def test_a_knob_that_cannot_act_leaves_the_digest_alone(
     task: Task, chosen: dict[str, Any], others: dict[str, Any]
 ) -> None:
     """So that a changed default of such a knob renames no experiment."""
-    design, active = settle(task, {**V1_DEFAULTS, **chosen})
+    design, active = resolve_design(task, {**V1_DEFAULTS, **chosen})
     idle = {
         path: level
         for path, level in others.items()
@@ -1086,7 +1086,7 @@ def test_each_order_of_pairs_is_an_experiment_of_its_own() -> None:
     study = read(judges=["sim:a"], tasks=[PAIRS], vary={"presentation.pair_order": levels})
     made = pair_sweep(study)
     assert [one.design.presentation.pair_order for one in made.experiments] == levels
-    assert len({one.digest for one in made.experiments}) == 3 and not made.folded
+    assert len({one.digest for one in made.experiments}) == 3 and not made.duplicates
     [plain] = pair_sweep(read(judges=["sim:a"], tasks=[PAIRS])).experiments
     assert plain.digest == made.experiments[0].digest
 
@@ -1118,7 +1118,7 @@ def test_a_knob_that_acts_on_single_texts_alone_is_idle_on_pairs(
     single = [one for one in made.experiments if not one.task.pool.paired]
     [pairs] = [one for one in made.experiments if one.task.pool.paired]
     assert [one.design.values()[knob] for one in single] == levels
-    assert list(made.folded.values()) == [pairs.tag]
+    assert list(made.duplicates.values()) == [pairs.tag]
     assert pairs.design.chosen() == {
         "judge.model": "sim:balanced", "evidence.view": "raw", "rubric.author": "provided",
     }  # fmt: skip
@@ -1141,7 +1141,7 @@ def test_a_scale_for_pairs_set_from_outside_is_refused_too() -> None:
     text = yaml.safe_dump({**MINIMAL, "tasks": [PAIRS]})
     study = read_study(text, "s.yaml", overrides={"rubric.scale": 4})
     pools, rubrics = {"here": pair_pool()}, {"o.json": OPTIONS}
-    with pytest.raises(DesignError, match=r"rubric\.scale acts on no pair"):
+    with pytest.raises(DesignError, match=r"rubric\.scale has no effect on pairs"):
         experiments(study, pools, rubrics, shown=["rubric.scale"])
 
 
@@ -1155,7 +1155,8 @@ def test_a_scale_for_pairs_set_from_outside_is_refused_too() -> None:
 )
 def test_what_cannot_act_on_a_study_of_pairs_is_refused(changes: dict[str, Any]) -> None:
     [section] = changes.values()
-    with pytest.raises(DesignError, match=rf"{next(iter(section))} acts on no (task|pair)"):
+    knob = next(iter(section))
+    with pytest.raises(DesignError, match=rf"{knob} has no effect on (any task|pairs)"):
         pair_sweep(read(judges=["sim:a"], tasks=[PAIRS], **changes))
 
 
@@ -1190,7 +1191,7 @@ def test_what_a_pair_cannot_be_judged_by_is_refused(
 def test_a_judge_writes_no_rubric_for_pairs(kind: str) -> None:
     study = read(tasks=[{**ECC, "type": kind}])
     paired = replace(pair_pool(), window=Window("Valdoria"))
-    with pytest.raises(DesignError, match=r"holds pairs.*give a nominal rubric"):
+    with pytest.raises(DesignError, match=r"contains pairs.*give a nominal rubric"):
         experiments(study, {"here": paired}, {})
 
 
@@ -1232,7 +1233,7 @@ def test_a_pool_knows_its_origin(origin: str, given: Any) -> None:
     spec = read(evidence={**MINIMAL["evidence"], "there": there}).evidence["there"]
     assert spec.origin == origin
     assert spec.addresses == (["https://x.example/feed"] if origin == "feeds" else [])
-    assert spec.wanted == ("press freedom" if origin in ("gdelt", "firecrawl") else "")
+    assert spec.search_query == ("press freedom" if origin in ("gdelt", "firecrawl") else "")
     assert spec.limit == 100
 
 
@@ -1481,7 +1482,7 @@ def test_a_benchmark_of_published_pairs_is_asked_by_an_examiner(
 @pytest.mark.parametrize("kind", ["ecc", "control"])
 def test_a_benchmark_under_another_type_of_task_is_told_its_type(origin: str, kind: str) -> None:
     """It asks for a window, which it then refuses."""
-    with pytest.raises(DesignError, match=r"is a benchmark; its task is of type benchmark"):
+    with pytest.raises(DesignError, match=r"is a benchmark; its task must have the type benchmark"):
         read(evidence={"here": {origin: "x"}}, tasks=[{**ECC, "type": kind}])
 
 

@@ -1,14 +1,14 @@
-"""Every exception. A message says what, which value and the choices, in the same words always."""
+"""Every exception. A message states what is wrong, the value and the choices."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 
 class JudgeGymError(Exception):
-    """A fault that the user can read and act on; faces show it without a traceback."""
+    """An error that users can act on; interfaces show it without a traceback."""
 
     status = 500
-    """The HTTP status that a web face answers with."""
+    """The HTTP status of the response."""
     retry = False
     """Whether the same request may succeed later."""
 
@@ -19,7 +19,7 @@ class JudgeGymError(Exception):
 
     @property
     def kind(self) -> str:
-        """The class in one lowercase word, for machine-readable answers."""
+        """The name of the class in one lowercase word, for machine-readable responses."""
         return type(self).__name__.removesuffix("Error").lower()
 
 
@@ -33,21 +33,21 @@ class DesignError(JudgeGymError):
     ) -> None:
         super().__init__(message, choices=choices)
         self.path = path
-        """Where in the study file the fault is; the reader of the file turns it into a line."""
+        """The keys that lead to the error in the study file; its reader turns them into a line."""
 
 
 class MissingToolError(DesignError):
-    """A suite that needs a program which is not installed; the message names what to install."""
+    """A suite needs a program that is not installed; the message says what to install."""
 
 
 class NotFoundError(JudgeGymError):
-    """Something named that is not there."""
+    """Something was named that does not exist."""
 
     status = 404
 
 
 class ConflictError(JudgeGymError):
-    """Something that is there stands in the way."""
+    """The request conflicts with the current state."""
 
     status = 409
 
@@ -59,19 +59,19 @@ class TokenError(JudgeGymError):
 
 
 class ScopeError(JudgeGymError):
-    """A request that its token does not allow, or that seems to come from another site."""
+    """A request that its token does not allow, or that may come from another site."""
 
     status = 403
 
 
 class TooLargeError(JudgeGymError):
-    """A request longer than the server takes."""
+    """A request longer than the server accepts."""
 
     status = 413
 
 
 class BusyError(JudgeGymError):
-    """More requests than the server takes from one client."""
+    """More requests than the server accepts from one client."""
 
     status = 429
     retry = True
@@ -79,7 +79,7 @@ class BusyError(JudgeGymError):
     def __init__(self, message: str, *, wait: float | None = None) -> None:
         super().__init__(message)
         self.wait = wait
-        """Seconds to wait; None where nobody says."""
+        """The seconds to wait; None if unknown."""
 
 
 class StoreError(JudgeGymError):
@@ -87,31 +87,31 @@ class StoreError(JudgeGymError):
 
 
 class DatabaseGone(StoreError):
-    """A database server cannot be reached for now."""
+    """A database server cannot be reached at the moment."""
 
     status = 503
     retry = True
 
 
 class BudgetError(JudgeGymError):
-    """A budget is reached; everything so far is kept."""
+    """A budget is reached; all results so far are kept."""
 
     status = 402
 
 
 class Bill(NamedTuple):
-    """What a call took."""
+    """The tokens and the price of a call."""
 
     input_tokens: int
     output_tokens: int
     cached_tokens: int
-    """How many of the input came from the provider's cache."""
+    """The number of input tokens from the provider's cache."""
     usd: float | None
-    """None where the price is unknown."""
+    """None if the price is unknown."""
 
 
 class ProviderError(JudgeGymError):
-    """A call that brought no completion."""
+    """A call without a completion."""
 
     status = 502
     retry = True
@@ -119,44 +119,44 @@ class ProviderError(JudgeGymError):
     def __init__(self, message: str, *, bill: Bill | None = None) -> None:
         super().__init__(message)
         self.bill = bill
-        """What it cost all the same; None where the provider does not say."""
+        """What the call cost nevertheless; None if the provider does not say."""
 
 
 class RateLimitError(ProviderError):
-    """The provider asks for patience; waiting costs no attempt."""
+    """The provider limits the rate; waiting does not count as an attempt."""
 
     def __init__(self, message: str, *, wait: float | None = None) -> None:
         super().__init__(message)
         self.wait = wait
-        """Seconds that the provider asks for; None where it does not say."""
+        """The seconds that the provider asks for; None if it does not say."""
 
 
 class UnavailableError(ProviderError):
-    """No answer, or none that can be read: a timeout, a lost connection, a server's fault."""
+    """No usable response: a timeout, a lost connection, a server error."""
 
     def __init__(
         self, message: str, *, wait: float | None = None, bill: Bill | None = None
     ) -> None:
         super().__init__(message, bill=bill)
         self.wait = wait
-        """Seconds that the server asks for, such as while it is overloaded; None if it does not."""
+        """The seconds that the server asks for, None if it does not say."""
 
 
 class RejectedError(ProviderError):
-    """A request that will not be answered however often it is made: a key, a name, a length."""
+    """A request that the provider will always reject, because of its key, model or length."""
 
     retry = False
 
 
 class SourceError(JudgeGymError):
-    """A source of evidence did not give what was asked; what came before is kept."""
+    """A source of evidence failed; items that it returned before are kept."""
 
     status = 502
     retry = True
 
 
 def unknown(what: str, value: object, choices: Iterable[str], where: str = "") -> str:
-    """The sentence for a value that is not among the choices.
+    """Returns the message for a value that is not among the choices.
 
     >>> unknown("level", "singel", ["single", "subset"], "verdict.method")
     "unknown level 'singel' for verdict.method; choose 'single' or 'subset'"

@@ -29,19 +29,17 @@ APART = ["tag", "task", "variant", "series", "rubric", "is_swap", "flipped"]
 """The columns that distinguish further samples of one judge on one item."""
 
 
-# --- out of a store ------------------------------------------------------------------------------
+# --- from a store --------------------------------------------------------------------------------
 
 
 def stored_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
     """Returns one row per sample of experiments, with the task's reference and every knob.
 
-    Args:
-        store: where they are.
-        rows: the experiments, as `queries.tags` gives them.
+    `rows` are the experiments, as `store.experiments.rows` returns them.
     """
     import pandas as pd
 
-    # Two tags may name one experiment: a sample stands once, under the first of them.
+    # Two tags may name one experiment; its samples are listed once, under the first tag.
     named: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         named.setdefault(row["digest"], row)
@@ -107,12 +105,7 @@ def pull_experiment(tag: str, *, url: str | None = None) -> "pd.DataFrame":
 
 
 def pull_study(name: str, *, url: str | None = None) -> "pd.DataFrame":
-    """Returns the tidy frame of a study, without changing the lab.
-
-    Args:
-        name: the study's name.
-        url: as `pull_experiment` takes it.
-    """
+    """Returns the tidy frame of a study, without changing the lab; see `pull_experiment`."""
     from judge_gym.analysis.frames import tidy
 
     if url is not None and url.startswith(SERVED):
@@ -159,18 +152,13 @@ def _reading(url: str | None) -> Iterator[Store]:
 
 
 def file_format(file: Path, format: str | None = None) -> str:
-    """Returns the format of a file, and refuses a format that contradicts its name.
-
-    Args:
-        file: which; a name without an ending says nothing.
-        format: `csv` or `parquet`.
-    """
+    """Returns the format of a file, csv or parquet, and refuses one that contradicts its name."""
     suffix = file.suffix.lower().removeprefix(".")
     chosen = suffix if format is None else format
     if chosen not in FORMATS:
         raise DesignError(unknown("format", chosen, FORMATS, str(file)), choices=FORMATS)
     if suffix not in ("", chosen):
-        raise DesignError(f"{file} does not end in .{chosen}, the format that is asked for")
+        raise DesignError(f"{file} does not end in .{chosen}, the requested format")
     return chosen
 
 
@@ -233,7 +221,7 @@ def _csv_table(file: Path) -> Any:
         header, first = lines.readline(), lines.readline()
     if not first:
         raise DesignError(f"{file.name} has no samples")
-    # What is text stays as it is written: a series 07, an item NA, a slot that is empty.
+    # Text stays as it is written: a series 07, an item NA, an empty slot.
     kinds = dict.fromkeys(_text_knobs(), pa.dictionary(pa.int32(), pa.string()))
     kinds |= dict.fromkeys(TEXTS, pa.large_string())
     return csv.read_csv(

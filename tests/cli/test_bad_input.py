@@ -151,8 +151,8 @@ CASES = [
     in_file("needs-rubric", at="- type", says=["rubric"],
             study={"tasks": [{"type": "benchmark", "concept": "x", "evidence": "here"}]}),
     # the file
-    in_file("yaml", ["study.yaml:3", "broken YAML"], text="study: small\nseed: 1\nsamples: 1: 2\n"),
-    in_file("yaml-tab", ["study.yaml:2", "broken YAML"], text="study: small\n\tsamples: 1\n"),
+    in_file("yaml", ["study.yaml:2", "invalid YAML"], text="study: small\nsamples: 1: 2\n"),
+    in_file("yaml-tab", ["study.yaml:2", "invalid YAML"], text="study: small\n\tsamples: 1\n"),
     in_file("yaml-twice", ["study.yaml:3", "twice"], text="study: a\nseed: 1\nstudy: b\n"),
     in_file("yaml-odd-key", ["study.yaml:1"], text="? [a, b]\n: c\n"),
     in_file("yaml-loop", ["study.yaml:1"], text="study: &a [*a]\n"),

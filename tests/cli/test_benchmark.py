@@ -248,7 +248,7 @@ def test_a_judge_that_cannot_be_reached_is_a_failure(call: Call, pairs: Path) ->
     [
         ("rubric.scale=5", "two responses are compared, which no scale can express"),
         ("rubric.scale=4", "no scale can express"),
-        ("evidence.editor=sim:editor", "evidence.editor acts on no task"),
+        ("evidence.editor=sim:editor", "evidence.editor has no effect on any task"),
         ("verdict.method=singel", "'singel'"),
         ("rubric.scale", "GROUP.KNOB=LEVEL"),
     ],
@@ -374,7 +374,7 @@ CASES: dict[str, tuple[str, list[str], Change]] = {
     "run-no-judge": ("benchmark run bench", ["--judge"], nothing),
     "run-unknown-judge": ("benchmark run bench --judge sim:nobody", ["sim:nobody"], nothing),
     "run-idle-knob": ("benchmark run bench --judge sim:hasty --set presentation.pair_order=given",
-                      ["presentation.pair_order", "acts on no task"], nothing),
+                      ["presentation.pair_order", "has no effect on any task"], nothing),
     "no-settings": ("benchmark check bench", ["benchmark.toml"],
                     lambda folder: (folder / "bench" / "benchmark.toml").unlink()),
     "no-rubric": ("benchmark check bench", ["rubric.json"],

@@ -203,7 +203,7 @@ def test_plan_names_cost_time_folded_points_and_skipped_swaps(
         sum(stage["usd"] for name, stage in plan["stages"].items() if name != "all")
     )
     assert plan["stages"]["all"]["seconds"] > 0
-    assert len(plan["folded"]) == 2
+    assert len(plan["duplicates"]) == 2
     assert len(plan["skipped_swaps"]) == 3
     text = succeed(call("plan", path))
     assert text.err.count("is the same experiment as") == 2

@@ -356,8 +356,8 @@ def test_folded_points_and_skipped_swaps_are_listed(lab: Lab, study: WriteStudy)
     )
     plan, prepared = lab.runs.estimate(path)
     assert len(plan.experiments) == 6  # of 8 points; raw with either editor is one
-    assert len(prepared.sweep.folded) == 2
-    for tag, other in prepared.sweep.folded.items():
+    assert len(prepared.sweep.duplicates) == 2
+    for tag, other in prepared.sweep.duplicates.items():
         assert "evidence.view=raw" in tag
         assert tag not in plan.experiments
         assert other in plan.experiments

@@ -42,7 +42,7 @@ from judge_gym.stages import (
     Scorer,
     ScoreTarget,
 )
-from judge_gym.studies import Experiment, Task, settle
+from judge_gym.studies import Experiment, Task, resolve_design
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 WRITE = os.environ.get("WRITE_SNAPSHOTS") == "1"
@@ -195,7 +195,7 @@ CONTEXTS = Design.knobs()["probe.context"].levels
 def asked_of_a_pair(design: Design) -> dict[StageName, list[Request]]:
     """What is asked of a judge that holds the first of the two for better, for one replicate."""
     task = Task("benchmark", "the better response", "pairs", Pool((PAIR,)), OPTIONS)
-    settled, _ = settle(task, design.chosen())
+    settled, _ = resolve_design(task, design.chosen())
     made = Experiment("tag", task, settled, SEED)
     scorer, prober = Scorer(settled, SEED, str(SEED)), Prober(settled, SEED, str(SEED))
     requests: dict[StageName, list[Request]] = {"scorer": [], "prober": []}

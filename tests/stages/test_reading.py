@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge_gym.stages.reading import Labelled, clean_lines, labelled_lines, standing_together
+from judge_gym.stages.reading import LabelledLine, adjacent_lines, clean_lines, labelled_lines
 
 ANSWERS = st.lists(
     st.sampled_from(
@@ -15,7 +15,7 @@ ANSWERS = st.lists(
 ).map("\n".join)
 
 
-def found(text: str, word: str = "verdict") -> list[Labelled]:
+def found(text: str, word: str = "verdict") -> list[LabelledLine]:
     return list(labelled_lines(clean_lines(text), word))
 
 
@@ -83,26 +83,26 @@ def test_a_line_that_does_not_open_with_the_label_is_none(line: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("VERDICT:\nB", Labelled(1, "B")),
-        ("**VERDICT:**\n\n---\n**B**", Labelled(3, "**B**")),
-        ("## Verdict\nB", Labelled(1, "B", heading=True)),
-        ("**Final verdict**\n\nB", Labelled(2, "B", heading=True)),
-        ("VERDICT:", Labelled(0, "")),
-        ("VERDICT:\n\n", Labelled(0, "")),
+        ("VERDICT:\nB", LabelledLine(1, "B")),
+        ("**VERDICT:**\n\n---\n**B**", LabelledLine(3, "**B**")),
+        ("## Verdict\nB", LabelledLine(1, "B", heading=True)),
+        ("**Final verdict**\n\nB", LabelledLine(2, "B", heading=True)),
+        ("VERDICT:", LabelledLine(0, "")),
+        ("VERDICT:\n\n", LabelledLine(0, "")),
     ],
 )
-def test_a_label_alone_takes_the_next_written_line(text: str, expected: Labelled) -> None:
+def test_a_label_alone_takes_the_next_written_line(text: str, expected: LabelledLine) -> None:
     assert found(text) == [expected]
 
 
 def test_a_heading_does_not_take_a_line_that_has_its_own_label() -> None:
-    assert found("## Verdict\nVERDICT: B") == [Labelled(1, "B")]
+    assert found("## Verdict\nVERDICT: B") == [LabelledLine(1, "B")]
     assert found("## Verdict") == []
 
 
 def test_labels_are_found_in_the_order_of_the_lines() -> None:
     text = "VERDICT: A\nreasons\nVERDICT: B\nVERDICT:\nC"
-    assert found(text) == [Labelled(0, "A"), Labelled(2, "B"), Labelled(4, "C")]
+    assert found(text) == [LabelledLine(0, "A"), LabelledLine(2, "B"), LabelledLine(4, "C")]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_labels_are_found_in_the_order_of_the_lines() -> None:
 def test_reasoning_between_labels_supersedes_the_earlier_ones(
     text: str, payloads: list[str]
 ) -> None:
-    together = standing_together(clean_lines(text), found(text))
+    together = adjacent_lines(clean_lines(text), found(text))
     assert sorted(one.payload for one in together) == payloads
 
 
@@ -129,7 +129,7 @@ def test_found_lines_are_lines_of_the_text_each_once(text: str) -> None:
     numbers = [one.line for one in labelled]
     assert numbers == sorted(set(numbers))
     assert all(one.payload in lines[one.line] for one in labelled)
-    together = standing_together(lines, labelled)
+    together = adjacent_lines(lines, labelled)
     assert together == labelled[len(labelled) - len(together) :][::-1]
     assert bool(together) == bool(labelled)
 

@@ -154,10 +154,10 @@ def test_the_text_can_be_changed_by_hand_and_saved(visit: Visit, lab: Served) ->
     assert told.value.suggested_filename == "new-study.yaml"
     assert Path(told.value.path()).read_text() == by_hand
     page.fill("#yaml", "study: by-hand\njudges: [")
-    expect(page.locator("#refused")).to_contain_text("line 2: broken YAML")
+    expect(page.locator("#refused")).to_contain_text("line 2: invalid YAML")
     page.reload()
     assert text_of(page) == "study: by-hand\njudges: ["
-    expect(page.locator("#refused")).to_contain_text("line 2: broken YAML")
+    expect(page.locator("#refused")).to_contain_text("line 2: invalid YAML")
     page.click("#back")
     assert text_of(page).startswith("study: new-study\n")
 

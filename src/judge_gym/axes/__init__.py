@@ -1,7 +1,7 @@
-"""What may vary. A design holds one value per knob; everything else is derived from `Design`.
+"""The axes of the design space. A design has one value per knob; the rest derives from `Design`.
 
-The groups stand in pipeline order. A new knob is a field in its group's file; a new group is a file
-and a line in `Design`.
+Groups are listed in pipeline order. A new knob is a field in its group's file; a new group is a
+file and a line in `Design`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,12 +39,12 @@ class Design(Axes):
     @classmethod
     @cache
     def knobs(cls) -> Mapping[str, Knob]:
-        """Every knob by its path."""
+        """Returns every knob by its path."""
         return {knob.path: knob for knob in knobs_of(cls)}
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Design":
-        """The design with these knobs, given by path; every other knob has its default.
+        """Returns the design with these knobs, given by path; every other one has its default.
 
         >>> Design.of({"judge.model": "sim:strict", "verdict.method": "subset"}).verdict.method
         'subset'
@@ -58,11 +58,11 @@ class Design(Axes):
             node[name] = value
         try:
             return cls.model_validate(tree)
-        except ValidationError as fault:
-            raise _refusal(fault) from fault
+        except ValidationError as error:
+            raise _refusal(error) from error
 
     def values(self) -> dict[str, Any]:
-        """Every knob's value by path."""
+        """Returns every knob's value by path."""
         return dict(_leaves(self))
 
     def chosen(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Design(Axes):
         return Design.of({**self.values(), **values})
 
     def notes(self, stage: StageName) -> tuple[str, ...]:
-        """What the levels of all groups add to the instructions of a stage."""
+        """Returns the sentences that levels of all groups add to the instructions of a stage."""
         groups = (getattr(self, name) for name in type(self).model_fields)
         return tuple(remark for group in groups for remark in group.remarks(stage))
 
@@ -97,7 +97,7 @@ def complete(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_knob(path: str) -> Knob:
-    """The knob of that path, or an error that lists what there is."""
+    """Returns the knob of a path, and refuses an unknown one with the choices."""
     knobs = Design.knobs()
     if path in knobs:
         return knobs[path]
@@ -109,7 +109,7 @@ def find_knob(path: str) -> Knob:
 
 @cache
 def aliases() -> Mapping[str, Alias]:
-    """The blueprint's names, from every group."""
+    """Returns the blueprint's names for knobs, from every group."""
     groups = (field.annotation for field in Design.model_fields.values())
     return {
         name: alias
@@ -120,7 +120,7 @@ def aliases() -> Mapping[str, Alias]:
 
 
 def expand(name: str, value: Any) -> dict[str, Any]:
-    """What one entry of a design means, as knobs by path.
+    """Returns the knobs that one entry of a design sets, by path.
 
     An entry is a path, a group or set of slots with a mapping, or a name of the blueprint.
 
@@ -157,9 +157,9 @@ def _leaves(model: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{name}", value
 
 
-def _refusal(fault: ValidationError) -> DesignError:
-    """The first complaint of pydantic in our words: what, value, choices."""
-    error = fault.errors()[0]
+def _refusal(invalid: ValidationError) -> DesignError:
+    """Returns pydantic's first error in our form: what, value, choices."""
+    error = invalid.errors()[0]
     path = ".".join(str(part) for part in error["loc"])
     if path not in Design.knobs():  # a group is missing: the judge
         missing = next(p for p in Design.knobs() if p.startswith(path))

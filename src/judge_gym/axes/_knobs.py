@@ -1,4 +1,4 @@
-"""The grammar of an axis group: a frozen model whose every field describes itself."""
+"""The base of every axis group: a frozen model whose fields describe themselves."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def knob(
         default: the level of a new design that does not name the knob.
         question: the research question that the knob answers, in one line.
         cite: the literature behind it.
-        examples: levels to show and to test where the type does not list them.
+        examples: levels to show and to test if the type does not list them.
         before: the level that describes experiments from before the knob existed: stored designs
             get it, and digests leave it out. Required of knobs that version 1 did not have.
         limits: pydantic's constraints (`ge`, `le`, `min_length`).
@@ -46,7 +46,7 @@ def knob(
 
 
 class Axes(BaseModel):
-    """A group of knobs. Frozen, hashable, and refuses what it does not know."""
+    """A group of knobs: frozen, hashable, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -54,22 +54,22 @@ class Axes(BaseModel):
     """The blueprint's names for knobs of this group."""
 
     def remarks(self, stage: StageName) -> tuple[str, ...]:
-        """Sentences that this group's levels add to the instructions of a stage."""
+        """Returns the sentences that this group's levels add to the instructions of a stage."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One knob as flags, schema, columns, docs and errors see it."""
+    """The description of a knob, from which flags, schema, columns, docs and errors derive."""
 
     path: str
     type: str
     default: Any
-    """None where a study must give it, or where it may stay unset."""
+    """None if a study must give it, or if it may stay unset."""
     before: Any
     """The level of experiments from before the knob existed, which digests leave out."""
     levels: tuple[Any, ...]
-    """Every level of a closed knob; of an open one, its examples."""
+    """All levels of a closed knob; examples of an open one."""
     open: bool
     question: str
     cite: str
@@ -77,7 +77,7 @@ class Knob:
 
     @property
     def choices(self) -> str:
-        """What may be chosen, in words."""
+        """The allowed levels, in words."""
         if not self.open:
             return " or ".join(
                 filter(None, [", ".join(map(repr, self.levels[:-1])), repr(self.levels[-1])])
@@ -86,7 +86,7 @@ class Knob:
 
 
 def knobs_of(model: type[BaseModel], prefix: str = "") -> Iterator[Knob]:
-    """Every knob below a group, in the order of declaration."""
+    """Yields every knob of a group and its subgroups, in the order of declaration."""
     for name, field in model.model_fields.items():
         path = f"{prefix}{name}"
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
@@ -138,7 +138,7 @@ def _before(path: str, field: FieldInfo, extra: Mapping[str, Any]) -> Any:
 
 
 def _words(annotation: Any) -> str:
-    """A type in the user's words."""
+    """Returns the name of a type for users."""
     names = {int: "an integer", float: "a number", str: "text", bool: "true or false"}
     kinds = [names[kind] for kind in (annotation, *get_args(annotation)) if kind in names]
     return kinds[0] if kinds else "text"

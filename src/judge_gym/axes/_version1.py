@@ -1,4 +1,4 @@
-"""The defaults of the first version's knobs, frozen: digests and stored designs rest on them."""
+"""The frozen defaults of the first version's knobs, on which digests and stored designs depend."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -43,5 +43,5 @@ V1_DEFAULTS: Mapping[str, Any] = MappingProxyType(
         "prompt.slots.prober.framing": "",
     }
 )
-"""Never edited: a default may change, what it was may not. A knob that is added later states its
-own value for stored designs, as `knob(..., before=LEVEL)`."""
+"""Never edited, even if a default changes. A knob that is added later states its own value for
+stored designs, as `knob(..., before=LEVEL)`."""

@@ -1,4 +1,4 @@
-"""What the judge reads of an item: its own words, or a clinical summary."""
+"""The view of an item that judges read: its own text, or a clinical summary."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,10 +8,10 @@ from judge_gym.axes._knobs import Axes, knob
 
 @dataclass(frozen=True, slots=True)
 class EvidenceStrategy:
-    """Which text is shown, and who makes it."""
+    """Which text is shown, and which model writes it."""
 
     editor: str | None
-    """The model that neutralizes; None where the raw text is shown."""
+    """The model that neutralizes; None if the raw text is shown."""
 
 
 class EvidenceAxes(Axes):
@@ -26,7 +26,7 @@ class EvidenceAxes(Axes):
 
     view: Literal["neutralized", "raw"] = knob(
         "neutralized",
-        question="Does the tone of a text move the verdict, or only its content?",
+        question="Does the tone of a text change the verdict, or only its content?",
         cite="Wu & Aji 2023; Stureborg et al. 2024",
     )
     editor: str = knob(
@@ -37,5 +37,5 @@ class EvidenceAxes(Axes):
     )
 
     def resolve(self) -> EvidenceStrategy:
-        """The strategy of the evidence stage."""
+        """Returns the strategy of the evidence stage."""
         return EvidenceStrategy(editor=self.editor if self.view == "neutralized" else None)

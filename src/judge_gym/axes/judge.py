@@ -4,7 +4,7 @@ from judge_gym.axes._knobs import Axes, knob
 
 
 class JudgeAxes(Axes):
-    """The judge itself. Its knobs are its strategy: they go into the request as they are."""
+    """The judge itself; its knobs are parameters of the request."""
 
     aliases = {"modelId": "judge.model"}
 
@@ -15,14 +15,14 @@ class JudgeAxes(Axes):
     )
     temperature: float | None = knob(
         None,
-        question="How much of the spread is sampling? Unset leaves the provider's default.",
+        question="How much of the variance is sampling? Unset leaves the provider's default.",
         examples=(0.0, 1.0),
         ge=0.0,
         le=2.0,
     )
     max_tokens: int = knob(
         2048,
-        question="Does a short leash cut verdicts off? Cut answers are counted as truncated.",
+        question="Does a short limit cut verdicts off? Such answers are counted as truncated.",
         examples=(2048, 256),
         ge=1,
         le=1_000_000,

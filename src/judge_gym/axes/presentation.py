@@ -1,4 +1,4 @@
-"""How the rubric is shown: under which labels, in which order, before or after the evidence."""
+"""How the rubric is shown: its labels, its order, and whether it precedes the evidence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ OPAQUE = tuple(
 
 @dataclass(frozen=True, slots=True)
 class PresentationStrategy:
-    """How a display is made of a rubric."""
+    """How a rubric is displayed."""
 
     names: Sequence[str]
     """The label names; the first n of them name n stages."""
@@ -42,7 +42,7 @@ class PresentationAxes(Axes):
 
     labels: Literal["shuffled", "fixed", "opaque"] = knob(
         "shuffled",
-        question="Do judges prefer a label whatever stands behind it, or read A to D as a rank?",
+        question="Do judges prefer a label whatever it stands for, or read A to D as a rank?",
         cite="Zheng et al. 2023 (MT-Bench)",
     )
     order: Literal["shuffled", "fixed"] = knob(
@@ -57,12 +57,12 @@ class PresentationAxes(Axes):
     )
     pair_order: Literal["both", "given", "swapped"] = knob(
         "both",
-        question="In a pair, does the first response win because it is first?",
+        question="Does the first response of a pair win because it is first?",
         cite="Zheng et al. 2023 (MT-Bench); Tan et al. 2024 (JudgeBench)",
     )
 
     def resolve(self) -> PresentationStrategy:
-        """The strategy of a display."""
+        """Returns the strategy of a display."""
         return PresentationStrategy(
             names=OPAQUE if self.labels == "opaque" else LETTERS,
             shuffle_labels=self.labels != "fixed",

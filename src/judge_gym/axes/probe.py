@@ -1,4 +1,4 @@
-"""In which context a judge is asked whether experts would agree with it."""
+"""The context in which a judge is asked whether experts would agree with it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ from judge_gym.axes._knobs import Axes, knob
 
 @dataclass(frozen=True, slots=True)
 class ProbeStrategy:
-    """Whether the probe follows in the conversation of the verdict."""
+    """Whether the probe continues the conversation of the verdict."""
 
     same_context: bool
 
@@ -22,10 +22,10 @@ class ProbeAxes(Axes):
 
     context: Literal["fresh", "same"] = knob(
         "fresh",
-        question="Is a judge surer of a verdict when its own reasoning stands before its eyes?",
+        question="Is a judge more certain of a verdict when it sees its own reasoning?",
         cite="Kadavath et al. 2022; Stureborg et al. 2024",
     )
 
     def resolve(self) -> ProbeStrategy:
-        """The strategy of the probe stage."""
+        """Returns the strategy of the probe stage."""
         return ProbeStrategy(same_context=self.context == "same")

@@ -9,10 +9,10 @@ from pydantic import BaseModel
 from judge_gym.axes._knobs import Axes, knob
 from judge_gym.records import StageName
 
-PERSONA = "Does it matter who the model is told to be?"
+PERSONA = "Does the persona given to the model matter?"
 LANGUAGE = "Does the language or register of the instructions matter? Empty adds nothing."
-FRAMING = "Does a sentence of context move the answer? Empty adds nothing."
-MATERIAL = "What the texts are called."
+FRAMING = "Does a sentence of context change the answer? Empty adds nothing."
+MATERIAL = "What are the texts called?"
 
 
 class NeutralizerSlots(Axes):
@@ -85,7 +85,7 @@ class PromptAxes(Axes):
     slots: Slots = Slots()
 
     def remarks(self, stage: StageName) -> tuple[str, ...]:
-        """A stage's language and framing, where a study gives them."""
+        """Returns a stage's framing and language, if a study gives them."""
         slots: BaseModel = getattr(self.slots, stage)
         given = slots.model_dump()
         return tuple(given[name] for name in ("framing", "language") if given[name])

@@ -1,26 +1,26 @@
-"""Who writes the rubric, with how many stages, how often, and who criticises it."""
+"""The rubric's author, its number of stages, the number of draws, and the critic."""
 
 from dataclasses import dataclass
 
 from judge_gym.axes._knobs import Axes, knob
 
-# An even scale has no middle to hide in; an odd one gives the middle one fixed meaning, so that
-# "in between" and "undecided" are not two things for two authors.
+# An even scale has no neutral middle; on an odd one the middle has a fixed meaning, so that authors
+# do not use it for "in between" and for "undecided".
 NO_MIDPOINT = "There is no middle stage: every stage commits to a direction."
 MIDPOINT = 'Stage {midpoint} is the middle and is labelled "Ambiguous / Mixed Evidence".'
 
 
 @dataclass(frozen=True, slots=True)
 class RubricStrategy:
-    """What a rubric must look like and where it comes from."""
+    """The form of a rubric, and where it comes from."""
 
     scale: int
     midpoint_rule: str
     author: str | None
-    """The model that writes; None where the rubric is provided."""
+    """The model that writes it; None if the rubric is provided."""
     draws: int
     critic: str | None
-    """The model that criticises; None where the rubric is provided."""
+    """The model that criticises it; None if the rubric is provided."""
 
 
 class RubricAxes(Axes):
@@ -45,21 +45,21 @@ class RubricAxes(Axes):
     )
     draws: int = knob(
         1,
-        question="How much of the spread comes from the one rubric that happened to be drawn?",
+        question="How much of the variance comes from the particular rubric that was drawn?",
         examples=(1, 5),
         ge=1,
         le=1000,
     )
     critic: str = knob(
         "openai:gpt-4.1-mini",
-        question="Who says how observable and how discriminable the rubric is?",
+        question="Does it matter which model rates how observable and discriminable a rubric is?",
         cite="Dubois et al. 2024 (AlpacaEval 2)",
         examples=("sim:critic",),
         min_length=1,
     )
 
     def resolve(self, judge: str) -> RubricStrategy:
-        """The strategy of the rubric stage for one judge."""
+        """Returns the strategy of the rubric stage for one judge."""
         odd = self.scale % 2 == 1
         provided = self.author == "provided"
         return RubricStrategy(

@@ -1,4 +1,4 @@
-"""What a judge may answer, and in which form."""
+"""The form of a verdict: one stage or several, text or JSON, with or without abstaining."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 from judge_gym.axes._knobs import Axes, knob
 
-# The gate stands before the reasoning, so that declining is a decision and not an afterthought.
+# The gate precedes the reasoning, so that abstaining is a decision and not an afterthought.
 GATE = "Decide whether the evidence allows a judgment at all. If it does not, abstain."
 REASON = "Reason step by step about which criteria the evidence meets."
 REASON_AFTER_GATE = "If it does, reason step by step about which criteria the evidence meets."
 SINGLE = "Conclude with the one label whose criteria fit the evidence best."
-# Several labels are an answer to uncertain evidence, not a way to please everybody.
+# Several labels express uncertain evidence; they are not a way to avoid a decision.
 SUBSET = (
     "Conclude with every label whose criteria the evidence supports. Choose more than one only "
     "where the evidence genuinely supports more than one."
@@ -20,7 +20,7 @@ SUBSET = (
 
 @dataclass(frozen=True, slots=True)
 class VerdictStrategy:
-    """How a verdict is asked for and which answers count."""
+    """How a verdict is requested, and which answers are valid."""
 
     method: Literal["single", "subset"]
     json: bool
@@ -33,7 +33,7 @@ class VerdictStrategy:
         return (GATE, REASON_AFTER_GATE, conclude) if self.abstain else (REASON, conclude)
 
     def closing(self, labels: Sequence[str]) -> str:
-        """How the answer must end; it names the labels that are shown and no others."""
+        """Returns how the answer must end; it names exactly the labels that are shown."""
         if self.json:
             return self._json_closing(labels)
         choice = f"[{'/'.join(labels)}]"
@@ -53,7 +53,7 @@ class VerdictStrategy:
         )
 
     def schema(self, labels: Sequence[str]) -> dict[str, Any] | None:
-        """The output schema for providers that enforce one; None for a free answer."""
+        """Returns the output schema for providers that enforce one; None for free text."""
         if not self.json:
             return None
         label: dict[str, Any] = {"type": "string", "enum": list(labels)}
@@ -84,7 +84,7 @@ class VerdictAxes(Axes):
 
     method: Literal["single", "subset"] = knob(
         "single",
-        question="How much disagreement goes when a judge may name several stages?",
+        question="How much disagreement disappears when a judge may name several stages?",
         cite="Dempster 1967; Shafer 1976; Guerdan et al. 2025",
     )
     output: Literal["suffix", "json"] = knob(
@@ -99,5 +99,5 @@ class VerdictAxes(Axes):
     )
 
     def resolve(self) -> VerdictStrategy:
-        """The strategy of a verdict."""
+        """Returns the strategy of a verdict."""
         return VerdictStrategy(method=self.method, json=self.output == "json", abstain=self.abstain)

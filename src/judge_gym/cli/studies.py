@@ -111,7 +111,7 @@ def plan(
         "unknown. Verdicts that are not scored need no probe; retries of failed calls cost extra.",
     )
     notes(
-        *(f"{tag} is the same experiment as {other}" for tag, other in plan["folded"].items()),
+        *(f"{tag} is the same experiment as {other}" for tag, other in plan["duplicates"].items()),
         *(
             f"no swap for {tag}: its judge does not write its own rubric"
             for tag in plan["skipped_swaps"]

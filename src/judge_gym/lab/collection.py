@@ -40,7 +40,7 @@ def window_of(spec: PoolSpec) -> Window | None:
     search = ""
     if spec.searched:
         search = " ".join([str(spec.origin), *map(redacted, spec.addresses)])
-        search += f": {spec.wanted}" if spec.wanted else ""
+        search += f": {spec.search_query}" if spec.search_query else ""
     return Window(spec.window.country, spec.window.start, spec.window.end, search)
 
 
@@ -93,7 +93,7 @@ def collect(
     if searched and collected_window(store, window) is None:
         limit -= len(known)  # what an unfinished search found counts
     full = searched and limit <= 0
-    found = SearchResult(()) if full else source.search(window, spec.wanted, limit)
+    found = SearchResult(()) if full else source.search(window, spec.search_query, limit)
     id = store.evidence.save_window(window)
     added = kept + store.evidence.add_to_window(id, found.items)
     error = found.error or ("interrupted" if found.interrupted else "")

@@ -42,11 +42,11 @@ from judge_gym.store import Page, Progress, Selection, Span, Store
 from judge_gym.studies import (
     Experiment,
     Task,
+    check_roles,
     read_knobs,
     read_study,
     read_truth,
-    refuse_roles,
-    settle,
+    resolve_design,
     with_rubric,
 )
 
@@ -100,9 +100,9 @@ class Experiments:
         chosen = {**knobs, "judge.model": self._models.resolve(model_id)}
         if task_type == "benchmark":  # its rubric is loaded next
             chosen["rubric.author"] = "provided"
-        design, _ = settle(task, chosen)
+        design, _ = resolve_design(task, chosen)
         if task_type != "benchmark":
-            refuse_roles([design.judge.model], task, design)
+            check_roles([design.judge.model], task, design)
         if any(row["tag"] == experiment_tag for row in self._store.experiments.rows()):
             raise ConflictError(f"there is an experiment {experiment_tag!r} already")
         return self.save("", Experiment(experiment_tag, task, design, seed)).digest
@@ -127,8 +127,8 @@ class Experiments:
             task = replace(task, defaults=load_benchmark(path.parent).design)
         # The view was settled when the experiment was created: here the default means a choice.
         chosen = {"evidence.view": experiment.design.evidence.view, **experiment.design.chosen()}
-        design, _ = settle(task, chosen)
-        refuse_roles([design.judge.model], task, design)
+        design, _ = resolve_design(task, chosen)
+        check_roles([design.judge.model], task, design)
         saved = self.save(study, replace(experiment, task=task, design=design))
         if experiment.task.rubric is None and saved.digest != experiment.digest:
             # The experiment without a rubric was never run; its name now means this one.

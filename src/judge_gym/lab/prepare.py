@@ -20,7 +20,7 @@ from judge_gym.studies import (
     Sweep,
     TaskSpec,
     TruthSpec,
-    at,
+    errors_at,
     experiments,
     read_knobs,
     read_study,
@@ -86,7 +86,7 @@ def prepare_study(
     }
     tasks = []
     for number, task in enumerate(study.tasks):
-        with study.located(), at(("tasks", number, "truth")):
+        with study.locate_errors(), errors_at(("tasks", number, "truth")):
             tasks.append(_with_truth(task, pools[task.evidence], folder))
         truth = tasks[-1].truth
         if truth is not None and task.truth is not None and task.truth.vdem is not None:

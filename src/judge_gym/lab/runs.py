@@ -116,7 +116,7 @@ class Runs:
                 name: cast(PlannedStage, {**asdict(stage), "to_pay": stage.to_pay})
                 for name, stage in stages.items()
             },
-            "folded": dict(prepared.sweep.folded),
+            "duplicates": dict(prepared.sweep.duplicates),
             "skipped_swaps": [*prepared.sweep.skipped_swaps],
             "budget": prepared.budget.model_dump(exclude_none=True),
             "warnings": [*prepared.warnings],

@@ -322,7 +322,7 @@ class PlanSummary(TypedDict):
     study: str
     experiments: list[PlannedExperiment]
     stages: dict[str, PlannedStage]
-    folded: dict[str, Any]
+    duplicates: dict[str, Any]
     skipped_swaps: list[str]
     budget: dict[str, Any]
     warnings: list[str]

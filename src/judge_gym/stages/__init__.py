@@ -1,7 +1,7 @@
-"""How each stage asks (`requests`: targets become requests) and reads (`read`: answers, records).
+"""The stages of the pipeline: each turns targets into requests, and completions into records.
 
 In pipeline order: Neutralizer, Rubricer, Critic, Scorer, Prober. A target is what one request is
-about; `read` gets the target and its completion, or None where no attempt brought one.
+about.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ Record = TypeVar("Record", covariant=True)
 
 
 class Stage(Protocol[Target, Record]):
-    """What every stage can do."""
+    """The interface of every stage."""
 
     def requests(self, targets: Sequence[Target]) -> list[Request]:
-        """One request per target."""
+        """Returns one request per target."""
         ...
 
     def read(self, target: Target, completion: Completion | None) -> Record:
-        """The record that an answer makes; None is a call that no attempt brought an answer to."""
+        """Returns the record of a target's completion; None means that every attempt failed."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a judge is shown: labels and order from a hash, the same for all variants."""
+"""The labels and the order in which stages are shown, from a hash that all variants share."""
 
 import hashlib
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from judge_gym.records import Display
 def display(
     strategy: PresentationStrategy, seed: int, evidence_hash: str, replicate: int, scale: int
 ) -> Display:
-    """The display of a rubric of `scale` stages for one item and replicate.
+    """Returns the display of a rubric of `scale` stages for one item and replicate.
 
-    Judge, rubric author and design have no part in it, so that a contrast compares like with like.
+    It does not depend on judge, rubric author or design, so that contrasts compare equal displays.
     """
     key = f"{seed}/{evidence_hash}/{replicate}/{scale}"
     names = list(strategy.names[:scale])
@@ -23,7 +23,7 @@ def display(
 
 
 def permutation(n: int, key: str) -> list[int]:
-    """A permutation of 0 to n-1, uniform over keys (Fisher-Yates).
+    """Returns a permutation of 0 to n-1, uniform over keys (Fisher-Yates).
 
     >>> sorted(permutation(5, "any key"))
     [0, 1, 2, 3, 4]
@@ -37,7 +37,7 @@ def permutation(n: int, key: str) -> list[int]:
 
 
 def _words(key: str) -> Iterator[int]:
-    """64-bit words of a counter-mode hash."""
+    """Yields 64-bit words of a counter-mode hash."""
     counter = 0
     while True:
         block = hashlib.sha256(f"{key}#{counter}".encode()).digest()
@@ -46,6 +46,6 @@ def _words(key: str) -> Iterator[int]:
 
 
 def _below(bound: int, words: Iterator[int]) -> int:
-    """A uniform integer below the bound; words of the last, incomplete cycle are thrown away."""
+    """Returns a uniform integer below the bound; words of the incomplete last cycle are skipped."""
     limit = (1 << 64) // bound * bound
     return next(word for word in words if word < limit) % bound

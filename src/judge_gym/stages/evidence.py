@@ -1,4 +1,4 @@
-"""W1: an item becomes a neutral view."""
+"""W1: an editor rewrites an item as a neutral view."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ Answer with the summary alone."""
 
 @dataclass(frozen=True, slots=True)
 class Neutralizer:
-    """Asks the editor for a clinical summary; it belongs to no study, nor does its draw."""
+    """Asks the editor for a clinical summary; it does not depend on the study."""
 
     design: Design
 
     def requests(self, targets: Sequence[Evidence]) -> list[Request]:
-        """One request per item."""
+        """Returns one request per item."""
         editor = self.design.evidence.resolve().editor
         assert editor is not None, "raw evidence is shown as it is"
         slots = self.design.prompt.slots.neutralizer
@@ -50,11 +50,11 @@ class Neutralizer:
 
     @property
     def maker(self) -> str:
-        """The identity of everything but the item: editor, wording, slots."""
+        """The hash of everything but the item: editor, wording, slots."""
         return self.requests([Evidence("", "")])[0].key()
 
     def read(self, target: Evidence, completion: Completion | None) -> View:
-        """The view, or why there is none."""
+        """Returns the view, or one without text whose status says why."""
         status = failure(completion)
         text = completion.text.strip() if completion else ""
         if status or not text:

@@ -1,7 +1,7 @@
-"""Does a summary keep to its source? Length, and numbers and names that the source does not hold.
+"""Compares a summary with its source: its length, and numbers and names that the source lacks.
 
-No model is asked: these are facts about two texts. A flag is a reason to look, not a verdict: a
-summary may shorten a name or round a figure.
+No model is called. A flag is a reason to look at a summary, not an error: a summary may shorten a
+name or round a figure.
 """
 
 import re
@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-# --- words that are numbers, months, or open a sentence ------------------------------------------
+# --- words that are numbers or months, or may start a sentence -----------------------------------
 
 ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
@@ -36,7 +36,7 @@ CALENDAR = {
     *"sept monday tuesday wednesday thursday friday saturday sunday".split(),
     *"mon tue wed thu fri sat sun".split(),
 }
-# What may open a sentence before a name: "The Senate", "Two Budapest courts", "But Norway".
+# Words that may start a sentence before a name: "The Senate", "Two Budapest courts", "But Norway".
 OPENERS = frozenset(
     "a about according after again against all also although among an and another any as at "
     "because before between both but by despite during each earlier either even every few finally "
@@ -47,7 +47,7 @@ OPENERS = frozenset(
     "until we what when where whether which while who why with within without yesterday yet".split()
 ) | {*ONES, *TENS}
 
-# --- forms ---------------------------------------------------------------------------------------
+# --- patterns ------------------------------------------------------------------------------------
 
 NUMBER = re.compile(r"\d+(?:[.,'’\u202f\u00a0]\d+)*")
 THOUSANDS = re.compile(r"\d{1,3}(?:([.,'’\u202f\u00a0])\d{3})(?:\1\d{3})*(?:[.,]\d+)?")
@@ -63,13 +63,13 @@ CLOSED = r"[\"'“”’»)\]]*+(?>(?:\[\d+\])*)"
 OPENING = re.compile(
     rf"(?:^|\n|[.!?:;…]{CLOSED}\s+|[,:]\s*(?=[\"'“„«‘]))(?>(?:[\s\"'“”‘’„«(\[*#•>-]|\d{{1,2}}[.)]\s)*)"
 )
-# Letters that do not come apart into a plain one and its mark, and German's other spelling.
+# Letters that do not decompose into a base letter and an accent, and other spellings of umlauts.
 PLAIN = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "’": "'"})
 SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "å": "aa"})
 
 
 def check_view(text: str, source: str, max_words: int) -> dict[str, Any]:
-    """What is to be known of a view beside its text.
+    """Returns a view's number of words, its length ratio, and the numbers and names it adds.
 
     >>> check_view("In Oslo 12 judges met.", "Twelve judges met in Bergen.", 150)["names"]
     ['Oslo']
@@ -83,19 +83,19 @@ def check_view(text: str, source: str, max_words: int) -> dict[str, Any]:
         "too_long": words > max_words,
         "numbers": sorted(_view_numbers(text, codes, numbers) - numbers),
         "names": [
-            *_strange_names(text, codes, known),
-            *_strange_codes(codes.values(), source, known, numbers),
+            *_unknown_names(text, codes, known),
+            *_unknown_codes(codes.values(), source, known, numbers),
         ],
     }
 
 
 def flagged(checks: Mapping[str, Any]) -> bool:
-    """Whether a view gives a reason to look."""
+    """Returns whether a view should be reviewed."""
     return bool(checks["too_long"] or checks["numbers"] or checks["names"])
 
 
 def marked(text: str, checks: Mapping[str, Any]) -> list[tuple[str, bool]]:
-    """A view in pieces, each with whether it is a number or a name that its checks flag.
+    """Returns a view in pieces, each with whether it is a number or name that its checks flag.
 
     >>> marked("In Oslo 1,200 met.", {"numbers": ["1200"], "names": ["Oslo"]})
     [('In ', False), ('Oslo', True), (' ', False), ('1,200', True), (' met.', False)]
@@ -116,7 +116,7 @@ def marked(text: str, checks: Mapping[str, Any]) -> list[tuple[str, bool]]:
 
 
 def _source_numbers(text: str) -> set[str]:
-    """Every number that a text holds in whatever form, in one form."""
+    """Returns every number of a text, however it is written, in a normalised form."""
     text = _latin_digits(text)
     found = set(_written(text)) | {str(number) for number in _spelled(text)}
     found |= {_plain(match[0].replace(" ", "")) for match in SPACED.finditer(text)}
@@ -125,7 +125,7 @@ def _source_numbers(text: str) -> set[str]:
 
 
 def _view_numbers(text: str, codes: Mapping[int, re.Match[str]], known: set[str]) -> set[str]:
-    """The numbers that a view states in figures; those of names and of lists are none."""
+    """Returns the numbers that a view writes in digits, without those of names and of lists."""
     kept = []
     end = 0
     for start, match in sorted(codes.items()):
@@ -148,7 +148,7 @@ def _written(text: str) -> Iterator[str]:
 
 
 def _plain(number: str) -> str:
-    """A number without the marks of thousands and without idle zeros.
+    """Returns a number without thousands separators and superfluous zeros.
 
     >>> [_plain(n) for n in ("1,200", "1.234.567,89", "3.50", "05", "0", "1'200")]
     ['1200', '1234567.89', '3.5', '5', '0', '1200']
@@ -162,7 +162,7 @@ def _plain(number: str) -> str:
 
 
 def _spelled(text: str) -> Iterator[int]:
-    """The numbers that a text writes in words: two hundred and fifty."""
+    """Yields the numbers that a text writes in words: two hundred and fifty."""
     total = current = 0
     open_ = False
     for word in [*re.findall(r"[a-z]+|[^\sa-z-]", text.casefold()), "."]:
@@ -190,7 +190,7 @@ def _latin_digits(text: str) -> str:
 
 
 def _codes(text: str) -> Iterator[re.Match[str]]:
-    """Names with digits in them, such as COVID-19."""
+    """Yields the names that contain digits, such as COVID-19."""
     for chunk in CHUNK.finditer(text):
         match = CODE.match(text, chunk.start() + len(chunk[0]) - len(chunk[0].lstrip(AROUND)))
         whole = chunk[0].strip(AROUND)
@@ -198,7 +198,7 @@ def _codes(text: str) -> Iterator[re.Match[str]]:
             yield match
 
 
-def _strange_codes(
+def _unknown_codes(
     codes: Iterable[re.Match[str]], source: str, known: set[str], numbers: set[str]
 ) -> list[str]:
     chunks = {_folded(chunk.strip(AROUND)) for chunk in source.split()}
@@ -206,7 +206,7 @@ def _strange_codes(
     for match in codes:
         parts = re.findall(r"\d+|[^\W\d_]+", _latin_digits(match[0]))
         apart = all(
-            _plain(part) in numbers if part.isdecimal() else _stands_in(part, known)
+            _plain(part) in numbers if part.isdecimal() else _occurs_in(part, known)
             for part in parts
         )
         if _folded(match[0]) not in chunks and not apart:
@@ -214,8 +214,8 @@ def _strange_codes(
     return list(found)
 
 
-def _strange_names(text: str, codes: Mapping[int, re.Match[str]], known: set[str]) -> list[str]:
-    """Words of a view with a capital whose letters stand nowhere in its source."""
+def _unknown_names(text: str, codes: Mapping[int, re.Match[str]], known: set[str]) -> list[str]:
+    """Returns the capitalised words of a view that do not occur in its source."""
     starts = {match.end() for match in OPENING.finditer(text)}
     words = [match for match in WORD.finditer(text) if match.start() not in codes]
     found: dict[str, None] = {}
@@ -225,15 +225,15 @@ def _strange_names(text: str, codes: Mapping[int, re.Match[str]], known: set[str
             continue
         # "Viktor said" at the start is a word like any other; "Viktor Orban said" is a name.
         opens = match.start() in starts and match[0][:1].isupper() and not match[0].isupper()
-        if opens and (match[0].casefold() in OPENERS or not _goes_on(text, match, after)):
+        if opens and (match[0].casefold() in OPENERS or not _continues_name(text, match, after)):
             continue
-        if not _stands_in(match[0], known) and not all(_stands_in(part, known) for part in parts):
+        if not _occurs_in(match[0], known) and not all(_occurs_in(part, known) for part in parts):
             found.setdefault(match[0])
     return list(found)
 
 
-def _goes_on(text: str, word: re.Match[str], after: re.Match[str] | None) -> bool:
-    """Whether the next word stands right behind and has a capital too."""
+def _continues_name(text: str, word: re.Match[str], after: re.Match[str] | None) -> bool:
+    """Returns whether the next word follows directly and is capitalised too."""
     return (
         after is not None
         and after[0][:1].isupper()
@@ -246,14 +246,14 @@ def _known_words(source: str) -> set[str]:
     return words | {part for word in words for part in PARTS.split(word)}
 
 
-def _stands_in(word: str, known: set[str]) -> bool:
-    """Whether a word is in the source, as it is or with its genitive or plural off."""
+def _occurs_in(word: str, known: set[str]) -> bool:
+    """Returns whether a word is in the source, with or without a genitive or plural ending."""
     stems = {stem for form in _forms(word) for stem in (form, re.sub(r"(?:'s|s'?|')$", "", form))}
     return any({stem, f"{stem}s", f"{stem}es"} & known for stem in stems)
 
 
 def _forms(word: str) -> set[str]:
-    """A word without case, accents and dots, in the spellings that it may have."""
+    """Returns the possible spellings of a word, without case, accents and dots."""
     spelled = _folded(unicodedata.normalize("NFC", word).casefold().translate(SPELLED))
     forms = {_folded(word), spelled}
     return forms | {form.replace(".", "") for form in forms}

@@ -1,10 +1,10 @@
-"""Reading a probability off a labelled final line; null where it is not plainly there."""
+"""Reads a probability from a labelled final line; None if it is not stated clearly."""
 
 import re
 
-from judge_gym.stages.reading import clean_lines, labelled_lines, standing_together
+from judge_gym.stages.reading import adjacent_lines, clean_lines, labelled_lines
 
-# A comma is a decimal sign only behind a nought: "0,85", not "1,000".
+# A comma is a decimal separator only after a zero: "0,85", not "1,000".
 _NUMBER = r"(?:0?\.\d{1,12}|0,\d{1,12}|\d{1,6}(?:\.\d{1,12})?)"
 _VALUE = re.compile(
     rf"""[\s*_`"'(\[]*+(?>(?:(?:about|approximately|approx\.?|roughly|around|ca\.?)\s++|[~≈]\s*+)?)
@@ -13,14 +13,14 @@ _VALUE = re.compile(
     (?P<rest>.*)\Z""",
     re.I | re.X | re.S,
 )
-# Behind the number: nothing, or closing punctuation and a comment that begins with no number.
+# After the number: nothing, or punctuation and a comment that does not begin with a number.
 _REST = re.compile(
     r"[\s*_`\"')\]]*+(?:\.?+\s*+\Z|[.;,(–—-]++\s*+[^\s\d.<>=~].*\Z|\([^)]*+\)\.?\s*+\Z)", re.S
 )
 
 
 def read_probability(text: str, name: str = "probability") -> float | None:
-    r"""The probability on the last line that the name labels.
+    r"""Returns the probability on the last line that the name labels; None if it is unclear.
 
     >>> read_probability("Stages are close.\nPROBABILITY: 85%")
     0.85
@@ -31,7 +31,7 @@ def read_probability(text: str, name: str = "probability") -> float | None:
     """
     lines = clean_lines(text)
     found = [line for line in labelled_lines(lines, name) if not line.heading]
-    values = {_value(line.payload) for line in standing_together(lines, found)}
+    values = {_value(line.payload) for line in adjacent_lines(lines, found)}
     return values.pop() if len(values) == 1 else None
 
 

@@ -1,4 +1,4 @@
-"""W5: how probable does the judge hold it that experts would agree with its verdict?"""
+"""W5: a judge states the probability that experts would agree with its verdict."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class ProbeTarget:
     sample: Sample
     text: str
     answer: str = ""
-    """The judge's own words; needed in the same context only."""
+    """The judge's reply; needed only if the probe continues its conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class Prober:
     series: str
 
     def requests(self, targets: Sequence[ProbeTarget]) -> list[Request]:
-        """One request per scored sample."""
+        """Returns one request per scored sample."""
         return [self._request(target) for target in targets]
 
     def _request(self, target: ProbeTarget) -> Request:
         sample, slots, judge = target.sample, self.design.prompt.slots.prober, self.design.judge
         shown = sample.display.flipped() if sample.flipped else sample.display
         noun = "stage" if sample.rubric.kind == "ordinal" else "option"
-        # In display order, so that the list does not give the scale's order away.
+        # In display order, so that the list does not reveal the order of the scale.
         decoded = sample.display.stages
         chosen = [
             (label, s)
@@ -90,7 +90,7 @@ class Prober:
         )
 
     def read(self, target: ProbeTarget, completion: Completion | None) -> Probe:
-        """The probability; null where it could not be read."""
+        """Returns the probability; null if it could not be read."""
         status: Status | None = failure(completion)
         probability = None
         if completion is not None and status is None:

@@ -1,4 +1,4 @@
-"""W2: an author writes a rubric, a critic scores it."""
+"""W2: an author writes a rubric, and a critic scores it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,14 +21,14 @@ from judge_gym.stages.prompts import failure, instructions
 from judge_gym.stages.reading import DECORATION, clean_lines
 
 ASKS = 3
-"""The first ask and at most two more, where the number of stages is wrong."""
+"""The first request and at most two more if the number of stages is wrong."""
 AUTHOR_TOKENS = 8192
-"""Room for 26 stages."""
+"""Enough for 26 stages."""
 POOR_QUALITY = 0.5
-"""Below this a critic's score earns a warning."""
+"""The critic's score below which a warning is shown."""
 
 AUTHOR = "You design rubrics that are neutral, observable, and whose stages can be told apart."
-# The wording promises nothing about how many stages a judge may choose: that is the verdict's axis.
+# The wording does not say how many stages a judge may choose, because that is an axis of verdicts.
 AUTHOR_TASK = """Design a rubric of {scale} stages for assessing how far {material} \
 reflects "{concept}"{place}.
 
@@ -79,7 +79,7 @@ _BULLET = re.compile(r"\s*+(?:[-*•+–—]|\d{1,2}[.)]|[a-z][.)])\s++(?P<text>
 
 @dataclass(frozen=True, slots=True)
 class RubricTarget:
-    """One rubric to ask for."""
+    """A rubric to be written."""
 
     author: str
     concept: str
@@ -96,7 +96,7 @@ class Rubricer:
     seed: int
 
     def requests(self, targets: Sequence[RubricTarget]) -> list[Request]:
-        """One request per rubric."""
+        """Returns one request per rubric."""
         slots = self.design.prompt.slots.rubricer
         strategy = self.design.rubric.resolve(self.design.judge.model)
         system = instructions(self.design, "rubricer", slots.persona, AUTHOR)
@@ -125,11 +125,11 @@ class Rubricer:
         ]
 
     def key(self, target: RubricTarget) -> str:
-        """The identity of the rubric that is asked for, whichever ask brings it."""
+        """Returns the hash that identifies a rubric, whichever of its requests succeeds."""
         return self.requests([replace(target, ask=0)])[0].key()
 
     def read(self, target: RubricTarget, completion: Completion | None) -> Rubric | Status:
-        """The rubric if it has exactly the stages that were asked for, else what went wrong."""
+        """Returns the rubric if it has exactly the requested stages, else the status."""
         status = failure(completion)
         if completion is None or status:
             return status or "provider_error"
@@ -147,7 +147,7 @@ class Rubricer:
 
 
 def parse_rubric(text: str) -> tuple[tuple[RubricStage, ...], str]:
-    r"""The stages and the reasoning in an author's answer; none where they are not 1, 2, 3 ...
+    r"""Returns the stages and the reasoning in an author's answer; none unless numbered 1, 2, 3 ...
 
     >>> text = "STAGE 1: Calm\n- quiet\nSTAGE 2: Stormy\n- loud\nREASONING: so"
     >>> stages, why = parse_rubric(text)
@@ -169,7 +169,7 @@ def parse_rubric(text: str) -> tuple[tuple[RubricStage, ...], str]:
             criteria = stages[-1][1]
             found = list(_criteria(line))
             if not found and criteria and line[:1].isspace() and line.strip():
-                criteria[-1] += " " + line.strip(" *_`\t")  # a criterion that runs on
+                criteria[-1] += " " + line.strip(" *_`\t")  # a criterion that continues
             criteria += found
     if not stages or not all(label and criteria for label, criteria in stages):
         return (), ""
@@ -178,7 +178,7 @@ def parse_rubric(text: str) -> tuple[tuple[RubricStage, ...], str]:
 
 
 def _criteria(line: str) -> Iterator[str]:
-    """The criteria on one line: a bullet, or several packed behind `Criteria:`."""
+    """Yields the criteria on one line: a bullet, or several after `Criteria:`."""
     packed = _CRITERIA.match(line)
     bullet = _BULLET.match(line)
     if packed:
@@ -190,7 +190,7 @@ def _criteria(line: str) -> Iterator[str]:
 
 
 def _split_outside_brackets(text: str) -> list[str]:
-    """Split at semicolons, except inside brackets: `bans (press; radio); fines` is two criteria."""
+    """Splits at semicolons outside brackets: `bans (press; radio); fines` is two criteria."""
     parts, depth = [""], 0
     for char in text:
         depth = max(0, depth + (char in "([") - (char in ")]"))
@@ -203,12 +203,12 @@ def _split_outside_brackets(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Critic:
-    """Asks the critic for a rubric's quality: out of the panel, and blind to who wrote it."""
+    """Asks the critic, who is no judge and does not see the author, for a rubric's quality."""
 
     design: Design
 
     def requests(self, targets: Sequence[Rubric]) -> list[Request]:
-        """One request per rubric."""
+        """Returns one request per rubric."""
         slots = self.design.prompt.slots.critic
         system = instructions(self.design, "critic", slots.persona, CRITIC)
         return [
@@ -228,11 +228,11 @@ class Critic:
 
     @property
     def maker(self) -> str:
-        """The identity of everything but the rubric: critic, wording, slots."""
+        """The hash of everything but the rubric: critic, wording, slots."""
         return self.requests([OrdinalRubric((), "", "", "")])[0].key()
 
     def read(self, target: Rubric, completion: Completion | None) -> Critique:
-        """The scores; null where they could not be read."""
+        """Returns the scores; null if they could not be read."""
         status = failure(completion)
         observability = discriminability = None
         if completion is not None and status is None:

@@ -27,7 +27,7 @@ INSTRUCTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class ScoreTarget:
-    """One verdict to ask for."""
+    """A verdict to be given."""
 
     rubric: Rubric
     evidence: Evidence
@@ -47,7 +47,7 @@ class Scorer:
     series: str
 
     def requests(self, targets: Sequence[ScoreTarget]) -> list[Request]:
-        """One request per verdict."""
+        """Returns one request per verdict."""
         return [self._request(target) for target in targets]
 
     def _request(self, target: ScoreTarget) -> Request:
@@ -74,16 +74,16 @@ class Scorer:
         )
 
     def display(self, target: ScoreTarget) -> Display:
-        """What the judge is shown for a target; of a pair, the same labels in both orders."""
+        """Returns the labels and order shown for a target; both orders of a pair share them."""
         strategy = self.design.presentation.resolve()
         return display(
             strategy, self.seed, target.evidence.hash, target.replicate, target.rubric.scale
         )
 
     def read(self, target: ScoreTarget, completion: Completion | None) -> Sample:
-        """The sample; what could not be read has a status that says so and no stage."""
+        """Returns the sample; an unreadable answer gives a status and no stage."""
         shown = self.display(target)
-        # Of a pair, a stage is the identity of a response, in whichever order it was shown.
+        # In a pair, a stage identifies a response, whichever was shown first.
         decoded = shown.flipped() if target.flipped else shown
         status, stages = self._verdict(decoded, completion)
         return Sample(
@@ -98,14 +98,14 @@ class Scorer:
         )
 
     def reread(self, sample: Sample, completion: Completion) -> Sample:
-        """The sample as its answer reads now, under the labels that were shown then."""
+        """Returns the sample as its answer is parsed today, under the labels that were shown."""
         status, stages = self._verdict(sample.display, completion)
         return replace(sample, status=status, stages=stages)
 
     def _verdict(
         self, decoded: Display, completion: Completion | None
     ) -> tuple[Status, tuple[int, ...]]:
-        """How an answer reads: its status, and the stages behind the labels that it names."""
+        """Returns the status of an answer, and the stages of the labels that it names."""
         status = failure(completion)
         if completion is None or status is not None:
             return status or "provider_error", ()

@@ -1,4 +1,4 @@
-"""Reading a verdict out of a judge's answer; what is unclear is `parse_failed`, never guessed."""
+"""Parses the verdict in a judge's answer; an unclear one is `parse_failed`, never guessed."""
 
 import json
 import re
@@ -7,16 +7,16 @@ from typing import Any, Literal
 
 from judge_gym.records import Verdict
 from judge_gym.stages.reading import (
-    Labelled,
+    LabelledLine,
+    adjacent_lines,
     clean_lines,
     labelled_lines,
-    standing_together,
 )
 
 Method = Literal["single", "subset"]
 
 MISSES = 50
-"""Braces that open no object, before the search ends: time stays linear."""
+"""The number of braces without an object after which the search ends, so that it stays linear."""
 FAILED = Verdict("parse_failed")
 ABSTAINED = Verdict("abstained")
 ABSTAIN = "abstain"
@@ -26,7 +26,7 @@ NOUNS = frozenset(
     "stage stages option options label labels letter letters level category choice boxed".split()
 )
 JOINERS = frozenset({"and", "or", "plus"})
-# Words that turn a label behind them into a vote, though it stands in a comment.
+# Words that make the label after them a vote, even within a comment.
 VOTING = frozenset("actually answer choose chose final is pick rather select verdict".split())
 # A word keeps its inner hyphens and apostrophes: "A-level" and "A's" are not the label A.
 WORD = re.compile(r"[^\W_]+(?>(?:[-'’‑][^\W_]+)*)")
@@ -38,7 +38,7 @@ ASIDE = re.compile(r"[*_`\])}]*+\s*+(?:\([^)]*+\)?+|\[[^\]]*+\]?+|(?<=\s)[\"“]
 def parse_verdict(
     text: str, labels: Sequence[str], *, method: Method = "single", abstain: bool = True
 ) -> Verdict:
-    r"""Read the verdict line that ends a free answer.
+    r"""Parses the verdict line at the end of a free-text answer.
 
     >>> parse_verdict("The criteria of B fit best.\nVERDICT: **B** (moderate)", "ABCD")
     Verdict(status='scored', labels=('B',))
@@ -47,38 +47,38 @@ def parse_verdict(
     >>> parse_verdict("VERDICT: A court ruled on it.", "ABCD").status
     'parse_failed'
     """
-    together = {verdict for _, verdict in _standing(text, labels, method, abstain)}
+    together = {verdict for _, verdict in _deciding_readings(text, labels, method, abstain)}
     return together.pop() if len(together) == 1 else FAILED
 
 
 def deciding_lines(
     text: str, labels: Sequence[str], *, method: Method = "single", abstain: bool = True
 ) -> tuple[int, ...]:
-    r"""The lines, counted from 0, by which `parse_verdict` decides; several where they differ.
+    r"""Returns the lines, from 0, by which `parse_verdict` decides; several if they differ.
 
     >>> deciding_lines("B fits.\nVERDICT: B\nYet C fits better.\nVERDICT: C", "ABCD")
     (3,)
     """
-    return tuple(sorted(line.line for line, _ in _standing(text, labels, method, abstain)))
+    return tuple(sorted(line.line for line, _ in _deciding_readings(text, labels, method, abstain)))
 
 
-def _standing(
+def _deciding_readings(
     text: str, labels: Sequence[str], method: Method, abstain: bool
-) -> list[tuple[Labelled, Verdict]]:
-    """The last verdict line, those that stand with it, and how each reads."""
+) -> list[tuple[LabelledLine, Verdict]]:
+    """Returns the last verdict line and those adjacent to it, each with its verdict."""
     lines = clean_lines(text)
     readings = {}
     for line in labelled_lines(lines, "verdict"):
         verdict = _read(line.payload, labels, method, abstain)
         if not (line.heading and verdict is FAILED):
             readings[line] = verdict
-    return [(line, readings[line]) for line in standing_together(lines, list(readings))]
+    return [(line, readings[line]) for line in adjacent_lines(lines, list(readings))]
 
 
 def parse_json_verdict(
     text: str, labels: Sequence[str], *, method: Method = "single", abstain: bool = True
 ) -> Verdict:
-    """Read the verdict of an answer that was asked for as a JSON object.
+    """Parses the verdict of an answer that was requested as a JSON object.
 
     >>> parse_json_verdict('{"reasoning": "...", "verdict": ["D", "B"]}', "ABCD", method="subset")
     Verdict(status='scored', labels=('B', 'D'))
@@ -100,7 +100,7 @@ def parse_json_verdict(
 
 
 def _read(payload: str, labels: Sequence[str], method: Method, abstain: bool) -> Verdict:
-    """Read what stands behind `VERDICT:`: labels, then nothing or punctuation and a comment."""
+    """Parses the text after `VERDICT:`: labels, then nothing, or punctuation and a comment."""
     known = {label.casefold(): label for label in labels}
     chosen: list[str] = []
     end = 0  # of the last thing understood
@@ -140,7 +140,7 @@ def _read(payload: str, labels: Sequence[str], method: Method, abstain: bool) ->
 
 
 def _chosen(chosen: Sequence[str], labels: Sequence[str], method: Method) -> Verdict:
-    """The labels without repeats in display order; one where one was asked."""
+    """Returns the distinct labels in display order; a single verdict must have exactly one."""
     kept = tuple(label for label in labels if label in chosen)
     if not kept or (method == "single" and len(kept) > 1):
         return FAILED
@@ -150,7 +150,7 @@ def _chosen(chosen: Sequence[str], labels: Sequence[str], method: Method) -> Ver
 def _stands_alone(
     payload: str, words: list[re.Match[str]], number: int, known: dict[str, str]
 ) -> bool:
-    """Whether a label does not open a sentence: punctuation, a label or nothing must follow it."""
+    """Returns whether a label does not start a sentence, such as "A court ruled"."""
     if number + 1 == len(words):
         return True
     here, after = words[number], words[number + 1]
@@ -163,21 +163,23 @@ def _stands_alone(
 
 
 def _label_like(word: str, known: dict[str, str]) -> bool:
-    """Whether a word has the looks of a label, so that `B, E` is a list with an unknown label."""
+    """Returns whether a word looks like a label: `B, E` is a list with an unknown label."""
     return word.isupper() and any(len(word) == len(label) for label in known)
 
 
 def _only_labels(text: str, known: dict[str, str]) -> bool:
-    """Whether brackets hold further labels, as in `[B] [D]`, and not an aside."""
+    """Returns whether brackets contain further labels, as in `[B] [D]`, and not a comment."""
     words = {word.casefold() for word in WORD.findall(text)}
     return bool(words & known.keys()) and words <= known.keys() | NOUNS | JOINERS
 
 
 def _votes_again(comment: str, known: dict[str, str]) -> bool:
-    """Whether a comment is, or ends in, another vote: `B -> C`, `B. Final answer: C`."""
+    """Returns whether a comment is, or ends in, another vote: `B -> C`, `B. Final answer: C`."""
     words = list(WORD.finditer(comment))
     first, last = words[0], words[-1]
-    if _label_like(first[0], known) and (first is last or not _goes_on(comment, first, words[1])):
+    if _label_like(first[0], known) and (
+        first is last or not _directly_followed(comment, first, words[1])
+    ):
         return True
     if len(words) < 2 or last[0] not in known.values():
         return False
@@ -186,12 +188,12 @@ def _votes_again(comment: str, known: dict[str, str]) -> bool:
     return before[0].casefold() in VOTING or not set(gap).isdisjoint(":=>→")
 
 
-def _goes_on(text: str, word: re.Match[str], after: re.Match[str]) -> bool:
+def _directly_followed(text: str, word: re.Match[str], after: re.Match[str]) -> bool:
     return not text[word.end() : after.start()].strip()
 
 
 def _names_more(comment: str, known: dict[str, str]) -> bool:
-    """Whether a comment goes on with the list: `B - minor, D - severe` must not be read as B."""
+    """Returns whether a comment continues the list: `B - minor, D - severe` is not B alone."""
     words = list(WORD.finditer(comment))
     for before, match in zip([None, *words], words, strict=False):
         if match[0] not in known.values():
@@ -205,9 +207,9 @@ def _names_more(comment: str, known: dict[str, str]) -> bool:
 
 
 def _verdict_field(text: str) -> Any:
-    """The `verdict` of the last JSON object in an answer, fenced or among prose; None without one.
+    """Returns the `verdict` of the last JSON object in an answer; None if there is none.
 
-    Two that differ and have no word between them decide nothing.
+    Two that differ without a word between them decide nothing.
     """
     cleaned = "\n".join(clean_lines(text))
     decoder = json.JSONDecoder(strict=False)
@@ -221,7 +223,7 @@ def _verdict_field(text: str) -> Any:
         else:
             fields = {str(name).strip().lower(): item for name, item in value.items()}
             if "verdict" in fields:
-                if WORD.search(cleaned, end, start):  # what came before was thinking aloud
+                if WORD.search(cleaned, end, start):  # earlier objects were part of the reasoning
                     verdicts.clear()
                 verdicts.append(fields["verdict"])
                 end = stop

@@ -1,4 +1,4 @@
-"""A study file becomes experiments: tasks x judges x the points of a sweep."""
+"""Turns a study file into experiments: tasks x judges x the points of a sweep."""
 
 from judge_gym.studies.file import (
     BudgetSpec,
@@ -9,16 +9,16 @@ from judge_gym.studies.file import (
     read_study,
     read_truth,
 )
-from judge_gym.studies.lines import at
+from judge_gym.studies.lines import errors_at
 from judge_gym.studies.origins import PoolSpec, TruthSpec, WindowSpec, check_pool
 from judge_gym.studies.sweep import (
     Experiment,
     Sweep,
     Task,
+    check_roles,
     experiments,
     points,
-    refuse_roles,
-    settle,
+    resolve_design,
     with_rubric,
 )
 
@@ -33,14 +33,14 @@ __all__ = [
     "TaskSpec",
     "TruthSpec",
     "WindowSpec",
-    "at",
     "check_pool",
+    "check_roles",
+    "errors_at",
     "experiments",
     "points",
     "read_knobs",
     "read_study",
     "read_truth",
-    "refuse_roles",
-    "settle",
+    "resolve_design",
     "with_rubric",
 ]

@@ -1,4 +1,4 @@
-"""Reading a study file: YAML, checked key by key, with errors that name file, line and choices."""
+"""Reads and checks a study file; errors name file, line and choices."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 from judge_gym.axes import Design, aliases, expand, find_knob
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import TaskType
-from judge_gym.studies.lines import Path, load_yaml, located
+from judge_gym.studies.lines import Path, errors_at, load_yaml, locate_errors
 from judge_gym.studies.origins import (
     PoolSpec,
     Spec,
@@ -25,11 +25,11 @@ Resolve = Callable[[str], str]
 
 
 class TaskSpec(Spec):
-    """What is judged: a concept on a pool."""
+    """A task: a concept to be judged on a pool."""
 
     type: TaskType
     concept: str = ""
-    """Empty where the benchmark names it."""
+    """Empty if the benchmark names it."""
     evidence: str
     dose: float | None = None
     truth: TruthSpec | None = None
@@ -37,13 +37,13 @@ class TaskSpec(Spec):
 
 
 class SampleSweep(Spec):
-    """Random points of the grid, each with its matched neighbours."""
+    """Random points of the grid, each with the points that differ in one knob."""
 
     sample: int = Field(ge=1)
 
 
 class Caps(Spec):
-    """Limits of what may be spent; None is no limit."""
+    """Limits on spending; None means no limit."""
 
     usd: float | None = Field(None, gt=0)
     calls: int | None = Field(None, gt=0)
@@ -52,12 +52,12 @@ class Caps(Spec):
 
 
 class BudgetSpec(Caps):
-    """Limits that stop a study, and those that stop one of its runs; what is there is kept."""
+    """Limits on a study, and on each of its runs; results so far are kept."""
 
     run: Caps = Caps()
 
     def changed(self, given: Mapping[str, Any]) -> "BudgetSpec":
-        """This budget with limits in the place of its own; `run.usd` is that of each run."""
+        """Returns the budget with some limits replaced; `run.usd` is the limit of each run."""
         choices = [*Caps.model_fields, *(f"run.{name}" for name in Caps.model_fields)]
         limits = self.model_dump()
         for name, limit in given.items():
@@ -67,14 +67,14 @@ class BudgetSpec(Caps):
             part[name.removeprefix("run.")] = limit
         try:
             return BudgetSpec.model_validate(limits)
-        except ValidationError as fault:
-            first = fault.errors()[0]
+        except ValidationError as error:
+            first = error.errors()[0]
             name = ".".join(map(str, first["loc"]))
             raise DesignError(f"budget.{name}: {first['msg']}, not {first['input']!r}") from None
 
 
 class Study(Spec):
-    """A study file, read and checked as far as that goes without its evidence."""
+    """A study file, checked in everything that does not need its evidence."""
 
     study: str = Field(pattern=r"^[\w.-]+$")
     seed: int = Field(0, ge=0, lt=2**63)
@@ -97,15 +97,15 @@ class Study(Spec):
 
     @property
     def file(self) -> str:
-        """The name of the file that it was read from."""
+        """The name of the file."""
         return self._file
 
-    def located(self) -> AbstractContextManager[None]:
-        """Within this, errors about a place in the study name file and line."""
-        return located(self._file, self._lines)
+    def locate_errors(self) -> AbstractContextManager[None]:
+        """Returns a context in which errors about a key of the study name file and line."""
+        return locate_errors(self._file, self._lines)
 
     def rivals(self, design: Design) -> tuple[str, ...]:
-        """Whose rubrics a judge is made to use; none where it does not write its own."""
+        """Returns the other authors whose rubrics a judge uses, if it writes its own."""
         judge = design.judge.model
         if self.swap == "none" or design.rubric.author != "own":
             return ()
@@ -116,37 +116,37 @@ class Study(Spec):
 
 
 def read_truth(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A reference answer that is given by itself, checked."""
+    """Returns a reference answer that is given outside of a study file, checked."""
     try:
         spec = TruthSpec.model_validate(given)
-    except ValidationError as fault:
-        raise _refusal(fault) from fault
+    except ValidationError as error:
+        raise _refusal(error) from error
     check_truth(spec, ())
     if spec.vdem is not None:
-        raise DesignError("a truth from V-Dem's table is looked up by a study file")
+        raise DesignError("a truth can be looked up in V-Dem's table by a study file only")
     return spec.reference()
 
 
 def read_study(
     text: str, file: str, *, resolve: Resolve = str, overrides: Mapping[str, Any] = {}
 ) -> Study:
-    """The study in a YAML text; errors name file, line and choices.
+    """Returns the study in a YAML text; errors name file, line and choices.
 
     Args:
         text: the YAML.
-        file: its name, for errors.
+        file: its name in error messages.
         resolve: turns a bare model name into a model id.
-        overrides: knobs set from outside, over those of the base design.
+        overrides: knobs that replace those of the base design.
     """
     try:
         data, lines = load_yaml(text)
-    except yaml.YAMLError as fault:
-        mark = getattr(fault, "problem_mark", None)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
         where = f"{file}:{mark.line + 1}" if mark else file
-        problem = getattr(fault, "problem", None) or "not readable"
-        raise DesignError(f"{where}: broken YAML: {problem}") from fault
-    outside = read_knobs(overrides, (), resolve)  # not of the file, so without a line
-    with located(file, lines):
+        problem = getattr(error, "problem", None) or "not readable"
+        raise DesignError(f"{where}: invalid YAML: {problem}") from error
+    outside = read_knobs(overrides, (), resolve)  # not in the file, so without a line
+    with locate_errors(file, lines):
         study = _check(data, resolve, outside)
     study._file, study._lines = file, lines
     return study
@@ -157,12 +157,12 @@ def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
         raise DesignError(f"a study is a mapping with the keys {', '.join(Study.model_fields)}")
     try:
         study = Study.model_validate(data)
-    except ValidationError as fault:
-        raise _refusal(fault) from fault
+    except ValidationError as error:
+        raise _refusal(error) from error
     base = read_knobs(study.design, ("design",), resolve)
     base |= outside
     for name in study.vary.keys() & outside.keys():
-        raise DesignError(f"{name} varies in this study; it cannot be set from outside as well")
+        raise DesignError(f"{name} varies in this study, so it cannot be overridden")
     vary = _levels(study.vary, base, resolve)
     judges = [
         _model(judge, ("judges", number), resolve) for number, judge in enumerate(study.judges)
@@ -197,7 +197,7 @@ def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
 def _refuse_judge_knob(
     study: Study, base: dict[str, Any], vary: Mapping[str, Any], judges: Sequence[str]
 ) -> None:
-    """Judges are listed under `judges`; naming the only one again in the design does no harm."""
+    """Refuses `judge.model` in a design, unless it repeats the only judge of the study."""
     named = base.pop("judge.model", None)
     if "judge.model" in vary or (named is not None and [named] != judges):
         section, entries = (
@@ -205,7 +205,7 @@ def _refuse_judge_knob(
         )
         name = next((name for name in ("modelId", "judge.model", "judge") if name in entries), "")
         raise DesignError(
-            "judge.model is set by `judges`, which are always crossed", path=(section, name)
+            "judge.model is set by `judges`; list the models there", path=(section, name)
         )
 
 
@@ -220,7 +220,8 @@ def _check_task(study: Study, task: TaskSpec, path: Path) -> None:
     known = pool.benchmark is not None or pool.judgebench is not None
     if known and task.type != "benchmark":
         raise DesignError(
-            f"evidence {task.evidence!r} is a benchmark; its task is of type benchmark", path=path
+            f"evidence {task.evidence!r} is a benchmark; its task must have the type benchmark",
+            path=path,
         )
     if task.type != "benchmark" and pool.window is None and pool.pool is None:
         raise DesignError(
@@ -246,23 +247,21 @@ def _check_task(study: Study, task: TaskSpec, path: Path) -> None:
 def read_knobs(
     entries: Mapping[str, Any], path: Path = (), resolve: Resolve = str
 ) -> dict[str, Any]:
-    """The entries of a design as knobs, each checked by itself so that the error has its line."""
+    """Returns the entries of a design as knobs; an error names the line of its entry."""
     knobs: dict[str, Any] = {}
     for name, value in entries.items():
-        try:
+        with errors_at((*path, name)):
             for knob, level in expand(name, value).items():
                 if knob in knobs:
                     raise DesignError(f"{knob} is given twice, once by another name")
                 knobs[knob] = _level(knob, level, resolve)
-        except DesignError as fault:
-            raise DesignError(fault.message, choices=fault.choices, path=(*path, name)) from fault
     return knobs
 
 
 def _levels(
     vary: Mapping[str, Sequence[Any]], base: dict[str, Any], resolve: Resolve
 ) -> dict[str, list[Any]]:
-    """What varies, by knob; a blueprint name must come down to one, the rest joins the base."""
+    """Returns the varied levels by knob; other knobs that a blueprint name sets join the base."""
     levels: dict[str, list[Any]] = {}
     for name, values in vary.items():
         points = _points(name, values, resolve)
@@ -273,9 +272,9 @@ def _levels(
             if knob not in moving and base.setdefault(knob, points[0][knob]) != points[0][knob]:
                 raise DesignError(f"vary: {name} also sets {knob}", path=("vary", name))
         if len(moving) != 1 or moving[0] in levels:
-            problem = "moves nothing; list two levels, or one that is not the base's"
+            problem = "changes nothing; list two levels, or one that differs from the base's"
             if moving:
-                problem = f"moves {' and '.join(moving)}; vary each knob once, by its own name"
+                problem = f"changes {' and '.join(moving)}; vary each knob once, by its own name"
             raise DesignError(f"vary: {name} {problem}", path=("vary", name))
         levels[moving[0]] = list(dict.fromkeys(point[moving[0]] for point in points))
     return levels
@@ -286,19 +285,14 @@ def _base(base: Mapping[str, Any], knob: str) -> Any:
 
 
 def _points(name: str, values: Sequence[Any], resolve: Resolve) -> list[dict[str, Any]]:
-    """What each listed level of one entry of `vary` sets."""
-    try:
+    """Returns the knobs that each listed level of one entry of `vary` sets."""
+    with errors_at(("vary", name)):
         if name not in aliases():
             find_knob(name)
-    except DesignError as fault:
-        raise DesignError(fault.message, choices=fault.choices, path=("vary", name)) from fault
     points = []
     for number, value in enumerate(values):
-        try:
+        with errors_at(("vary", name, number)):
             points.append({k: _level(k, v, resolve) for k, v in expand(name, value).items()})
-        except DesignError as fault:
-            path = ("vary", name, number)
-            raise DesignError(fault.message, choices=fault.choices, path=path) from fault
     if not points:
         raise DesignError(f"vary: {name} lists no level", path=("vary", name))
     return points
@@ -315,15 +309,13 @@ def _level(knob: str, level: Any, resolve: Resolve) -> Any:
 
 
 def _model(name: str, path: Path, resolve: Resolve) -> str:
-    try:
+    with errors_at(path):
         return resolve(name)
-    except DesignError as fault:
-        raise DesignError(fault.message, choices=fault.choices, path=path) from fault
 
 
-def _refusal(fault: ValidationError) -> DesignError:
-    """The first complaint of pydantic in our words."""
-    error = fault.errors()[0]
+def _refusal(invalid: ValidationError) -> DesignError:
+    """Returns pydantic's first error in our form: what, value, choices."""
+    error = invalid.errors()[0]
     path = tuple(
         part
         for part in error["loc"]
@@ -353,7 +345,7 @@ def _refusal(fault: ValidationError) -> DesignError:
 
 
 def _fields_at(path: Path) -> set[str]:
-    """The keys that a study file knows at a place."""
+    """Returns the keys that a study file may have at a place."""
     places: dict[Any, type[BaseModel]] = {
         "tasks": TaskSpec,
         "evidence": PoolSpec,

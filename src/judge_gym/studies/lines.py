@@ -1,4 +1,4 @@
-"""YAML whose every entry knows its line, so that an error can point at it."""
+"""Loads YAML with the line of every entry, so that errors can name it."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,40 +13,40 @@ Line = tuple[Path, int]
 
 
 @contextmanager
-def located(file: str, lines: Mapping[Path, int]) -> Iterator[None]:
-    """Errors about a place in the file name its line, or that of what is around it."""
+def locate_errors(file: str, lines: Mapping[Path, int]) -> Iterator[None]:
+    """Adds file and line to errors about a key of the file, or the line of its parent."""
     try:
         yield
-    except DesignError as fault:
-        around = (fault.path[:length] for length in range(len(fault.path), -1, -1))
+    except DesignError as error:
+        around = (error.path[:length] for length in range(len(error.path), -1, -1))
         line = next((lines[path] for path in around if path in lines), 1)
-        place = f"{file}:{line}: " if file else ""  # a study made of a command has no file
-        raise DesignError(place + fault.message, choices=fault.choices) from fault
+        place = f"{file}:{line}: " if file else ""  # a study from a command has no file
+        raise DesignError(place + error.message, choices=error.choices) from error
 
 
 @contextmanager
-def at(path: Path) -> Iterator[None]:
-    """Errors that name no place are about this one."""
+def errors_at(path: Path) -> Iterator[None]:
+    """Adds a path to errors that have none."""
     try:
         yield
-    except DesignError as fault:
-        if fault.path:
+    except DesignError as error:
+        if error.path:
             raise
-        raise DesignError(fault.message, choices=fault.choices, path=path) from fault
+        raise DesignError(error.message, choices=error.choices, path=path) from error
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML whose values that cannot be, such as 2026-02-30, are errors with a line."""
+    """A loader that reports impossible values, such as 2026-02-30, with their line."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
-        except ValueError as fault:
-            raise _broken(str(fault), node) from fault
+        except ValueError as error:
+            raise _broken(str(error), node) from error
 
 
 def load_yaml(text: str) -> tuple[Any, dict[Path, int]]:
-    """The data of a YAML text, and the line of each of its entries."""
+    """Returns the data of a YAML text, and the line of each entry."""
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
@@ -57,7 +57,7 @@ def load_yaml(text: str) -> tuple[Any, dict[Path, int]]:
 
 
 def _lines(node: yaml.Node, path: Path = (), above: tuple[int, ...] = ()) -> Iterator[Line]:
-    """The line of every entry, so that an error can point at it."""
+    """Yields the path and the line of every entry."""
     if id(node) in above:
         raise _broken("an alias within itself", node)
     above = (*above, id(node))
@@ -74,7 +74,7 @@ def _lines(node: yaml.Node, path: Path = (), above: tuple[int, ...] = ()) -> Ite
                 raise _broken(f"{key.value!r} is given twice", key)
             seen.add(key.value)
             below = _lines(value, (*path, key.value), above)
-            next(below)  # the key's own line is the better one
+            next(below)  # the line of the key is more helpful than that of its value
             yield (*path, key.value), key.start_mark.line + 1
             yield from below
 

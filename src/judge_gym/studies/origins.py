@@ -1,4 +1,4 @@
-"""Where evidence and reference answers come from, as a study file says it."""
+"""The parts of a study file that say where evidence and reference answers come from."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -12,13 +12,13 @@ from judge_gym.studies.lines import Path
 
 
 class Spec(BaseModel):
-    """A part of a study file: frozen, and refuses what it does not know."""
+    """A part of a study file: frozen, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class WindowSpec(Spec):
-    """Where and when a pool's evidence comes from."""
+    """The country and the period of a pool's evidence."""
 
     country: str = Field(min_length=1)
     start: Annotated[date, Field(strict=False)] | None = None
@@ -32,13 +32,13 @@ class WindowSpec(Spec):
 
 
 FIXED = ("files", "pool", "benchmark", "judgebench")
-"""Origins that hold what they hold; every other one is a search."""
+"""Origins with fixed content; every other origin is a search."""
 
 
 class PoolSpec(Spec):
-    """A named pool and where it comes from; a window alone means what the lab holds of it.
+    """A named pool and its origin; a window alone selects the lab's evidence from that window.
 
-    Beside the keys here it may name one search of `records.search_origins`, such as `gdelt`.
+    It may also name one search of `records.search_origins`, such as `gdelt`.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
@@ -52,9 +52,9 @@ class PoolSpec(Spec):
     """A file of JudgeBench's pairs."""
     window: WindowSpec | None = None
     query: str = ""
-    """What articles of feeds must hold."""
+    """What articles of feeds must contain."""
     limit: int = Field(100, ge=1, le=10_000)
-    """How many articles a search keeps at most."""
+    """The largest number of articles that a search keeps."""
 
     @classmethod
     def for_search(
@@ -75,13 +75,13 @@ class PoolSpec(Spec):
 
     @property
     def origins(self) -> list[str]:
-        """The origins that are given; a valid pool has one, or none where only a window is."""
+        """The origins that are given; a valid pool has one, or only a window."""
         fixed = [name for name in FIXED if getattr(self, name) is not None]
         return fixed + [name for name, value in self._searches.items() if value is not None]
 
     @property
     def origin(self) -> str | None:
-        """The origin; None where only a window is given."""
+        """The origin; None if only a window is given."""
         return next(iter(self.origins), None)
 
     @property
@@ -91,15 +91,15 @@ class PoolSpec(Spec):
 
     @property
     def addresses(self) -> list[str]:
-        """What a search of addresses was given."""
+        """The addresses of a search that takes addresses; empty for any other origin."""
         if not self.searched or find_origin(str(self.origin)).takes != "addresses":
             return []
         given = self._searches[str(self.origin)]
         return [given] if isinstance(given, str) else list(given)
 
     @property
-    def wanted(self) -> str:
-        """The query, wherever it stands."""
+    def search_query(self) -> str:
+        """The query of a search, from its own key or from `query`."""
         if self.searched and find_origin(str(self.origin)).takes == "query":
             return str(self._searches[str(self.origin)])
         return self.query
@@ -110,7 +110,7 @@ class PoolSpec(Spec):
 
     @classmethod
     def keys(cls) -> set[str]:
-        """Every key that a pool may have."""
+        """Returns every key that a pool may have."""
         return {*cls.model_fields, *search_origins()}
 
 
@@ -125,12 +125,12 @@ class TruthSpec(Spec):
     """The published country-year CSV."""
     index: str = "v2x_libdem"
     country: str | None = None
-    """As V-Dem names it; else the window's."""
+    """V-Dem's name of the country; by default the window's."""
     year: int | None = Field(None, ge=1)
-    """Else the year in which the window starts."""
+    """By default the year in which the window starts."""
 
     def reference(self) -> dict[str, Any]:
-        """What analysis gets to know."""
+        """Returns the part that is stored for analyses."""
         given = {"source": self.source, "value": self.value, "label": self.label}
         known = {name: value for name, value in given.items() if value is not None}
         return known | {"direction": self.direction or "up"}
@@ -160,29 +160,31 @@ def check_pool(pool: PoolSpec, path: Path) -> None:
         )
     if pool.origin in ("pool", "benchmark", "judgebench") and pool.window is not None:
         raise DesignError(
-            f"a {pool.origin} is what it is; leave window out", path=(*path, "window")
+            f"a {pool.origin} takes no window; leave window out", path=(*path, "window")
         )
     if pool.query and not pool.addresses:
         queries = [name for name, origin in searches.items() if origin.takes == "query"]
-        raise DesignError(f"query belongs to feeds; {' and '.join(queries)} are a query", path=path)
+        raise DesignError(
+            f"query is a key of feeds; {' and '.join(queries)} take their own", path=path
+        )
     if "limit" in pool.model_fields_set and not pool.searched:
         raise DesignError(
-            f"limit is of a search ({', '.join(searches)}); here everything is judged",
+            f"limit is a key of searches ({', '.join(searches)}); here every item is judged",
             path=(*path, "limit"),
         )
     for address in pool.addresses:
         if address.strip() and not address.startswith(("http://", "https://")):
             raise DesignError(
-                f"{address!r} is no address of a feed; it begins with http:// or https://",
+                f"{address!r} is not the address of a feed; it begins with http:// or https://",
                 path=(*path, str(pool.origin)),
             )
-    texts = pool.addresses or [pool.wanted]
+    texts = pool.addresses or [pool.search_query]
     if pool.searched and not all(text.strip() for text in texts):
         raise DesignError(f"{pool.origin} is empty", path=(*path, str(pool.origin)))
 
 
 def _check_searches(pool: PoolSpec, path: Path) -> None:
-    """Refuses a key that names no search, and what its search does not take."""
+    """Refuses a key that is not a search, and a value that its search does not take."""
     searches, place = search_origins(), ".".join(map(str, path))
     for name, value in (pool.model_extra or {}).items():
         if name not in searches:
@@ -201,7 +203,7 @@ def _check_searches(pool: PoolSpec, path: Path) -> None:
 
 
 def check_truth(truth: TruthSpec, path: Path) -> None:
-    """Refuse a reference that is both given and looked up, or neither."""
+    """Refuses a reference that is both given and looked up, or neither."""
     if truth.vdem is None and not truth.source:
         raise DesignError("truth.source is not given", path=path)
     looked_up = {"index", "country", "year"} & truth.model_fields_set

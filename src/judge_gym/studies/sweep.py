@@ -1,4 +1,4 @@
-"""From a study to experiments: tasks x judges x the points of a sweep."""
+"""Builds the experiments of a study: tasks x judges x the points of a sweep."""
 
 import itertools
 import math
@@ -20,7 +20,7 @@ from judge_gym.records import (
     graded,
 )
 from judge_gym.studies.file import Study, TaskSpec
-from judge_gym.studies.lines import at
+from judge_gym.studies.lines import errors_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Task:
     dose: float | None = None
     truth: Mapping[str, Any] | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Knobs that a benchmark puts in the place of their defaults."""
+    """Defaults of knobs that a benchmark replaces."""
 
     @property
     def country(self) -> str:
@@ -45,7 +45,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A task under a design: one point of the space."""
+    """A task under a design."""
 
     tag: str
     task: Task
@@ -54,9 +54,9 @@ class Experiment:
 
     @property
     def digest(self) -> str:
-        """The hash of what makes it this experiment; truth, dose and its names are annotations.
+        """The hash that identifies the experiment; truth, dose and tags are not part of it.
 
-        A knob that cannot act is left out, whatever its value.
+        Knobs without an effect are left out.
         """
         idle = _idle(self.task, self.design) - _forced(self.task).keys()
         return digest(
@@ -77,27 +77,25 @@ class Experiment:
 
     @property
     def orders(self) -> tuple[bool, ...]:
-        """Whether an item is shown in reverse, for each time that it is shown; pairs only."""
+        """For each time an item is shown, whether in reverse; only pairs are shown twice."""
         return self.design.presentation.resolve().flips if self.task.pool.paired else (False,)
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The experiments of a study, and what was folded on the way."""
+    """The experiments of a study, and the points that are none of their own."""
 
     experiments: tuple[Experiment, ...]
-    folded: Mapping[str, str] = field(default_factory=dict)
-    """Tags of points that are the same experiment as another, whose tag follows."""
+    duplicates: Mapping[str, str] = field(default_factory=dict)
+    """The tags of points that are the same experiment as another, with that other's tag."""
     skipped_swaps: tuple[str, ...] = ()
-    """Tags that a swap cannot act on, because their judge does not write its own rubric."""
+    """The tags of experiments without a swap, because their judge writes no rubric of its own."""
 
 
 def points(study: Study, defaults: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """The points of the sweep, each as the knobs in which it differs from the base.
+    """Returns the points of the sweep, each as the knobs in which it differs from the base.
 
-    Args:
-        study: the checked study.
-        defaults: what a type of task puts in the place of a knob's default.
+    `defaults` are the defaults of knobs that a type of task replaces.
     """
     usual = {knob: Design.knobs()[knob].default for knob in study.vary}
     base = {knob: {**usual, **(defaults or {}), **study.design}[knob] for knob in study.vary}
@@ -122,7 +120,7 @@ def _size(vary: Mapping[str, Sequence[Any]]) -> int:
 
 
 def _point(vary: Mapping[str, Sequence[Any]], number: int) -> dict[str, Any]:
-    """A point of the grid by its number, so that a sample need not list the grid."""
+    """Returns a point of the grid by its number, so that a sample need not list the grid."""
     point = {}
     for knob, levels in reversed(list(vary.items())):
         number, level = divmod(number, len(levels))
@@ -133,7 +131,7 @@ def _point(vary: Mapping[str, Sequence[Any]], number: int) -> dict[str, Any]:
 def _neighbours(
     point: Mapping[str, Any], vary: Mapping[str, Sequence[Any]]
 ) -> Iterator[dict[str, Any]]:
-    """Every point that differs in exactly one knob."""
+    """Yields every point that differs in exactly one knob."""
     for knob, levels in vary.items():
         yield from ({**point, knob: level} for level in levels if level != point[knob])
 
@@ -146,19 +144,19 @@ def experiments(
     benchmarks: Mapping[str, Benchmark] | None = None,
     shown: Sequence[str] = (),
 ) -> Sweep:
-    """Tasks x judges x points.
+    """Returns the experiments of a study: tasks x judges x points.
 
     Args:
         study: the checked study.
         pools: its pools by name, loaded.
         rubrics: its given rubrics by file name, loaded.
         benchmarks: the benchmarks among its pools, by name.
-        shown: knobs of the base that a tag must show, because they were set from outside.
+        shown: overridden knobs of the base, which tags show.
     """
-    with study.located():
+    with study.locate_errors():
         tasks = []
         for number, spec in enumerate(study.tasks):
-            with at(("tasks", number)):
+            with errors_at(("tasks", number)):
                 tasks.append(_task(spec, pools, rubrics, benchmarks or {}))
         return _experiments(study, tasks, shown)
 
@@ -166,7 +164,7 @@ def experiments(
 def _experiments(study: Study, tasks: Sequence[Task], shown: Sequence[str]) -> Sweep:
     made: dict[str, Experiment] = {}
     tags: set[str] = set()
-    folded: dict[str, str] = {}
+    duplicates: dict[str, str] = {}
     skipped: list[str] = []
     used: set[str] = set()
     outside = {knob: study.design[knob] for knob in shown if knob in study.design}
@@ -174,25 +172,25 @@ def _experiments(study: Study, tasks: Sequence[Task], shown: Sequence[str]) -> S
         defaults = _task_defaults(task)
         for judge, point in itertools.product(study.judges, points(study, defaults)):
             chosen = {**study.design, **point, "judge.model": judge}
-            design, active = settle(task, chosen)
+            design, active = resolve_design(task, chosen)
             used |= active
-            refuse_roles(study.judges, task, design, number, varied=study.vary)
+            check_roles(study.judges, task, design, number, varied=study.vary)
             tag = _tag(study.study, task, judge, {**outside, **point})
             if tag in tags:
                 raise DesignError(
-                    f"two experiments would have the tag {tag!r}: a concept stands once per pool, "
-                    "and names differ by more than spaces",
+                    f"two experiments would have the tag {tag!r}; list a concept once per pool, "
+                    "and use names that differ by more than spaces",
                     path=("tasks", number),
                 )
             tags.add(tag)
             experiment = Experiment(tag, task, design, study.seed)
             first = made.setdefault(experiment.digest, experiment)
             if first is not experiment:
-                folded[tag] = first.tag
+                duplicates[tag] = first.tag
             elif study.swap != "none" and design.rubric.author != "own":
                 skipped.append(tag)
     _refuse_unused(study, used, outside, tasks)
-    return Sweep(tuple(made.values()), folded, tuple(skipped))
+    return Sweep(tuple(made.values()), duplicates, tuple(skipped))
 
 
 def _task(
@@ -218,7 +216,7 @@ def _task(
 
 
 def with_rubric(task: Task, rubric: Rubric | None) -> Task:
-    """The task with a given rubric, in whose stages the truths of its items are then told."""
+    """Returns the task with a given rubric; the truths of its items become stages of it."""
     _refuse_unpaired(task, rubric)
     if rubric is None:
         return task
@@ -228,7 +226,7 @@ def with_rubric(task: Task, rubric: Rubric | None) -> Task:
 
 
 def _refuse_unpaired(task: Task, rubric: Rubric | None) -> None:
-    """A pair is compared, so it needs options to choose from, and no scale."""
+    """Refuses pairs without a nominal rubric whose options are the two responses."""
     if not task.pool.paired:
         return
     single = next((item.title for item in task.pool.items if not item.responses), None)
@@ -236,9 +234,9 @@ def _refuse_unpaired(task: Task, rubric: Rubric | None) -> None:
         raise DesignError(f"evidence {task.pool_name!r} mixes pairs and single texts: {single!r}")
     if rubric is None or rubric.kind == "ordinal":
         raise DesignError(
-            f"evidence {task.pool_name!r} holds pairs: two responses are compared, which no scale "
-            "can express; give a nominal rubric with the options first, second and, if you like, "
-            "neither"
+            f"evidence {task.pool_name!r} contains pairs: two responses are compared, which no "
+            "scale can express; give a nominal rubric with the options first, second and, "
+            "optionally, neither"
         )
     places = {"first": 0, "second": 1}
     labels = [stage.label.casefold() for stage in rubric.stages]
@@ -249,12 +247,12 @@ def _refuse_unpaired(task: Task, rubric: Rubric | None) -> None:
     )
     if rubric.scale not in (2, 3) or moved:
         raise DesignError(
-            "a pair has the options first, second and, if you like, neither, in this order; this "
+            "a pair has the options first, second and, optionally, neither, in this order; this "
             f"rubric has {', '.join(stage.label for stage in rubric.stages)}"
         )
 
 
-def refuse_roles(
+def check_roles(
     judges: Sequence[str],
     task: Task,
     design: Design,
@@ -262,7 +260,7 @@ def refuse_roles(
     *,
     varied: Collection[str] = (),
 ) -> None:
-    """Who makes a view or a rubric must be named, and must not sit on the panel."""
+    """Refuses an editor or critic who is a judge, and a task without a source of its rubric."""
     rubric = design.rubric.resolve(design.judge.model)
     if task.rubric is None and rubric.author is None:
         raise DesignError(
@@ -277,10 +275,10 @@ def refuse_roles(
             )
 
 
-def settle(task: Task, chosen: Mapping[str, Any]) -> tuple[Design, set[str]]:
-    """The design that a task is judged under, and which of the chosen knobs act on it.
+def resolve_design(task: Task, chosen: Mapping[str, Any]) -> tuple[Design, set[str]]:
+    """Returns the design that a task is judged under, and which of the chosen knobs have an effect.
 
-    A knob that cannot act returns to its default, so that such points are one experiment.
+    A knob without an effect returns to its default, so that such points are one experiment.
     """
     given = {**_task_defaults(task), **chosen}
     idle = _idle(task, Design.of(given))
@@ -289,7 +287,7 @@ def settle(task: Task, chosen: Mapping[str, Any]) -> tuple[Design, set[str]]:
 
 
 def _task_defaults(task: Task) -> dict[str, Any]:
-    """A benchmark's texts are controlled already, so they are shown as they are."""
+    """Returns the defaults of a benchmark, whose texts are controlled and shown unedited."""
     return {"evidence.view": "raw", **task.defaults} if task.type == "benchmark" else {}
 
 
@@ -299,15 +297,15 @@ def _forced(task: Task) -> dict[str, Any]:
 
 
 def _idle(task: Task, design: Design) -> set[str]:
-    """Knobs that cannot act on a task."""
+    """Returns the knobs that have no effect on a task."""
     prefixes = [] if task.pool.paired else ["presentation.pair_order"]
     if task.rubric:
         prefixes += ["rubric.", "prompt.slots.rubricer.", "prompt.slots.critic."]
-    if task.pool.paired:  # a summary of two responses would be a third
+    if task.pool.paired:  # a summary of two responses would be a third response
         prefixes += ["evidence.view"]
     if design.evidence.view == "raw" or task.pool.paired:
         prefixes += ["evidence.editor", "prompt.slots.neutralizer."]
-    if design.probe.context == "same":  # the probe goes on in the scorer's conversation
+    if design.probe.context == "same":  # the probe continues the scorer's conversation
         prefixes += ["prompt.slots.prober.persona"]
     return {knob for knob in Design.knobs() if knob.startswith(tuple(prefixes))}
 
@@ -315,7 +313,7 @@ def _idle(task: Task, design: Design) -> set[str]:
 def _refuse_unused(
     study: Study, used: set[str], outside: Mapping[str, Any], tasks: Sequence[Task]
 ) -> None:
-    """Refuse a knob that acts on no task; one set from outside may idle others of the file."""
+    """Refuses a knob without an effect on any task; an override may disable others of the file."""
     usual = Design.knobs()
     paired = all(task.pool.paired for task in tasks)
     sections = (("vary", study.vary), ("design", outside or study.design))
@@ -323,8 +321,8 @@ def _refuse_unused(
         for knob, level in given.items():
             if paired and knob == "rubric.scale":  # even the default would be misunderstood
                 raise DesignError(
-                    "rubric.scale acts on no pair: two responses are compared, which no scale can "
-                    "express; leave it out",
+                    "rubric.scale has no effect on pairs: two responses are compared, which no "
+                    "scale can express; leave it out",
                     path=(section, knob),
                 )
             if paired and knob == "evidence.view":
@@ -332,13 +330,14 @@ def _refuse_unused(
                 if set(levels) == {"raw"}:  # which is what happens
                     continue
                 raise DesignError(
-                    "evidence.view acts on no pair: a summary of two responses would be a third; "
-                    "they are shown as they are",
+                    "evidence.view has no effect on pairs, which are shown unedited: a summary of "
+                    "two responses would be a third one; leave it out",
                     path=(section, knob),
                 )
             if knob not in used and level != usual[knob].default:
                 raise DesignError(
-                    f"{knob} acts on no task of this study; leave it out", path=(section, knob)
+                    f"{knob} has no effect on any task of this study; leave it out",
+                    path=(section, knob),
                 )
 
 

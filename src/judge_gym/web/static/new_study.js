@@ -113,7 +113,7 @@ function show(estimate) {
   known.push(`${count(all.input_tokens)} tokens in, ${count(all.output_tokens)} tokens out.`);
   at("known").textContent = known.join(" ");
   const notes = [...estimate.warnings,
-    ...Object.entries(estimate.folded).map(([tag, same]) => `${tag} is the same experiment as ${same}`),
+    ...Object.entries(estimate.duplicates).map(([tag, same]) => `${tag} is the same experiment as ${same}`),
     ...estimate.skipped_swaps.map((tag) => `no swap for ${tag}`)];
   at("warnings").replaceChildren(...notes.slice(0, 20).map((note) => {
     const item = document.createElement("li");
