@@ -920,7 +920,7 @@ def test_later_verdict_supersedes_one_that_reasoning_separates_from_it(
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("labels", [LETTERS, CODES], ids=["letters", "codes"])
-def test_verdict_lines_standing_together_count_only_if_they_agree(
+def test_verdict_lines_adjacent_lines_count_only_if_they_agree(
     labels: tuple[str, ...], method: Method
 ) -> None:
     for first in labels:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import Evidence
 from judge_gym.sources.files import json_lines
-from judge_gym.stages.reading import Labelled, clean_lines, standing_together
+from judge_gym.stages.reading import LabelledLine, clean_lines, adjacent_lines
 
 if TYPE_CHECKING:
     from judge_gym.analysis.judges.pairs import JudgedPair, Order
@@ -141,13 +141,13 @@ def read_decision(text: str) -> Decision | None:
     found = _verdicts(lines)
     if not found:
         return None
-    together = {_decision(verdict.payload) for verdict in standing_together(lines, found)}
+    together = {_decision(verdict.payload) for verdict in adjacent_lines(lines, found)}
     return together.pop() if len(together) == 1 else None
 
 
-def _verdicts(lines: list[str]) -> list[Labelled]:
+def _verdicts(lines: list[str]) -> list[LabelledLine]:
     return [
-        Labelled(number, tag)
+        LabelledLine(number, tag)
         for number, line in enumerate(lines)
         for tag in TAG.findall(line)
         if _decision(tag)
