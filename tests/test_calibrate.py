@@ -14,12 +14,12 @@ from judge_gym.analysis.belief import Verdicts, squared_distances, stage_masks
 from judge_gym.analysis.belief.masses import sources
 from judge_gym.analysis.stats.intervals import seeded, student
 from judge_gym.axes import Design
-from judge_gym.calibrate import Calibration, Check, Panels, Quantity, Shape, calibrate
+from judge_gym.calibrate import Calibration, HypothesisTest, Panels, Quantity, Shape, calibrate
+from judge_gym.calibrate.distributions import HUNDREDTHS, distribution, stated_chances
 from judge_gym.calibrate.gates import Band, coverage, coverage_band, errors, recovery
-from judge_gym.calibrate.laws import HUNDREDTHS, law, stated_chances
 from judge_gym.calibrate.panels import evidence
 from judge_gym.calibrate.quantities import QUANTITIES, TESTS
-from judge_gym.calibrate.truth import Known
+from judge_gym.calibrate.truth import TrueValues
 from judge_gym.calibrate.worlds import answers, conditions, population
 from judge_gym.errors import DesignError
 from judge_gym.models.simulated import judge_profile, verdict_distribution
@@ -34,7 +34,7 @@ SHAPE = Shape()
 
 
 @pytest.mark.parametrize("name", ["leaning", "leaning, fixed order"])
-def test_a_law_is_the_mean_over_displays_as_a_study_draws_them(name: str) -> None:
+def test_a_distribution_is_the_mean_over_displays_as_a_study_draws_them(name: str) -> None:
     condition, kind = conditions()[name], 20
     scorer, item = Scorer(condition.design, 5, "5"), Evidence("x", "another text")
     targets = [ScoreTarget(condition.rubric, item, population()[kind], r) for r in range(600)]
@@ -46,10 +46,12 @@ def test_a_law_is_the_mean_over_displays_as_a_study_draws_them(name: str) -> Non
             chosen[row, stages[0] if stages else 0] += chance
             first[row] += chance * (stages == shown.stages[:1])
     error = 4 * chosen.std(axis=0) / np.sqrt(600) + 1e-12
-    exact = law(name).mass[kind].mean(axis=0)
+    exact = distribution(name).mass[kind].mean(axis=0)
     assert (np.abs(chosen.mean(axis=0) - exact[[0, 1, 2, 4, 8]]) < error).all()
     seen = first.sum() / (1 - chosen[:, 0]).sum() - 1 / 4
-    assert law(name).position[kind] == pytest.approx(seen, abs=4 * first.std() / np.sqrt(600))
+    assert distribution(name).position[kind] == pytest.approx(
+        seen, abs=4 * first.std() / np.sqrt(600)
+    )
 
 
 def test_what_a_probe_states_on_average_is_known() -> None:
@@ -63,7 +65,7 @@ def test_what_a_probe_states_on_average_is_known() -> None:
     read = [probers[0].read(target, one).probability for one in given]
     stated = np.array(read, dtype=float)
     mask = stage_masks([" ".join(map(str, target.sample.stages))], frame=4)[0]
-    exact = law("plain").stated_of[20][:, mask]
+    exact = distribution("plain").stated_of[20][:, mask]
     assert np.ptp(exact) < 1e-12, "without position bias, the same of any display"
     assert abs(stated.mean() - exact[0]) < 4 * stated.std() / np.sqrt(len(stated))
 
@@ -77,9 +79,12 @@ def test_what_is_stated_stays_within_the_unit_interval_and_grows_with_the_share(
 
 
 def test_half_the_squared_euclidean_distance_is_the_distance_of_single_verdicts() -> None:
-    ours, theirs = law("plain").share[:, [1, 2, 4, 8]], law("biased").share[:, [1, 2, 4, 8]]
+    ours, theirs = (
+        distribution("plain").share[:, [1, 2, 4, 8]],
+        distribution("biased").share[:, [1, 2, 4, 8]],
+    )
     plain = ((ours - theirs) ** 2).sum(axis=1) / 2
-    assert Known(SHAPE).distance("plain", "biased") == pytest.approx(plain.mean(), rel=1e-3)
+    assert TrueValues(SHAPE).distance("plain", "biased") == pytest.approx(plain.mean(), rel=1e-3)
 
 
 def test_the_distance_of_subsets_is_jousselmes() -> None:
@@ -87,27 +92,27 @@ def test_the_distance_of_subsets_is_jousselmes() -> None:
     ours, theirs = (
         [
             {frozenset(s + 1 for s in range(4) if mask >> s & 1): p for mask, p in enumerate(row)}
-            for row in law(name).share
+            for row in distribution(name).share
         ]
         for name in names
     )
     for table in (*ours, *theirs):
         table.pop(frozenset())
     found = [squared_jousselme(*two) for two in zip(ours, theirs, strict=True)]
-    exact = Known(Shape(replicates=1000)).distance(*names)
+    exact = TrueValues(Shape(replicates=1000)).distance(*names)
     assert exact == pytest.approx(np.mean(found), rel=1e-9)
 
 
 def test_identical_judges_have_no_difference() -> None:
-    known = Known(SHAPE)
+    known = TrueValues(SHAPE)
     assert known.endpoint("stage", "twin", "plain") == 0
     assert known.distance("twin", "plain") == 0
     assert abs(known.polarization("plain", "twin")) < 0.002, "by drawing, so not quite"
 
 
 def test_texts_that_are_mostly_abstained_from_weigh_less() -> None:
-    few, many = (Known(Shape(replicates=n)).endpoint("stage", "cautious") for n in (1, 500))
-    judge = law("cautious")
+    few, many = (TrueValues(Shape(replicates=n)).endpoint("stage", "cautious") for n in (1, 500))
+    judge = distribution("cautious")
     assert few == pytest.approx(float(np.average(judge.stage, weights=judge.scored)))
     assert many == pytest.approx(float(judge.stage.mean()))
 
@@ -116,7 +121,7 @@ def test_the_truth_of_stated_agreement_agrees_with_simulation() -> None:
     """Verdicts, probabilities and triples of others drawn one by one, against the closed forms."""
     rng, texts, n = seeded("experts"), len(population()), 40_000
     kind = rng.integers(texts, size=n)
-    plain, others = law("plain"), [law("biased"), law("leaning")]
+    plain, others = distribution("plain"), [distribution("biased"), distribution("leaning")]
     display = rng.integers(plain.mass.shape[1], size=n)
 
     def picked(chances: np.ndarray) -> np.ndarray:
@@ -126,11 +131,13 @@ def test_the_truth_of_stated_agreement_agrees_with_simulation() -> None:
     scored = own > 0
     kind, display, own = kind[scored], display[scored], own[scored]
     p = picked(plain.stated_as[kind, display, own]) / 100
-    pool = [law.share[kind] * law.scored[kind][:, None] for law in others]
+    pool = [
+        distribution.share[kind] * distribution.scored[kind][:, None] for distribution in others
+    ]
     chances = sum(pool) / sum(part.sum(axis=1, keepdims=True) for part in pool)
     agree = sum((picked(chances) & own > 0).astype(int) for _ in range(3))
     y = (np.asarray(agree) >= 2).astype(float)
-    known, error = Known(Shape(replicates=1)), 4 / np.sqrt(len(p))
+    known, error = TrueValues(Shape(replicates=1)), 4 / np.sqrt(len(p))
     names = ("biased", "leaning")
     assert known.overconfidence("plain", names) == pytest.approx((p - y).mean(), abs=error)
     assert known.brier("plain", names) == pytest.approx(((p - y) ** 2).mean(), abs=error)
@@ -176,7 +183,7 @@ def test_conditions_that_compare_designs_differ_in_one_knob() -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", "leaning", "cautious"])
-def test_verdicts_of_panels_come_out_as_the_law_says(drawn: Panels, name: str) -> None:
+def test_verdicts_of_panels_come_out_as_the_distribution_says(drawn: Panels, name: str) -> None:
     frame = drawn.of(name)
     titles = {text: kind for kind, text in enumerate(population())}
     items = {
@@ -186,7 +193,7 @@ def test_verdicts_of_panels_come_out_as_the_law_says(drawn: Panels, name: str) -
     }
     kind = frame["evidence"].map(items).to_numpy()
     for mask in (0, 1, 2, 4, 8):
-        chances = law(name).mass.mean(axis=1)[kind, mask]
+        chances = distribution(name).mass.mean(axis=1)[kind, mask]
         seen = (frame["mask"] == mask).sum()
         assert abs(seen - chances.sum()) < 4 * np.sqrt((chances * (1 - chances)).sum()) + 1e-9
 
@@ -201,7 +208,7 @@ def test_rubrics_are_drawn_anew_for_each_panel(drawn: Panels) -> None:
     assert set(frame["rubric"]) <= written
 
 
-def test_the_law_of_drawn_rubrics_is_the_mean_over_them_and_they_matter() -> None:
+def test_the_distribution_of_drawn_rubrics_is_the_mean_over_them_and_they_matter() -> None:
     name, kind = "biased, drawn rubrics", 20
     condition = conditions()[name]
     scorer, item = Scorer(condition.design, 5, "5"), Evidence("x", "another text")
@@ -217,7 +224,7 @@ def test_the_law_of_drawn_rubrics_is_the_mean_over_them_and_they_matter() -> Non
         ]
         placed.append(np.sum(chances, axis=0))
     scored, stages = np.array(placed).T
-    assert law(name).stage[kind] == pytest.approx((stages.sum() / scored.sum() - 1) / 3)
+    assert distribution(name).stage[kind] == pytest.approx((stages.sum() / scored.sum() - 1) / 3)
     assert np.std(stages / scored) / 3 > 0.1, "a rubric moves a judge by a tenth of the scale"
 
 
@@ -358,7 +365,9 @@ def test_wrong_estimators_are_caught_and_right_ones_pass() -> None:
         *(stage_by(one) for one in (right, half_as_wide, moved)),
         *(distance_by(one) for one in (unbiased, of_frequencies)),
     ]
-    eager = Check("eager", lambda panels: pd.DataFrame({"p": np.full(len(panels.numbers), 0.04)}))
+    eager = HypothesisTest(
+        "eager", lambda panels: pd.DataFrame({"p": np.full(len(panels.numbers), 0.04)})
+    )
     found = calibrate(60, quantities=quantities, tests=[eager])
     assert set(found.failed) == {
         "coverage: half_as_wide",
@@ -372,7 +381,7 @@ def test_wrong_estimators_are_caught_and_right_ones_pass() -> None:
 
 def test_the_percentile_bootstrap_is_caught_at_12_items_and_students_t_is_not() -> None:
     """As many panels as it takes to tell 90 % from 92 %, of items like those of the real ones."""
-    values = law("plain").stage
+    values = distribution("plain").stage
     rng = seeded("percentiles")
     panels = values[rng.integers(len(values), size=(6000, 12))]
     picks = rng.integers(12, size=(199, 12))

@@ -1,7 +1,7 @@
 """Checks the instrument itself: simulated judges with known faults, real stages and analyses.
 
-`worlds` defines judges and conditions, `panels` simulates verdicts, `laws` and `truth` compute the
-exact results, `quantities` lists the estimates and tests, and `gates` decides.
+`worlds` defines judges and conditions, `panels` simulates verdicts, `distributions` and `truth`
+compute the exact results, `quantities` lists the estimates and tests, and `gates` decides.
 """
 
 import signal
@@ -14,8 +14,8 @@ import pandas as pd
 
 from judge_gym.calibrate.gates import (
     Calibration,
-    Check,
     Estimator,
+    HypothesisTest,
     Quantity,
     coverage,
     coverage_band,
@@ -24,10 +24,10 @@ from judge_gym.calibrate.gates import (
 )
 from judge_gym.calibrate.panels import Panels, Shape
 from judge_gym.calibrate.quantities import QUANTITIES, TESTS
-from judge_gym.calibrate.truth import Known
+from judge_gym.calibrate.truth import TrueValues
 from judge_gym.errors import DesignError
 
-__all__ = ["Calibration", "Check", "Panels", "Quantity", "Shape", "calibrate"]
+__all__ = ["Calibration", "HypothesisTest", "Panels", "Quantity", "Shape", "calibrate"]
 
 FAST, FULL = 100, 1000
 """The numbers of panels of a fast and of a full calibration."""
@@ -44,7 +44,7 @@ def calibrate(
     shape: Shape = USUAL,
     *,
     quantities: Sequence[Quantity] = QUANTITIES,
-    tests: Sequence[Check] = TESTS,
+    tests: Sequence[HypothesisTest] = TESTS,
     workers: int = 1,
     watch: Callable[[int, int], None] = lambda done, wanted: None,
 ) -> Calibration:
@@ -70,14 +70,14 @@ def calibrate(
     parts: list[Found] = []
     watch(0, panels)
     estimators = {one.name: one.estimate for one in quantities} | {one.name: one.p for one in tests}
-    with _shared_out(partial(_found, estimators, shape), batches, workers) as founds:
+    with _run_batches(partial(_found, estimators, shape), batches, workers) as founds:
         for batch, found in zip(batches, founds, strict=True):
             parts.append(found)
             watch(batch.stop, panels)
     whole = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in estimators
     }
-    known, band = Known(shape), coverage_band(shape.items)
+    known, band = TrueValues(shape), coverage_band(shape.items)
     truths = {one.name: one.truth(known) for one in quantities}
     return Calibration(
         coverage=pd.DataFrame(
@@ -107,10 +107,10 @@ def _found(estimators: Mapping[str, Estimator], shape: Shape, numbers: range) ->
 
 
 @contextmanager
-def _shared_out(
+def _run_batches(
     work: Callable[[range], Found], batches: Sequence[range], workers: int
 ) -> Iterator[Iterator[Found]]:
-    """Yields the results of batches in order; the processes end with the context."""
+    """Yields an iterator of the batches' results in order; its processes end with the context."""
     workers = min(workers, len(batches))
     if workers < 2:
         yield map(work, batches)

@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from judge_gym.calibrate.panels import Panels
-from judge_gym.calibrate.truth import Known
+from judge_gym.calibrate.truth import TrueValues
 
 Estimator = Callable[[Panels], pd.DataFrame]
 Outcome = Literal["passes", "conservative", "biased", "fails", "no data"]
@@ -32,13 +32,13 @@ class Quantity:
     name: str
     estimate: Estimator
     """Returns one row per panel: value, low, high."""
-    truth: Callable[[Known], float]
+    truth: Callable[[TrueValues], float]
     biased: bool = False
     """Whether the estimate is biased by construction; then only its interval must hold."""
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HypothesisTest:
     """A hypothesis test."""
 
     name: str

@@ -6,6 +6,7 @@ An entry names the analysis that estimates it from the samples of some condition
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
+from typing import Literal
 
 import pandas as pd
 
@@ -27,8 +28,9 @@ from judge_gym.analysis.metrics.swap_sensitivity import swap_sensitivity
 from judge_gym.analysis.metrics.uncertainty import uncertainty
 from judge_gym.analysis.metrics.verdict_shapes import display_bias
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
-from judge_gym.calibrate.gates import Check, Quantity
+from judge_gym.calibrate.gates import HypothesisTest, Quantity
 from judge_gym.calibrate.panels import Analysis, Panels
+from judge_gym.calibrate.truth import Endpoint
 from judge_gym.calibrate.worlds import LEANING, PLAIN
 
 PAIR, SUBSETS = ("plain", "biased"), ("plain, subset", "biased, subset")
@@ -92,183 +94,148 @@ def _tested(
 
 
 DIFFERENCE, DISTANCE = "value low high", "distance distance_low distance_high"
+
+
+def _endpoint(name: str, condition: str, endpoint: str, truth: Endpoint) -> Quantity:
+    """Returns the quantity of an endpoint of one judge."""
+    estimate = _Read(judge_endpoints, condition, at={"endpoint": endpoint})
+    return Quantity(name, estimate, lambda true: true.endpoint(truth, condition))
+
+
+def _display_bias(name: str, kind: Literal["position", "label"], place: str) -> Quantity:
+    estimate = _Read(display_bias, "leaning", at={"kind": kind, "place": place})
+    return Quantity(name, estimate, lambda true: true.endpoint(kind, "leaning"))
+
+
+def _difference(name: str, analysis: Analysis, condition: str, minus: str) -> Quantity:
+    """Returns the quantity of a difference in the expected stage."""
+    # The first name comes first in a contrast of designs, and last in one of judges.
+    names = (condition, minus) if analysis is _stages_of_designs else (minus, condition)
+    estimate = _Read(analysis, *names, columns=DIFFERENCE)
+    return Quantity(name, estimate, lambda true: true.endpoint("stage", condition, minus))
+
+
+def _distance(name: str, names: tuple[str, str]) -> Quantity:
+    estimate = _Read(conflict, *names, columns=DISTANCE)
+    return Quantity(name, estimate, lambda true: true.distance(*names))
+
+
+def _conflict(name: str, names: tuple[str, str]) -> Quantity:
+    estimate = _Read(conflict, *names, columns="k low high")
+    return Quantity(name, estimate, lambda true: true.conflict(*names))
+
+
+def _of_all(analysis: Analysis, *names: str, column: str) -> _Read:
+    """Reads a column of the row of all judges, with its interval."""
+    return _Read(analysis, *names, at={JUDGE: "all"}, columns=_with_interval(column))
+
+
+def _with_interval(column: str) -> str:
+    return f"{column} {column}_low {column}_high"
+
+
 QUANTITIES = (
     # --- one judge ---
-    Quantity(
-        "expected stage",
-        _Read(judge_endpoints, "plain", at={"endpoint": "stage"}),
-        lambda known: known.endpoint("stage", "plain"),
-    ),
-    Quantity(
-        "expected stage, with abstentions",
-        _Read(judge_endpoints, "cautious", at={"endpoint": "stage"}),
-        lambda known: known.endpoint("stage", "cautious"),
-    ),
+    _endpoint("expected stage", "plain", "stage", "stage"),
+    _endpoint("expected stage, with abstentions", "cautious", "stage", "stage"),
     Quantity(
         "agreement with known answers",
         _Read(ground_truth, "plain", at={"measure": "right"}),
-        lambda known: known.endpoint("right", "plain"),
+        lambda true: true.endpoint("right", "plain"),
     ),
     Quantity(
         "abstention rate",
-        _Read(
-            abstention,
-            "cautious",
-            at={JUDGE: "all"},
-            columns="abstained abstained_low abstained_high",
-        ),
-        lambda known: known.abstention("cautious"),
+        _of_all(abstention, "cautious", column="abstained"),
+        lambda true: true.abstention("cautious"),
     ),
-    Quantity(
-        "subset size",
-        _Read(judge_endpoints, "plain, subset", at={"endpoint": "subset_size"}),
-        lambda known: known.endpoint("size", "plain, subset"),
-    ),
-    Quantity(
-        "singleton rate",
-        _Read(judge_endpoints, "plain, subset", at={"endpoint": "singleton_rate"}),
-        lambda known: known.endpoint("singleton", "plain, subset"),
-    ),
+    _endpoint("subset size", "plain, subset", "subset_size", "size"),
+    _endpoint("singleton rate", "plain, subset", "singleton_rate", "singleton"),
     Quantity(
         "uncertainty gap",
-        _Read(uncertainty, "plain, subset", at={JUDGE: "all"}, columns="gap gap_low gap_high"),
-        lambda known: known.endpoint("gap", "plain, subset"),
+        _of_all(uncertainty, "plain, subset", column="gap"),
+        lambda true: true.endpoint("gap", "plain, subset"),
     ),
-    Quantity(
-        "jitter",
-        _Read(judge_endpoints, "leaning", at={"endpoint": "jitter"}),
-        lambda known: known.endpoint("jitter", "leaning"),
-    ),
+    _endpoint("jitter", "leaning", "jitter", "jitter"),
     Quantity(
         "intraclass correlation",
-        _Read(consistency, "leaning", columns="icc icc_low icc_high", at={JUDGE: LEANING}),
-        lambda known: known.consistency("leaning"),
+        _Read(consistency, "leaning", columns=_with_interval("icc"), at={JUDGE: LEANING}),
+        lambda true: true.consistency("leaning"),
     ),
-    Quantity(
-        "position bias",
-        _Read(display_bias, "leaning", at={"kind": "position", "place": "1"}),
-        lambda known: known.endpoint("position", "leaning"),
-    ),
-    Quantity(
-        "label bias",
-        _Read(display_bias, "leaning", at={"kind": "label", "place": "A"}),
-        lambda known: known.endpoint("label", "leaning"),
-    ),
+    _display_bias("position bias", "position", "1"),
+    _display_bias("label bias", "label", "A"),
     # --- two judges ---
-    Quantity(
-        "bias of a judge",
-        _Read(_stages_of_judges, *PAIR, columns=DIFFERENCE),
-        lambda known: known.endpoint("stage", "biased", "plain"),
-    ),
-    Quantity(
-        "difference of twins",
-        _Read(_stages_of_judges, *TWINS, columns=DIFFERENCE),
-        lambda known: known.endpoint("stage", "twin", "plain"),
-    ),
-    Quantity(
-        "conflict of subsets",
-        _Read(conflict, *SUBSETS, columns="k low high"),
-        lambda known: known.conflict(*SUBSETS),
-    ),
-    Quantity(
-        "distance",
-        _Read(conflict, *PAIR, columns=DISTANCE),
-        lambda known: known.distance(*PAIR),
-    ),
-    Quantity(
-        "distance of subsets",
-        _Read(conflict, *SUBSETS, columns=DISTANCE),
-        lambda known: known.distance(*SUBSETS),
-    ),
-    Quantity(
-        "distance under position bias",
-        _Read(conflict, "plain", "leaning", columns=DISTANCE),
-        lambda known: known.distance("plain", "leaning"),
-    ),
+    _difference("bias of a judge", _stages_of_judges, "biased", "plain"),
+    _difference("difference of twins", _stages_of_judges, "twin", "plain"),
+    _conflict("conflict of subsets", SUBSETS),
+    _distance("distance", PAIR),
+    _distance("distance of subsets", SUBSETS),
+    _distance("distance under position bias", ("plain", "leaning")),
     Quantity(
         "polarization above chance",
         _Read(polarization, *TRIO, columns="above low high"),
-        lambda known: known.polarization(*TRIO),
+        lambda true: true.polarization(*TRIO),
     ),
     Quantity(
         "entrenchment",
         _Read(entrenchment, *PAIR, at={JUDGE: "all"}),
-        lambda known: known.entrenchment(*PAIR),
+        lambda true: true.entrenchment(*PAIR),
     ),
     # --- many rubrics ---
-    Quantity(
-        "expected stage, drawn rubrics",
-        _Read(judge_endpoints, DRAWN[0], at={"endpoint": "stage"}),
-        lambda known: known.endpoint("stage", DRAWN[0]),
-    ),
-    Quantity(
-        "bias of a judge, drawn rubrics",
-        _Read(_stages_of_judges, *DRAWN, columns=DIFFERENCE),
-        lambda known: known.endpoint("stage", *DRAWN[::-1]),
-    ),
-    Quantity(
-        "conflict, drawn rubrics",
-        _Read(conflict, *DRAWN, columns="k low high"),
-        lambda known: known.conflict(*DRAWN),
-    ),
-    Quantity(
-        "distance, drawn rubrics",
-        _Read(conflict, *DRAWN, columns=DISTANCE),
-        lambda known: known.distance(*DRAWN),
-    ),
+    _endpoint("expected stage, drawn rubrics", DRAWN[0], "stage", "stage"),
+    _difference("bias of a judge, drawn rubrics", _stages_of_judges, DRAWN[1], DRAWN[0]),
+    _conflict("conflict, drawn rubrics", DRAWN),
+    _distance("distance, drawn rubrics", DRAWN),
     # --- stated expert agreement ---
     Quantity(
         "Brier score of stated agreement",
-        _Read(_overconfidence, *TRIO, columns="brier brier_low brier_high"),
-        lambda known: known.brier("plain", TRIO[1:]),
+        _Read(_overconfidence, *TRIO, columns=_with_interval("brier")),
+        lambda true: true.brier("plain", TRIO[1:]),
     ),
     Quantity(
         "calibration error",
-        _Read(_overconfidence, *TRIO, columns="error error_low error_high"),
-        lambda known: known.calibration_error("plain", TRIO[1:]),
+        _Read(_overconfidence, *TRIO, columns=_with_interval("error")),
+        lambda true: true.calibration_error("plain", TRIO[1:]),
         biased=True,
     ),
     # --- two designs ---
-    Quantity(
-        "presentation.first: no effect",
-        _Read(_stages_of_designs, *EVIDENCE_FIRST, columns=DIFFERENCE),
-        lambda known: known.endpoint("stage", *EVIDENCE_FIRST),
-    ),
-    Quantity(
-        "presentation.order under position bias",
-        _Read(_stages_of_designs, *FIXED_ORDER, columns=DIFFERENCE),
-        lambda known: known.endpoint("stage", *FIXED_ORDER),
-    ),
+    _difference("presentation.first: no effect", _stages_of_designs, *EVIDENCE_FIRST),
+    _difference("presentation.order under position bias", _stages_of_designs, *FIXED_ORDER),
     # --- hypotheses ---
     Quantity(
         "H1: distance, contested minus control",
         _Read(partial(_tested, contested_distance), *PAIR, *CONTROL, columns=DIFFERENCE),
-        lambda known: known.distance(*PAIR) - known.distance(*CONTROL),
+        lambda true: true.distance(*PAIR) - true.distance(*CONTROL),
     ),
     Quantity(
         "H2: stated minus warranted agreement",
-        _Read(_overconfidence, *TRIO, columns="bias bias_low bias_high"),
-        lambda known: known.overconfidence("plain", TRIO[1:]),
+        _Read(_overconfidence, *TRIO, columns=_with_interval("bias")),
+        lambda true: true.overconfidence("plain", TRIO[1:]),
     ),
     Quantity(
         "H3: own minus rival's rubric",
         _Read(swap_sensitivity, OWN, RIVALS),
-        lambda known: known.endpoint("stated", OWN, RIVALS),
+        lambda true: true.endpoint("stated", OWN, RIVALS),
     ),
     Quantity(
         "H4: distance, single minus subset",
         _Read(partial(_tested, forced_choice_distance), *PAIR, *SUBSETS, columns=DIFFERENCE),
-        lambda known: known.distance_gap(PAIR, SUBSETS),
+        lambda true: true.distance_gap(PAIR, SUBSETS),
     ),
 )
 
 TESTS = (
-    Check("permuted judges, twins", _Read(polarization, *TWINS, columns="p_value")),
-    Check("permuted judges, one biased", _Read(polarization, *TRIO, columns="p_value"), null=False),
-    Check("flipped signs, twins", _Read(_stages_of_judges, *TWINS, columns="p")),
-    Check("flipped signs, one biased", _Read(_stages_of_judges, *PAIR, columns="p"), null=False),
-    Check("flipped signs, evidence first", _Read(_stages_of_designs, *EVIDENCE_FIRST, columns="p")),
-    Check(
+    HypothesisTest("permuted judges, twins", _Read(polarization, *TWINS, columns="p_value")),
+    HypothesisTest(
+        "permuted judges, one biased", _Read(polarization, *TRIO, columns="p_value"), null=False
+    ),
+    HypothesisTest("flipped signs, twins", _Read(_stages_of_judges, *TWINS, columns="p")),
+    HypothesisTest(
+        "flipped signs, one biased", _Read(_stages_of_judges, *PAIR, columns="p"), null=False
+    ),
+    HypothesisTest(
+        "flipped signs, evidence first", _Read(_stages_of_designs, *EVIDENCE_FIRST, columns="p")
+    ),
+    HypothesisTest(
         "flipped signs, fixed order",
         _Read(_stages_of_designs, *FIXED_ORDER, columns="p"),
         null=False,

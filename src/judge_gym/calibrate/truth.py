@@ -14,13 +14,13 @@ from scipy import special, stats
 from judge_gym.analysis.belief.disagreement import jaccard
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.stats.intervals import seeded
-from judge_gym.calibrate.laws import HUNDREDTHS, law, spread
+from judge_gym.calibrate.distributions import HUNDREDTHS, distribution, spread
 from judge_gym.calibrate.panels import Shape
 
 Endpoint = Literal[
     "stage", "jitter", "size", "singleton", "gap", "right", "position", "label", "stated"
 ]
-"""The properties of a law that are given for each text."""
+"""The properties of a distribution that are given for each text."""
 _OfItem = Callable[[FloatArray, FloatArray], FloatArray]
 """Maps divergence above chance and stated probabilities to a value, by item."""
 _OfStated = Callable[[FloatArray, FloatArray], FloatArray]
@@ -30,7 +30,7 @@ DRAWS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class TrueValues:
     """The true values of estimates on panels of one shape; conditions are given by name."""
 
     shape: Shape
@@ -39,30 +39,32 @@ class Known:
         """Returns the mean over texts, weighted by the chance of enough scored verdicts."""
         weights = np.ones(len(values))
         for name in set(names):
-            weights *= stats.binom.sf(needed - 1, self.shape.replicates, law(name).scored)
+            weights *= stats.binom.sf(needed - 1, self.shape.replicates, distribution(name).scored)
         return float(np.average(values, weights=weights))
 
     def endpoint(self, endpoint: Endpoint, name: str, minus: str | None = None) -> float:
         """Returns the mean of an endpoint, or its difference from another condition."""
-        values: FloatArray = getattr(law(name), endpoint)
+        values: FloatArray = getattr(distribution(name), endpoint)
         if minus is None:
             return self._mean(values, [name], 2 if endpoint == "jitter" else 1)
-        return self._mean(values - getattr(law(minus), endpoint), [name, minus], 1)
+        return self._mean(values - getattr(distribution(minus), endpoint), [name, minus], 1)
 
     def abstention(self, name: str) -> float:
         """Returns the share of abstentions among all verdicts."""
-        return float(law(name).abstained.mean())
+        return float(distribution(name).abstained.mean())
 
     def consistency(self, name: str) -> float:
         """Returns the intraclass correlation: the share of variance between texts."""
-        between = float(law(name).stage.var())
-        return between / (between + float(law(name).jitter.mean()))
+        between = float(distribution(name).stage.var())
+        return between / (between + float(distribution(name).jitter.mean()))
 
     def conflict(self, ours: str, theirs: str) -> float:
         """Returns the chance that verdicts of two conditions share no stage."""
-        masks = np.arange(law(ours).share.shape[1])
+        masks = np.arange(distribution(ours).share.shape[1])
         apart = (masks[:, None] & masks) == 0
-        values = np.einsum("ka,ab,kb->k", law(ours).share, apart, law(theirs).share)
+        values = np.einsum(
+            "ka,ab,kb->k", distribution(ours).share, apart, distribution(theirs).share
+        )
         return self._mean(values, [ours, theirs], 1)
 
     def distance(self, ours: str, theirs: str) -> float:
@@ -75,8 +77,8 @@ class Known:
 
     def overconfidence(self, name: str, others: Sequence[str]) -> float:
         """Returns the stated probability minus its reference from the other judges' verdicts."""
-        reference = (law(name).share * _warranted(name, others)).sum(axis=1)
-        return self._mean(law(name).stated - reference, [name], 1)
+        reference = (distribution(name).share * _warranted(name, others)).sum(axis=1)
+        return self._mean(distribution(name).stated - reference, [name], 1)
 
     def brier(self, name: str, others: Sequence[str]) -> float:
         """Returns the mean of p^2 - 2py + y, of stated p and reference y."""
@@ -86,7 +88,7 @@ class Known:
         """Returns the expected calibration error over tenths of p."""
         gaps = _stated(name, others, lambda p, y: p - y)
         bins = np.minimum(np.arange(gaps.shape[1]) // 10, 9)
-        weights = law(name).scored / law(name).scored.sum()
+        weights = distribution(name).scored / distribution(name).scored.sum()
         return float(np.abs(np.bincount(bins, weights @ gaps)).sum())
 
     def entrenchment(self, *names: str) -> float:
@@ -98,20 +100,20 @@ class Known:
 
         It has no closed form: items are drawn from the exact distributions.
         """
-        bound = float(np.log2(min(len(names), law(names[0]).frame)))
+        bound = float(np.log2(min(len(names), distribution(names[0]).frame)))
         return self._drawn("polarization", names, lambda above, _: above / bound)
 
     def _drawn(self, what: str, names: Sequence[str], of: _OfItem) -> float:
         """Returns the mean over items drawn from the exact distributions of each text."""
         rng = seeded("calibrate", what, *names, self.shape.replicates)
-        texts = len(law(names[0]).mass)
+        texts = len(distribution(names[0]).mass)
         values, weights = np.zeros(texts), np.zeros(texts)
         for kind in range(texts):
             display, chosen = _items(names, kind, self.shape.replicates, rng)
             whole = ((chosen > 0).sum(axis=1) > 0).all(axis=1)
             display, chosen = display[whole], chosen[whole]
             above = _divergence(chosen) - _divergence(_permuted(chosen, rng))
-            stated = [law(name).stated_of[kind] for name in names]
+            stated = [distribution(name).stated_of[kind] for name in names]
             sure = np.stack([of[display, chosen[..., n]] for n, of in enumerate(stated)], axis=-1)
             scored = chosen > 0
             sure = np.where(scored, sure, 0.0).sum(axis=1) / scored.sum(axis=1)
@@ -122,9 +124,12 @@ class Known:
 
 def _warranted(name: str, others: Sequence[str]) -> FloatArray:
     """Returns the chance that most of three other verdicts fall into a mask: texts by masks."""
-    pooled = np.sum([law(other).share * law(other).scored[:, None] for other in others], axis=0)
+    pooled = np.sum(
+        [distribution(other).share * distribution(other).scored[:, None] for other in others],
+        axis=0,
+    )
     pooled /= pooled.sum(axis=1, keepdims=True)
-    masks = np.arange(law(name).mass.shape[2])
+    masks = np.arange(distribution(name).mass.shape[2])
     size = np.maximum(1, np.bitwise_count(masks))
     agreed = pooled @ (np.bitwise_count(masks[:, None] & masks) / size).T
     chances: FloatArray = 3 * agreed**2 - 2 * agreed**3
@@ -133,7 +138,7 @@ def _warranted(name: str, others: Sequence[str]) -> FloatArray:
 
 def _stated(name: str, others: Sequence[str], of: _OfStated) -> FloatArray:
     """Returns values of p and y, weighted by the chance of each p: texts by hundredths."""
-    judge, y = law(name), _warranted(name, others)
+    judge, y = distribution(name), _warranted(name, others)
     # A display changes p and the verdict jointly; y comes from other displays.
     joint = np.einsum("kdm,kdmh->kmh", judge.mass[..., 1:], judge.stated_as[:, :, 1:])
     joint /= judge.mass.shape[1] * judge.scored[:, None, None]
@@ -146,7 +151,7 @@ def _brier(p: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _distance(ours: str, theirs: str) -> FloatArray:
-    apart = law(ours).share - law(theirs).share
+    apart = distribution(ours).share - distribution(theirs).share
     masks = np.arange(apart.shape[1])
     alike = jaccard(masks[:, None], masks)
     distance: FloatArray = np.einsum("ka,ab,kb->k", apart, alike, apart) / 2
@@ -157,7 +162,7 @@ def _items(
     names: Sequence[str], kind: int, replicates: int, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
     """Returns displays by item and replicate, and verdicts by item, replicate and judge."""
-    masses = [law(name).mass[kind] for name in names]
+    masses = [distribution(name).mass[kind] for name in names]
     display = rng.integers(len(masses[0]), size=(DRAWS, replicates))
     last = masses[0].shape[1] - 1
     chosen = [

@@ -1,4 +1,4 @@
-"""The exact distribution of verdicts under each condition, which simulated judges publish."""
+"""The exact distribution of verdicts under each condition, from the simulated judges' own code."""
 
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -26,7 +26,7 @@ DISPLAYS = 400
 
 
 @dataclass(frozen=True)
-class Law:
+class VerdictDistribution:
     """The distribution of a judge's verdicts on each text of the population."""
 
     mass: FloatArray
@@ -119,20 +119,24 @@ class Law:
 
 
 @cache
-def law(name: str) -> Law:
-    """Returns the law of a condition; if rubrics are drawn, the mean over them."""
+def distribution(name: str) -> VerdictDistribution:
+    """Returns the distribution of a condition; if rubrics are drawn, the mean over them."""
     condition = conditions()[name]
     if not condition.drawn_from:
-        return _law(condition, condition.rubric)
-    laws = [_law(condition, rubric) for rubric in condition.drawn_from]
-    mass = np.mean([one.mass for one in laws], axis=0)
-    return replace(laws[0], mass=mass, abstained=np.mean([one.abstained for one in laws], axis=0))
+        return _distribution(condition, condition.rubric)
+    distributions = [_distribution(condition, rubric) for rubric in condition.drawn_from]
+    mass = np.mean([one.mass for one in distributions], axis=0)
+    return replace(
+        distributions[0],
+        mass=mass,
+        abstained=np.mean([one.abstained for one in distributions], axis=0),
+    )
 
 
-def _law(condition: Condition, rubric: Rubric) -> Law:
-    """Returns the law of a condition under a rubric."""
+def _distribution(condition: Condition, rubric: Rubric) -> VerdictDistribution:
+    """Returns the distribution of a condition under a rubric."""
     scorer, item = Scorer(condition.design, seed=0, series="0"), Evidence("any", "any")
-    character = judge_profile(condition.design.judge.model.partition(":")[2])
+    profile = judge_profile(condition.design.judge.model.partition(":")[2])
     frame = rubric.scale
     spreads = spread(frame)
     masks = spreads > 0
@@ -149,12 +153,12 @@ def _law(condition: Condition, rubric: Rubric) -> Law:
             for verdict, chance in verdict_distribution(request).items():
                 mass[kind, place, bits(display.decode(verdict.labels))] += chance
                 abstained[kind] += chance * (verdict.status == "abstained") / len(shown)
-            weights = stage_weights(character, understand(request.messages))
+            weights = stage_weights(profile, understand(request.messages))
             by_stage = sorted(zip(display.stages, display.labels, strict=True))
             held = masks @ np.array([weights[label] for _, label in by_stage])
-            stated[kind, place] = stated_chances(held, character)
+            stated[kind, place] = stated_chances(held, profile)
     first, named = np.array(list(shown)).T - 1
-    return Law(mass, spreads[:, first].T, spreads[:, named].T, stated, abstained)
+    return VerdictDistribution(mass, spreads[:, first].T, spreads[:, named].T, stated, abstained)
 
 
 def _displays(scorer: Scorer, item: Evidence, rubric: Rubric) -> dict[tuple[int, int], int]:
@@ -170,16 +174,16 @@ def _displays(scorer: Scorer, item: Evidence, rubric: Rubric) -> dict[tuple[int,
     return found
 
 
-def stated_chances(share: FloatArray, character: JudgeProfile) -> FloatArray:
+def stated_chances(share: FloatArray, profile: JudgeProfile) -> FloatArray:
     """Returns the chance of each probability that a simulated judge may state of a verdict.
 
     Args:
         share: the share that the judge gives to the verdict.
-        character: the judge's faults.
+        profile: the judge's faults.
     """
     q = np.clip(share, *STATED_SHARES)
     majority = 3 * q**2 - 2 * q**3
-    centre = np.log(majority / (1 - majority)) + character.overconfidence
+    centre = np.log(majority / (1 - majority)) + profile.overconfidence
     steps = (np.arange(1, 101) - 0.5) / 100
     below = stats.norm.cdf((np.log(steps / (1 - steps)) - centre[..., None]) / STATED_NOISE)
     chances: FloatArray = np.diff(below, axis=-1, prepend=0.0, append=1.0)
