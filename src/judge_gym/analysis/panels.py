@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from judge_gym.analysis.frames import JUDGE, PANEL, once_per_call, select_rows
 from judge_gym.analysis.stats.intervals import Estimate, skewed
 from judge_gym.analysis.stats.rubric_draws import MANY_DRAWS, Estimator, estimate_over_items
 
+Result = TypeVar("Result")
 ALL_JUDGES = -1
 """The place of all judges together."""
 COLUMNS = (
@@ -237,6 +239,19 @@ def mean_of_cells(
         return row_means(cells(of)) if place == ALL_JUDGES else cells(of)[:, place]
 
     return mean_over_items(panel, values, estimate, mean_over_draws=True)
+
+
+def once_per_panel(values: Callable[[Panel], Result]) -> Callable[[Panel], Result]:
+    """Keeps the results of a function of a panel for as long as the panel lives."""
+    results: WeakKeyDictionary[Panel, Result] = WeakKeyDictionary()
+
+    @wraps(values)
+    def kept(panel: Panel) -> Result:
+        if panel not in results:
+            results[panel] = values(panel)
+        return results[panel]
+
+    return kept
 
 
 def part_of(

@@ -1,9 +1,9 @@
 """Figures for notebooks, reports and pages; their titles state what they show.
 
-A figure takes a tidy frame and a title; without a title, it uses its finding, a sentence computed
-from the data. Undefined values are not drawn. A figure of a frame without data is None, and a frame
-that lacks a column is refused. A figure is a function decorated with `@drawing.figure` and one line
-here.
+A figure takes a frame with its `columns` and a title; without a title, it uses its finding, a
+sentence computed from the data. Undefined values are not drawn. A figure of a frame without data is
+None, and a frame that lacks a column is refused. A figure is a function decorated with
+`@drawing.figure` and one line here.
 """
 
 from judge_gym.analysis.figures.accuracy import accuracy_figure as accuracy_figure

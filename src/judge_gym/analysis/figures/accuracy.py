@@ -24,11 +24,7 @@ def _accuracy_finding(scores: pd.DataFrame) -> str:
     [JUDGE, "panel", "accuracy", "low", "high"], known=["accuracy"], finding=_accuracy_finding
 )
 def accuracy_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows accuracy with its interval, a row per judge, a panel per `panel`.
-
-    Args:
-        data: columns judge.model, panel, accuracy, low, high.
-    """
+    """Shows accuracy with its interval, a row per judge, a panel per `panel`."""
     shown, more = drawing.first_values(data, JUDGE, MAX_ROWS, "judges")
     limit = drawing.panel_limit(24 * shown[JUDGE].nunique())
     shown, fewer = drawing.first_values(shown, "panel", limit, "panels")
@@ -65,9 +61,6 @@ def cost_figure(data: pd.DataFrame) -> drawing.Drawn:
     """Shows accuracy against cost; a point is filled unless another is cheaper and more accurate.
 
     Names are written beside their points if there is room, the filled ones first.
-
-    Args:
-        data: columns judge.model, variant, usd, accuracy, low, high.
     """
     width, height = 560, 320
     usd, right = (data[column].to_numpy(dtype=float) for column in ("usd", "accuracy"))

@@ -31,11 +31,7 @@ def _polarization_finding(data: pd.DataFrame) -> str:
     ["task", "variant", "p"], known=["p"], optional=_PAIR[1:], finding=_polarization_finding
 )
 def polarization_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows raw polarization P, its expectation by chance, and the excess with its interval.
-
-    Args:
-        data: columns task, variant, p; with null, above, low, high if they are known.
-    """
+    """Shows raw polarization P, its expectation by chance, and the excess with its interval."""
     shown, more = drawing.first_values(data, "panel", MAX_ROWS, "panels")
     long = shown.melt(["panel", "low", "high"], list(_MEASURES), var_name="measure").dropna(
         subset=["value"]
@@ -83,9 +79,6 @@ def pair_figure(data: pd.DataFrame) -> drawing.Drawn:
 
     With up to ten judges each cell contains raw P minus its expectation by chance; with more, only
     a colour.
-
-    Args:
-        data: columns task, variant, judge, other, p, null, above, low, high; one row per pair.
     """
     judges = list(dict.fromkeys([*data["judge"], *data["other"]]))
     kept, more = judges[:MAX_ROWS], drawing.omitted(len(judges), MAX_ROWS, "judges")
@@ -153,11 +146,7 @@ def _method_finding(methods: pd.DataFrame) -> str:
     ["task", "item", "single", "subset"], known=["single", "subset"], finding=_method_finding
 )
 def method_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows disagreement on each item with subsets against single stages, a panel per task.
-
-    Args:
-        data: columns task, item, single, subset (squared distances).
-    """
+    """Shows disagreement on each item with subsets against single stages, a panel per task."""
     shown, more = drawing.first_values(data, "task", drawing.panel_limit(260), "tasks")
     drawn = shown
     if len(shown) > _MAX_POINTS:

@@ -252,6 +252,23 @@ def ordinal_colours(column: str, title: str, values: Iterable[Any]) -> Any:
     )
 
 
+def named_colours(
+    column: str,
+    names: Sequence[str],
+    colours: Sequence[str],
+    *,
+    title: str | None = None,
+    **more: Any,
+) -> Any:
+    """Returns a colour for each name; further options are those of the legend."""
+    return alt.Color(
+        f"{field(column)}:N",
+        title=title,
+        scale=alt.Scale(domain=list(names), range=list(colours)),
+        legend=alt.Legend(orient="top", **more),
+    )
+
+
 def gradient(column: str, title: str, low: float, high: float) -> Any:
     """Returns colours for an amount from low to high, clamped at the ends."""
     scheme = alt.SchemeParams(name="viridis", extent=[0.08, 0.95])

@@ -40,9 +40,6 @@ def forest_figure(data: pd.DataFrame) -> drawing.Drawn:
 
     A contrast without a value keeps its row and its note. If there are many, those with the
     smallest q are shown.
-
-    Args:
-        data: columns knob, level, base, judge, task, value, low, high, q, note.
     """
     order = data.assign(size=-data["value"].abs()).sort_values(["q", "size"], kind="stable").index
     shown = data.loc[np.sort(order[:MAX_ROWS])]
@@ -127,11 +124,7 @@ def _rank_finding(ranks: pd.DataFrame) -> str:
     ["knob", "level", "rank", "share", "mean_rank"], known=["share"], finding=_rank_finding
 )
 def rank_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows how often each level of a knob takes each rank at matched points, the best on top.
-
-    Args:
-        data: columns knob, level, rank, share, mean_rank.
-    """
+    """Shows how often each level of a knob takes each rank at matched points, the best on top."""
     levels = data.drop_duplicates(["knob", "level"])
     kept = levels.head(MAX_ROWS)[["knob", "level"]]
     shown = data.merge(kept, on=["knob", "level"]).assign(level=lambda part: part["level"].map(str))

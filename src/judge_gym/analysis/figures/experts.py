@@ -27,12 +27,7 @@ def _probe_finding(probes: pd.DataFrame) -> str:
 
 @drawing.figure(["task", JUDGE, "rubric used", "probe"], known=["probe"], finding=_probe_finding)
 def probe_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows the distribution of stated expert agreement, by the rubric's author.
-
-    Args:
-        data: columns task, judge.model, rubric used (own, rival's, third party's or given),
-            probe; one row each.
-    """
+    """Shows the distribution of stated agreement; rubrics used are own, rival's, and so on."""
     # Quantiles are computed here, because a picture has no room for a million answers.
     marks = {"low": 0.05, "box": 0.25, "median": 0.5, "lid": 0.75, "high": 0.95}
     spread = data.groupby(["task", JUDGE, "rubric used"], sort=False)["probe"]
@@ -52,12 +47,7 @@ def probe_figure(data: pd.DataFrame) -> drawing.Drawn:
     boxes = base.mark_bar(size=9, **drawing.OUTLINE).encode(
         x="box:Q",
         x2="lid:Q",
-        color=alt.Color(
-            "rubric used:N",
-            sort=used,
-            scale=alt.Scale(domain=used, range=colours),
-            legend=alt.Legend(orient="top"),
-        ),
+        color=drawing.named_colours("rubric used", used, colours, title="rubric used"),
     )
     medians = base.mark_tick(thickness=2, size=13).encode(x="median:Q")
     chart = alt.layer(rules, boxes, medians).properties(width=drawing.WIDTH, height=alt.Step(15))
@@ -84,11 +74,7 @@ def _reliability_finding(curve: pd.DataFrame) -> str:
     finding=_reliability_finding,
 )
 def reliability_figure(data: pd.DataFrame) -> drawing.Drawn | None:
-    """Shows found against stated agreement, a panel per judge; the line is perfect calibration.
-
-    Args:
-        data: columns judge.model, stated, reference, low, high, n; one row per bin.
-    """
+    """Shows found against stated agreement, a panel per judge; the line is perfect calibration."""
     data = data[data["n"] > 0]
     if data.empty:
         return None
@@ -132,12 +118,7 @@ def _swap_finding(pairs: pd.DataFrame) -> str:
     ["task", JUDGE, "own", "rival", "rubric_author"], known=["own", "rival"], finding=_swap_finding
 )
 def swap_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows stated agreement under the own and under a rival's rubric, per judge and rival.
-
-    Args:
-        data: columns task, judge.model, own, rival (stated on the same evidence and replicate,
-            or their means) and rubric_author (the rival).
-    """
+    """Shows stated agreement under the own and under a rival's rubric, per judge and rival."""
     by = ["task", JUDGE, "rubric_author"]
     means = data.groupby(by, sort=False)[["own", "rival"]].mean().reset_index()
     rivals = int(means.groupby(["task", JUDGE])["rubric_author"].nunique().max())

@@ -20,12 +20,7 @@ def _finding(spend: pd.DataFrame, unit: str = "US $") -> str:
 
 @drawing.figure(["day", "model", "amount"], known=["day", "amount"], finding=_finding)
 def spend_figure(data: pd.DataFrame, unit: str = "US $") -> drawing.Drawn:
-    """Shows spending by day, newest last, coloured by model.
-
-    Args:
-        data: columns day, model, amount.
-        unit: the unit of the amount.
-    """
+    """Shows spending by day, newest last, coloured by model, with the unit of the amount."""
     days = sorted(data["day"].unique())
     ranked = data.groupby("model")["amount"].sum().sort_values(ascending=False, kind="stable")
     named = list(ranked.index[: len(COLOURS)])
@@ -41,12 +36,7 @@ def spend_figure(data: pd.DataFrame, unit: str = "US $") -> drawing.Drawn:
         .encode(
             x=alt.X("day:O", title=None, axis=alt.Axis(labelAngle=-40, ticks=False)),
             y=alt.Y("amount:Q", title=unit),
-            color=alt.Color(
-                "model:N",
-                title=None,
-                scale=alt.Scale(domain=legend, range=colours),
-                legend=alt.Legend(orient="top", columns=3),
-            ),
+            color=drawing.named_colours("model", legend, colours, columns=3),
         )
         .properties(width=560, height=240)
     )

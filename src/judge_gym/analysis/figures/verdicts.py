@@ -53,11 +53,7 @@ def _modes(distributions: pd.DataFrame) -> pd.Series:
 
 @drawing.figure([*CELL, "stage", "share"], known=["share"], finding=_distribution_finding)
 def distribution_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows the share of each stage, a bar per judge, a panel per task and variant.
-
-    Args:
-        data: columns task, variant, judge.model, stage, share.
-    """
+    """Shows the share of each stage, a bar per judge, a panel per task and variant."""
     shown, more = _limited(data)
     stages = range(1, int(data["stage"].max()) + 1)
     bars = _share_bars(shown, "share of scored verdicts").encode(
@@ -96,22 +92,13 @@ def _status_finding(rates: pd.DataFrame) -> str:
     [*CELL, *_STATUS_SHARES], known=_STATUS_SHARES, optional=["n"], finding=_status_finding
 )
 def status_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows response outcomes, a bar per judge.
-
-    Args:
-        data: columns task, variant, judge.model and `share_` with each status; n if known.
-    """
+    """Shows response outcomes, a bar per judge."""
     long = data.melt([*CELL, "panel"], _STATUS_SHARES, var_name="status", value_name="share")
     long["status"] = long["status"].str.removeprefix("share_")
     long["rank"] = long["status"].map(STATUSES.index)
     shown, more = _limited(long)
     bars = _share_bars(shown, "share of verdicts").encode(
-        color=alt.Color(
-            "status:N",
-            title=None,
-            scale=alt.Scale(domain=list(STATUSES), range=_STATUS_COLOURS),
-            legend=alt.Legend(orient="top"),
-        ),
+        color=drawing.named_colours("status", STATUSES, _STATUS_COLOURS),
         order=alt.Order("rank:Q"),
     )
     return drawing.faceted(bars, "panel", list(shown["panel"])), [more]
@@ -137,9 +124,6 @@ def heat_figure(data: pd.DataFrame) -> drawing.Drawn:
     """Shows the expected stage of each item by each judge, a panel per task, highest on top.
 
     If there are many items, those on which judges disagree most are shown.
-
-    Args:
-        data: columns task, item, judge.model, mean (0 to 1).
     """
     shown, more = drawing.first_values(data, JUDGE, MAX_ROWS, "judges")
     rows = min(MAX_ROWS, int(shown.groupby("task")["item"].nunique().max()))
@@ -189,11 +173,7 @@ def _shape_finding(shapes: pd.DataFrame) -> str:
 
 @drawing.figure([*CELL, "shape", "share", "confidence"], known=["share"], finding=_shape_finding)
 def shape_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows the shapes of verdicts, and the stated confidence in each.
-
-    Args:
-        data: columns task, variant, judge.model, shape (of `SHAPES`), share, confidence.
-    """
+    """Shows the shapes of verdicts, and the stated confidence in each."""
     used = [shape for shape in SHAPES if (data["shape"] == shape).any()]
     shown, more = _limited(data, judges=MAX_ROWS // 4, step=10 * len(used))
     base = alt.Chart(shown).encode(
@@ -243,11 +223,7 @@ _BELIEFS = ["belief", "plausibility", "pignistic"]
 
 @drawing.figure([*CELL, "stage", *_BELIEFS], known=_BELIEFS, finding=_belief_finding)
 def belief_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows the range from belief to plausibility per judge and stage, by task and variant.
-
-    Args:
-        data: columns task, variant, judge.model, stage, belief, plausibility, pignistic.
-    """
+    """Shows the range from belief to plausibility per judge and stage, by task and variant."""
     stages = range(1, int(data["stage"].max()) + 1)
     shown, more = _limited(data, judges=MAX_ROWS // 4, step=10 * len(stages))
     base = alt.Chart(shown).encode(

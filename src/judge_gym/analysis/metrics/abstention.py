@@ -1,16 +1,12 @@
 """Abstention rate, and apart from it the rate of verdicts that could not be read."""
 
-from functools import cache
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.dataset import Dataset, Samples
-from judge_gym.analysis.frames import JUDGE
-from judge_gym.analysis.metrics.summary import ALL, Summary, metric, shown
-from judge_gym.analysis.panels import ALL_JUDGES, Panel, mean_of_cells
+from judge_gym.analysis.metrics.summary import Summary, judge_rows, metric, shown
+from judge_gym.analysis.panels import ALL_JUDGES, Panel, mean_of_cells, once_per_panel
 from judge_gym.analysis.stats.intervals import share
 
 
@@ -20,18 +16,16 @@ def abstention(samples: Samples) -> pd.DataFrame:
     Columns: task, variant, judge, abstained, abstained_low, abstained_high, unreadable,
     unreadable_low, unreadable_high, items, n, effective_n.
     """
-    rows = []
-    for panel in Dataset.of(samples).panels:
-        rates = {name: cache(cells) for name, cells in RATES.items()}
-        for place, judge in enumerate((ALL, *panel.judges), ALL_JUDGES):
-            row: dict[str, Any] = {**panel.key, JUDGE: judge}
-            for name, cells in rates.items():
-                found = mean_of_cells(panel, cells, share, place)
-                row |= found.columns(name) | {"items": found.n}
-            mine = panel.judge == place if place != ALL_JUDGES else np.full(len(panel.judge), True)
-            row |= {"n": int(mine.sum()), "effective_n": int((panel.mask[mine] != 0).sum())}
-            rows.append(row)
-    return pd.DataFrame(rows)
+    return judge_rows(samples, _row)
+
+
+def _row(panel: Panel, place: int) -> dict[str, float]:
+    row: dict[str, float] = {}
+    for name, cells in RATES.items():
+        found = mean_of_cells(panel, cells, share, place)
+        row |= found.columns(name) | {"items": found.n}
+    mine = panel.judge == place if place != ALL_JUDGES else np.full(len(panel.judge), True)
+    return row | {"n": int(mine.sum()), "effective_n": int((panel.mask[mine] != 0).sum())}
 
 
 @metric("abstention", order=5)
@@ -41,10 +35,12 @@ def _summary(data: Dataset, panel: Panel) -> Summary:
     return Summary(abstained, f"unreadable {shown(unreadable.value)}")
 
 
+@once_per_panel
 def _abstained(panel: Panel) -> FloatArray:
     return panel.per_cell(panel.abstained.astype(float))
 
 
+@once_per_panel
 def _unreadable(panel: Panel) -> FloatArray:
     return panel.per_cell(panel.unreadable.astype(float))
 

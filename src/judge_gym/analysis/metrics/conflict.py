@@ -1,6 +1,5 @@
 """Conflict k of belief functions between the judges of a panel."""
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.dataset import Dataset, Samples
 from judge_gym.analysis.metrics.polarization import distance_columns
 from judge_gym.analysis.metrics.summary import TOO_FEW_JUDGES, Summary, metric, shown
-from judge_gym.analysis.panels import Panel, mean_over_items, part_of
+from judge_gym.analysis.panels import Panel, mean_over_items, once_per_panel, part_of
 from judge_gym.analysis.stats.intervals import Estimate, student
 
 KINDS = ("pairwise", "own", "excess", "joint")
@@ -27,9 +26,8 @@ def conflict(samples: Samples) -> pd.DataFrame:
 
 
 def _row(panel: Panel) -> dict[str, Any]:
-    by_item = cache(_by_item)
     k, own, excess, joint = (
-        mean_over_items(panel, part_of(by_item, kind), student) for kind in KINDS
+        mean_over_items(panel, part_of(_by_item, kind), student) for kind in KINDS
     )
     return {
         **panel.key,
@@ -45,6 +43,7 @@ def _row(panel: Panel) -> dict[str, Any]:
     }
 
 
+@once_per_panel
 def _by_item(panel: Panel) -> dict[str, FloatArray]:
     """Returns each kind of conflict by item; NaN if a judge has no score."""
     items, judges = panel.size

@@ -5,7 +5,6 @@ second series asked again, or if every replicate shows the same display; otherwi
 variance is known.
 """
 
-from functools import cache
 from statistics import fmean
 from typing import Any
 
@@ -19,7 +18,15 @@ from judge_gym.analysis.dataset import Dataset
 from judge_gym.analysis.endpoints import pooled_variance, positions
 from judge_gym.analysis.frames import CELL, JUDGE, without_series
 from judge_gym.analysis.metrics.summary import ALL, Summary, metric, shown
-from judge_gym.analysis.panels import ALL_JUDGES, Panel, mean_of_cells, panels, part_of, ratio
+from judge_gym.analysis.panels import (
+    ALL_JUDGES,
+    Panel,
+    mean_of_cells,
+    once_per_panel,
+    panels,
+    part_of,
+    ratio,
+)
 from judge_gym.analysis.stats.agreement_coefficients import Level, krippendorff_alpha
 from judge_gym.analysis.stats.intervals import (
     LEVEL,
@@ -75,11 +82,11 @@ def _pooled_variants(frame: pd.DataFrame) -> dict[str, str]:
 
 def _rows(panel: Panel) -> list[dict[str, Any]]:
     """Returns the rows of a panel: all judges together, then each."""
-    variances = cache(_variances)
 
     def estimates(place: int = ALL_JUDGES) -> dict[str, Estimate]:
         return {
-            name: mean_of_cells(panel, part_of(variances, name), place=place) for name in COMPONENTS
+            name: mean_of_cells(panel, part_of(_variances, name), place=place)
+            for name in COMPONENTS
         }
 
     judges = [estimates(place) | _agreements(panel.of(place)) for place in range(panel.size[1])]
@@ -141,6 +148,7 @@ def _conflict(panel: Panel) -> FloatArray:
 # --- variances -----------------------------------------------------------------------------------
 
 
+@once_per_panel
 def _variances(panel: Panel) -> dict[str, FloatArray]:
     """Returns the variance over replicates and, if known, its components, by item and judge."""
     blank = np.full(panel.size, np.nan)

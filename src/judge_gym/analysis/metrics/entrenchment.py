@@ -5,9 +5,8 @@ import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.dataset import Dataset, Samples
-from judge_gym.analysis.frames import JUDGE
 from judge_gym.analysis.metrics.polarization import excess_by_item, panel_null
-from judge_gym.analysis.metrics.summary import ALL, Summary, metric
+from judge_gym.analysis.metrics.summary import Summary, judge_rows, metric
 from judge_gym.analysis.panels import ALL_JUDGES, Panel, mean_over_items
 from judge_gym.analysis.stats.intervals import Estimate
 
@@ -18,20 +17,13 @@ def entrenchment(samples: Samples) -> pd.DataFrame:
     The row of judge `all` is the mean over judges. Items count if every judge has a scored verdict
     and a stated probability; the others are `dropped`.
     """
-    rows = []
-    for panel in Dataset.of(samples).panels:
-        for place, judge in enumerate((ALL, *panel.judges), ALL_JUDGES):
-            found = _entrenchment(panel, place)
-            rows.append(
-                {
-                    **panel.key,
-                    JUDGE: judge,
-                    **found.named("mean", "low", "high", "items"),
-                    "dropped": len(panel.evidence) - found.n,
-                    **panel.rates,
-                }
-            )
-    return pd.DataFrame(rows)
+    return judge_rows(samples, _row)
+
+
+def _row(panel: Panel, place: int) -> dict[str, float]:
+    found = _entrenchment(panel, place)
+    dropped = len(panel.evidence) - found.n
+    return {**found.named("mean", "low", "high", "items"), "dropped": dropped, **panel.rates}
 
 
 @metric("entrenchment", order=2)

@@ -9,7 +9,6 @@ from functools import partial
 from itertools import combinations
 from math import log, log2
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from scipy.special import entr
 from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.dataset import Dataset, Samples
 from judge_gym.analysis.metrics.summary import TOO_FEW_JUDGES, Summary, metric, shown
-from judge_gym.analysis.panels import Panel, mean_over_items, panels
+from judge_gym.analysis.panels import Panel, mean_over_items, once_per_panel, panels
 from judge_gym.analysis.stats.intervals import Estimate
 from judge_gym.analysis.stats.label_permutation import PermutationNull, permutation_null
 
@@ -72,18 +71,13 @@ def wasserstein(shares: FloatArray) -> FloatArray:
 # --- the metric ----------------------------------------------------------------------------------
 
 
-_NULLS: WeakKeyDictionary[Panel, PermutationNull] = WeakKeyDictionary()
-"""The null distributions of live panels, because permuting takes long."""
-
-
+@once_per_panel
 def panel_null(panel: Panel) -> PermutationNull:
     """Returns P, each judge against the others and, for ordered stages, Wasserstein-1."""
-    if panel not in _NULLS:
-        measures = {"p": scaled_divergence, "lone": lone_divergence}
-        if panel.ordinal:
-            measures["wasserstein"] = wasserstein
-        _NULLS[panel] = permutation_null(panel, measures)
-    return _NULLS[panel]
+    measures = {"p": scaled_divergence, "lone": lone_divergence}
+    if panel.ordinal:
+        measures["wasserstein"] = wasserstein
+    return permutation_null(panel, measures)
 
 
 def polarization(samples: Samples) -> pd.DataFrame:

@@ -4,15 +4,15 @@ A metric is one module of this package. It decorates a function that summarises 
 `@metric(name, order=...)` and is imported in `metrics/__init__.py`.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.dataset import Dataset, Samples
-from judge_gym.analysis.frames import PANEL
-from judge_gym.analysis.panels import Panel
+from judge_gym.analysis.frames import JUDGE, PANEL
+from judge_gym.analysis.panels import ALL_JUDGES, Panel
 from judge_gym.analysis.stats.intervals import Estimate
 
 ALL = "all"
@@ -61,6 +61,15 @@ def metric_table(samples: Samples) -> pd.DataFrame:
             found, note = summarize(data, panel)
             rows.append({**panel.key, "metric": name, **found._asdict(), "note": note})
     return pd.DataFrame(rows, columns=[*PANEL, "metric", "value", "low", "high", "n", "note"])
+
+
+def judge_rows(samples: Samples, row: Callable[[Panel, int], Mapping[str, Any]]) -> pd.DataFrame:
+    """Returns a row for all judges of each panel together, then one for each judge."""
+    return pd.DataFrame(
+        {**panel.key, JUDGE: judge, **row(panel, place)}
+        for panel in Dataset.of(samples).panels
+        for place, judge in enumerate((ALL, *panel.judges), ALL_JUDGES)
+    )
 
 
 def shown(value: float) -> str:
