@@ -10,10 +10,9 @@ arithmetic of one that was edited.
 from judge_gym.triage.classes import CLASSES, UNDECIDED
 from judge_gym.triage.facts import Facts, find_facts
 from judge_gym.triage.findings import Finding, JudgeVerdict, make_finding
-from judge_gym.triage.lint import Mismatch, lint_report
+from judge_gym.triage.lint import lint_report
 from judge_gym.triage.report import RunInfo, report_path, write_report
 from judge_gym.triage.report_reader import (
-    FailureSection,
     PriorReport,
     ReportedFailure,
     read_failure_sections,
@@ -29,11 +28,9 @@ __all__ = [
     "UNDECIDED",
     "Case",
     "Facts",
-    "FailureSection",
     "FailureStudy",
     "Finding",
     "JudgeVerdict",
-    "Mismatch",
     "PriorReport",
     "ReportedFailure",
     "ResultsByOutcome",

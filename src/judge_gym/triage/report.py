@@ -57,14 +57,9 @@ def write_report(
     date: str,
     prior: Sequence[PriorReport] = (),
 ) -> str:
-    """Returns the whole report as Markdown.
+    """Returns the report on a run, made on a date, as Markdown.
 
-    Args:
-        run: the run that is reported.
-        results: its results.
-        findings: one for each failed result.
-        date: the day of the report.
-        prior: earlier reports on this model.
+    There is one finding for each failed result; `prior` are earlier reports on the model.
     """
     named = [result_name(one.case.result) for one in findings]
     failed = [result_name(result) for result in results.failed]

@@ -95,12 +95,7 @@ class PriorReport:
 
 
 def read_report(text: str, source: str) -> PriorReport:
-    """Reads an earlier report; what it does not state is empty.
-
-    Args:
-        text: its Markdown.
-        source: its path, by which a later report names it.
-    """
+    """Reads an earlier report; what it does not state is empty. `source` is its path."""
     sections = read_sections(text)
     run = run_table(sections)
     actions = [

@@ -181,14 +181,8 @@ def failure_study(
 ) -> FailureStudy:
     """Returns the study in which judges classify the failures of a run.
 
-    Args:
-        run: the run's id, which names study and pool.
-        cases: its failures; two with the same evidence are judged once.
-        judges: one or more models.
-        samples: verdicts per judge and failure.
-        seed: of the displays.
-        overrides: knobs that replace those of `DESIGN`.
-        resolve: turns a bare model name into a model id.
+    The run's id names study and pool. Two cases with the same evidence are judged once. Overrides
+    replace knobs of `DESIGN`, and `resolve` turns a bare model name into a model id.
     """
     if not cases:
         raise DesignError(f"run {run} has no failure to judge")

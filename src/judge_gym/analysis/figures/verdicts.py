@@ -186,13 +186,7 @@ def shape_figure(data: pd.DataFrame) -> drawing.Drawn:
         .mark_bar(**OUTLINE)
         .encode(
             x=alt.X("share:Q", title="share; confidence", axis=alt.Axis(tickCount=5), scale=SHARE),
-            color=alt.Color(
-                "shape:N",
-                title=None,
-                sort=used,
-                scale=alt.Scale(domain=list(SHAPES), range=_SHAPE_COLOURS),
-                legend=alt.Legend(orient="top", values=used),
-            ),
+            color=drawing.named_colours("shape", SHAPES, _SHAPE_COLOURS, values=used),
         )
     )
     ticks = (
