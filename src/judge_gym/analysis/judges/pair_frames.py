@@ -9,7 +9,7 @@ import pandas as pd
 from judge_gym.analysis.judges.pairs import ORDERS, JudgedPair, Order, score_overall
 from judge_gym.errors import DesignError
 
-# The columns that distinguish observations of an item, as far as a frame has them.
+# The columns that distinguish observations of an item, if a frame has them.
 OBSERVATION = ("run", "series", "rubric", "is_swap", "replicate")
 
 

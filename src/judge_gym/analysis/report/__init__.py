@@ -104,7 +104,7 @@ def _calls(usage: pd.DataFrame) -> str:
 
 
 def _cost(usage: pd.DataFrame) -> str:
-    """Returns the cost, as far as prices are known."""
+    """Returns the cost of the calls whose price is known."""
     usage = usage[usage["calls"] > 0] if len(usage) else usage  # a failed call has no price
     unknown = int(usage["usd"].isna().sum()) if len(usage) else 0
     if unknown and unknown == len(usage):
