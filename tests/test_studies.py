@@ -205,7 +205,7 @@ def test_slots_are_given_by_path_or_as_a_mapping(design: dict[str, Any]) -> None
     assert read(design=design).design == {"prompt.slots.scorer.persona": "a nurse"}
 
 
-def test_bare_model_names_are_looked_up_wherever_a_model_stands() -> None:
+def test_bare_model_names_are_looked_up_in_every_key() -> None:
     data = {
         **MINIMAL,
         "judges": ["one", "two"],
@@ -222,7 +222,7 @@ def test_bare_model_names_are_looked_up_wherever_a_model_stands() -> None:
     assert study.swap == [["openai:one", "openai:third"], ["*", "openai:two"]]
 
 
-def test_knobs_from_outside_stand_over_the_base_and_show_in_the_tag() -> None:
+def test_overridden_knobs_replace_the_base_and_show_in_the_tag() -> None:
     text = yaml.safe_dump({**MINIMAL, "design": {"verdict.method": "single", "rubric.scale": 5}})
     study = read_study(text, "s.yaml", overrides={"scoringMethod": "freeform-suffix-subset"})
     assert study.design["verdict.method"] == "subset" and study.design["rubric.scale"] == 5
@@ -554,7 +554,7 @@ REFUSED: dict[str, tuple[str, str, str, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_fault_is_answered_with_file_line_and_choices(case: str) -> None:
+def test_an_error_names_file_line_and_choices(case: str) -> None:
     old, new, needle, words = REFUSED[case]
     assert old in BASE
     text = BASE.replace(old, new, 1)
@@ -567,13 +567,13 @@ def test_a_fault_is_answered_with_file_line_and_choices(case: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "just words\n", "- a\n- b\n"])
-def test_a_file_without_a_mapping_is_told_the_keys(text: str) -> None:
+def test_a_file_without_a_mapping_is_refused_with_the_keys(text: str) -> None:
     with pytest.raises(DesignError, match=r"^s\.yaml:1: .*study, seed, samples, evidence, tasks"):
         read_study(text, "s.yaml")
 
 
 @pytest.mark.parametrize("key", ["study", "evidence", "tasks", "judges"])
-def test_a_required_key_is_missed(key: str) -> None:
+def test_a_missing_required_key_is_refused(key: str) -> None:
     data = {name: value for name, value in MINIMAL.items() if name != key}
     with pytest.raises(DesignError, match=rf"^s\.yaml:1: .*{key} is not given"):
         read_study(yaml.safe_dump(data), "s.yaml")
@@ -623,7 +623,7 @@ def test_without_vary_there_is_the_base_alone() -> None:
 
 
 @given(varying)
-def test_a_grid_holds_every_combination_once(vary: dict[str, list[Any]]) -> None:
+def test_a_grid_contains_every_combination_once(vary: dict[str, list[Any]]) -> None:
     made = full(read(vary=vary))
     expected = [
         dict(zip(vary, levels, strict=True)) for levels in itertools.product(*vary.values())
@@ -649,7 +649,7 @@ def test_ablate_takes_a_base_that_is_not_among_the_levels() -> None:
 
 
 @given(varying, st.integers(1, 6), st.integers(0, 99))
-def test_a_sampled_point_comes_with_all_its_neighbours(
+def test_a_sampled_point_includes_all_its_neighbours(
     vary: dict[str, list[Any]], k: int, seed: int
 ) -> None:
     study = read(vary=vary, sweep={"sample": k}, seed=seed)
@@ -702,7 +702,7 @@ def test_tags_are_unique(vary: dict[str, list[Any]], mode: Any) -> None:
     assert len(set(tags)) == len(tags) == len(points(study)) * 4
 
 
-def test_long_levels_are_cut_in_a_tag_and_stay_apart() -> None:
+def test_long_levels_are_cut_in_a_tag_and_stay_distinct() -> None:
     personas = ["a very patient " * 8 + "nurse", "a very patient " * 8 + "surgeon"]
     study = read(vary={"prompt.slots.scorer.persona": personas}, judges=["sim:balanced"])
     tags = [one.tag for one in sweep(study).experiments]
@@ -781,7 +781,7 @@ def test_the_refusal_of_an_idle_knob_names_file_and_line(
     assert refused.value.message.startswith(f"{path}:{line}: "), refused.value.message
 
 
-def test_a_benchmark_shows_its_texts_as_they_are() -> None:
+def test_a_benchmark_shows_its_texts_unedited() -> None:
     made = sweep(read(judges=["sim:balanced"], tasks=[ECC, BENCHMARK])).experiments
     assert [one.design.evidence.view for one in made] == ["neutralized", "raw"]
 
@@ -911,13 +911,13 @@ def test_a_digest_covers_what_can_be_read_of_a_given_rubric() -> None:
         {"pool": replace(pool("a", "b"), window=Window("Valdoria", date(2026, 1, 1)), id=4)},
     ],
 )
-def test_annotations_leave_the_digest_alone(change: dict[str, Any]) -> None:
+def test_annotations_do_not_change_the_digest(change: dict[str, Any]) -> None:
     other = replace(EXPERIMENT, tag="else", task=replace(EXPERIMENT.task, **change))
     assert other.digest == EXPERIMENT.digest
 
 
 @pytest.mark.parametrize("knob", [path for path in Design.knobs() if path != "judge.model"])
-def test_naming_a_default_leaves_the_digest_alone(knob: str) -> None:
+def test_naming_a_default_does_not_change_the_digest(knob: str) -> None:
     default = Design.knobs()[knob].default
     named = Design.of({"judge.model": "sim:balanced", knob: default})
     assert replace(EXPERIMENT, design=named).digest == EXPERIMENT.digest
@@ -937,7 +937,7 @@ def test_a_given_rubric_belongs_to_its_task() -> None:
     assert one.task.rubric.stages == STAGES
 
 
-def test_experiments_are_what_they_were_before_there_were_pairs_and_benchmarks() -> None:
+def test_digests_are_those_from_before_pairs_and_benchmarks() -> None:
     """Digests of the first version, which knew neither: its runs are found again."""
     severity = "review-severity/reviews/sim:balanced"
     first = {
@@ -1004,7 +1004,7 @@ def test_a_digest_is_that_of_the_first_version(task: Task, chosen: dict[str, Any
 
 
 @given(SETTLED_TASKS, LEVELS, LEVELS)
-def test_a_knob_that_cannot_act_leaves_the_digest_alone(
+def test_a_knob_without_an_effect_does_not_change_the_digest(
     task: Task, chosen: dict[str, Any], others: dict[str, Any]
 ) -> None:
     """So that a changed default of such a knob renames no experiment."""
@@ -1137,7 +1137,7 @@ def test_a_scale_for_pairs_is_refused_with_the_reason_even_at_its_default(
         pair_sweep(study)
 
 
-def test_a_scale_for_pairs_set_from_outside_is_refused_too() -> None:
+def test_an_overridden_scale_for_pairs_is_refused_too() -> None:
     text = yaml.safe_dump({**MINIMAL, "tasks": [PAIRS]})
     study = read_study(text, "s.yaml", overrides={"rubric.scale": 4})
     pools, rubrics = {"here": pair_pool()}, {"o.json": OPTIONS}
@@ -1153,7 +1153,7 @@ def test_a_scale_for_pairs_set_from_outside_is_refused_too() -> None:
         {"design": {"rubric.draws": 3}},
     ],
 )
-def test_what_cannot_act_on_a_study_of_pairs_is_refused(changes: dict[str, Any]) -> None:
+def test_a_knob_without_an_effect_on_pairs_is_refused(changes: dict[str, Any]) -> None:
     [section] = changes.values()
     knob = next(iter(section))
     with pytest.raises(DesignError, match=rf"{knob} has no effect on (any task|pairs)"):
@@ -1179,7 +1179,7 @@ MIXED = Pool((*pair_pool().items, Evidence("alone", "text")))
         (MORE, None, ["first, second", "has first, second, neither, both"]),
     ],
 )
-def test_what_a_pair_cannot_be_judged_by_is_refused(
+def test_a_rubric_that_does_not_fit_pairs_is_refused(
     rubric: Rubric, pairs: Pool | None, words: list[str]
 ) -> None:
     with pytest.raises(DesignError) as refused:
@@ -1237,7 +1237,7 @@ def test_a_pool_knows_its_origin(origin: str, given: Any) -> None:
     assert spec.limit == 100
 
 
-def test_a_window_alone_is_what_the_lab_holds() -> None:
+def test_a_window_alone_selects_the_evidence_of_the_lab() -> None:
     spec = read(evidence={"here": {"window": {"country": "X"}}}).evidence["here"]
     assert spec.origin is None and spec.window is not None
 
@@ -1285,7 +1285,7 @@ def control(write_study: Callable[..., Path], tmp_path: Path) -> Callable[..., P
         ({"direction": "down"}, ("v-dem v2x_libdem Valdoria 2026", 0.29, "down")),
     ],
 )
-def test_a_truth_is_looked_up_by_the_windows_country_and_year_unless_told_otherwise(
+def test_a_truth_is_looked_up_by_the_windows_country_and_year_by_default(
     control: Callable[..., Path], store: Store, truth: dict[str, Any], found: tuple[Any, ...]
 ) -> None:
     prepared = prepare_file(control({"vdem": "vdem.csv", **truth}), Registry(), store, {})
@@ -1316,7 +1316,7 @@ def test_a_truth_from_the_table_is_an_annotation_that_a_run_keeps(
         ({"vdem": "vdem.csv", "country": "NOV", "year": 2025}, ["missing", "Norvessa 2025"]),
     ],
 )
-def test_a_truth_that_the_table_does_not_hold_is_refused_with_what_it_holds(
+def test_a_truth_that_is_not_in_the_table_is_refused_with_the_choices(
     control: Callable[..., Path], store: Store, truth: dict[str, Any], words: list[str]
 ) -> None:
     with pytest.raises(DesignError) as refused:
@@ -1372,7 +1372,7 @@ def made_of(path: Path, store: Store, **overrides: Any) -> list[Experiment]:
     return list(prepare_file(path, Registry(), store, named).sweep.experiments)
 
 
-def test_a_benchmark_brings_its_items_rubric_concept_and_design(
+def test_a_benchmark_provides_items_rubric_concept_and_design(
     benchmark: Callable[..., Path], store: Store
 ) -> None:
     [one] = made_of(benchmark(), store)
@@ -1398,7 +1398,7 @@ def test_a_task_may_name_the_concept_of_a_benchmark_itself(
     assert one.task.rubric is not None and one.task.rubric.concept == "harm"
 
 
-def test_a_study_overrules_the_design_of_a_benchmark_even_with_a_default(
+def test_a_study_overrides_the_design_of_a_benchmark_even_with_a_default(
     benchmark: Callable[..., Path], store: Store
 ) -> None:
     path = benchmark(design={"verdict.method": "single"})
@@ -1480,7 +1480,7 @@ def test_a_benchmark_of_published_pairs_is_asked_by_an_examiner(
 
 @pytest.mark.parametrize("origin", ["benchmark", "judgebench"])
 @pytest.mark.parametrize("kind", ["ecc", "control"])
-def test_a_benchmark_under_another_type_of_task_is_told_its_type(origin: str, kind: str) -> None:
+def test_a_benchmark_under_another_type_of_task_is_refused(origin: str, kind: str) -> None:
     """It asks for a window, which it then refuses."""
     with pytest.raises(DesignError, match=r"is a benchmark; its task must have the type benchmark"):
         read(evidence={"here": {origin: "x"}}, tasks=[{**ECC, "type": kind}])
@@ -1493,7 +1493,7 @@ def test_an_empty_address_is_no_feed(feeds: Any) -> None:
 
 
 @pytest.mark.parametrize("origin", [{"files": "e.jsonl"}, {"pool": "p"}, {}])
-def test_a_limit_that_cannot_act_is_refused(origin: dict[str, Any]) -> None:
+def test_a_limit_without_an_effect_is_refused(origin: dict[str, Any]) -> None:
     """It would be taken for a limit of what is judged and paid for."""
     window = {} if "pool" in origin else {"window": {"country": "X"}}
     with pytest.raises(DesignError, match="limit"):
@@ -1510,7 +1510,7 @@ def test_a_limit_that_cannot_act_is_refused(origin: dict[str, Any]) -> None:
         {"vdem": "v.csv", "year": 0},
     ],
 )
-def test_a_key_of_a_truth_that_cannot_act_is_refused(truth: dict[str, Any]) -> None:
+def test_a_key_of_a_truth_without_an_effect_is_refused(truth: dict[str, Any]) -> None:
     with pytest.raises(DesignError, match="truth"):
         read(tasks=[{**ECC, "type": "control", "truth": truth}])
 
@@ -1524,7 +1524,7 @@ def test_a_key_of_a_truth_that_cannot_act_is_refused(truth: dict[str, Any]) -> N
         {"vdem": "vdem.csv", "index": "v2x_libdm"},
     ],
 )
-def test_a_truth_that_the_table_does_not_hold_is_refused_with_file_and_line(
+def test_a_truth_that_is_not_in_the_table_is_refused_with_file_and_line(
     control: Callable[..., Path], store: Store, truth: dict[str, Any]
 ) -> None:
     path = control(truth)
@@ -1573,7 +1573,7 @@ def test_a_choice_that_an_error_offers_is_taken() -> None:
     assert [item.truth for item in one.task.pool.items] == [1, 2]
 
 
-def test_naming_the_view_that_pairs_have_does_no_harm_and_another_is_refused() -> None:
+def test_pairs_accept_the_raw_view_and_refuse_another() -> None:
     changes: dict[str, Any] = {"judges": ["sim:a"], "tasks": [PAIRS]}
     [plain] = pair_sweep(read(**changes)).experiments
     with pytest.raises(DesignError, match=r"evidence\.view"):
@@ -1608,7 +1608,7 @@ def test_the_design_of_a_benchmark_may_be_written_as_that_of_a_study(
         ('"judge.model" = "sim:other"', ["judge.model"]),
     ],
 )
-def test_a_fault_in_the_design_of_a_benchmark_names_its_file(
+def test_an_error_in_the_design_of_a_benchmark_names_its_file(
     benchmark: Callable[..., Path], store: Store, line: str, words: list[str]
 ) -> None:
     with pytest.raises(DesignError) as refused:

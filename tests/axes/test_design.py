@@ -126,7 +126,7 @@ def test_the_json_schema_describes_every_knob() -> None:
 # --- what is refused -----------------------------------------------------------------------------
 
 
-def test_an_unknown_level_is_refused_in_the_agreed_words() -> None:
+def test_an_unknown_level_is_refused_with_value_and_choices() -> None:
     with pytest.raises(DesignError) as refused:
         Design.of({**JUDGE, "verdict.method": "singel"})
     words = "unknown level 'singel' for verdict.method; choose 'single' or 'subset'"
@@ -226,7 +226,7 @@ LEVELS = st.fixed_dictionaries(
 
 
 @given(LEVELS)
-def test_chosen_holds_the_knobs_off_their_default_and_makes_the_same_design(
+def test_chosen_returns_the_knobs_off_their_default_and_rebuilds_the_design(
     values: dict[str, Any],
 ) -> None:
     design = Design.of(values)
@@ -325,7 +325,7 @@ def test_a_blueprint_name_refuses_an_unknown_value(name: str, value: Any, choice
 
 @pytest.mark.parametrize("name", ["randomizeLabels", "neutralizeEvidence", "freshWindowProbe"])
 @pytest.mark.parametrize("value", ["True", "False", 1, 0])
-def test_text_or_a_number_is_no_flag_of_the_blueprint(name: str, value: Any) -> None:
+def test_a_blueprint_flag_refuses_text_and_numbers(name: str, value: Any) -> None:
     with pytest.raises(DesignError, match=name):
         expand(name, value)
 
@@ -385,7 +385,7 @@ def test_a_new_group_shows_up_among_the_knobs_and_in_the_instructions() -> None:
     assert stern.notes("critic") == ()
 
 
-def test_a_new_knob_leaves_the_identity_of_earlier_designs_alone() -> None:
+def test_a_new_knob_does_not_change_the_identity_of_earlier_designs() -> None:
     plain = WiderDesign.model_validate(
         {"judge": {"model": "sim:balanced"}, "tone": {"tone": "plain"}}
     )

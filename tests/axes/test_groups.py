@@ -39,7 +39,7 @@ def test_a_view_needs_its_editor_and_raw_evidence_needs_none() -> None:
         ("provided", None, None),
     ],
 )
-def test_the_author_is_the_judge_a_third_party_or_nobody(
+def test_the_author_is_the_judge_a_third_party_or_none(
     author: str, writes: str | None, criticises: str | None
 ) -> None:
     axes = design(rubric__author=author, rubric__critic="sim:critic", rubric__draws=3).rubric
@@ -110,7 +110,7 @@ def test_a_verdict_resolves_to_its_own_levels(method: Method, output: bool, abst
 
 
 @pytest.mark.parametrize(("method", "output", "abstain"), COMBINATIONS)
-def test_abstaining_is_spoken_of_only_where_allowed(
+def test_abstaining_is_mentioned_only_if_allowed(
     method: Method, output: bool, abstain: bool
 ) -> None:
     strategy = VerdictStrategy(method, output, abstain)
@@ -122,7 +122,7 @@ def test_abstaining_is_spoken_of_only_where_allowed(
     assert "abstain" not in closing.replace("ABSTAIN", "").lower()
 
 
-def test_the_gate_stands_before_the_reasoning() -> None:
+def test_the_gate_precedes_the_reasoning() -> None:
     gate, reason, conclude = VerdictStrategy("single", False, True).steps
     assert "abstain" in gate and "step by step" in reason and "Conclude" in conclude
     assert len(VerdictStrategy("single", False, False).steps) == 2
@@ -220,7 +220,7 @@ def test_json_has_a_schema_of_the_labels_shown(
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_language_and_a_framing_reach_their_stage_alone(stage: StageName) -> None:
+def test_a_language_and_a_framing_reach_only_their_stage(stage: StageName) -> None:
     given = {
         f"prompt.slots.{stage}.framing": "One of many.",
         f"prompt.slots.{stage}.language": "Write in Dutch.",

@@ -56,7 +56,7 @@ def test_all_120_orders_of_five_stages_are_reached() -> None:
 
 
 @pytest.mark.parametrize("scale", [10, 26])
-def test_every_stage_of_a_long_scale_comes_to_every_position(scale: int) -> None:
+def test_every_stage_of_a_long_scale_reaches_every_position(scale: int) -> None:
     drawn = draws(60 * scale, scale)
     table = [
         Counter(display.stages[position] for display in drawn)[stage]
@@ -82,7 +82,9 @@ def test_neighbouring_replicates_are_independent() -> None:
 
 
 @given(st.integers(0, 40), st.text())
-def test_a_permutation_holds_each_number_once_and_repeats_with_its_key(n: int, key: str) -> None:
+def test_a_permutation_contains_each_number_once_and_depends_on_its_key_only(
+    n: int, key: str
+) -> None:
     assert sorted(permutation(n, key)) == list(range(n))
     assert permutation(n, key) == permutation(n, key)
 
@@ -99,14 +101,14 @@ def test_a_permutation_holds_each_number_once_and_repeats_with_its_key(n: int, k
     ],
     ids=["seed", "replicate", "evidence"],
 )
-def test_seed_replicate_and_evidence_each_draw_anew(other: list[Display]) -> None:
+def test_seed_replicate_and_evidence_each_change_the_shuffle(other: list[Display]) -> None:
     pairs = [(shown(cell), display) for cell, display in zip(CELLS, other, strict=True)]
     # Of 60 pairs 2.5 agree by chance, for one order in 24.
     assert sum(one.stages == two.stages for one, two in pairs) <= 15
     assert sum(label_of(one) == label_of(two) for one, two in pairs) <= 15
 
 
-def test_a_different_scale_has_a_shuffle_of_its_own() -> None:
+def test_a_different_scale_has_its_own_shuffle() -> None:
     cells = [(ITEM, replicate) for replicate in range(240)]
     kept = [tuple(s for s in shown(cell, scale=5).stages if s <= 4) for cell in cells]
     assert sum(shown(c).stages == order for c, order in zip(cells, kept, strict=True)) <= 40
@@ -145,7 +147,7 @@ def test_designs_that_differ_in_another_knob_see_the_same_display(knob: str, lev
     assert displays(TARGETS, **{knob: level}) == displays(TARGETS)
 
 
-def test_view_rubric_swap_and_series_leave_the_display_alone() -> None:
+def test_view_rubric_swap_and_series_do_not_change_the_display() -> None:
     rival = OrdinalRubric(
         tuple(RubricStage(f"Other {n}", ("c",)) for n in range(4)), "sim:lenient", "else", ""
     )
@@ -156,7 +158,7 @@ def test_view_rubric_swap_and_series_leave_the_display_alone() -> None:
     assert displays(others, series="retest") == displays(TARGETS)
 
 
-def test_title_and_truth_of_an_item_leave_the_display_alone() -> None:
+def test_title_and_truth_of_an_item_do_not_change_the_display() -> None:
     others = [
         ScoreTarget(
             target.rubric,
@@ -173,7 +175,7 @@ def test_title_and_truth_of_an_item_leave_the_display_alone() -> None:
 
 
 @pytest.mark.parametrize("cell", CELLS[:12])
-def test_opaque_labels_take_the_places_of_the_letters(cell: tuple[str, int]) -> None:
+def test_opaque_labels_replace_the_letters_one_by_one(cell: tuple[str, int]) -> None:
     letters, opaque = shown(cell, scale=6), shown(cell, scale=6, labels="opaque")
     assert opaque.stages == letters.stages
     assert [OPAQUE.index(name) for name in opaque.labels] == [

@@ -104,7 +104,7 @@ def test_the_nonce_is_that_of_the_text_shown() -> None:
 
 
 @given(hostile_text, st.integers(0, 3))
-def test_what_the_evidence_says_changes_nothing_in_how_an_answer_is_read(
+def test_verdicts_inside_the_evidence_do_not_change_how_an_answer_is_read(
     text: str, chosen: int
 ) -> None:
     scorer, target = Scorer(DESIGN, 7, "7"), score_target(text)
@@ -130,7 +130,7 @@ def test_a_judge_that_quotes_the_evidence_is_read_by_its_own_last_line() -> None
 # --- the neutralizer -----------------------------------------------------------------------------
 
 
-def test_the_editor_is_asked_once_per_item_at_no_study_s_draw() -> None:
+def test_the_editor_is_asked_once_per_item_whatever_the_study() -> None:
     items = [Evidence("one", "First."), Evidence("two", "Second.")]
     asked = Neutralizer(DESIGN).requests(items)
     assert [request.model for request in asked] == ["sim:editor", "sim:editor"]
@@ -172,7 +172,7 @@ def test_the_maker_of_a_view_is_editor_wording_and_slots() -> None:
         ("", "refusal", "refused", None),
     ],
 )
-def test_a_view_is_the_summary_or_says_why_there_is_none(
+def test_a_view_is_the_summary_or_has_a_failure_status(
     text: str, finish: Finish, status: Status, view: str | None
 ) -> None:
     item = Evidence("title", "raw text")
@@ -180,12 +180,12 @@ def test_a_view_is_the_summary_or_says_why_there_is_none(
     assert (read.evidence, read.status, read.text) == (item, status, view)
 
 
-def test_a_view_that_no_attempt_brought_is_a_provider_error() -> None:
+def test_a_view_whose_attempts_all_failed_is_a_provider_error() -> None:
     view = Neutralizer(DESIGN).read(Evidence("title", "raw text"), None)
     assert (view.status, view.text) == ("provider_error", None)
 
 
-def test_a_view_carries_how_far_it_keeps_to_the_whole_raw_text() -> None:
+def test_a_view_is_checked_against_the_whole_raw_text() -> None:
     item = Evidence("title", "In Bergen 12 judges were dismissed. It was said by Tass again.")
     said = "  In Oslo 14 judges were dismissed.\n"
     view = Neutralizer(DESIGN).read(item, Completion(said, "stop", "m", 1, 1, 0.0))
@@ -199,7 +199,7 @@ def test_a_view_carries_how_far_it_keeps_to_the_whole_raw_text() -> None:
 
 
 @pytest.mark.parametrize(("words", "too_long"), [(150, False), (151, True)])
-def test_a_view_is_too_long_beyond_the_words_that_were_asked_for(
+def test_a_view_beyond_the_requested_number_of_words_is_too_long(
     words: int, too_long: bool
 ) -> None:
     said = "word " * words
@@ -213,7 +213,7 @@ def test_a_view_is_too_long_beyond_the_words_that_were_asked_for(
 @pytest.mark.parametrize(
     ("text", "finish"), [("", "stop"), ("Two judges were dis", "length"), ("No.", "refusal")]
 )
-def test_what_is_no_view_has_no_checks(text: str, finish: Finish) -> None:
+def test_a_failed_view_has_no_checks(text: str, finish: Finish) -> None:
     view = Neutralizer(DESIGN).read(
         Evidence("title", "raw text"), Completion(text, finish, "m", 1, 1, 0.0)
     )

@@ -109,12 +109,12 @@ def test_a_labelled_number_is_read(said: str) -> None:
 
 
 @pytest.mark.parametrize("said", UNREAD)
-def test_what_is_no_single_probability_is_null(said: str) -> None:
+def test_anything_but_a_single_probability_is_null(said: str) -> None:
     assert read_probability(f"The criteria fit.\nPROBABILITY: {said}") is None
 
 
 @pytest.mark.parametrize("said", ["½", "1‰", "1 ‰", "1٪"])
-def test_a_sign_that_is_not_understood_is_not_dropped(said: str) -> None:
+def test_an_unknown_sign_is_not_dropped(said: str) -> None:
     assert read_probability(f"PROBABILITY: {said}") not in (1.0, 0.0)
 
 
@@ -137,7 +137,7 @@ def test_a_sign_that_is_not_understood_is_not_dropped(said: str) -> None:
         "PRO\u200bBABILITY:",
     ],
 )
-def test_the_label_is_read_in_its_usual_dress(label: str) -> None:
+def test_the_label_is_read_with_the_usual_markup(label: str) -> None:
     assert read_probability(f"Reasons.\n{label} 0.7") == 0.7
 
 
@@ -185,7 +185,7 @@ def test_another_name_labels_another_number() -> None:
 
 
 @pytest.mark.parametrize("said", ["", "?", "0.5x", "half", "50/50 chance", "%", "."])
-def test_a_failure_is_never_one_half(said: str) -> None:
+def test_a_failure_is_null_and_never_one_half(said: str) -> None:
     assert read_probability(f"PROBABILITY: {said}") is None
 
 
@@ -219,7 +219,7 @@ def test_any_text_gives_null_or_a_probability(text: str) -> None:
 
 
 @given(st.integers(0, 1000), st.sampled_from(["{:.3f}", "{:.1%}", "{} out of 1000", "{}/1000"]))
-def test_what_is_written_in_a_known_form_is_read_back(thousandths: int, form: str) -> None:
+def test_a_value_in_a_known_format_round_trips(thousandths: int, form: str) -> None:
     number = thousandths if "1000" in form else thousandths / 1000
     read = read_probability(f"So:\nPROBABILITY: {form.format(number)}")
     assert read is not None and math.isclose(read, thousandths / 1000, abs_tol=1e-9)

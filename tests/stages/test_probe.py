@@ -80,7 +80,7 @@ def test_the_event_is_a_majority_of_three_experts(context: str) -> None:
 
 
 @pytest.mark.parametrize("context", ["fresh", "same"])
-def test_the_panel_is_the_study_s_own(context: str) -> None:
+def test_the_panel_of_experts_is_that_of_the_study(context: str) -> None:
     knobs = {"probe__context": context, "prompt__slots__prober__panel": "senior engineers"}
     last = ask(sampled(), **knobs).messages[-1].content
     assert "Three senior engineers" in last and "political" not in last
@@ -127,7 +127,7 @@ def test_the_same_context_repeats_what_the_scorer_asked_under_any_design(
 
 
 @pytest.mark.parametrize("context", ["fresh", "same"])
-def test_the_text_that_was_scored_is_probed_uncut(context: str) -> None:
+def test_the_probe_shows_the_scored_text_in_full(context: str) -> None:
     said = "\n".join(m.content for m in ask(sampled(), probe__context=context).messages)
     assert said.count(LONG) == 1
     assert "The raw text." not in said, "the view was scored, not the raw text"
@@ -166,7 +166,7 @@ def test_a_verdict_on_a_reversed_pair_is_reviewed_as_the_judge_saw_it() -> None:
     assert probed.index("Response two.") < probed.index("Response one.")
 
 
-def test_the_judge_itself_is_asked_at_the_sample_s_draw() -> None:
+def test_the_judge_is_asked_with_the_draw_of_the_sample() -> None:
     request = ask(sampled(), judge__temperature=0.2, judge__max_tokens=77)
     assert (request.model, request.temperature, request.max_tokens) == ("sim:strict", 0.2, 77)
     assert (request.draw.series, request.draw.index, request.draw.ask) == ("7", 3, 0)
@@ -222,7 +222,7 @@ def test_a_cut_or_refused_answer_is_null(finish: Finish, status: Status) -> None
     assert read("PROBABILITY: 0.7", finish) == (status, None)
 
 
-def test_an_answer_that_never_came_is_null() -> None:
+def test_a_call_without_a_completion_is_null() -> None:
     probe = Prober(design(), 7, "7").read(sampled(), None)
     assert (probe.status, probe.probability) == ("provider_error", None)
 

@@ -165,12 +165,12 @@ def compare(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_stage_asks_as_its_snapshot_says(stage: StageName) -> None:
+def test_a_stage_prompt_matches_its_snapshot(stage: StageName) -> None:
     compare(f"base-{stage}", whole(stage, asked(BASE)[stage]))
 
 
 @pytest.mark.parametrize(("path", "level"), LEVELS)
-def test_a_level_changes_what_its_snapshot_says(path: str, level: Any) -> None:
+def test_a_level_prompt_matches_its_snapshot(path: str, level: Any) -> None:
     base, here = asked(BASE), asked(BASE.replace({path: level}))
     changes = "".join(difference(stage, base[stage], here[stage]) for stage in STAGES)
     text = f"{path} = {level!r}\n\n{changes or 'every request is that of the base'}"
@@ -213,7 +213,7 @@ def asked_of_a_pair(design: Design) -> dict[StageName, list[Request]]:
 
 @pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize("order", PAIR_ORDERS)
-def test_a_pair_is_asked_about_as_its_snapshot_says(order: str, context: str) -> None:
+def test_a_pair_prompt_matches_its_snapshot(order: str, context: str) -> None:
     design = BASE.replace({"presentation.pair_order": order, "probe.context": context})
     asked = asked_of_a_pair(design)
     text = "".join(whole(stage, requests) for stage, requests in asked.items())
@@ -315,7 +315,7 @@ def systems(requests: dict[str, Request]) -> set[str]:
     return {request.messages[0].content for request in requests.values()}
 
 
-def test_no_stage_tells_ecc_from_control_nor_what_is_kept_for_analysis(
+def test_prompts_do_not_reveal_the_task_type_nor_annotations(
     overhear: Callable[..., dict[str, Request]],
 ) -> None:
     control = overhear(study="zq", tasks=[{**TASK, **SECRETS, "type": "control"}], swap="all")
@@ -327,7 +327,7 @@ def test_no_stage_tells_ecc_from_control_nor_what_is_kept_for_analysis(
         assert not [word for word in TOLD if re.search(rf"\b{word}", said, re.I)], said
 
 
-def test_a_benchmark_is_asked_as_an_ecc_task_would_be(
+def test_a_benchmark_has_the_same_prompt_as_an_ecc_task(
     overhear: Callable[..., dict[str, Request]], tmp_path: Path
 ) -> None:
     labels = ("zq-truth", "Level 1", "Level 2")
@@ -423,7 +423,7 @@ def test_a_key_changes_with_the_endpoint(endpoint: str) -> None:
         "https://lab.example:8443/v1?a=1#part",
     ],
 )
-def test_a_key_holds_no_userinfo_and_no_query(endpoint: str) -> None:
+def test_a_key_contains_no_userinfo_and_no_query(endpoint: str) -> None:
     assert REQUEST.key(endpoint) == REQUEST.key(ENDPOINT)
 
 

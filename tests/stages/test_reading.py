@@ -30,7 +30,7 @@ def found(text: str, word: str = "verdict") -> list[LabelledLine]:
         ("", []),
     ],
 )
-def test_lines_lose_what_cannot_be_seen(text: str, lines: list[str]) -> None:
+def test_lines_lose_invisible_characters(text: str, lines: list[str]) -> None:
     assert clean_lines(text) == lines
 
 
@@ -76,7 +76,7 @@ def test_a_decorated_label_is_found(line: str) -> None:
         "VERDICT-B",
     ],
 )
-def test_a_line_that_does_not_open_with_the_label_is_none(line: str) -> None:
+def test_a_line_that_does_not_start_with_the_label_is_ignored(line: str) -> None:
     assert found(f"Reasons first.\n{line}\nmore") == []
 
 

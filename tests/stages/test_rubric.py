@@ -48,7 +48,7 @@ def completion(text: str, finish: Finish = "stop") -> Completion:
 
 
 @pytest.mark.parametrize("scale", [2, 3, 4, 5, 10, 26])
-def test_the_author_is_asked_for_exactly_so_many_stages(scale: int) -> None:
+def test_the_author_is_asked_for_the_number_of_stages_of_the_scale(scale: int) -> None:
     [request] = rubricer(scale).requests([TARGET])
     user = request.messages[1].content
     assert f"Exactly {scale} stages" in user and f"STAGE {scale}" in user
@@ -71,13 +71,13 @@ def test_an_even_scale_has_no_middle(scale: int) -> None:
     assert "Ambiguous" not in user and "is the middle" not in user
 
 
-def test_a_rubric_promises_nothing_about_how_many_stages_a_judge_may_choose() -> None:
+def test_a_rubric_prompt_does_not_say_how_many_stages_a_judge_may_choose() -> None:
     [request] = rubricer().requests([TARGET])
     said = " ".join(message.content.lower() for message in request.messages)
     assert "exactly one" not in said and "only one" not in said and "verdict" not in said
 
 
-def test_without_a_country_there_is_no_place() -> None:
+def test_without_a_country_the_prompt_names_no_place() -> None:
     [request] = rubricer().requests([RubricTarget("sim:strict", "severity", "")])
     assert 'reflects "severity".' in request.messages[1].content
 
@@ -123,7 +123,7 @@ def test_variants_share_a_rubric(knobs: dict[str, Any]) -> None:
     ],
     ids=["scale", "seed", "slots", "author", "concept", "country", "draw"],
 )
-def test_a_rubric_is_another_with_its_scale_seed_slots_and_target(other: str) -> None:
+def test_scale_seed_slots_and_target_each_make_another_rubric(other: str) -> None:
     assert other != rubricer().key(TARGET)
 
 
@@ -278,7 +278,7 @@ WRITTEN = st.tuples(WORDS, st.lists(WORDS, min_size=1, max_size=3))
 
 
 @given(st.lists(WRITTEN, min_size=2, max_size=26))
-def test_what_is_written_in_the_form_asked_for_is_read_back(
+def test_a_rubric_in_the_requested_format_round_trips(
     written: list[tuple[str, list[str]]],
 ) -> None:
     text = "\n".join(
@@ -338,7 +338,7 @@ def test_the_maker_of_a_critique_is_critic_wording_and_slots() -> None:
         ("OBSERVABILITY: 0\nDISCRIMINABILITY: 1.0", 0.0, 1.0),
     ],
 )
-def test_a_critique_holds_both_scores(
+def test_a_critique_has_both_scores(
     text: str, observability: float, discriminability: float
 ) -> None:
     read = CRITIC.read(RUBRIC, completion(text))

@@ -94,7 +94,7 @@ def test_neither_method_contradicts_the_rubric(method: str) -> None:
     assert ("more than one" in user) == (method == "subset")
 
 
-def test_the_judge_s_parameters_and_the_draw_travel_with_the_request() -> None:
+def test_a_request_has_the_judge_s_parameters_and_the_draw() -> None:
     asks = scorer(judge__temperature=0.3, judge__max_tokens=99)
     [request] = asks.requests([target(replicate=4)])
     assert (request.model, request.temperature, request.max_tokens) == ("sim:strict", 0.3, 99)
@@ -104,7 +104,7 @@ def test_the_judge_s_parameters_and_the_draw_travel_with_the_request() -> None:
 
 
 @pytest.mark.parametrize(("method", "output"), BOTH)
-def test_only_json_has_a_schema_and_it_holds_the_labels_shown(method: str, output: str) -> None:
+def test_only_json_has_a_schema_with_the_labels_shown(method: str, output: str) -> None:
     asks = scorer(verdict__method=method, verdict__output=output)
     [request] = asks.requests([target()])
     if output == "suffix":
@@ -130,7 +130,7 @@ def test_a_verdict_is_decoded_by_what_was_shown(method: str, output: str, labels
 
 @pytest.mark.parametrize("output", ["suffix", "json"])
 @given(chosen=st.sets(st.integers(1, 4), min_size=1), replicate=st.integers(0, 50), data=st.data())
-def test_a_subset_comes_back_as_rising_stages_without_repeats(
+def test_a_subset_is_read_as_ascending_stages_without_repeats(
     output: str, chosen: set[int], replicate: int, data: st.DataObject
 ) -> None:
     asks, aim = scorer(verdict__method="subset", verdict__output=output), target(replicate)
@@ -166,7 +166,7 @@ def test_a_label_that_was_not_shown_is_no_verdict(method: str, output: str) -> N
 
 @pytest.mark.parametrize(("method", "output"), BOTH)
 @pytest.mark.parametrize("abstain", [True, False])
-def test_the_echoed_template_is_no_verdict(method: str, output: str, abstain: bool) -> None:
+def test_a_repeated_template_is_no_verdict(method: str, output: str, abstain: bool) -> None:
     asks = scorer(verdict__method=method, verdict__output=output, verdict__abstain=abstain)
     [request] = asks.requests([target()])
     task = request.messages[1].content.rpartition("TASK\n")[2]
@@ -178,7 +178,7 @@ def test_the_echoed_template_is_no_verdict(method: str, output: str, abstain: bo
 @pytest.mark.parametrize(("method", "output"), BOTH)
 @pytest.mark.parametrize(("finish", "status"), [("length", "truncated"), ("refusal", "refused")])
 @pytest.mark.parametrize("said", ["A", "ABSTAIN", "nothing", ""])
-def test_a_cut_or_refused_answer_is_never_read_whatever_it_says(
+def test_a_truncated_or_refused_answer_is_never_parsed(
     method: str, output: str, finish: Finish, status: Status, said: str
 ) -> None:
     asks = scorer(verdict__method=method, verdict__output=output)
@@ -187,7 +187,7 @@ def test_a_cut_or_refused_answer_is_never_read_whatever_it_says(
 
 
 @pytest.mark.parametrize(("method", "output"), BOTH)
-def test_an_answer_that_never_came_is_a_provider_error(method: str, output: str) -> None:
+def test_a_call_without_a_completion_is_a_provider_error(method: str, output: str) -> None:
     sample = scorer(verdict__method=method, verdict__output=output).read(target(), None)
     assert (sample.status, sample.stages) == ("provider_error", ())
 
@@ -254,7 +254,7 @@ def test_a_verdict_on_a_pair_is_decoded_to_the_identity_of_the_response(
 
 
 @pytest.mark.parametrize("flipped", [False, True])
-def test_the_option_of_a_label_is_told_in_the_words_of_what_is_shown(flipped: bool) -> None:
+def test_options_of_a_pair_have_the_labels_shown(flipped: bool) -> None:
     aim = pair(flipped)
     shown = scorer().display(aim)
     [request] = scorer().requests([aim])

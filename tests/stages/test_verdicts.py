@@ -920,7 +920,7 @@ def test_later_verdict_supersedes_one_that_reasoning_separates_from_it(
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("labels", [LETTERS, CODES], ids=["letters", "codes"])
-def test_verdict_lines_adjacent_lines_count_only_if_they_agree(
+def test_adjacent_verdict_lines_count_only_if_they_agree(
     labels: tuple[str, ...], method: Method
 ) -> None:
     for first in labels:
@@ -1079,7 +1079,7 @@ def test_a_second_vote_on_the_line_is_never_lost(answer: str, subset: tuple[str,
     assert parse_verdict(f"VERDICT: {answer}", LETTERS, method="subset").labels == subset
 
 
-def test_of_several_json_objects_the_last_decides_unless_they_stand_together() -> None:
+def test_the_last_json_object_decides_unless_several_are_adjacent() -> None:
     revised = 'Draft: {"verdict": "A"} On reflection: {"verdict": "B"}'
     assert parse_json_verdict(revised, LETTERS).labels == ("B",)
     side_by_side = '{"verdict": "A"} {"verdict": "B"}'
