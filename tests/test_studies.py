@@ -1133,7 +1133,7 @@ def test_a_scale_for_pairs_is_refused_with_the_reason_even_at_its_default(
     section: str, levels: Any, name: str
 ) -> None:
     study = read(judges=["sim:a"], tasks=[PAIRS], **{section: {name: levels}})
-    with pytest.raises(DesignError, match=r"no pair: two responses are compared, which no scale"):
+    with pytest.raises(DesignError, match=r"on pairs: two responses are compared, which no scale"):
         pair_sweep(study)
 
 
