@@ -619,10 +619,20 @@ def test_a_model_answers_in_one_loop_after_the_other_and_many_at_once(web: Web) 
 
 @each
 @pytest.mark.filterwarnings("error")
-def test_connections_end_with_their_loop(web: Web, dialect: Dialect) -> None:
+def test_connections_close_with_their_loop_after_an_answer_and_after_ctrl_c(
+    web: Web, dialect: Dialect, caplog: pytest.LogCaptureFixture
+) -> None:
     answer(web, dialect, dialect.says())
     ask(dialect.model)
-    gc.collect()  # a session that was left open would complain now
+
+    async def interrupted() -> None:
+        await Registry().open(dialect.model).complete(request(dialect.model))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(interrupted())
+    gc.collect()  # a session that was left open would warn now
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []
 
 
 @each

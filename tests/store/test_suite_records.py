@@ -21,7 +21,7 @@ from judge_gym.records.outcomes import (
     StepResult,
 )
 from judge_gym.store import Store, SuiteRun
-from judge_gym.suites import Leaderboard
+from judge_gym.suites import RunScore, leaderboard
 from stores import fresh
 
 EVALS = ("001-a/001-x", "001-a/002-y", "002-b/001-z")
@@ -133,21 +133,21 @@ written = st.lists(
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_a_board_that_follows_results_as_they_come_is_the_one_rebuilt_from_rows(
+def test_leaderboard_of_scores_as_they_came_equals_the_one_of_stored_rows(
     template: Path, results: list[tuple[str, str, str, Outcome, float | None]]
 ) -> None:
     with fresh(template) as store:
-        following = Leaderboard()
+        scores: dict[int, RunScore] = {}
         for model, series, path, outcome, usd in results:
             run = make_run(store, model, series)
             store.suites.save_result(run, result(path, outcome, usd=usd))
             [report] = reports(store, [run])
-            following.add(report.score)
-        rebuilt = Leaderboard(report.score for report in reports(store, store.suites.list_runs()))
-        assert repr(following.rows()) == repr(rebuilt.rows())  # NaN is not equal to itself
+            scores[run.id] = report.score
+        stored = leaderboard(report.score for report in reports(store, store.suites.list_runs()))
+        assert repr(leaderboard(scores.values())) == repr(stored)  # NaN is not equal to itself
         # A second reckoning, straight from what was written: the last word on each target.
         last = {(m, s, p): outcome for m, s, p, outcome, _ in results}
-        for row in rebuilt.rows():
+        for row in stored:
             mine = [key for key in last if key[0] == row.model]
             complete = {s for _, s, _ in mine if sum(key[1] == s for key in mine) == len(EVALS)}
             kinds = [last[key].kind for key in mine if key[1] in complete]

@@ -3,7 +3,7 @@
 import pytest
 
 from judge_gym.records.outcomes import Passed
-from judge_gym.suites import bench, check_answers, load_suite
+from judge_gym.suites import check_answers, load_suite, open_sandbox
 from judge_gym.suites.sandbox import isolations
 
 pytestmark = pytest.mark.skipif(not isolations(), reason="no sandbox works here")
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(not isolations(), reason="no sandbox works here"
 def test_answers_pass() -> None:
     suite = load_suite("python")
     tasks = suite.select(["003-programs"])
-    results = check_answers(suite, bench(), tasks)
+    results = check_answers(suite, open_sandbox(), tasks)
     assert len(results) == len(tasks) >= 4
     assert {result.path: result.outcome for result in results} == {
         task.path: Passed() for task in tasks

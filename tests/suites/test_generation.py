@@ -85,7 +85,7 @@ def test_a_model_never_sees_answer_grader_or_gaps(suite: Suite) -> None:
 )
 def test_reading_is_tolerant(reply: str, files: dict[str, str]) -> None:
     read = read_reply(reply)
-    assert (read.files, read.faults) == (files, ())
+    assert (read.files, read.errors) == (files, ())
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_reading_is_tolerant(reply: str, files: dict[str, str]) -> None:
     ],
 )
 def test_reading_is_strict_about_paths_and_ends(reply: str, told: str) -> None:
-    faults = read_reply(reply).faults
+    faults = read_reply(reply).errors
     assert len(faults) == 1
     assert told in faults[0]
 
@@ -127,7 +127,7 @@ def test_what_is_written_in_the_form_asked_for_is_read_back(files: dict[str, lis
     )
     read = read_reply(reply)
     assert read.files == {name: "".join(f"{x}\n" for x in lines) for name, lines in files.items()}
-    assert bool(read.faults) == bool(folders & files.keys())
+    assert bool(read.errors) == bool(folders & files.keys())
 
 
 @given(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from judge_gym.records.outcomes import EvalResult, Failed
-from judge_gym.suites import CodeTask, bench, load_suite, run_eval
+from judge_gym.suites import CodeTask, load_suite, open_sandbox, run_eval
 from judge_gym.suites.sandbox import isolations
 
 pytestmark = pytest.mark.skipif(not isolations(), reason="no sandbox works here")
@@ -28,7 +28,7 @@ def hollow(source: str) -> str:
 def test_answers_that_do_nothing_fail() -> None:
     whole = load_suite("python")
     suite = replace(whole, steps={"tests": whole.steps["tests"]})
-    on = bench()
+    on = open_sandbox()
 
     def judged(task: CodeTask) -> EvalResult:
         files = {path: hollow(text) for path, text in task.answer.items() if path.endswith(".py")}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from judge_gym.records.outcomes import EvalResult, Failed, Inconclusive
-from judge_gym.suites import Bench, CodeTask, Suite, bench, load_suite, run_eval, run_reply
+from judge_gym.suites import CodeTask, Sandbox, Suite, load_suite, open_sandbox, run_eval, run_reply
 from judge_gym.suites.sandbox import isolations
 from suites_kit import none_left
 
@@ -98,8 +98,8 @@ def task(suite: Suite) -> CodeTask:
 
 
 @pytest.fixture(scope="module")
-def on() -> Bench:
-    return bench()
+def on() -> Sandbox:
+    return open_sandbox()
 
 
 def failed(result: EvalResult) -> Failed:
@@ -108,7 +108,7 @@ def failed(result: EvalResult) -> Failed:
 
 
 @pytest.mark.parametrize("source", EXITS.values(), ids=EXITS)
-def test_no_trick_passes(source: str, suite: Suite, task: CodeTask, on: Bench) -> None:
+def test_no_trick_passes(source: str, suite: Suite, task: CodeTask, on: Sandbox) -> None:
     result = run_eval(suite, task, {"solution.py": source}, on)
     assert failed(result).step in ("build", "tests")
     tests = result.steps[-1]
@@ -116,26 +116,28 @@ def test_no_trick_passes(source: str, suite: Suite, task: CodeTask, on: Bench) -
     assert result.isolation == on.isolation
 
 
-def test_planted_files_change_nothing(suite: Suite, task: CodeTask, on: Bench) -> None:
+def test_planted_files_change_nothing(suite: Suite, task: CodeTask, on: Sandbox) -> None:
     result = run_eval(suite, task, {"solution.py": WRONG, **PLANTED}, on)
     assert failed(result).step == "tests"
     assert (result.steps[-1].tests_passed, result.steps[-1].tests_collected) == (0, 5)
 
 
-def test_planted_files_do_not_harm_a_right_answer(suite: Suite, task: CodeTask, on: Bench) -> None:
+def test_planted_files_do_not_harm_a_right_answer(
+    suite: Suite, task: CodeTask, on: Sandbox
+) -> None:
     harmless = {name: PLANTED[name] for name in PLANTED if name not in ("ast.py", "json.py")}
     result = run_eval(suite, task, {**task.answer, **harmless}, on)
     assert result.outcome.kind == "passed", result.steps
 
 
-def test_the_grader_is_nowhere_to_be_found(suite: Suite, task: CodeTask, on: Bench) -> None:
+def test_the_grader_is_nowhere_to_be_found(suite: Suite, task: CodeTask, on: Sandbox) -> None:
     result = run_eval(suite, task, {"solution.py": SEARCH}, on)
     assert failed(result).step == "tests"
     assert result.steps[-1].tests_collected == 5
     assert "LookupError: []" in result.steps[-1].output
 
 
-def test_the_grader_itself_is_not_overwritten(suite: Suite, task: CodeTask, on: Bench) -> None:
+def test_the_grader_itself_is_not_overwritten(suite: Suite, task: CodeTask, on: Sandbox) -> None:
     before = {path: path.read_bytes() for path in suite.folder.rglob("*") if path.is_file()}
     overwrite = """
 import glob, os
@@ -150,7 +152,7 @@ for path in glob.glob("/box/**", recursive=True) + glob.glob("/mnt/**", recursiv
 
 
 def test_one_that_hangs_with_a_child_fails_and_leaves_nothing(
-    suite: Suite, task: CodeTask, on: Bench
+    suite: Suite, task: CodeTask, on: Sandbox
 ) -> None:
     token = secrets.token_hex(8)
     source = f"""
@@ -170,7 +172,7 @@ time.sleep(600)
     assert none_left(token)
 
 
-def test_forks_and_memory_fail_and_leave_nothing(suite: Suite, task: CodeTask, on: Bench) -> None:
+def test_forks_and_memory_fail_and_leave_nothing(suite: Suite, task: CodeTask, on: Sandbox) -> None:
     token = secrets.token_hex(8)
     source = f"""
 import os, subprocess, sys
@@ -196,7 +198,7 @@ def slug(text: str) -> str:
     ["../out.py", "/etc/cron.d/x", "a/../../out.py", "C:\\x.py", "..\\out.py", "~/x.py", "a//b.py"],
 )
 def test_paths_that_leave_the_folder_fail(
-    path: str, suite: Suite, task: CodeTask, on: Bench, tmp_path: Path
+    path: str, suite: Suite, task: CodeTask, on: Sandbox, tmp_path: Path
 ) -> None:
     reply = f"# Files\n## {path}\n```\nx\n```\n## solution.py\n```\n{WRONG}```\n"
     result = run_reply(suite, task, reply, on)
@@ -207,7 +209,7 @@ def test_paths_that_leave_the_folder_fail(
 
 
 def test_an_empty_reply_is_inconclusive_and_one_without_files_is_not(
-    suite: Suite, task: CodeTask, on: Bench
+    suite: Suite, task: CodeTask, on: Sandbox
 ) -> None:
     empty = run_reply(suite, task, " \n", on)
     assert empty.outcome == Inconclusive("infrastructure", "the reply is empty", "filesystem")

@@ -11,19 +11,21 @@ from typing import Any
 
 import pytest
 
-from judge_gym.suites.sandbox import Job, Limits, Ran, run
+from judge_gym.suites.sandbox import Job, JobResult, Limits, run
 from suites_kit import EACH_LANE, none_left, running
 
 pytestmark = pytest.mark.parametrize("isolation", EACH_LANE)
 SMALL = Limits(seconds=90, cpu_seconds=10, memory_mb=128, disk_mb=8, processes=16, output_kb=16)
 
 
-def python(isolation: str, source: str, *args: str, limits: Limits = SMALL, **given: Any) -> Ran:
+def python(
+    isolation: str, source: str, *args: str, limits: Limits = SMALL, **given: Any
+) -> JobResult:
     command = ["{python}", "-I", "-c", source, *args]
     return run(Job(command, limits=limits, **given), isolation=isolation)
 
 
-def told(ran: Ran) -> Any:
+def told(ran: JobResult) -> Any:
     assert ran.passed, (ran.ended, ran.code, ran.reason, ran.output)
     return json.loads(ran.stdout)
 

@@ -9,8 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge_gym.records.outcomes import EvalResult, Failed, Inconclusive, Passed, StepResult
-from judge_gym.suites import Bench, CodeTask, Limits, Step, Suite, bench, load_suite, run_eval
-from judge_gym.suites.install import install, place
+from judge_gym.suites import (
+    CodeTask,
+    Limits,
+    Sandbox,
+    Step,
+    Suite,
+    load_suite,
+    open_sandbox,
+    run_eval,
+)
+from judge_gym.suites.install import dependency_folder, install
 from judge_gym.suites.sandbox import isolations
 from judge_gym.suites.steps import GraderReport, check_answers, outcome, read_tap
 from suites_kit import EACH_LANE
@@ -50,7 +59,7 @@ def judge(suite: Suite, tmp_path: Path) -> Of:
         task = replace(suite.evals[0], **changes)  # type: ignore[arg-type]
         files = {"solution.py": source} if isinstance(source, str) else source
         whole = replace(suite, steps=suite.steps if steps is None else steps)
-        return run_eval(whole, task, files, bench(installed=tmp_path / "installed"))
+        return run_eval(whole, task, files, open_sandbox(installed=tmp_path / "installed"))
 
     return of
 
@@ -151,25 +160,25 @@ def test_a_grader_that_breaks_for_everyone_is_infrastructure(judge: Of, suite: S
 
 def test_a_grader_that_cannot_be_collected_fails_the_answer_check(suite: Suite) -> None:
     broken = replace(suite.evals[0], grader={"test_x.py": "import no_such_module\n"})
-    [result] = check_answers(replace(suite, evals=(broken,)), bench())
+    [result] = check_answers(replace(suite, evals=(broken,)), open_sandbox())
     assert isinstance(result.outcome, Failed)
 
 
 def test_the_check_of_answers_counts_the_tests(suite: Suite) -> None:
-    [right] = check_answers(suite, bench())
+    [right] = check_answers(suite, open_sandbox())
     assert right.outcome == Passed()
     more = {"test_x.py": GRADER + "\ndef test_more():\n    pass\n"}
     grown = replace(suite, evals=(replace(suite.evals[0], grader=more),))
-    [wrong] = check_answers(grown, bench())
+    [wrong] = check_answers(grown, open_sandbox())
     assert wrong.outcome == Failed("tests", "the grader holds 3 tests, eval.toml expects 2")
     unstated = replace(suite, evals=(replace(suite.evals[0], tests=1),))
-    [right] = check_answers(unstated, bench())
+    [right] = check_answers(unstated, open_sandbox())
     assert right.outcome == Passed(), "where no number is stated, any will do"
 
 
 @pytest.mark.parametrize("isolation", EACH_LANE)
 def test_every_lane_judges_alike(isolation: str, suite: Suite) -> None:
-    on = bench(isolation)
+    on = open_sandbox(isolation)
     good = run_eval(suite, suite.evals[0], {"solution.py": GOOD}, on)
     bad = run_eval(suite, suite.evals[0], {"solution.py": GOOD.replace("2", "3")}, on)
     assert (good.outcome.kind, bad.outcome.kind) == ("passed", "failed")
@@ -177,7 +186,7 @@ def test_every_lane_judges_alike(isolation: str, suite: Suite) -> None:
 
 
 def test_unisolated_runs_judge_too_and_say_so(suite: Suite) -> None:
-    on = bench("none", allow_unisolated=True)
+    on = open_sandbox("none", allow_unisolated=True)
     result = run_eval(suite, suite.evals[0], {"solution.py": GOOD}, on)
     assert result.outcome == Passed(), result.steps
     assert result.isolation == "none"
@@ -203,14 +212,14 @@ def test_dependencies_are_installed_once_and_read_only(suite: Suite, tmp_path: P
     steps = {"install": Step("install", fetch, 30), "build": Step("build", build, 30)}
     steps |= {"tests": suite.steps["tests"]}
     own = replace(suite, steps=steps, dependencies={"list.txt": "7"})
-    on = Bench(isolations()[0], installed=tmp_path / "installed")
+    on = Sandbox(isolations()[0], installed=tmp_path / "installed")
     for _ in range(2):
         result = run_eval(own, own.evals[0], {"solution.py": GOOD}, on)
         assert statuses(result)["install"] == "passed", result.steps
         assert "Read-only file system" in result.steps[2].output
     assert (tmp_path / "count").read_text() == "x"
     other = replace(own, dependencies={"list.txt": "8"})
-    assert place(other, on.installed) != place(own, on.installed)
+    assert dependency_folder(other, on.installed) != dependency_folder(own, on.installed)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +245,7 @@ def test_a_step_that_fails_says_what_it_found_not_how_much(
     script = f"print({printed!r}); raise SystemExit(1)"
     step = Step("types", ("{python}", "-c", script), 30)
     own = replace(suite, steps={"types": step, "tests": suite.steps["tests"]})
-    result = run_eval(own, own.evals[0], {"solution.py": GOOD}, Bench(isolations()[0]))
+    result = run_eval(own, own.evals[0], {"solution.py": GOOD}, Sandbox(isolations()[0]))
     assert isinstance(result.outcome, Failed)
     assert result.outcome.reason == "exit code 1" + (f": {told}" if told else "")
 
@@ -259,7 +268,7 @@ def test_what_cannot_be_installed_is_infrastructure(
     assert told in made.reason
     assert list(tmp_path.iterdir()) == []
     result = run_eval(
-        own, own.evals[0], {"solution.py": GOOD}, Bench(isolations()[0], installed=tmp_path)
+        own, own.evals[0], {"solution.py": GOOD}, Sandbox(isolations()[0], installed=tmp_path)
     )
     assert isinstance(result.outcome, Inconclusive)
     assert result.outcome.why == "infrastructure"
@@ -338,7 +347,7 @@ def test_a_suite_that_stands_where_sandboxes_look_is_hidden(suite: Suite, tmp_pa
     own = replace(
         suite, folder=place_of_tool / "suite", steps=steps, tools={"some": (str(tool), "v")}
     )
-    result = run_eval(own, own.evals[0], {"solution.py": GOOD}, bench())
+    result = run_eval(own, own.evals[0], {"solution.py": GOOD}, open_sandbox())
     assert result.outcome == Passed(), result.steps
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from judge_gym.records.outcomes import Failed, Passed
-from judge_gym.suites import bench, load_suite, run_eval
+from judge_gym.suites import load_suite, open_sandbox, run_eval
 from judge_gym.suites.sandbox import isolations
 
 pytestmark = [
@@ -19,7 +19,7 @@ SUITE = Path(__file__).parents[2] / "examples" / "typescript"
 def test_an_answer_passes() -> None:
     suite = load_suite(SUITE)
     task = suite.find("001-parse-result")
-    result = run_eval(suite, task, task.answer, bench())
+    result = run_eval(suite, task, task.answer, open_sandbox())
     assert result.outcome == Passed(), result.steps
     assert result.steps[-1].tests_collected == task.tests
 
@@ -34,7 +34,7 @@ for (const fd of [1, 3, 4, 5]) {
 }
 export function parsePort(text: string): number { return "wrong"; }
 """
-    result = run_eval(suite, task, {"solution.ts": forged}, bench())
+    result = run_eval(suite, task, {"solution.ts": forged}, open_sandbox())
     assert isinstance(result.outcome, Failed)
     status = {step.name: step.status for step in result.steps}
     assert (status["types"], status["tests"]) == ("failed", "failed")

@@ -20,7 +20,7 @@ from judge_gym.lab.suites import CHECK, Suites
 from judge_gym.models import Registry
 from judge_gym.records import Display, EvalResult, Inconclusive, Outcome, Sample, SuiteRun
 from judge_gym.store import Store
-from judge_gym.suites import bench, check_answers
+from judge_gym.suites import check_answers, open_sandbox
 
 REPORTS = Path("reports")
 AT_ONCE = 4
@@ -249,7 +249,7 @@ class Failures:
                     f"no suite here is {run.suite!r} of version {run.version[:8]}; name its folder "
                     "with --suite"
                 )
-            sandbox = bench(allow_unisolated=allow_unisolated)
+            sandbox = open_sandbox(allow_unisolated=allow_unisolated)
         except JudgeGymError as error:
             if suite is not None:
                 raise

@@ -45,13 +45,13 @@ from judge_gym.suites import (
     Condition,
     Due,
     Effect,
-    Leaderboard,
     Suite,
     ablate,
     ablations,
-    bench,
     check_answers,
+    leaderboard,
     load_suite,
+    open_sandbox,
 )
 from judge_gym.suites import due as when_due
 
@@ -124,7 +124,7 @@ class Suites:
     ) -> tuple[EvalResult, ...]:
         """Runs every reference answer through the steps, where each must pass; stores nothing."""
         loaded = self.find(suite)
-        sandbox = bench(allow_unisolated=allow_unisolated)
+        sandbox = open_sandbox(allow_unisolated=allow_unisolated)
         return check_answers(loaded, sandbox, loaded.select(evals), at_once=jobs)
 
     # --- runs ------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class Suites:
         on_start: Callable[[SuiteRun], None] = lambda run: None,
     ) -> SuiteReport:
         id = self._writer(suite, model, condition, [suite.find(path) for path in evals])
-        bench(allow_unisolated=allow_unisolated)  # refuses before anything is stored
+        open_sandbox(allow_unisolated=allow_unisolated)  # refuses before anything is stored
         self._change_budget(suite.name, budget)
         self._store.suites.save_tasks(
             suite.name, suite.version, [task.source for task in suite.evals]
@@ -380,7 +380,7 @@ class Suites:
                 "usd": row.usd,
                 "seconds": row.seconds,
             }
-            for row in Leaderboard(scores).rows()
+            for row in leaderboard(scores)
         ]
 
     def list_failed(self, run: int) -> Sequence[EvalRow]:

@@ -1,8 +1,8 @@
 """Keeps one resource per event loop, such as a connection, and closes it with the loop."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Hashable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
+from contextlib import AsyncExitStack
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -15,10 +15,8 @@ class LoopResources(Generic[T]):
     def __init__(self) -> None:
         self._opened: dict[_Place, tuple[T, AsyncGenerator[T]]] = {}
 
-    async def get(
-        self, open_: Callable[[], AbstractAsyncContextManager[T]], key: Hashable = None
-    ) -> T:
-        """Returns the running loop's resource, opened by the first call."""
+    async def get(self, open_: Callable[[AsyncExitStack], Awaitable[T]], key: Hashable = None) -> T:
+        """Returns the running loop's resource; the first call opens it in the given stack."""
         place = (asyncio.get_running_loop(), key)
         if place not in self._opened:
             lifetime = self._lifetime(place, open_)
@@ -26,11 +24,14 @@ class LoopResources(Generic[T]):
         return self._opened[place][0]
 
     async def _lifetime(
-        self, place: _Place, open_: Callable[[], AbstractAsyncContextManager[T]]
+        self, place: _Place, open_: Callable[[AsyncExitStack], Awaitable[T]]
     ) -> AsyncGenerator[T]:
-        """Holds a resource open: a loop that ends closes its asynchronous generators."""
+        """Holds a resource open until its loop ends, which closes all asynchronous generators.
+
+        It closes them concurrently, so a resource within must not be such a generator.
+        """
         try:
-            async with open_() as resource:
-                yield resource
+            async with AsyncExitStack() as stack:
+                yield await open_(stack)
         finally:
             self._opened.pop(place, None)

@@ -5,8 +5,8 @@ what connects in the event loop that makes the calls. The SDKs are set to retry 
 follow no redirect. OpenAI's and Anthropic's use aiohttp, which takes less CPU than their default.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 SECONDS_TO_CONNECT = 10.0
 OPENROUTER = "https://openrouter.ai/api/v1"
-Connect = Callable[[], "AbstractAsyncContextManager[Model]"]
-"""Returns a model of pydantic-ai whose connections close with the context."""
+Connect = Callable[[AsyncExitStack], "Awaitable[Model]"]
+"""Returns a model of pydantic-ai whose connections close with the stack."""
 Opener = Callable[[ModelCard, str, str], Connect]
 """From what is known about a model, the key, and a base URL (empty for the provider's own)."""
 OPENERS: dict[str, Opener] = {}
@@ -46,10 +46,9 @@ def _openai(card: ModelCard, key: str, base_url: str) -> Connect:
 
     kind = OpenAIResponsesModel if card.api == "responses" else OpenAIChatModel
 
-    @asynccontextmanager
-    async def connect() -> "AsyncIterator[Model]":
-        async with _openai_client(card, key, base_url) as client:
-            yield kind(card.name, provider=OpenAIProvider(openai_client=client), profile=_profile())
+    async def connect(stack: AsyncExitStack) -> "Model":
+        client = await stack.enter_async_context(_openai_client(card, key, base_url))
+        return kind(card.name, provider=OpenAIProvider(openai_client=client), profile=_profile())
 
     return connect
 
@@ -59,11 +58,10 @@ def _openrouter(card: ModelCard, key: str, base_url: str) -> Connect:
     from pydantic_ai.models.openrouter import OpenRouterModel
     from pydantic_ai.providers.openrouter import OpenRouterProvider
 
-    @asynccontextmanager
-    async def connect() -> "AsyncIterator[Model]":
-        async with _openai_client(card, key, base_url or OPENROUTER) as client:
-            provider = OpenRouterProvider(openai_client=client)
-            yield OpenRouterModel(card.name, provider=provider, profile=_profile())
+    async def connect(stack: AsyncExitStack) -> "Model":
+        opened = _openai_client(card, key, base_url or OPENROUTER)
+        provider = OpenRouterProvider(openai_client=await stack.enter_async_context(opened))
+        return OpenRouterModel(card.name, provider=provider, profile=_profile())
 
     return connect
 
@@ -81,14 +79,13 @@ def _anthropic(card: ModelCard, key: str, base_url: str) -> Connect:
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    @asynccontextmanager
-    async def connect() -> "AsyncIterator[Model]":
+    async def connect(stack: AsyncExitStack) -> "Model":
         http = DefaultAioHttpClient(**_http(card, base_url))
-        async with AsyncAnthropic(
+        opened = AsyncAnthropic(
             api_key=key, base_url=_url(base_url), http_client=http, max_retries=0
-        ) as client:
-            provider = AnthropicProvider(anthropic_client=client)
-            yield AnthropicModel(card.name, provider=provider, profile=_profile())
+        )
+        provider = AnthropicProvider(anthropic_client=await stack.enter_async_context(opened))
+        return AnthropicModel(card.name, provider=provider, profile=_profile())
 
     return connect
 
@@ -99,12 +96,12 @@ def _google(card: ModelCard, key: str, base_url: str) -> Connect:
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
 
-    @asynccontextmanager
-    async def connect() -> "AsyncIterator[Model]":
-        async with create_async_httpx2_client(timeout=_timeout(card)) as http:
-            http.auth = _user(base_url)
-            provider = GoogleProvider(api_key=key, base_url=_url(base_url), http_client=http)
-            yield GoogleModel(card.name, provider=provider, profile=_profile())
+    async def connect(stack: AsyncExitStack) -> "Model":
+        opened = create_async_httpx2_client(timeout=_timeout(card))
+        http = await stack.enter_async_context(opened)
+        http.auth = _user(base_url)
+        provider = GoogleProvider(api_key=key, base_url=_url(base_url), http_client=http)
+        return GoogleModel(card.name, provider=provider, profile=_profile())
 
     return connect
 
@@ -115,15 +112,11 @@ def _xai(card: ModelCard, key: str, base_url: str) -> Connect:
     from pydantic_ai.providers.xai import XaiProvider
     from xai_sdk import AsyncClient
 
-    @asynccontextmanager
-    async def connect() -> "AsyncIterator[Model]":
+    async def connect(stack: AsyncExitStack) -> "Model":
         no_retries = [("grpc.enable_retries", 0)]
         client = AsyncClient(api_key=key, timeout=card.deadline, channel_options=no_retries)
-        try:
-            provider = XaiProvider(xai_client=client)
-            yield XaiModel(card.name, provider=provider, profile=_profile())
-        finally:
-            await client.close()
+        stack.push_async_callback(client.close)
+        return XaiModel(card.name, provider=XaiProvider(xai_client=client), profile=_profile())
 
     return connect
 

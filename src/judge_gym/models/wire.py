@@ -7,6 +7,7 @@ Nothing is retried here.
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import Any, get_args
 from urllib.parse import SplitResult, urlsplit
 
@@ -200,10 +201,10 @@ _sessions = LoopResources[aiohttp.ClientSession]()
 """A session per event loop, which all models share: it holds no key."""
 
 
-def _open_session() -> aiohttp.ClientSession:
-    # Not a generator: a loop that ends would close it beside the one that holds it open.
-    return aiohttp.ClientSession(
+async def _open_session(stack: AsyncExitStack) -> aiohttp.ClientSession:
+    session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),  # the engine limits the calls in flight
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=SECONDS_TO_CONNECT),
         cookie_jar=aiohttp.DummyCookieJar(),
     )
+    return await stack.enter_async_context(session)

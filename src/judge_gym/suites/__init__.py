@@ -2,39 +2,39 @@
 
 from judge_gym.suites.ablation import CONDITIONS, Condition, Effect, ablate, ablations
 from judge_gym.suites.generation import Reply, read_reply, requests
-from judge_gym.suites.loading import SHIPPED, CodeTask, Step, Suite, load_suite
-from judge_gym.suites.sandbox import Interrupted, Job, Limits, Ran, isolations, run
+from judge_gym.suites.loader import SHIPPED, CodeTask, Step, Suite, load_suite
+from judge_gym.suites.sandbox import Interrupted, Job, JobResult, Limits, isolations, run
 from judge_gym.suites.schedule import Attempt, Due, due, interval
-from judge_gym.suites.scores import Leaderboard, LeaderboardRow, RunScore, run_score
-from judge_gym.suites.steps import Bench, bench, check_answers, run_eval, run_reply
+from judge_gym.suites.scores import LeaderboardRow, RunScore, leaderboard, run_score
+from judge_gym.suites.steps import Sandbox, check_answers, open_sandbox, run_eval, run_reply
 
 __all__ = [
     "CONDITIONS",
     "SHIPPED",
     "Attempt",
-    "Bench",
     "CodeTask",
     "Condition",
     "Due",
     "Effect",
     "Interrupted",
     "Job",
-    "Leaderboard",
+    "JobResult",
     "LeaderboardRow",
     "Limits",
-    "Ran",
     "Reply",
     "RunScore",
+    "Sandbox",
     "Step",
     "Suite",
     "ablate",
     "ablations",
-    "bench",
     "check_answers",
     "due",
     "interval",
     "isolations",
+    "leaderboard",
     "load_suite",
+    "open_sandbox",
     "read_reply",
     "requests",
     "run",

@@ -34,8 +34,8 @@ class Condition:
         kinds = {"guidelines": bool, "without": tuple, "web_search": bool, "extra": str}
         for key, kind in kinds.items():
             if not isinstance(value := getattr(self, key), kind):
-                told = f"{key} of the condition {self.name!r} is {kind.__name__}; it has {value!r}"
-                raise DesignError(told)
+                what = f"{key} of the condition {self.name!r}"
+                raise DesignError(f"{what} is {kind.__name__}; it has {value!r}")
 
     @property
     def key(self) -> dict[str, Any]:
@@ -50,8 +50,8 @@ class Condition:
 
 
 CONDITIONS = {
-    one.name: one
-    for one in (
+    condition.name: condition
+    for condition in (
         Condition("default"),
         Condition("no_guidelines", guidelines=False),
         Condition("web_search", web_search=True),

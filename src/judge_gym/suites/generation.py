@@ -9,7 +9,7 @@ from judge_gym.errors import DesignError
 from judge_gym.records import Draw, Message, Request, storable
 from judge_gym.suites import prompts
 from judge_gym.suites.ablation import Condition
-from judge_gym.suites.loading import CodeTask, Suite
+from judge_gym.suites.loader import CodeTask, Suite
 
 MAX_TOKENS = 16_384
 LONGEST = 200
@@ -69,7 +69,7 @@ class Reply:
     """The files of an answer, and the reasons to refuse it."""
 
     files: Mapping[str, str]
-    faults: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
     unnamed: int = 0
     """Code blocks without a path."""
 
@@ -77,11 +77,11 @@ class Reply:
 def read_reply(text: str) -> Reply:
     """Reads the files in an answer: the first fence under each heading that is a path.
 
-    Commentary is ignored, and the last of repeated files wins. Faults are a path that leaves the
+    Commentary is ignored, and the last of repeated files wins. Errors are a path that leaves the
     project folder, a truncated file, and a file that another one needs as a folder.
     """
     files: dict[str, str] = {}
-    faults: list[str] = []
+    errors: list[str] = []
     heading: str | None = None
     unnamed = 0
     fence, body = "", []  # type: str, list[str]
@@ -90,7 +90,7 @@ def read_reply(text: str) -> Reply:
         if fence:
             if _closes(line, fence):
                 if heading is not None:
-                    _keep(heading, body, files, faults)
+                    _keep(heading, body, files, errors)
                 unnamed += heading is None
                 heading, fence, body = None, "", []
             else:
@@ -101,10 +101,10 @@ def read_reply(text: str) -> Reply:
         elif found := HEADING.fullmatch(line):
             heading = _path_of(found[2])
     if fence and heading is not None:
-        faults.append(f"the file {heading!r} is cut off")
+        errors.append(f"the file {heading!r} is cut off")
     folders = {str(parent) for path in files for parent in PurePosixPath(path).parents}
-    faults += [f"{path!r} is both a file and a folder" for path in files if path in folders]
-    return Reply(files, tuple(dict.fromkeys(faults)), unnamed)
+    errors += [f"{path!r} is both a file and a folder" for path in files if path in folders]
+    return Reply(files, tuple(dict.fromkeys(errors)), unnamed)
 
 
 def _closes(line: str, fence: str) -> bool:
@@ -120,11 +120,11 @@ def _path_of(heading: str) -> str | None:
     return bare if bare and len(bare.split()) == 1 else None
 
 
-def _keep(heading: str, body: Sequence[str], files: dict[str, str], faults: list[str]) -> None:
+def _keep(heading: str, body: Sequence[str], files: dict[str, str], errors: list[str]) -> None:
     try:
         path = safe_path(heading)
     except DesignError as refused:
-        faults.append(refused.message)
+        errors.append(refused.message)
         return
     files.pop(path, None)
     files[path] = "".join(f"{line}\n" for line in body)
@@ -138,13 +138,13 @@ def safe_path(text: str) -> str:
     """
     parts = [part for part in text.split("/") if part != "."]
     if text.startswith("/") or DRIVE.match(text) or "\\" in text:
-        fault = "is not relative to the project folder"
+        problem = "is not relative to the project folder"
     elif ".." in parts:
-        fault = "leaves the project folder"
+        problem = "leaves the project folder"
     elif not parts or not all(parts) or text.startswith("~"):
-        fault = "names no file"
+        problem = "names no file"
     elif not text.isprintable() or len(text) > LONGEST or len(text.encode()) > LONGEST:
-        fault = "has characters that no path needs, or too many"
+        problem = "has characters that no path needs, or too many"
     else:
         return "/".join(parts)
-    raise DesignError(f"the path {text[:LONGEST]!r} {fault}")
+    raise DesignError(f"the path {text[:LONGEST]!r} {problem}")

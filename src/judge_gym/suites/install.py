@@ -16,14 +16,14 @@ from pathlib import Path
 
 from judge_gym.records import digest
 from judge_gym.records.outcomes import StepResult
-from judge_gym.suites.loading import Suite
+from judge_gym.suites.loader import Suite
 
 INSTALLED = Path(".judge-gym/installed")
 """The folder of installed dependencies, by their hash."""
 KEPT = 64 << 10
 
 
-def place(suite: Suite, installed: Path = INSTALLED) -> Path:
+def dependency_folder(suite: Suite, installed: Path = INSTALLED) -> Path:
     """Returns the folder of a suite's dependencies; another list has another folder."""
     words = suite.steps["install"].command
     return installed / digest([words, dict(suite.dependencies)])[:16]
@@ -31,7 +31,7 @@ def place(suite: Suite, installed: Path = INSTALLED) -> Path:
 
 def install(suite: Suite, installed: Path = INSTALLED) -> StepResult:
     """Runs the suite's install command in a new folder, unless that was done before."""
-    final, started = place(suite, installed), time.monotonic()
+    final, started = dependency_folder(suite, installed), time.monotonic()
     if final.is_dir():
         return StepResult("install", "passed", 0.0)
     installed.mkdir(parents=True, exist_ok=True)

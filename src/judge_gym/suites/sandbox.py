@@ -79,7 +79,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class JobResult:
     """How a job ended."""
 
     ended: Ended
@@ -155,7 +155,7 @@ def run(
     allow_unisolated: bool = False,
     answer: Answer | None = None,
     stop: threading.Event | None = None,
-) -> Ran:
+) -> JobResult:
     """Runs a job to its end, with all processes that it started.
 
     Args:
@@ -170,7 +170,7 @@ def run(
 
 def _run(
     job: Job, isolation: Isolation, answer: Answer | None, stop: threading.Event | None = None
-) -> Ran:
+) -> JobResult:
     stop = stop or threading.Event()
     _refuse(stop)
     seen = view(job.mounts, job.tools, job.hidden, job.limits.disk_mb)
@@ -354,7 +354,7 @@ class _Output:
         return f"{text}\n[{more} more bytes were not kept]" if more else text
 
 
-def _ran(output: _Output, isolation: Isolation, seconds: float) -> Ran:
+def _ran(output: _Output, isolation: Isolation, seconds: float) -> JobResult:
     stdout, stderr, report = (output.text(name) for name in ("stdout", "stderr", "report"))
     try:
         status = json.loads(output.texts["status"])
@@ -362,7 +362,7 @@ def _ran(output: _Output, isolation: Isolation, seconds: float) -> Ran:
         late = output.process.returncode == -signal.SIGKILL
         reason = "it did not end" if late else f"the sandbox did not start: {stderr.strip()[:500]}"
         status = {"ended": "time" if late else "broken", "code": -9, "reason": reason}
-    return Ran(
+    return JobResult(
         ended=status["ended"],
         code=status["code"],
         stdout=stdout,

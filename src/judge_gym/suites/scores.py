@@ -141,29 +141,17 @@ class LeaderboardRow:
     """The mean time of a generation."""
 
 
-class Leaderboard:
-    """Derives rows from runs, which may be added, or added again, in any order."""
-
-    def __init__(self, runs: Iterable[RunScore] = ()) -> None:
-        self._runs: dict[str, RunScore] = {}
-        for run in runs:
-            self.add(run)
-
-    def add(self, run: RunScore) -> None:
-        """Adds a run, or replaces one that is known."""
-        self._runs[run.run] = run
-
-    def rows(self) -> tuple[LeaderboardRow, ...]:
-        """Returns the rows, the best first; compare only within one version and condition."""
-        groups: defaultdict[tuple[str, str, str], list[RunScore]] = defaultdict(list)
-        for run in self._runs.values():
-            if run.complete:
-                groups[run.model, run.condition, run.version].append(run)
-        made = [_row(*key, runs) for key, runs in groups.items()]
-        return tuple(sorted(made, key=_place))
+def leaderboard(runs: Iterable[RunScore]) -> tuple[LeaderboardRow, ...]:
+    """Returns a row per model, condition and version, the best first; the runs may be unordered."""
+    groups: defaultdict[tuple[str, str, str], list[RunScore]] = defaultdict(list)
+    for run in runs:
+        if run.complete:
+            groups[run.model, run.condition, run.version].append(run)
+    rows = [_row(*key, group) for key, group in groups.items()]
+    return tuple(sorted(rows, key=_rank))
 
 
-def _place(row: LeaderboardRow) -> tuple[str, str, float, str]:
+def _rank(row: LeaderboardRow) -> tuple[str, str, float, str]:
     best = -row.score.value if row.runs else np.inf
     return row.version, row.condition, best, row.model
 

@@ -26,9 +26,9 @@ from judge_gym.records.outcomes import (
     StepResult,
 )
 from judge_gym.suites.generation import Reply, read_reply, safe_path
-from judge_gym.suites.install import INSTALLED, install, place
-from judge_gym.suites.loading import COMMANDS, CodeTask, Step, Suite
-from judge_gym.suites.sandbox import Job, Limits, Ran, choose, run
+from judge_gym.suites.install import INSTALLED, dependency_folder, install
+from judge_gym.suites.loader import COMMANDS, CodeTask, Step, Suite
+from judge_gym.suites.sandbox import Job, JobResult, Limits, choose, run
 
 STEPS = (FILESYSTEM, *COMMANDS)
 STOPPING = (FILESYSTEM, "install", "build")
@@ -78,7 +78,7 @@ def read_tap(report: str) -> GraderReport | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class Sandbox:
     """Where evals run: the isolation, and the folder of installed dependencies."""
 
     isolation: str
@@ -88,14 +88,16 @@ class Bench:
     """Once it is set, running jobs end with `Interrupted`."""
 
 
-def bench(
+def open_sandbox(
     isolation: str | None = None, *, allow_unisolated: bool = False, installed: Path = INSTALLED
-) -> Bench:
-    """Returns a bench on this machine; refuses where nothing isolates, unless that is allowed."""
-    return Bench(choose(isolation, allow_unisolated=allow_unisolated), allow_unisolated, installed)
+) -> Sandbox:
+    """Returns a sandbox on this machine; refuses where nothing isolates, unless that is allowed."""
+    return Sandbox(
+        choose(isolation, allow_unisolated=allow_unisolated), allow_unisolated, installed
+    )
 
 
-def run_reply(suite: Suite, task: CodeTask, text: str, on: Bench) -> EvalResult:
+def run_reply(suite: Suite, task: CodeTask, text: str, sandbox: Sandbox) -> EvalResult:
     """Grades a model's answer: reads its files and runs them through the steps.
 
     An empty answer is inconclusive; one without a readable file is the model's failure, and its
@@ -103,13 +105,13 @@ def run_reply(suite: Suite, task: CodeTask, text: str, on: Bench) -> EvalResult:
     """
     if not text.strip():
         step = StepResult(FILESYSTEM, "inconclusive", 0.0, "the reply is empty")
-        return _result(task, {}, [step, *_skipped(suite, FILESYSTEM)], on)
+        return _result(task, {}, [step, *_skipped(suite, FILESYSTEM)], sandbox)
     reply = read_reply(text)
-    faults = reply.faults or (() if reply.files else (_no_file(reply),))
-    if faults:
-        step = StepResult(FILESYSTEM, "failed", 0.0, "; ".join(faults), output=text)
-        return _result(task, reply.files, [step, *_skipped(suite, FILESYSTEM)], on)
-    return run_eval(suite, task, reply.files, on)
+    errors = reply.errors or (() if reply.files else (_no_file(reply),))
+    if errors:
+        step = StepResult(FILESYSTEM, "failed", 0.0, "; ".join(errors), output=text)
+        return _result(task, reply.files, [step, *_skipped(suite, FILESYSTEM)], sandbox)
+    return run_eval(suite, task, reply.files, sandbox)
 
 
 def _no_file(reply: Reply) -> str:
@@ -119,28 +121,34 @@ def _no_file(reply: Reply) -> str:
     return f"the reply holds no file: {many} under no '## path'"
 
 
-def run_eval(suite: Suite, task: CodeTask, files: Mapping[str, str], on: Bench) -> EvalResult:
+def run_eval(
+    suite: Suite, task: CodeTask, files: Mapping[str, str], sandbox: Sandbox
+) -> EvalResult:
     """Runs a candidate's files through the steps of a suite."""
     try:
         clean = {safe_path(path): text for path, text in files.items()}
-        fault = "" if clean else "there is no file"
+        error = "" if clean else "there is no file"
     except DesignError as refused:
-        clean, fault = {}, refused.message
-    results = [StepResult(FILESYSTEM, "failed" if fault else "passed", 0.0, fault)]
+        clean, error = {}, refused.message
+    results = [StepResult(FILESYSTEM, "failed" if error else "passed", 0.0, error)]
     for name in COMMANDS:
         if name not in suite.steps or (task.pipeline == "static" and name not in STATIC):
-            results.append(_why_not(suite, name))
+            results.append(_not_applicable(suite, name))
         elif stopped := next((r.name for r in results if _stops(r)), None):
             results.append(StepResult(name, "skipped", 0.0, f"{stopped} did not pass"))
         elif name == "install":
-            results.append(install(suite, on.installed))
+            results.append(install(suite, sandbox.installed))
         else:
-            results.append(_judged(suite, task, name, clean, on))
-    return _result(task, files, results, on)
+            results.append(_run_step(suite, task, name, clean, sandbox))
+    return _result(task, files, results, sandbox)
 
 
 def check_answers(
-    suite: Suite, on: Bench, tasks: Sequence[CodeTask] | None = None, *, at_once: int | None = None
+    suite: Suite,
+    sandbox: Sandbox,
+    tasks: Sequence[CodeTask] | None = None,
+    *,
+    at_once: int | None = None,
 ) -> tuple[EvalResult, ...]:
     """Runs every reference answer through the steps; each must pass, with the tests expected.
 
@@ -150,12 +158,12 @@ def check_answers(
     _ = suite.tool_versions
 
     def check(task: CodeTask) -> EvalResult:
-        result = run_eval(suite, task, task.answer, on)
+        result = run_eval(suite, task, task.answer, sandbox)
         collected = result.steps[-1].tests_collected
         # Where eval.toml states no number, any will do.
         if isinstance(result.outcome, Passed) and task.tests > 1 and collected != task.tests:
-            told = f"the grader holds {collected} tests, eval.toml expects {task.tests}"
-            return replace(result, outcome=Failed("tests", told))
+            message = f"the grader holds {collected} tests, eval.toml expects {task.tests}"
+            return replace(result, outcome=Failed("tests", message))
         return result
 
     with ThreadPoolExecutor(at_once or os.cpu_count() or 1) as pool:
@@ -174,10 +182,15 @@ def outcome(steps: Sequence[StepResult], why: InconclusiveReason = "infrastructu
 
 
 def _result(
-    task: CodeTask, files: Mapping[str, str], steps: Sequence[StepResult], on: Bench
+    task: CodeTask, files: Mapping[str, str], steps: Sequence[StepResult], sandbox: Sandbox
 ) -> EvalResult:
     return EvalResult(
-        task.category, task.name, outcome(steps), tuple(steps), dict(files), isolation=on.isolation
+        task.category,
+        task.name,
+        outcome(steps),
+        tuple(steps),
+        dict(files),
+        isolation=sandbox.isolation,
     )
 
 
@@ -190,7 +203,7 @@ def _skipped(suite: Suite, after: str) -> list[StepResult]:
     return [StepResult(name, "skipped", 0.0, f"{after} did not pass") for name in names]
 
 
-def _why_not(suite: Suite, name: str) -> StepResult:
+def _not_applicable(suite: Suite, name: str) -> StepResult:
     reason = "the eval is static" if name in suite.steps else "the suite has no such step"
     return StepResult(name, "skipped", 0.0, reason)
 
@@ -198,39 +211,39 @@ def _why_not(suite: Suite, name: str) -> StepResult:
 # --- the steps -----------------------------------------------------------------------------------
 
 
-def _judged(
-    suite: Suite, task: CodeTask, name: str, files: Mapping[str, str], on: Bench
+def _run_step(
+    suite: Suite, task: CodeTask, name: str, files: Mapping[str, str], sandbox: Sandbox
 ) -> StepResult:
     """Returns a step's result.
 
     If a step did not end by itself, the reference answer is tried: if that does not end either, the
     machine or the grader is at fault, and the step is inconclusive.
     """
-    result, ended = _attempt(suite, task, name, files, on)
-    if not ended and not _attempt(suite, task, name, task.answer, on)[1]:
+    result, ended = _attempt(suite, task, name, files, sandbox)
+    if not ended and not _attempt(suite, task, name, task.answer, sandbox)[1]:
         reason = f"{result.reason}; the reference answer fares no better"
         return replace(result, status="inconclusive", reason=reason)
     return result
 
 
 def _attempt(
-    suite: Suite, task: CodeTask, name: str, files: Mapping[str, str], on: Bench
+    suite: Suite, task: CodeTask, name: str, files: Mapping[str, str], sandbox: Sandbox
 ) -> tuple[StepResult, bool]:
     """Returns a step's result, and whether everything that it started ended by itself."""
     step = suite.steps[name]
     if name == "tests":
-        return _tests(suite, task, step, files, on)
-    ran = _run(suite, step.command, on, files=files, limits=_limits(task, step), kit=suite.kit)
+        return _tests(suite, task, step, files, sandbox)
+    ran = _run(suite, step.command, sandbox, files=files, limits=_limits(task, step), kit=suite.kit)
     reason = "" if ran.passed else _reason(ran, step)
-    return _made(name, ran, reason), ran.ended not in ("time", "broken")
+    return _step_result(name, ran, reason), ran.ended not in ("time", "broken")
 
 
 def _tests(
-    suite: Suite, task: CodeTask, step: Step, files: Mapping[str, str], on: Bench
+    suite: Suite, task: CodeTask, step: Step, files: Mapping[str, str], sandbox: Sandbox
 ) -> tuple[StepResult, bool]:
     kit = {f"grader/{path}": text for path, text in task.grader.items()}
     kit |= {**suite.kit, "candidate.json": json.dumps(dict(files))}
-    cut_off: list[Ran] = []
+    cut_off: list[JobResult] = []
 
     def answer(asked: Any) -> dict[str, Any]:
         """Runs a grader's command in a fresh sandbox with the candidate's files."""
@@ -238,16 +251,16 @@ def _tests(
             case {"command": [str(), *_] as words, "stdin": str(stdin)}:
                 command = [str(word) for word in words]
             case _:
-                told = 'a grader asks {"command": ["word", ...], "stdin": "text"}'
-                return {"ended": "broken", "code": 125, "stdout": "", "stderr": told}
-        ran = _run(suite, command, on, files=files, limits=task.limits, stdin=stdin)
+                message = 'a grader asks {"command": ["word", ...], "stdin": "text"}'
+                return {"ended": "broken", "code": 125, "stdout": "", "stderr": message}
+        ran = _run(suite, command, sandbox, files=files, limits=task.limits, stdin=stdin)
         cut_off.extend([ran] if ran.ended in ("time", "broken") else [])
         return {"ended": ran.ended, "code": ran.code, "stdout": ran.stdout, "stderr": ran.stderr}
 
     ran = _run(
         suite,
         step.command,
-        on,
+        sandbox,
         limits=replace(_limits(task, step), processes=256),
         kit=kit,
         answer=answer,
@@ -256,7 +269,7 @@ def _tests(
     counts = read_tap(ran.report) if ran.ended == "exited" else None
     if counts is None:
         why = _reason(ran, step) if ran.ended != "exited" else "the grader did not report"
-        return _made("tests", ran, why), False
+        return _step_result("tests", ran, why), False
     if counts.collected < task.tests:
         reason = f"{counts.collected} tests were collected, {task.tests} are expected"
     elif counts.failed:
@@ -264,10 +277,12 @@ def _tests(
         reason = f"{len(counts.failed)} of {counts.collected} tests failed: {first}"
     else:
         reason = "" if ran.code == 0 else f"the grader ended with code {ran.code}"
-    return _made("tests", ran, reason, counts), not (reason and cut_off)
+    return _step_result("tests", ran, reason, counts), not (reason and cut_off)
 
 
-def _made(name: str, ran: Ran, reason: str, counts: GraderReport | None = None) -> StepResult:
+def _step_result(
+    name: str, ran: JobResult, reason: str, counts: GraderReport | None = None
+) -> StepResult:
     """Returns a step's result; it failed if there is a reason."""
     return StepResult(
         name,
@@ -283,7 +298,7 @@ def _made(name: str, ran: Ran, reason: str, counts: GraderReport | None = None) 
 def _run(
     suite: Suite,
     command: Sequence[str],
-    on: Bench,
+    sandbox: Sandbox,
     *,
     limits: Limits,
     files: Mapping[str, str] | None = None,
@@ -291,9 +306,11 @@ def _run(
     stdin: str = "",
     env: Mapping[str, str] | None = None,
     answer: Callable[[Any], Any] | None = None,
-) -> Ran:
+) -> JobResult:
     tools = [words[0] for words in suite.tools.values() if words[0] != "{python}"]
-    mounts = {"deps": place(suite, on.installed)} if "install" in suite.steps else {}
+    mounts = (
+        {"deps": dependency_folder(suite, sandbox.installed)} if "install" in suite.steps else {}
+    )
     job = Job(
         command,
         files or {},
@@ -307,10 +324,10 @@ def _run(
     )
     return run(
         job,
-        isolation=on.isolation,
-        allow_unisolated=on.allow_unisolated,
+        isolation=sandbox.isolation,
+        allow_unisolated=sandbox.allow_unisolated,
         answer=answer,
-        stop=on.stop,
+        stop=sandbox.stop,
     )
 
 
@@ -318,7 +335,7 @@ def _limits(task: CodeTask, step: Step) -> Limits:
     return replace(task.limits, seconds=step.seconds, cpu_seconds=max(1, int(step.seconds)))
 
 
-def _reason(ran: Ran, step: Step) -> str:
+def _reason(ran: JobResult, step: Step) -> str:
     """Returns why a run did not pass."""
     match ran.ended:
         case "time":

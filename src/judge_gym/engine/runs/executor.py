@@ -278,9 +278,9 @@ class Executor:
     def _open_suite(self, order: WorkOrder) -> OpenPipeline:
         assert order.suite is not None
         run = self._store.suites.find_run(-order.run)
-        suite, bench = self._suites.find(run, order.suite)
+        suite, sandbox = self._suites.find(run, order.suite)
         self._sandboxes.append(ThreadPoolExecutor(order.suite.jobs, "sandbox"))
-        stoppable = replace(bench, stop=self._stop_sandboxes)
+        stoppable = replace(sandbox, stop=self._stop_sandboxes)
         return partial(
             SuitePipeline, self._store, self.asker, run, suite, stoppable, self._sandboxes[-1]
         )

@@ -24,13 +24,13 @@ from judge_gym.records.searches import split_searches
 from judge_gym.store import Answer, Payer, Store
 from judge_gym.suites import (
     SHIPPED,
-    Bench,
     CodeTask,
     Condition,
     Interrupted,
+    Sandbox,
     Suite,
-    bench,
     load_suite,
+    open_sandbox,
     requests,
     run_reply,
 )
@@ -75,7 +75,7 @@ class SuiteFinder:
         """Notes a suite that is loaded already."""
         self._found[suite.version] = suite
 
-    def find(self, run: SuiteRun, work: SuiteWork) -> tuple[Suite, Bench]:
+    def find(self, run: SuiteRun, work: SuiteWork) -> tuple[Suite, Sandbox]:
         """Returns the suite of a run and a sandbox for its steps.
 
         Raises:
@@ -86,7 +86,7 @@ class SuiteFinder:
             if time.monotonic() < until:
                 raise missing
         try:
-            sandbox = bench(allow_unisolated=work.allow_unisolated)
+            sandbox = open_sandbox(allow_unisolated=work.allow_unisolated)
             if run.version not in self._found:
                 self._found[run.version] = self._load(run, work)
         except DesignError as error:
@@ -151,7 +151,7 @@ class SuitePipeline:
     asker: Asker
     run: SuiteRun
     suite: Suite
-    bench: Bench
+    sandbox: Sandbox
     sandboxes: ThreadPoolExecutor
     order: WorkOrder
     progress: RunProgress
@@ -237,7 +237,7 @@ class SuitePipeline:
         else:
             text = answer.completion.text
             searches, text = split_searches(text) if request.web_search else ((), text)
-            result = run_reply(self.suite, task, text, self.bench)
+            result = run_reply(self.suite, task, text, self.sandbox)
             if request.web_search:
                 result = replace(result, steps=(search_step(searches), *result.steps))
         result = replace(

@@ -1,4 +1,4 @@
-"""What runs within a sandbox: the first process, its limits, and the doors of graders.
+"""The code that runs within a sandbox: the first process, its limits, and the graders' interface.
 
-It is copied to no place and imports the standard library alone, so that any interpreter runs it.
+It imports the standard library alone (and graders pytest), so that any interpreter can run it.
 """

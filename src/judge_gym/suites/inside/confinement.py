@@ -1,4 +1,4 @@
-"""What a candidate's process gives up before its first instruction: user, rights, calls."""
+"""Restricts a candidate's process before it starts: user, capabilities, limits, system calls."""
 
 import ctypes
 import os
@@ -11,17 +11,17 @@ from typing import Any
 LIBC = ctypes.CDLL(None, use_errno=True)
 SET_DUMPABLE, SET_NO_NEW_PRIVS, SET_SECCOMP, SET_SUBREAPER = 4, 38, 22, 36
 NAMESPACE_FLAGS = 0x7E020000
-"""Every CLONE_NEW* flag: a namespace of its own would give a candidate mounts without a limit."""
+"""Every CLONE_NEW* flag: in its own namespace, a candidate could mount without a limit."""
 FAMILIES = (1, 2, 10, 16)
-"""Sockets that a network namespace confines: unix, inet, inet6, netlink; vsock is none of them."""
+"""Sockets that a network namespace confines: unix, inet, inet6, netlink; not vsock."""
 
-# Memory that no process holds (memfd, System V), other processes, mounts, keys, kernel programs.
+# Memory of no process (memfd, System V), other processes, mounts, keys, kernel programs.
 DENIED = {
     "x86_64": "29 64 68 101 155 161 165 166 240 248 249 250 272 298 308 310 311 319 321 323",
     "aarch64": "39 40 41 51 97 117 180 186 190 194 217 218 219 241 268 270 271 279 280 282",
 }
 DENIED_EVERYWHERE = "425 428 429 430 431 432 433 442 447"
-"""Calls that have one number on all machines: io_uring, the newer mount calls, memfd_secret."""
+"""Calls with the same number on all machines: io_uring, the newer mount calls, memfd_secret."""
 ARCH = {"x86_64": (0xC000003E, 56, 41), "aarch64": (0xC00000B7, 220, 198)}
 """The machine's name in a filter, and its numbers of `clone` and `socket`."""
 CLONE3, ENOSYS, EPERM = 435, 38, 1
@@ -30,12 +30,12 @@ ALLOW, ERRNO, KILL = 0x7FFF0000, 0x00050000, 0x80000000
 
 
 def filtered() -> bool:
-    """Whether the calls of this machine are known, so that they can be filtered."""
+    """Tells whether the system calls of this machine are known, so that they can be filtered."""
     return platform.machine() in ARCH
 
 
 def _program() -> Iterator[tuple[int, int, int, int]]:
-    """A filter of system calls: (code, steps if true, steps if false, value) per instruction."""
+    """Yields a filter of system calls: per instruction a code, two jumps and a value."""
     machine = platform.machine()
     arch, clone, socket = ARCH[machine]
     yield LOAD, 0, 0, 4
@@ -47,7 +47,7 @@ def _program() -> Iterator[tuple[int, int, int, int]]:
     for number in f"{DENIED[machine]} {DENIED_EVERYWHERE}".split():
         yield EQUAL, 0, 1, int(number)
         yield RETURN, 0, 0, ERRNO | EPERM
-    # Its flags lie behind a pointer, where no filter looks; without it libraries use `clone`.
+    # A filter cannot read its flags, behind a pointer; without it libraries use `clone`.
     yield EQUAL, 0, 1, CLONE3
     yield RETURN, 0, 0, ERRNO | ENOSYS
     yield EQUAL, 0, 4, clone
@@ -69,7 +69,7 @@ def _checked(value: int, what: str) -> None:
 
 
 def prctl(option: int, value: Any) -> None:
-    """Set an attribute of this process."""
+    """Sets an attribute of this process."""
     _checked(LIBC.prctl(option, value, 0, 0, 0), f"prctl {option}")
 
 
@@ -83,7 +83,7 @@ def _filter_calls() -> None:
 
 def _limit(limits: Mapping[str, Any]) -> None:
     megabyte = 1 << 20
-    wanted = {
+    maxima = {
         resource.RLIMIT_CPU: int(limits["cpu_seconds"]),
         # Writable memory, not address space: engines such as V8 reserve far more than they use.
         resource.RLIMIT_DATA: limits["memory_mb"] * megabyte,
@@ -92,20 +92,20 @@ def _limit(limits: Mapping[str, Any]) -> None:
         resource.RLIMIT_NOFILE: 256,
         resource.RLIMIT_CORE: 0,
     }
-    for name, most in wanted.items():
+    for name, most in maxima.items():
         hard = resource.getrlimit(name)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(name, (most, most))
 
 
 def confine(limits: Mapping[str, Any], uid: int | None, *, isolated: bool) -> None:
-    """Give up what a candidate must not have. There is no way back.
+    """Gives up, irrevocably, what a candidate must not have.
 
     Args:
         limits: see `judge_gym.suites.sandbox.Limits`.
-        uid: the user to become; root outside must be no one inside, and a user whom nobody else
-            is has a number of processes of his own.
-        isolated: whether there are namespaces around, whose rights are to be dropped.
+        uid: the user to become, which no other process has, so that its processes are counted
+            separately; None to stay.
+        isolated: whether it runs in namespaces, whose capabilities are dropped.
     """
     os.umask(0o022)
     _limit(limits)

@@ -1,7 +1,7 @@
-"""The first process of a sandbox: it furnishes, lets a command run confined, and watches it.
+"""The first process of a sandbox: it sets up the root, runs a confined command and watches it.
 
-It is process 1 there, so no one inside can stop it, and its end is the end of all the others. It
-reads what to do as JSON from standard input and says how it ended on a pipe that only it holds.
+It is process 1, so that no process inside can stop it, and all others end with it. It reads its
+specification as JSON from standard input and writes the result to a pipe that only it has.
 """
 
 import fcntl
@@ -20,83 +20,83 @@ from typing import Any
 
 from .confinement import SET_DUMPABLE, SET_SUBREAPER, confine, prctl
 
-GLANCE = 20
-"""Milliseconds between two looks at the clock and at the memory in use."""
+POLL = 20
+"""Milliseconds between two checks of the clock and of the memory in use."""
 FILES = 20_000
-"""Files and folders on a candidate's disk; empty ones too take memory."""
-BROKEN, TELL = 125, 99
-"""The exit code, and the descriptor, by which a child says that it could not start the command."""
+"""The most files and folders on a candidate's disk; empty ones take memory, too."""
+BROKEN, ERROR_PIPE = 125, 99
+"""The exit code and the descriptor by which a child reports that it could not start the command."""
 Spec = Mapping[str, Any]
 
 
 def main() -> None:
-    """Do what the specification on standard input says, and report."""
+    """Executes the specification on standard input and reports the result."""
     spec: Spec = json.load(sys.stdin)
     status: int = spec["status"]
     box = spec["view"]["box"]
     try:
         if spec["isolation"] == "namespaces":
-            from .new_root import furnish
+            from .new_root import enter_root
 
-            furnish(spec["view"])
+            enter_root(spec["view"])
         isolated = spec["isolation"] != "none"
         if not isolated:
             box = tempfile.mkdtemp(prefix="judge-gym-")
             prctl(SET_SUBREAPER, 1)
-        prctl(SET_DUMPABLE, 0)  # its memory and descriptors are closed to the candidate
+        prctl(SET_DUMPABLE, 0)  # the candidate cannot read its memory and descriptors
         started = time.monotonic()
-        said = _run({**spec, "box": box}, isolated)
-        said["seconds"] = time.monotonic() - started
+        result = _run({**spec, "box": box}, isolated)
+        result["seconds"] = time.monotonic() - started
         if not isolated:
             _end_descendants()
             shutil.rmtree(box, ignore_errors=True)
-    except OSError as fault:
-        said = {"ended": "broken", "reason": str(fault), "code": BROKEN}
-    os.write(status, json.dumps(said).encode())
+    except OSError as error:
+        result = {"ended": "broken", "reason": str(error), "code": BROKEN}
+    os.write(status, json.dumps(result).encode())
     os._exit(0)
 
 
 def _run(spec: Spec, isolated: bool) -> dict[str, Any]:
-    heard, tell = os.pipe()
-    given = os.memfd_create("stdin")
-    with open(given, "w", encoding="utf-8", closefd=False) as file:
+    errors, error_pipe = os.pipe()
+    stdin = os.memfd_create("stdin")
+    with open(stdin, "w", encoding="utf-8", closefd=False) as file:
         file.write(spec["stdin"])
-    os.lseek(given, 0, os.SEEK_SET)
+    os.lseek(stdin, 0, os.SEEK_SET)
     child = os.fork()
     if child == 0:
-        wanted = {0: given, 1: 1, 2: 2, **{int(k): v for k, v in spec["channels"].items()}}
-        # Out of the way first, each where nothing is: one may stand where another has to go.
-        moved = {to: fcntl.fcntl(at, fcntl.F_DUPFD, TELL + 1) for to, at in wanted.items()}
-        os.dup2(tell, TELL, inheritable=False)  # closed where the command takes over
+        targets = {0: stdin, 1: 1, 2: 2, **{int(k): v for k, v in spec["channels"].items()}}
+        # First to unused numbers, because one may have the number that another needs.
+        moved = {to: fcntl.fcntl(at, fcntl.F_DUPFD, ERROR_PIPE + 1) for to, at in targets.items()}
+        os.dup2(error_pipe, ERROR_PIPE, inheritable=False)  # closed when the command is executed
         try:
-            _become(spec, moved, isolated)
-        except BaseException as fault:
-            os.write(TELL, str(fault).encode()[:4000])
+            _execute(spec, moved, isolated)
+        except BaseException as error:
+            os.write(ERROR_PIPE, str(error).encode()[:4000])
         finally:
             os._exit(BROKEN)
-    os.close(tell)
-    os.close(given)
+    os.close(error_pipe)
+    os.close(stdin)
     for descriptor in [0, 1, 2, *spec["channels"].values()]:
-        os.close(descriptor)  # else a reader waits for an end that does not come
-    said = _watch(child, spec)
-    if said["ended"] == "exited" and said["code"] == BROKEN:
-        os.set_blocking(heard, False)
+        os.close(descriptor)  # otherwise readers would never see their end
+    result = _watch(child, spec)
+    if result["ended"] == "exited" and result["code"] == BROKEN:
+        os.set_blocking(errors, False)
         try:
-            told = os.read(heard, 4000).decode(errors="replace")
-        except BlockingIOError:  # a child of the child holds the other end: it was executed
-            told = ""
-        if told:
-            return {"ended": "broken", "reason": told, "code": BROKEN}
-    return said
+            reason = os.read(errors, 4000).decode(errors="replace")
+        except BlockingIOError:  # a child of the child has the other end: the command was executed
+            reason = ""
+        if reason:
+            return {"ended": "broken", "reason": reason, "code": BROKEN}
+    return result
 
 
-def _become(spec: Spec, moved: Mapping[int, int], isolated: bool) -> None:
-    """The child: confined from here on, it writes the files and turns into the command."""
+def _execute(spec: Spec, moved: Mapping[int, int], isolated: bool) -> None:
+    """Confines the child, writes the files and executes the command."""
     os.setsid()
     for to, at in moved.items():
         os.dup2(at, to)
-    os.closerange(max(moved) + 1, TELL)
-    os.closerange(TELL + 1, 1024)
+    os.closerange(max(moved) + 1, ERROR_PIPE)
+    os.closerange(ERROR_PIPE + 1, 1024)
     confine(spec["limits"], spec["uid"], isolated=isolated)
     box = Path(spec["box"])
     for folder in ("work", "kit", "home", "tmp"):
@@ -117,7 +117,7 @@ def _watch(child: int, spec: Spec) -> dict[str, Any]:
     last = time.monotonic() + limits["seconds"]
     most = limits["memory_mb"] << 20
     host = select.poll()
-    host.register(spec["status"], 0)  # an error there: whoever started this is gone
+    host.register(spec["status"], 0)  # an error there means that the host process has ended
     while True:
         pid, code = os.waitpid(-1, os.WNOHANG)
         if pid == child:
@@ -132,12 +132,12 @@ def _watch(child: int, spec: Spec) -> dict[str, Any]:
                 return {"ended": "disk", "code": -signal.SIGKILL}
             if _memory() > most:
                 return {"ended": "memory", "code": -signal.SIGKILL}
-        if host.poll(GLANCE):
+        if host.poll(POLL):
             return {"ended": "time", "code": -signal.SIGKILL}
 
 
 def _memory() -> int:
-    """Bytes that all processes of this sandbox hold, but for files that they read."""
+    """Returns the bytes that all processes of this sandbox use, without files that they read."""
     total = 0
     for name in os.listdir("/proc"):
         if not name.isdigit() or name == "1":
@@ -153,10 +153,10 @@ def _memory() -> int:
 
 
 def _end_descendants() -> None:
-    """Without a namespace: whatever loses its parent becomes a child of this process."""
+    """Kills all descendants; without a namespace, orphans become children of this process."""
     with suppress(ChildProcessError):
         while True:
             listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
             for pid in map(int, listed.split()):
-                os.kill(pid, signal.SIGKILL)  # a child that has ended is there until waited for
+                os.kill(pid, signal.SIGKILL)  # an ended child exists until it is waited for
             os.waitpid(-1, 0)

@@ -1,4 +1,4 @@
-"""The view of the file system where no bubblewrap makes it: a new root with little in it."""
+"""Sets up the root of a sandbox without bubblewrap: a new file system with few mounts."""
 
 import ctypes
 import os
@@ -13,25 +13,25 @@ RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 8, 32, 409
 DETACH, AT_FDCWD, RECURSIVE, MOUNT_SETATTR = 2, -100, 0x8000, 442
 DEVICES = ("null", "zero", "full", "random", "urandom")
 BASE = "/tmp"
-"""Where the new root is put together; the old one's own stays reachable until it is left."""
+"""Where the new root is set up; the old root stays reachable until it is left."""
 
 
 def _mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
     words = [text.encode() for text in (source, target, kind)]
     if LIBC.mount(words[0], words[1], words[2] or None, flags, data.encode() or None) != 0:
-        fault = ctypes.get_errno()
-        raise OSError(fault, f"mount {source} on {target}: {os.strerror(fault)}")
+        error = ctypes.get_errno()
+        raise OSError(error, f"mount {source} on {target}: {os.strerror(error)}")
 
 
 def _read_only(target: str) -> None:
-    """A bound tree and all that is mounted in it."""
+    """Makes a bound tree read-only, with all that is mounted in it."""
     attributes = ctypes.create_string_buffer(struct.pack("QQQQ", RDONLY | NOSUID, 0, 0, 0))
     call = LIBC.syscall(
         MOUNT_SETATTR, AT_FDCWD, target.encode(), RECURSIVE, attributes, ctypes.c_size_t(32)
     )
     if call != 0:
-        fault = ctypes.get_errno()
-        raise OSError(fault, f"read-only {target}: {os.strerror(fault)}")
+        error = ctypes.get_errno()
+        raise OSError(error, f"read-only {target}: {os.strerror(error)}")
 
 
 def _bind(source: str, target: str) -> None:
@@ -48,8 +48,8 @@ def _tmpfs(target: str, megabytes: int, mode: str) -> None:
     _mount("tmpfs", target, "tmpfs", NOSUID | NODEV, f"size={megabytes}m,mode={mode}")
 
 
-def furnish(view: Mapping[str, Any]) -> None:
-    """Change to a root that holds what the view lists, and nothing of the old one.
+def enter_root(view: Mapping[str, Any]) -> None:
+    """Changes to a root with what the view lists, and nothing of the old one.
 
     Args:
         view: `binds` (outside, inside), `links` (target, inside), `hidden` folders, `box` and
@@ -63,8 +63,8 @@ def furnish(view: Mapping[str, Any]) -> None:
     Path(new).mkdir()
     _mount(new, new, flags=BIND)
     if LIBC.syscall(_pivot_root(), BASE.encode(), old.encode()) != 0:
-        fault = ctypes.get_errno()
-        raise OSError(fault, f"pivot_root: {os.strerror(fault)}")
+        error = ctypes.get_errno()
+        raise OSError(error, f"pivot_root: {os.strerror(error)}")
     os.chdir("/")
     _fill("/new", "/old", view)
     if LIBC.umount2(b"/old", DETACH) != 0:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from judge_gym.errors import DesignError, JudgeGymError, MissingToolError, NotFoundError
-from judge_gym.suites import SHIPPED, Bench, Limits, Suite, check_answers, load_suite
+from judge_gym.suites import SHIPPED, Limits, Sandbox, Suite, check_answers, load_suite
 from judge_gym.suites.steps import STEPS
 
 TOML = """
@@ -207,7 +207,7 @@ def test_a_missing_tool_is_refused_with_what_to_install(make: Make, tool: str, a
     with pytest.raises(MissingToolError, match=advice):
         _ = suite.version
     with pytest.raises(MissingToolError, match=advice):
-        check_answers(suite, Bench("none", allow_unisolated=True))
+        check_answers(suite, Sandbox("none", allow_unisolated=True))
 
 
 # --- the suite that comes with judge-gym ---------------------------------------------------------

@@ -191,8 +191,7 @@ def _evals(folder: Path, limits: Limits) -> tuple[CodeTask, ...]:
             raise DesignError(f"{place} holds a task; an eval is SUITE/<NNN-category>/<NNN-name>")
         for part in parts:
             if not NAME.fullmatch(part):
-                told = f"{part!r} in {place} is no name; choose such as '001-basics'"
-                raise DesignError(told)
+                raise DesignError(f"{part!r} in {place} is no name; choose such as '001-basics'")
         tasks.append(_eval(place, *parts, limits))
     if not tasks:
         raise DesignError(f"{folder} holds no eval: no folder has a TASK.md or TASK.txt")
@@ -258,15 +257,15 @@ def _files(folder: Path) -> dict[str, str]:
 def _read(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as fault:
-        raise DesignError(f"{path} is no UTF-8 text") from fault
+    except UnicodeDecodeError as error:
+        raise DesignError(f"{path} is no UTF-8 text") from error
 
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(_read(path))
-    except tomllib.TOMLDecodeError as fault:
-        raise DesignError(f"{path}: broken TOML: {fault}") from fault
+    except tomllib.TOMLDecodeError as error:
+        raise DesignError(f"{path}: broken TOML: {error}") from error
 
 
 def _known(table: Any, known: Sequence[str], what: str, file: Path) -> None:
@@ -286,8 +285,8 @@ def _text(table: Mapping[str, Any], key: str, file: Path) -> str:
 
 def _words(value: Any, key: str, file: Path) -> tuple[str, ...]:
     if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
-        told = f"{key} in {file} is a list of words, such as ['ruff', 'check']; it has {value!r}"
-        raise DesignError(told)
+        example = "a list of words, such as ['ruff', 'check']"
+        raise DesignError(f"{key} in {file} is {example}; it has {value!r}")
     return tuple(value)
 
 
