@@ -30,7 +30,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def served(folder: Path, faults: str = "", **limits: Any) -> Iterator[str]:
     """Simulated judges behind HTTP, and the registry file that names them `lab:`."""
-    server = SimulatedServer(key=KEY, faults=Faults.parse(faults) if faults else None, **limits)
+    server = SimulatedServer(key=KEY, faults=Faults.parse(faults), **limits)
     with serve(server) as url:
         (folder / "judge-gym.models.toml").write_text(
             f'[endpoints.lab]\nbase_url = "{url}"\nkey_env = "LAB_KEY"\n'

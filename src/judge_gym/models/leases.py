@@ -6,6 +6,7 @@ A process takes part only while it requests or holds something.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from judge_gym.errors import DatabaseGone
@@ -37,24 +38,18 @@ class Pause(NamedTuple):
     """Seconds, unless something changes before."""
 
 
+@dataclass
 class LeaseRounds:
-    """Holds rounds with the other processes while there is anything to agree on.
+    """Holds rounds with the other processes while there is anything to agree on."""
 
-    Args:
-        hold: holds one round.
-        busy: tells whether there is anything to agree on; without, one last round is held.
-        fail: passes an error on to the calls that wait.
-    """
+    hold: Callable[[], Awaitable[Pause]]
+    """Holds one round."""
+    busy: Callable[[], bool]
+    """Tells whether there is anything to agree on; without, one last round is held."""
+    fail: Callable[[Exception], None]
+    """Passes an error on to the calls that wait."""
 
-    def __init__(
-        self,
-        hold: Callable[[], Awaitable[Pause]],
-        busy: Callable[[], bool],
-        fail: Callable[[Exception], None],
-    ) -> None:
-        self._hold = hold
-        self._busy = busy
-        self._fail = fail
+    def __post_init__(self) -> None:
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -69,15 +64,15 @@ class LeaseRounds:
         try:
             while True:
                 self._changed.clear()
-                last = not self._busy()
+                last = not self.busy()
                 try:
-                    pause, missed = await self._hold(), 0
+                    pause, missed = await self.hold(), 0
                 except Exception as error:  # whatever it is, the calls that wait must end
                     missed += 1
                     if not isinstance(error, DatabaseGone) or missed > PATIENCE:
-                        self._fail(error)
+                        self.fail(error)
                     pause = Pause(RENEW, RENEW)
-                if last and not self._busy():
+                if last and not self.busy():
                     return
                 await asyncio.sleep(pause.least)
                 with suppress(TimeoutError):

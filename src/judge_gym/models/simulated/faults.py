@@ -67,21 +67,17 @@ class Faults:
         return None
 
 
+@dataclass
 class Allowance:
-    """An amount per minute: it starts full, refills steadily, and may go into debt.
+    """An amount per minute: it starts full, refills steadily, and may go into debt."""
 
-    Args:
-        per_minute: the amount; None for no limit.
-        clock: seconds that only rise.
-    """
+    per_minute: float | None
+    """None for no limit."""
+    clock: Callable[[], float] = time.monotonic
 
-    def __init__(
-        self, per_minute: float | None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.per_minute = per_minute
-        self._clock = clock
-        self._level = per_minute or 0.0
-        self._at = clock()
+    def __post_init__(self) -> None:
+        self._level = self.per_minute or 0.0
+        self._at = self.clock()
 
     def wait(self, level: float = 1.0) -> float:
         """Returns the seconds until so much is available."""
@@ -107,7 +103,7 @@ class Allowance:
         }
 
     def _refill(self) -> None:
-        now = self._clock()
+        now = self.clock()
         if self.per_minute is not None:
             refilled = self._level + (now - self._at) * self.per_minute / 60
             self._level = min(self.per_minute, refilled)

@@ -16,6 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from aiohttp import web
@@ -40,37 +41,26 @@ OVERLOADED = ("503", "529")
 PAGE = "<html><head><title>Bad gateway</title></head><body>Please try again.</body></html>"
 
 
+@dataclass
 class SimulatedServer:
-    """The simulated judges behind an OpenAI-compatible endpoint.
+    """The simulated judges behind an OpenAI-compatible endpoint."""
 
-    Args:
-        latency: seconds before an answer.
-        jitter: at most so many seconds more, uniformly drawn.
-        rpm: requests per minute; None for no limit.
-        tpm: tokens per minute; None for no limit.
-        key: the bearer token that clients must send; empty for none.
-        faults: the simulated faults.
-        seed: seeds the faults and the jitter.
-    """
+    latency: float = 0.0
+    """Seconds before an answer."""
+    jitter: float = 0.0
+    """At most so many seconds more, uniformly drawn."""
+    rpm: float | None = None
+    """Requests per minute; None for no limit."""
+    tpm: float | None = None
+    """Tokens per minute; None for no limit."""
+    key: str = field(default="", repr=False)
+    """The bearer token that clients must send; empty for none."""
+    faults: Faults = field(default_factory=Faults)
+    seed: int = 0
+    """Seeds the faults and the jitter."""
 
-    def __init__(
-        self,
-        *,
-        latency: float = 0.0,
-        jitter: float = 0.0,
-        rpm: float | None = None,
-        tpm: float | None = None,
-        key: str = "",
-        faults: Faults | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.latency = latency
-        self.jitter = jitter
-        self.faults = faults or Faults()
-        self.seed = seed
-        self._key = key
-        self._requests = Allowance(rpm)
-        self._tokens = Allowance(tpm)
+    def __post_init__(self) -> None:
+        self._requests, self._tokens = Allowance(self.rpm), Allowance(self.tpm)
         self._outcomes: Counter[str] = Counter()
         self._asked: Counter[str] = Counter()
         self._answered: Counter[str] = Counter()
@@ -141,7 +131,7 @@ class SimulatedServer:
 
     def _authorize(self, request: web.Request) -> None:
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-        if self._key and not hmac.compare_digest(given, f"Bearer {self._key}".encode()):
+        if self.key and not hmac.compare_digest(given, f"Bearer {self.key}".encode()):
             raise Refusal(401, "the API key is missing or wrong", code="invalid_api_key")
 
     def _charge(self, completion: Completion) -> dict[str, str]:
