@@ -505,7 +505,7 @@ def test_the_quota_that_is_left_is_handed_on_with_answers_and_errors(
     assert all(28 < quota["tokens"].seconds <= 31 for quota in told)
 
 
-def test_each_of_many_calls_at_once_hears_of_its_own_answer(web: Web) -> None:
+def test_concurrent_calls_each_report_their_own_answer(web: Web) -> None:
     def echo(asked: Asked) -> Answer:
         said = json.loads(asked.body)["messages"][-1]["content"]
         left = {"x-ratelimit-remaining-requests": said, "x-ratelimit-reset-requests": "1s"}

@@ -227,7 +227,7 @@ def test_models_that_answer_only_there_use_the_responses_api(registry: Registry)
         ("openrouter:meta-llama/llama-3.3-70b-instruct:free", False),
     ],
 )
-def test_an_alias_is_told_from_a_dated_version(registry: Registry, id: str, dated: bool) -> None:
+def test_alias_differs_from_a_dated_version(registry: Registry, id: str, dated: bool) -> None:
     card = registry.card(id)
     assert card.dated is dated
     assert bool(card.unpinned) is not dated

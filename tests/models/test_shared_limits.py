@@ -101,7 +101,7 @@ def test_what_was_reserved_and_not_used_comes_back_to_all() -> None:
     asyncio.run(begun())
 
 
-def test_calls_that_come_together_take_one_round_and_an_idle_process_none() -> None:
+def test_simultaneous_calls_take_one_round_and_an_idle_process_none() -> None:
     async def rounds() -> int:
         together = Together()
         [throttle] = throttles(together, Limits(rpm=60_000), 1)

@@ -442,7 +442,7 @@ def test_a_single_verdict_never_has_two_labels() -> None:
 
 
 @pytest.mark.parametrize("output", ["suffix", "json"])
-def test_abstention_needs_an_exit_and_grows_where_little_is_said(output: str) -> None:
+def test_abstention_must_be_offered_and_grows_where_cues_are_few(output: str) -> None:
     texts = (VAGUE, "The bill was disputed.", MIDDLING)
     model = "judge?abstain=0.6"
     knobs = {"verdict.output": output}

@@ -60,7 +60,7 @@ def test_every_task_of_the_shipped_suite_is_known() -> None:
     assert all("# Files" in text for text in said)
 
 
-def test_a_task_that_nobody_told_it_of_is_not_solved(suite: Path) -> None:
+def test_unknown_task_is_not_solved(suite: Path) -> None:
     assert "# Files" not in ask("sim:coder-strong", TASK.format(1007))
     assert "# Files" not in ask(f"sim:{known_by(suite)}", "Write an operating system.")
 

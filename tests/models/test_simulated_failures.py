@@ -79,7 +79,7 @@ def test_only_the_error_and_the_facts_are_read_for_signs() -> None:
     assert {sign for sign in shown.evidence} == {"F401", "E501"}
 
 
-def test_what_is_quoted_stands_in_the_evidence() -> None:
+def test_quotes_occur_in_the_evidence() -> None:
     [one] = [one for one in cases() if one.result is SLUG]
     shown = failure_in(one.evidence.text)
     assert shown is not None

@@ -492,7 +492,7 @@ def test_the_official_client_gets_what_a_schema_asks_for() -> None:
     assert set(said) == set(request.schema["required"])
 
 
-def test_the_official_client_is_told_how_long_to_wait() -> None:
+def test_official_client_reads_how_long_to_wait() -> None:
     asked: Any = body(question())["messages"]
     with process("--rpm", "1") as url, official(url) as client:
         first = client.chat.completions.with_raw_response.create(
@@ -572,7 +572,7 @@ def test_the_official_client_gets_past_a_rate_limit_by_itself() -> None:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
-def test_the_command_prints_the_url_and_stops_when_told(ending: signal.Signals) -> None:
+def test_command_prints_the_url_and_stops_on_a_signal(ending: signal.Signals) -> None:
     words = ["sim", "serve", "--port", "0", "--key-env", "SIM_KEY", "--faults", "503@1"]
     with subprocess.Popen(
         [sys.executable, "-W", "error", "-m", "judge_gym", *words],

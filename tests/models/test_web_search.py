@@ -169,7 +169,7 @@ def test_anthropic_searches_and_its_fragments_become_one_text(web: Web) -> None:
     assert done.usd == pytest.approx(5000 * 3 / 1e6 + 100 * 15 / 1e6 + 10 / 1000)
 
 
-def test_a_search_that_failed_is_told_with_its_reason(web: Web) -> None:
+def test_failed_search_is_reported_with_its_reason(web: Web) -> None:
     error = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
     answered(web, "/v1/messages", claude([*looked_up("slug", error), text("Done.")], 0))
     done = ask("anthropic:claude-sonnet-4-5")

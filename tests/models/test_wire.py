@@ -251,7 +251,7 @@ def test_tokens_from_the_cache_are_counted_and_priced(web: Web, told: Any, cache
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": "x"}])
-def test_tokens_that_are_not_told_are_a_quarter_of_the_characters(web: Web, usage: Any) -> None:
+def test_unreported_tokens_are_a_quarter_of_the_characters(web: Web, usage: Any) -> None:
     answer = ask(made(web, said(usage=usage)))
     assert (answer.input_tokens, answer.output_tokens) == (len("Be brief.Which one?") // 4, 2)
     assert answer.usd is None

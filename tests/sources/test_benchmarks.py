@@ -79,7 +79,7 @@ def test_a_benchmark_is_read_whole(write: Write) -> None:
     assert (found.rubric.author, found.rubric.concept) == ("provided", "review severity")
 
 
-def test_a_concept_is_all_that_must_be_said(write: Write) -> None:
+def test_only_a_concept_is_required(write: Write) -> None:
     found = load_benchmark(write('concept = "c"', name="my-benchmark"))
     assert (found.name, found.description, dict(found.design)) == ("my-benchmark", "", {})
 
@@ -101,7 +101,7 @@ def test_a_comment_and_a_byte_order_mark_in_items_do_no_harm(write: Write) -> No
 # --- refusals ------------------------------------------------------------------------------------
 
 
-def test_what_is_no_folder_is_told_what_a_benchmark_is(tmp_path: Path) -> None:
+def test_missing_folder_is_refused_with_what_a_benchmark_is(tmp_path: Path) -> None:
     file = tmp_path / "items.jsonl"
     file.write_text("{}")
     for path in (tmp_path / "nowhere", file):
@@ -174,7 +174,7 @@ def test_items_that_cannot_be_are_refused_with_their_file(
     assert all(word in message for word in [str(folder / "items.jsonl"), *words]), message
 
 
-def test_an_item_that_stands_twice_is_refused_with_both_titles(write: Write) -> None:
+def test_repeated_item_is_refused_with_both_titles(write: Write) -> None:
     message = refusal(write(items=[*ITEMS, {"title": "four", "text": "A crash."}])).message
     assert "'four' has the same text as 'two'" in message
 
@@ -237,7 +237,7 @@ def test_published_pairs_are_a_benchmark_without_a_folder(tmp_path: Path) -> Non
     assert "political" not in design.prompt.slots.scorer.persona
 
 
-def test_a_published_pair_that_stands_twice_under_two_ids_is_refused(tmp_path: Path) -> None:
+def test_published_pair_under_two_ids_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_text("\n".join(json.dumps({**ROW, "pair_id": id}) for id in ("p1", "p2")))
     with pytest.raises(DesignError, match="has the same text as"):
@@ -247,7 +247,7 @@ def test_a_published_pair_that_stands_twice_under_two_ids_is_refused(tmp_path: P
 # --- what is told of a faulty folder -------------------------------------------------------------
 
 
-def test_an_id_that_stands_twice_is_refused(write: Write) -> None:
+def test_repeated_id_is_refused(write: Write) -> None:
     """Judgments are told apart by it, so a run could be paid for and never be scored."""
     items = [{"title": t, "text": t, "truth": 1, "metadata": {"id": "7"}} for t in ("one", "two")]
     assert "'two' has the id '7' of 'one'" in refusal(write(items=items)).message
@@ -264,9 +264,7 @@ def test_what_may_be_left_out_may_be_empty(write: Write, toml: str) -> None:
 
 
 @pytest.mark.parametrize("missing", ["items", "rubric"])
-def test_whichever_file_is_missing_a_user_is_told_once_and_what_a_benchmark_is(
-    write: Write, missing: str
-) -> None:
+def test_missing_file_is_refused_with_what_a_benchmark_is(write: Write, missing: str) -> None:
     folder = write(**{missing: None})
     message = refusal(folder).message
     assert message.count(str(folder)) == 1

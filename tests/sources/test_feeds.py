@@ -180,7 +180,7 @@ def test_a_page_that_moved_is_known_by_both_addresses(web: Web, fetcher: Fetcher
     assert web.paths().count("/long") == 1
 
 
-def test_an_article_in_two_feeds_stands_once(web: Web, fetcher: Fetcher) -> None:
+def test_article_in_two_feeds_is_kept_once(web: Web, fetcher: Fetcher) -> None:
     items = put(web, "budget")
     again = [{**items[0], "link": items[0]["link"] + "?utm_medium=feed"}]
     found = search([web.on("/one", rss(*items)), web.on("/two", rss(*again))], fetcher)
@@ -188,7 +188,7 @@ def test_an_article_in_two_feeds_stands_once(web: Web, fetcher: Fetcher) -> None
     assert found.dropped == {"same address": 1}
 
 
-def test_progress_is_told(web: Web, fetcher: Fetcher) -> None:
+def test_progress_is_reported(web: Web, fetcher: Fetcher) -> None:
     told: list[tuple[int, int]] = []
     feed = web.on("/feed", rss(*put(web, "budget", "fishery", "harbour")))
     search(feed, fetcher, on_progress=lambda done, wanted: told.append((done, wanted)))
@@ -198,9 +198,7 @@ def test_progress_is_told(web: Web, fetcher: Fetcher) -> None:
 # --- the feed's own text -------------------------------------------------------------------------
 
 
-def test_a_full_text_in_the_feed_stands_in_for_a_page_that_fails(
-    web: Web, fetcher: Fetcher
-) -> None:
+def test_full_text_in_the_feed_replaces_a_page_that_fails(web: Web, fetcher: Fetcher) -> None:
     content = f"<p>{story('budget', 12)}</p><script>alert(1)</script>"
     item = {"title": "budget", "link": f"{web.url}/gone", "date": DAY, "content": content}
     found = search(web.on("/feed", rss(item)), fetcher)

@@ -253,7 +253,7 @@ def test_a_short_wait_that_the_server_asks_for_is_kept(web: Web, status: int) ->
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_long_wait_is_told_and_the_host_left_alone(web: Web, status: int) -> None:
+def test_long_wait_is_reported_and_closes_the_host(web: Web, status: int) -> None:
     fetcher = Fetcher(allow_private=True)
     web.on("/a", Answer("later", status, headers={"Retry-After": "3600"}))
     urls = [f"{web.url}/a", web.on("/b", "fine")]
@@ -352,7 +352,7 @@ def test_the_addresses_of_a_clouds_secrets_are_refused_even_with_leave(address: 
 
 
 @pytest.mark.parametrize("charset", ["idna", "undefined", "punycode", "no-such"])
-def test_an_odd_charset_is_no_fault_of_the_page(charset: str) -> None:
+def test_unknown_charset_does_not_fail_the_page(charset: str) -> None:
     assert Page("u", "u", b"caf\xe9", charset=charset).text == b"caf\xe9"
 
 
@@ -557,7 +557,7 @@ def test_a_reader_that_stops_ends_the_work(web: Web, fetcher: Fetcher) -> None:
     assert threading.active_count() <= threads + 2
 
 
-def test_user_and_password_are_sent_and_never_told(web: Web, fetcher: Fetcher) -> None:
+def test_user_and_password_are_sent_and_never_shown(web: Web, fetcher: Fetcher) -> None:
     host = f"anna:secret@127.0.0.1:{web.port}"
     web.on("/a", "x")
     fetcher.get(f"http://{host}/a")

@@ -163,7 +163,7 @@ def test_an_item_with_two_responses_is_a_pair(tmp_path: Path) -> None:
     assert first.hash != second.hash != Evidence("", "2 + 2?").hash
 
 
-def test_a_folder_stands_for_all_evidence_in_it_and_counts_the_rest(tmp_path: Path) -> None:
+def test_folder_yields_all_evidence_in_it_and_counts_other_files(tmp_path: Path) -> None:
     write(tmp_path, in__a_md="A", in__deep__b_txt="B", in__c_csv="text\nC\n", in__d_png="?")
     write(tmp_path, in___hidden__e_md="E", in___f_md="F")
     (tmp_path / "in/.hidden").mkdir()
@@ -212,7 +212,7 @@ def test_files_come_in_the_order_of_patterns_and_then_of_names(tmp_path: Path) -
     assert texts(str(tmp_path / "b.md")) == "B"
 
 
-def test_a_text_stands_once_and_its_repetitions_are_counted(tmp_path: Path) -> None:
+def test_repeated_texts_are_dropped_and_counted(tmp_path: Path) -> None:
     write(
         tmp_path,
         a_jsonl=lines({"title": "one", "text": "Same."}, {"title": "two", "text": " Same. "}),
@@ -224,7 +224,7 @@ def test_a_text_stands_once_and_its_repetitions_are_counted(tmp_path: Path) -> N
     assert loaded.dropped == {"same text": 2}
 
 
-def test_an_address_stands_once_too(tmp_path: Path) -> None:
+def test_repeated_addresses_are_dropped(tmp_path: Path) -> None:
     """Evidence is deduplicated by URL and by content; no address is not an address."""
     write(
         tmp_path,
@@ -278,7 +278,7 @@ def test_an_address_stands_once_too(tmp_path: Path) -> None:
         ("e.html", "<html><body><nav>Menu</nav></body></html>", "e.html holds no article text", ()),
     ],
 )  # fmt: skip
-def test_a_fault_is_told_with_its_place(
+def test_invalid_content_is_reported_with_its_place(
     tmp_path: Path, name: str, text: str, says: str, choices: tuple[str, ...]
 ) -> None:
     (tmp_path / name).write_text(text)
@@ -289,7 +289,7 @@ def test_a_fault_is_told_with_its_place(
     assert all(choice in refusal.value.message for choice in choices)
 
 
-def test_all_faulty_files_are_told_at_once(tmp_path: Path) -> None:
+def test_all_invalid_files_are_reported_together(tmp_path: Path) -> None:
     write(tmp_path, a_txt="", b_jsonl="{", c_md="Fine.", d_csv="title\nx\n")
     with pytest.raises(DesignError, match="3 files cannot be read") as refusal:
         load_files(["*.*"], tmp_path)
@@ -311,13 +311,13 @@ def test_the_columns_of_a_spreadsheet_may_be_written_large_and_its_last_row_blan
     assert (item.title, item.text, item.date) == ("A", "First one.", "2026-01-05")
 
 
-def test_one_empty_file_among_many_is_a_fault(tmp_path: Path) -> None:
+def test_empty_file_among_many_is_refused(tmp_path: Path) -> None:
     write(tmp_path, a_txt="Text.", b_txt="")
     with pytest.raises(DesignError, match=r"b\.txt holds no evidence"):
         load_files("*.txt", tmp_path)
 
 
-def test_a_pattern_that_matches_nothing_is_a_fault_and_says_where(tmp_path: Path) -> None:
+def test_pattern_without_matches_is_refused_with_the_folder(tmp_path: Path) -> None:
     write(tmp_path, a_txt="Text.")
     with pytest.raises(DesignError, match=r"no file matches 'missing/\*\.md'") as refusal:
         load_files(["a.txt", "missing/*.md"], tmp_path)
@@ -325,7 +325,7 @@ def test_a_pattern_that_matches_nothing_is_a_fault_and_says_where(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["e.jsonl", "e.txt", "e.md"])
-def test_bytes_that_are_no_text_are_a_fault(tmp_path: Path, name: str) -> None:
+def test_file_that_is_not_utf8_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b'{"text": "caf\xe9"}')
     with pytest.raises(DesignError, match=f"{name[0]}.{name[2:]} cannot be read"):
         load_files(name, tmp_path)
@@ -371,7 +371,7 @@ def test_a_given_rubric_is_of_its_kind(tmp_path: Path, kind: str, type: type) ->
         (json.dumps({"kind": "ordinal", "stages": STAGES * 14}), "this one has 28"),
     ],
 )
-def test_a_faulty_rubric_file_is_refused(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_rubric_file_is_refused(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "r.json").write_text(text)
     with pytest.raises(DesignError) as refusal:
         load_rubric(tmp_path / "r.json", "severity", "")

@@ -162,7 +162,7 @@ CHINESE = (
     ],
     ids=["a word", "a line more", "capitals", "short", "one word", "Chinese", "Chinese end"],
 )
-def test_near_copies_are_dropped_from_searches_and_told_of_files(one: str, two: str) -> None:
+def test_near_copies_are_dropped_from_searches_and_noted_for_files(one: str, two: str) -> None:
     items = [Evidence("one", one), Evidence("two", two)]
     searched = filtered(items, None, searched=True)
     assert (kept(searched), searched.dropped) == (["one"], {"nearly the same text": 1})
@@ -254,7 +254,7 @@ def test_callback_gets_each_item_as_soon_as_it_is_kept() -> None:
     assert [item.title for item in given] == ["a", "b"]
 
 
-def test_another_text_under_a_known_address_is_told_as_such() -> None:
+def test_another_text_under_a_known_address_is_reported() -> None:
     known = [text("a", url="https://x.example/1", date="2026-01-05")]
     later = text("b", url="https://x.example/1", date="2026-01-05")
     found = filtered([later], JANUARY, searched=False, known=known)

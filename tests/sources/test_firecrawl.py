@@ -196,14 +196,14 @@ def test_a_limit_is_kept(api: Web, fetcher: Fetcher) -> None:
     assert found.dropped == {"beyond the limit": 3}
 
 
-def test_known_articles_are_told_apart(api: Web, fetcher: Fetcher) -> None:
+def test_known_articles_are_recognised(api: Web, fetcher: Fetcher) -> None:
     api.on("/v2/search", answer([document("budget"), document("fishery")]))
     first = search(fetcher, limit=1)
     second = search(fetcher, known=first.items)
     assert (titles(second), second.dropped) == (["fishery"], {"already there": 1})
 
 
-def test_progress_is_told(api: Web, fetcher: Fetcher) -> None:
+def test_progress_is_reported(api: Web, fetcher: Fetcher) -> None:
     told: list[tuple[int, int]] = []
     api.on("/v2/search", answer([document("budget")], [bare("x")]))
     search(fetcher, on_progress=lambda done, wanted: told.append((done, wanted)))
@@ -241,7 +241,7 @@ def failed(status: int, says: str = "", **headers: str) -> Answer:
     ],
     ids=lambda value: value[11:40] if isinstance(value, str) else "",
 )
-def test_a_failure_is_told_without_the_key_and_repeated_only_if_it_cost_nothing(
+def test_failure_is_reported_without_the_key_and_retried_only_if_it_was_free(
     api: Web, fetcher: Fetcher, bad: Answer, fault: str, asked: int
 ) -> None:
     api.on("/v2/search", bad)
@@ -253,7 +253,7 @@ def test_a_failure_is_told_without_the_key_and_repeated_only_if_it_cost_nothing(
 
 
 @pytest.mark.parametrize("bad", [failed(429), failed(503)], ids=["429", "503"])
-def test_a_failure_that_passes_is_not_told(api: Web, fetcher: Fetcher, bad: Answer) -> None:
+def test_temporary_failure_is_not_reported(api: Web, fetcher: Fetcher, bad: Answer) -> None:
     api.on("/v2/search", bad, answer([document("budget")]))
     found = search(fetcher)
     assert (titles(found), found.error) == (["budget"], "")
@@ -266,7 +266,7 @@ def test_a_short_wait_that_the_server_asks_for_is_kept(api: Web) -> None:
     assert 0.9 < second - first < 5
 
 
-def test_a_service_that_is_not_there_is_told(
+def test_unreachable_service_is_reported(
     api: Web, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:

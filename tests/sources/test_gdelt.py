@@ -231,7 +231,7 @@ SLOW_DOWN = "Please limit requests to one every 5 seconds or contact the authors
     ],
     ids=lambda value: value[7:30] if isinstance(value, str) else "",
 )
-def test_a_failure_of_gdelt_is_told_and_what_came_before_is_kept(
+def test_failure_of_gdelt_is_reported_and_earlier_hits_are_kept(
     api: Web, web: Web, bad: Answer, fault: str
 ) -> None:
     timeout = 1.0 if bad.delay else 30.0
@@ -250,7 +250,7 @@ def test_long_words_of_gdelt_are_shortened(api: Web, fetcher: Fetcher) -> None:
     assert len(search(fetcher).error) < 250
 
 
-def test_a_failure_that_passes_is_not_told(api: Web, web: Web, fetcher: Fetcher) -> None:
+def test_temporary_failure_is_not_reported(api: Web, web: Web, fetcher: Fetcher) -> None:
     api.on("/doc", Answer("no", 503), answer(rows(web, "budget")))
     found = search(fetcher)
     assert (titles(found), found.error) == (["budget"], "")

@@ -107,7 +107,7 @@ FAULTS = [
         ({"response_A": "\ud83d"}, "'response_A' has a lone surrogate"),
     ],
 )
-def test_a_fault_in_pairs_is_named_with_its_line(
+def test_invalid_pair_is_reported_with_its_line(
     path: Path, changes: dict[str, Any], fault: str
 ) -> None:
     rows = [PAIR, {**PAIR, "pair_id": "other", **changes}]
@@ -138,7 +138,7 @@ def test_a_file_that_holds_no_pairs_is_refused(
 
 
 @pytest.mark.parametrize("read", [read_pairs, read_judgments])
-def test_a_pair_that_stands_twice_is_refused(path: Path, read: Any) -> None:
+def test_repeated_pair_is_refused(path: Path, read: Any) -> None:
     write(path, judged(None), judged(None))
     with pytest.raises(DesignError, match=r"lines\.jsonl:2: pair_id '0f6c1d2e-aaaa' is on line 1"):
         read(path)
@@ -229,7 +229,7 @@ def test_any_other_decision_is_refused_with_the_choices(path: Path, recorded: An
         ),
     ],
 )
-def test_a_fault_in_a_judged_file_is_named_with_its_line(
+def test_invalid_judgment_is_reported_with_its_line(
     path: Path, changes: dict[str, Any], fault: str
 ) -> None:
     good = judged(entry("A>B", "[[A>B]]"))
@@ -274,9 +274,7 @@ def test_a_judge_is_named_by_what_the_file_says(path: Path) -> None:
         ("", None),
     ],
 )
-def test_the_last_verdict_decides_unless_another_stands_beside_it(
-    text: str, expected: str | None
-) -> None:
+def test_last_verdict_decides_unless_another_is_adjacent(text: str, expected: str | None) -> None:
     assert read_decision(text) == expected
 
 

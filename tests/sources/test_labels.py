@@ -72,7 +72,7 @@ def test_the_same_label_twice_is_once(path: Path) -> None:
         ('item,rater,stage\nx,ann,"2\n', "broken CSV"),
     ],
 )
-def test_a_fault_is_named_with_its_line(path: Path, text: str, fault: str) -> None:
+def test_invalid_label_is_reported_with_its_line(path: Path, text: str, fault: str) -> None:
     path.write_text(text)
     with pytest.raises(DesignError) as raised:
         read_labels(path)

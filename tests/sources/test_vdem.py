@@ -62,7 +62,7 @@ def test_more_corruption_is_worse(path: Path) -> None:
     assert vdem_truth(path, "Norway", 2023, "v2x_corr")["direction"] == "down"
 
 
-def test_a_direction_may_be_said(path: Path) -> None:
+def test_direction_may_be_given(path: Path) -> None:
     assert vdem_truth(path, "Norway", 2023, "v2x_corr", direction="up")["direction"] == "up"
     assert vdem_truth(path, "Norway", 2023, direction="down")["direction"] == "down"
 

@@ -231,7 +231,7 @@ print(json.dumps([f for _, _, files in os.walk(sys.argv[1]) for f in files]))
     assert told(ran) == ["some-tool"]
 
 
-def test_a_command_that_is_not_there_is_told(isolation: str) -> None:
+def test_missing_command_is_reported(isolation: str) -> None:
     ran = run(Job(["no-such-program"]), isolation=isolation)
     assert ran.ended == "broken"
     assert "no-such-program" in ran.reason or "No such file" in ran.reason

@@ -40,7 +40,7 @@ def test_older_and_dearer_models_wait_no_less(a: float, b: float, x: float, y: f
     assert cost_floor(None) <= cost_floor(cheap)
 
 
-def test_what_is_due_stands_first() -> None:
+def test_due_models_come_first() -> None:
     seen = NOW - 365 * DAY  # 30.5 days apart
     found = due(
         [

@@ -118,7 +118,7 @@ def test_an_unknown_price_is_null_and_not_0() -> None:
     assert run.usd is None
 
 
-def test_versions_are_not_mixed_and_the_best_stands_first() -> None:
+def test_versions_are_not_mixed_and_the_best_comes_first() -> None:
     rows = leaderboard(
         [
             scored("pf", "1", model="a"),

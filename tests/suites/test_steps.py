@@ -320,7 +320,7 @@ def test_a_failure_outweighs_what_could_not_be_found_out() -> None:
     assert outcome([step("build", "passed"), step("types", "skipped")]) == Passed()
 
 
-def test_a_grader_that_asks_nonsense_is_told_so(judge: Of) -> None:
+def test_invalid_request_of_a_grader_is_answered_with_an_error(judge: Of) -> None:
     grader = """
 import json, os
 
@@ -333,7 +333,7 @@ def test_x():
     assert result.outcome == Passed(), result.steps[-1].output
 
 
-def test_a_suite_that_stands_where_sandboxes_look_is_hidden(suite: Suite, tmp_path: Path) -> None:
+def test_suite_within_a_mounted_folder_is_hidden(suite: Suite, tmp_path: Path) -> None:
     place_of_tool = tmp_path / "place"
     (place_of_tool / "bin").mkdir(parents=True)
     tool = place_of_tool / "bin" / "some-tool"
