@@ -148,6 +148,14 @@ class RejectedError(ProviderError):
     retry = False
 
 
+class ParameterRefused(RejectedError):
+    """A parameter that the endpoint does not take: no request of the same design is answered."""
+
+
+class NotReachedError(UnavailableError):
+    """No connection: nothing was sent, and nothing is charged."""
+
+
 class SourceError(JudgeGymError):
     """A source of evidence failed; items that it returned before are kept."""
 

@@ -85,6 +85,8 @@ class ModelCard:
     takes_seed: bool = field(default=False, compare=False)
     structured: Structured = field(default="native", compare=False)
     """How a schema is enforced."""
+    may_prompt: bool = field(default=False, compare=False)
+    """Whether it may be left to the prompt where the endpoint refuses to enforce it."""
     searches: bool = field(default=False, compare=False)
     """Whether its provider searches the web for it."""
     deadline: float = field(default=300.0, compare=False)

@@ -109,6 +109,8 @@ class HostedModel:
                     model_request_parameters=self._parameters(request),
                 )
             except Exception as raised:  # SDKs raise anything for an answer that they cannot read
+                if response.unreadable:
+                    raise RejectedError(f"{self.id}: {response.unreadable}") from None
                 bill = bill_of(response.body, self._card.price)
                 if before is not None:
                     bill = _sum([bill, self._bill(before)])

@@ -5,12 +5,13 @@ what connects in the event loop that makes the calls. The SDKs are set to retry 
 follow no redirect. OpenAI's and Anthropic's use aiohttp, which takes less CPU than their default.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from judge_gym.models.bodies import MAX_BODY, TOO_LARGE, UnreadableBody
 from judge_gym.models.cards import ModelCard
 from judge_gym.records import bare_endpoint
 
@@ -100,6 +101,8 @@ def _google(card: ModelCard, key: str, base_url: str) -> Connect:
         opened = create_async_httpx2_client(timeout=_timeout(card))
         http = await stack.enter_async_context(opened)
         http.auth = _user(base_url)
+        http.headers["Accept-Encoding"] = "identity"
+        http.event_hooks = {"response": [_keep_response]}
         provider = GoogleProvider(api_key=key, base_url=_url(base_url), http_client=http)
         return GoogleModel(card.name, provider=provider, profile=_profile())
 
@@ -154,6 +157,7 @@ def _http(card: ModelCard, base_url: str) -> dict[str, Any]:
         "auth": _user(base_url),
         "timeout": _timeout(card),
         "follow_redirects": False,
+        "headers": {"Accept-Encoding": "identity"},  # what a body unpacks to has no limit
         "event_hooks": {"response": [_keep_response]},
     }
 
@@ -163,6 +167,8 @@ class Received:
 
     def __init__(self) -> None:
         self.response: Response | None = None
+        self.unreadable = ""
+        """Why its body was not read, or not to its end."""
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -193,5 +199,30 @@ def received() -> Iterator[Received]:
 
 
 async def _keep_response(response: "Response") -> None:
-    if (kept := _received.get()) is not None:
-        kept.response = response
+    """Keeps a response and limits its body."""
+    kept = _received.get() or Received()
+    kept.response = response
+    if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+        kept.unreadable = "its reply is compressed, which was not asked for"
+        raise UnreadableBody(kept.unreadable)
+    response.stream = _limited(response.stream, kept)
+
+
+def _limited(body: Any, kept: Received) -> Any:
+    """Returns a stream that ends with an error where a body is too long."""
+    from httpx2 import AsyncByteStream
+
+    class Limited(AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for chunk in body:
+                size += len(chunk)
+                if size > MAX_BODY:
+                    kept.unreadable = TOO_LARGE
+                    raise UnreadableBody(TOO_LARGE)
+                yield chunk
+
+        async def aclose(self) -> None:
+            await body.aclose()
+
+    return Limited()

@@ -1,9 +1,41 @@
 """Translates what SDKs raise and servers answer into errors that say whether a retry can help."""
 
-from judge_gym.errors import Bill, ProviderError, RateLimitError, RejectedError, UnavailableError
+import re
+from collections.abc import Collection
+
+from judge_gym.errors import (
+    Bill,
+    NotReachedError,
+    ProviderError,
+    RateLimitError,
+    RejectedError,
+    UnavailableError,
+)
 from judge_gym.models.redaction import Redactor
 from judge_gym.models.wire_replies import complaint
 
+REFUSES_PARAMETER = (400, 404, 415, 422, 500, 501)
+"""Statuses with which servers refuse a parameter; llama.cpp answers 500."""
+PARAMETERS = {
+    "response_format": r"response_format|json.?schema|grammar|guided|structured.output",
+    "tools": r"tool_choice|\btools\b",
+    "seed": r"\bseed\b",
+    "temperature": r"\btemperature\b",
+}
+"""Parameters that a server may not take, and how complaints name them."""
+NOT_TAKEN = re.compile(
+    r"not (yet )?(be )?(supported|allowed|permitted|implemented|accepted|recognized|valid)|valid|"
+    r"unsupported|unknown|unexpected|unrecognized|does(n't| not) support|extra inputs|parse",
+    re.IGNORECASE,
+)
+REMEDIES = {
+    "response_format": 'set structured = "prompted" in its entry of judge-gym.models.toml, or '
+    "design verdict.output: suffix",
+    "tools": 'set structured = "prompted" in its entry of judge-gym.models.toml',
+    "seed": "set seed = false in its entry of judge-gym.models.toml",
+    "temperature": "set temperature = false in its entry of judge-gym.models.toml, or leave "
+    "judge.temperature out of the design",
+}
 TEMPORARY = (408, 409, 425)
 """Statuses below 500 after which the same request may succeed."""
 
@@ -31,7 +63,34 @@ def translated(
             return UnavailableError(f"{id} did not answer in time")
         case theirs.UserError():  # such as a schema that the provider cannot take
             return RejectedError(message)
-    return UnavailableError(message, bill=bill)  # no connection, or an unreadable answer
+    if isinstance(error, theirs.ModelAPIError) and _never_sent(error):
+        return NotReachedError(message)
+    return UnavailableError(message, bill=bill)  # a lost connection, or an unreadable answer
+
+
+def _never_sent(error: BaseException | None) -> bool:
+    """Returns whether an error says that no connection was made."""
+    from httpx2 import ConnectError, ConnectTimeout
+
+    while error is not None:
+        if isinstance(error, ConnectError | ConnectTimeout):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def refused_parameter(status: int, complaint: str, sent: Collection[str]) -> str | None:
+    """Returns the parameter among those sent that a server's complaint refuses, or None.
+
+    >>> refused_parameter(500, "response_format: unsupported type", {"messages", "response_format"})
+    'response_format'
+    """
+    if status not in REFUSES_PARAMETER or not NOT_TAKEN.search(complaint):
+        return None
+    named = (name for name in PARAMETERS if name in sent)
+    return next(
+        (name for name in named if re.search(PARAMETERS[name], complaint, re.IGNORECASE)), None
+    )
 
 
 def answered(who: str, status: int, complaint: str) -> str:

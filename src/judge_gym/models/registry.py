@@ -109,6 +109,7 @@ class Registry:
             takes_temperature=facts.get("temperature", True),
             takes_seed=facts.get("seed", False),
             structured=facts.get("structured", "native"),
+            may_prompt="structured" not in facts,
             searches=facts.get("web_search", False) and not own_endpoint,
             deadline=facts.get("deadline", 300.0),
             limits=limits(scope, facts),
@@ -195,6 +196,7 @@ class Registry:
             key=self._key(card),
             timeout=card.deadline,
             structured=card.structured,
+            may_prompt=card.may_prompt,
             seeded=card.takes_seed,
             price=card.price,
         )

@@ -17,6 +17,8 @@ from yarl import URL
 from judge_gym.errors import (
     Bill,
     DesignError,
+    NotReachedError,
+    ParameterRefused,
     ProviderError,
     RejectedError,
     UnavailableError,
@@ -24,9 +26,15 @@ from judge_gym.errors import (
 )
 from judge_gym.models import quota_headers
 from judge_gym.models import wire_replies as replies
+from judge_gym.models.bodies import ENCODINGS, UnreadableBody, read_body
 from judge_gym.models.cards import Structured
 from judge_gym.models.event_loops import LoopResources
-from judge_gym.models.provider_errors import answered, error_for_status
+from judge_gym.models.provider_errors import (
+    REMEDIES,
+    answered,
+    error_for_status,
+    refused_parameter,
+)
 from judge_gym.models.redaction import Redactor
 from judge_gym.records import Completion, Request, bare_endpoint
 
@@ -50,6 +58,7 @@ class WireModel:
         timeout: seconds after which a call fails.
         structured: how a schema is sent: as a response format, as a tool that must be called, or
             not at all, because the prompt describes it.
+        may_prompt: whether the schema may be left to the prompt where the endpoint refuses it.
         seeded: whether the model accepts a seed.
         price: the price of tokens; unknown by default.
     """
@@ -63,6 +72,7 @@ class WireModel:
         *,
         timeout: float = 300.0,
         structured: Structured = "native",
+        may_prompt: bool = False,
         seeded: bool = False,
         price: replies.Price | None = None,
     ) -> None:
@@ -78,10 +88,16 @@ class WireModel:
         self.name = name
         self.timeout = timeout
         self.structured = structured
+        self._may_prompt = may_prompt
+        self._prompts = structured == "prompted"
         self.seeded = seeded
         self._price = price
         self._where = f"{id} at {bare_endpoint(base_url)}"
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        self._headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": ENCODINGS,
+        }
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
         self._redact = Redactor(key, base_url)
@@ -97,9 +113,26 @@ class WireModel:
         """
         if request.web_search:
             raise RejectedError(f"{self.id} cannot search the web: it is called without tools")
+        native = request.schema is not None and not self._prompts
+        async with AsyncExitStack() as stack:
+            try:
+                return await self._answer(request, native, stack)
+            except ParameterRefused:
+                if not (native and self._may_prompt):
+                    raise
+                self._prompts = True  # the prompt describes the schema, too
+                return await self._answer(request, False, stack)
+
+    async def _answer(self, request: Request, native: bool, stack: AsyncExitStack) -> Completion:
+        """Returns the reply to one request, with its schema enforced where `native`."""
+        sent = self._body(request, native)
         try:
             async with asyncio.timeout(self.timeout):
-                status, headers, body = await self._post(self._body(request))
+                status, headers, body = await self._post(sent, stack)
+        except UnreadableBody as error:
+            raise RejectedError(f"{self._where}: {error.message}") from error
+        except (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError) as error:
+            raise NotReachedError(f"{self._where} {replies.lost(error)}") from error
         except aiohttp.ClientError as error:  # some of them are also a TimeoutError or an OSError
             raise UnavailableError(f"{self._where} {replies.lost(error)}") from error
         except TimeoutError as error:
@@ -109,13 +142,13 @@ class WireModel:
         quota_headers.report(headers)
         data = replies.parsed(headers, body)
         if not 200 <= status < 300:
-            raise self._refusal(status, headers, data)
+            raise self._refusal(status, headers, data, sent)
         if data is None:
             kind = headers.get("Content-Type", "no content type").partition(";")[0]
             raise UnavailableError(f"{self._where} gave no JSON ({kind}, {len(body)} bytes)")
-        return self._completion(request, headers, data)
+        return self._completion(request, headers, data, sent)
 
-    def _body(self, request: Request) -> bytes:
+    def _body(self, request: Request, native: bool) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self.name,
             "messages": [{"role": m.role, "content": m.content} for m in request.messages],
@@ -125,31 +158,38 @@ class WireModel:
             body["temperature"] = request.temperature
         if self.seeded:
             body["seed"] = request.draw.seed
-        if request.schema is not None and self.structured == "native":
+        if native and self.structured == "native":
             asked = {"name": ANSWER, "schema": request.schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": asked}
-        elif request.schema is not None and self.structured == "tool":
+        elif native and self.structured == "tool":
             tool = {"name": ANSWER, "parameters": request.schema}
             body["tools"] = [{"type": "function", "function": tool}]
             body["tool_choice"] = {"type": "function", "function": {"name": ANSWER}}
-        return json.dumps(body, separators=(",", ":")).encode()
+        return body
 
-    async def _post(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+    async def _post(
+        self, body: Mapping[str, Any], stack: AsyncExitStack
+    ) -> tuple[int, Mapping[str, str], bytes]:
         session = await _sessions.get(_open_session)
+        data = json.dumps(body, separators=(",", ":")).encode()
         # A redirect would turn the POST into a GET, and might carry the key elsewhere.
         async with session.post(
-            self._url, data=body, headers=self._headers, allow_redirects=False
+            self._url, data=data, headers=self._headers, allow_redirects=False
         ) as response:
-            return response.status, response.headers, await response.read()
+            headers = response.headers
+            chunks = response.content.iter_any()
+            return response.status, headers, await read_body(chunks, headers, stack)
 
-    def _completion(self, request: Request, headers: Mapping[str, str], data: Any) -> Completion:
+    def _completion(
+        self, request: Request, headers: Mapping[str, str], data: Any, sent: Mapping[str, Any]
+    ) -> Completion:
         bill = replies.bill(data, self._price)  # an incomplete answer may be charged
         choices = data.get("choices") if isinstance(data, dict) else None
         choice = choices[0] if isinstance(choices, list) and choices else {}
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(message, dict):
             if isinstance(data, dict) and data.get("error"):  # some gateways send it with a 200
-                raise self._refusal(replies.code(data["error"]), headers, data, bill)
+                raise self._refusal(replies.code(data["error"]), headers, data, sent, bill)
             raise UnavailableError(f"{self._where} gave no choices", bill=bill)
         end = str(choice.get("finish_reason"))
         if end in ABORTED:
@@ -170,13 +210,20 @@ class WireModel:
         return Completion(text, finish, reported, tokens_in, tokens_out, usd, cached)
 
     def _refusal(
-        self, status: int, headers: Mapping[str, str], data: Any, bill: Bill | None = None
+        self,
+        status: int,
+        headers: Mapping[str, str],
+        data: Any,
+        sent: Mapping[str, Any],
+        bill: Bill | None = None,
     ) -> ProviderError:
         """Returns the error for a status, with the provider's words and without secrets."""
         complaint, code = replies.complaint(data)
         message = answered(self._where, status, self._redact(complaint))
         if status == 429 and code in OUT_OF_CREDIT:
             return RejectedError(message, bill=bill)
+        if refused := refused_parameter(status, complaint, sent):
+            return ParameterRefused(f"{message}; it refuses {refused!r}: {REMEDIES[refused]}")
         return error_for_status(message, status, wait=replies.wait(headers), bill=bill)
 
 
@@ -205,6 +252,7 @@ async def _open_session(stack: AsyncExitStack) -> aiohttp.ClientSession:
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),  # the engine limits the calls in flight
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=SECONDS_TO_CONNECT),
+        auto_decompress=False,  # it has no limit on what a body unpacks to
         cookie_jar=aiohttp.DummyCookieJar(),
     )
     return await stack.enter_async_context(session)

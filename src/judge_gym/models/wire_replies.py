@@ -1,7 +1,6 @@
 """Reads the replies of OpenAI-compatible servers, in each of their shapes."""
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -14,6 +13,8 @@ from judge_gym.records import Finish
 
 Price = Callable[[int, int, int], float | None]
 """The cost in US dollars of input, output and cached input tokens."""
+MOST_TOKENS = 1_000_000_000
+"""Tokens of one call; a server that reports more reports nothing."""
 FINISHES: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
 """Finish reasons other than a normal end; servers have many names for that one."""
 
@@ -62,7 +63,12 @@ def usage(data: Any) -> tuple[int | None, int | None, int]:
 def _count(reported: Any, *names: str) -> int | None:
     """Returns the first valid count under one of the names; servers write anything there."""
     values = [reported.get(name) for name in names] if isinstance(reported, dict) else []
-    return next((value for value in values if isinstance(value, int) and value >= 0), None)
+    return next((value for value in values if plausible_count(value)), None)
+
+
+def plausible_count(value: object) -> bool:
+    """Returns whether a reported number can be a number of tokens."""
+    return type(value) is int and 0 <= value <= MOST_TOKENS
 
 
 def bill(data: Any, price: Price | None) -> Bill | None:
@@ -108,7 +114,7 @@ def wait(headers: Mapping[str, str]) -> float | None:
             seconds = float(reported) / unit
         except ValueError:
             continue
-        if math.isfinite(seconds) and seconds >= 0:
+        if seconds >= 0:  # also without end; not a number is neither
             return seconds
     try:
         until = parsedate_to_datetime(headers.get("Retry-After", ""))

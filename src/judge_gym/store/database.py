@@ -21,7 +21,7 @@ from judge_gym.errors import (
     unknown,
 )
 
-HEAD = "0011"
+HEAD = "0012"
 """The newest schema revision, as a test checks."""
 NEEDED = "0008"
 """The oldest schema revision that this version works with."""

@@ -61,6 +61,8 @@ class Attempt:
     error: str | None = None
     bill: Bill | None = None
     """The cost of an attempt without a completion, if known."""
+    sent: bool = True
+    """False where there was no connection."""
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def row(self, text: str | None) -> dict[str, Any]:
@@ -72,6 +74,7 @@ class Attempt:
             "text": text,
             "error": storable(self.error) if self.error is not None else None,
             **result_columns(self.completion, self.bill),
+            "unsent": None if self.sent else True,
         }
 
 

@@ -87,6 +87,7 @@ attempts = sa.Table(
     sa.Column("usd", sa.Float),
     sa.Column("error", sa.String),
     sa.Column("cached_tokens", sa.Integer),
+    sa.Column("unsent", sa.Boolean),  # true where there was no connection: it is no paid call
 )
 
 # --- evidence ------------------------------------------------------------------------------------

@@ -51,13 +51,14 @@ class Usage:
         """
         a = t.attempts.c
         tokens = sa.func.coalesce(a.input_tokens, 0) + sa.func.coalesce(a.output_tokens, 0)
-        sums = [sa.func.count(), sa.func.sum(tokens), sa.func.sum(a.usd), sa.func.max(a.id)]
+        sent = sa.case((a.unsent.is_(True), 0), else_=1)
+        sums = [sa.func.sum(sent), sa.func.sum(tokens), sa.func.sum(a.usd), sa.func.max(a.id)]
         of = a.study if isinstance(payer, str) else a.run_id
         query = sa.select(*sums).where(of == payer, a.run_id.is_not(None), a.id > after)
         if until is not None:
             query = query.where(a.id <= until)
         calls, tokens_paid, usd, last = self._database.first(query)
-        return calls, int(tokens_paid or 0), usd or 0.0, last or after
+        return calls or 0, int(tokens_paid or 0), usd or 0.0, last or after
 
     def asks(self, study: str) -> dict[str, int]:
         """Returns how many calls for rubrics a study made, and how many of them were re-asks."""

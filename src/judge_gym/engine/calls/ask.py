@@ -4,6 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -16,6 +17,8 @@ from judge_gym.errors import (
     Bill,
     BudgetError,
     JudgeGymError,
+    NotReachedError,
+    ParameterRefused,
     ProviderError,
     RateLimitError,
     UnavailableError,
@@ -24,6 +27,7 @@ from judge_gym.models import Model, ModelCard, quota_headers
 from judge_gym.models.cards import Limits
 from judge_gym.models.leases import Leases
 from judge_gym.models.limits import LONGEST_WAIT
+from judge_gym.models.wire_replies import plausible_count
 from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Attempt, Ledger, Payer
 
@@ -32,8 +36,12 @@ BACKOFF = 0.5
 """Seconds before the second attempt; each later wait is twice as long."""
 MAX_WAITS = 100
 """How often one call waits because its provider asks for it."""
+LONGEST_BLOCK = 86_400.0
+"""Seconds for which a provider can have calls held back; it may ask for years."""
 FAILURES_IN_A_ROW = 20
-"""Failed attempts in a row after which an endpoint counts as down."""
+"""Failed attempts of a run in a row after which its endpoint counts as down for it."""
+MAX_NAME = 200
+"""Characters of a reported model name that are kept."""
 CHECK_INTERVAL = 0.1
 """Seconds between the checks of a call that waits until its process has confirmed its lock."""
 GRACE = 5.0
@@ -99,8 +107,9 @@ class Asker:
         self._limits = CallLimits(models, limits or Limits(), leases)
         self._in_flight: dict[str, asyncio.Task[Answer]] = {}
         self._open: dict[str, Model] = {}
-        self._failures: dict[str, int] = {}
-        """Failed attempts in a row, by endpoint."""
+        self._failures: dict[tuple[int, str], list[str]] = {}
+        """The errors of failed attempts in a row, by run and endpoint: what fails for one design
+        may be answered for another."""
         self.error: Exception | None = None
         """Why nothing further is asked at all."""
         self._held: dict[int, Exception] = {}
@@ -180,7 +189,7 @@ class Asker:
         # Not stamina or tenacity: a wait that a provider asks for costs no attempt and holds back
         # every call to the model, in all processes, and each attempt is a row of the ledger.
         card, rng = self._models.card(request.model), random.Random(key)
-        endpoint = endpoint_of(card)
+        place = (payer.run_id, endpoint_of(card))
         failed = waits = 0
         try:
             while True:
@@ -191,17 +200,20 @@ class Asker:
                     wait = limited.wait if limited.wait is not None else _backoff(waits, rng)
                     self._pause(card, limited, wait, waits)
                     continue
+                if isinstance(error, ParameterRefused):
+                    raise error
                 if not isinstance(error, UnavailableError):
-                    self._failures[endpoint] = 0
+                    self._failures.pop(place, None)
                     return answer
                 failed += 1
-                self._failures[endpoint] = self._failures.get(endpoint, 0) + 1
+                self._failures.setdefault(place, []).append(error.message)
                 if error.wait is not None:
                     self._pause(card, error, error.wait)
                 if failed >= ATTEMPTS:
                     return answer
                 await asyncio.sleep(_backoff(failed, rng))
-        except BudgetError as error:  # the other calls of the run end before their turn
+        except (BudgetError, ParameterRefused) as error:
+            # The other calls of the run end before their turn.
             self._held.setdefault(payer.run_id, error)
             raise
         except Exception as error:
@@ -227,10 +239,12 @@ class Asker:
         """Raises what prevents one more call."""
         if error := self.error or self._held.get(run_id):
             raise error
-        if self._failures.get(endpoint_of(card), 0) >= FAILURES_IN_A_ROW:
+        errors = self._failures.get((run_id, endpoint_of(card)), [])
+        if len(errors) >= FAILURES_IN_A_ROW:
             raise EndpointDown(
-                f"{endpoint_of(card)} failed {FAILURES_IN_A_ROW} times in a row: its share of the "
-                "work is paused, everything so far is kept, the same command continues"
+                f"{endpoint_of(card)} failed {FAILURES_IN_A_ROW} times in a row, last: "
+                f"{errors[-1]}; its share of the work is paused, everything so far is kept, the "
+                "same command continues"
             )
 
     async def _attempt(
@@ -263,7 +277,7 @@ class Asker:
                 try:
                     quota, known = reservations[0]
                     with quota_headers.quota_listener(partial(quota.note_quota, known)):
-                        completion = cost = await self._complete(request, card)
+                        completion = cost = _storable(await self._complete(request, card), card)
                 except Exception as raised:  # whatever an adapter raises, the attempt is recorded
                     error, cost = raised, getattr(raised, "bill", None)
                 finally:
@@ -271,8 +285,9 @@ class Asker:
                     for throttle, reserved in reservations:
                         throttle.settle(reserved, *used)
                 spent = Spend.of(cost)
-                if isinstance(error, RateLimitError):
+                if isinstance(error, RateLimitError | NotReachedError):
                     spent = Spend()  # nothing was asked of the model
+                if isinstance(error, RateLimitError):
                     raise error
                 attempt = Attempt(
                     key=key,
@@ -283,11 +298,13 @@ class Asker:
                     completion=completion,
                     error=str(error) if error else None,
                     bill=cost if isinstance(cost, Bill) else None,
+                    sent=not isinstance(error, NotReachedError),
                 )
                 answer = await self._recorder.record(attempt)
             finally:  # not before its row is there, which counts for all who share the budget
                 meter.settle(worst, spent, payer.run_id)
-            progress.pay(cost)
+            if attempt.sent:
+                progress.pay(cost)
         if error is not None and not isinstance(error, ProviderError):
             raise error
         return answer, error
@@ -301,6 +318,24 @@ class Asker:
                 return await self._open[request.model].complete(request)
         except TimeoutError as error:
             raise UnavailableError(f"{card.id} took over {card.deadline:g} s") from error
+
+
+def _storable(completion: Completion, card: ModelCard) -> Completion:
+    """Returns a completion whose numbers and name can be stored, whatever its adapter reports."""
+    counts = (completion.input_tokens, completion.output_tokens, completion.cached_tokens)
+    name = completion.model[:MAX_NAME]
+    if all(map(plausible_count, counts)):
+        return completion if name == completion.model else replace(completion, model=name)
+    read, wrote, cached = (count if plausible_count(count) else 0 for count in counts)
+    usd = card.price(read, wrote, cached)
+    return replace(
+        completion,
+        model=name,
+        input_tokens=read,
+        output_tokens=wrote,
+        cached_tokens=cached,
+        usd=usd,
+    )
 
 
 def _backoff(failed: int, rng: random.Random) -> float:

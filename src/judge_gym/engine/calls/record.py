@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 
 from judge_gym.errors import DatabaseGone, StoreError
 from judge_gym.store import Answer, Attempt, Ledger
@@ -63,6 +64,10 @@ class Recorder:
         except StoreError as error:  # the database itself: none can be written
             return [error] * len(group)
         except Exception as error:  # such as a text that no database accepts
-            if len(group) == 1:
+            if len(group) == 1 and group[0].completion is None:
                 return [error]
+            if len(group) == 1:  # the answer cannot be kept, the attempt can: others go on
+                message = f"the answer cannot be stored ({type(error).__name__})"
+                failed = replace(group[0], completion=None, error=message)
+                return self._commit([failed], outage)
             return [result for attempt in group for result in self._commit([attempt], outage)]
