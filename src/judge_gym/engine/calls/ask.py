@@ -110,6 +110,8 @@ class Asker:
         self._failures: dict[tuple[int, str], list[str]] = {}
         """The errors of failed attempts in a row, by run and endpoint: what fails for one design
         may be answered for another."""
+        self._warned: set[tuple[int, str]] = set()
+        """Runs and endpoints of which the first failed call was shown."""
         self.error: Exception | None = None
         """Why nothing further is asked at all."""
         self._held: dict[int, Exception] = {}
@@ -201,7 +203,10 @@ class Asker:
                     self._pause(card, limited, wait, waits)
                     continue
                 if isinstance(error, ParameterRefused):
-                    raise error
+                    raise self._held.setdefault(
+                        payer.run_id,
+                        EndpointDown(f"{error.message}; this design is paused, others continue"),
+                    )
                 if not isinstance(error, UnavailableError):
                     self._failures.pop(place, None)
                     return answer
@@ -210,10 +215,12 @@ class Asker:
                 if error.wait is not None:
                     self._pause(card, error, error.wait)
                 if failed >= ATTEMPTS:
+                    if place not in self._warned:  # one is enough to see why
+                        self._warned.add(place)
+                        progress.warn(f"calls fail: {error.message}")
                     return answer
                 await asyncio.sleep(_backoff(failed, rng))
-        except (BudgetError, ParameterRefused) as error:
-            # The other calls of the run end before their turn.
+        except BudgetError as error:  # the other calls of the run end before their turn
             self._held.setdefault(payer.run_id, error)
             raise
         except Exception as error:
@@ -228,11 +235,12 @@ class Asker:
     def _pause(self, card: ModelCard, error: ProviderError, wait: float, waits: int = 0) -> None:
         """Begins no call to this model for as long as its provider asks."""
         long = wait > LONGEST_WAIT  # perhaps for one model: others of its provider may continue
-        self._limits.block(card, wait, alone=long)
+        self._limits.block(card, min(wait, LONGEST_BLOCK), alone=long)
         if long or waits > MAX_WAITS:
+            asked = f"{wait:.0f} s" if wait <= LONGEST_BLOCK else "more than a day"
             raise EndpointDown(
-                f"{card.id}: its provider asks to wait {wait:.0f} s; everything so far is kept, "
-                "the same command continues"
+                f"{card.id}: its provider asks to wait {asked} ({error.message}); its share of the "
+                "work is paused, everything so far is kept, the same command continues"
             ) from error
 
     def _refuse_to_begin(self, card: ModelCard, run_id: int) -> None:
