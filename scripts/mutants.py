@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -31,7 +32,7 @@ KEYS = {"file", "function", "old", "new", "test", "note"}
 TIMEOUT = 600.0
 """Seconds after which a run of tests is ended; it has then noticed nothing."""
 NOT_COPIED = (".git", ".venv*", ".mypy_cache", ".ruff_cache", ".pytest_cache", "demo-out", "*.egg")
-PYTEST = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", "--tb=line")
+PYTEST = ("-x", "-q", "-n", "0", "-m", "", "-p", "no:cacheprovider", "--no-header", "--tb=line")
 TESTS_FAILED = 1
 """Pytest's exit code where tests ran and some failed; what does not even import is another."""
 
@@ -108,7 +109,7 @@ def source_file(mutant: Mutant, root: Path = ROOT) -> Path:
 
 def span(source: str, qualified: str) -> tuple[int, int]:
     """Returns where the source of a function, class or constant begins and ends."""
-    nodes: Iterable[ast.AST] = ast.parse(source).body
+    nodes: Iterable[ast.AST] = _parsed(source).body
     found: ast.stmt | None = None
     for name in qualified.split("."):
         matching = [node for node in _statements(nodes) if name in _names(node)]
@@ -125,6 +126,11 @@ def span(source: str, qualified: str) -> tuple[int, int]:
         start += _characters(lines[first - 1], found.col_offset)
     end = sum(map(len, lines[: found.end_lineno - 1]))
     return start, end + _characters(lines[found.end_lineno - 1], found.end_col_offset)
+
+
+@cache
+def _parsed(source: str) -> ast.Module:
+    return ast.parse(source)
 
 
 def _characters(line: str, offset: int) -> int:

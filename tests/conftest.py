@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -13,6 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 import yaml
 from hypothesis import settings
+from sqlalchemy import Engine
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.util import LRUCache
 
 import postgres
 from judge_gym.cli import main
@@ -35,8 +39,30 @@ settings.register_profile("steady", derandomize=True, deadline=None, max_example
 settings.register_profile("fuzz", print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
-# Processes that tests start share what one of them compiled, whatever the environment prefers.
+# All processes share what one of them compiled, whatever the environment prefers.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
+def _share_compiled_statements() -> None:
+    """Lets all SQLite engines use one cache of compiled statements; nearly every test opens some.
+
+    SQLAlchemy keeps such a cache for each engine and looks up by the dialect's identity.
+    """
+    compiled = LRUCache[Any, Any](5000)
+    create = Engine.__init__
+
+    def created(self: Engine, *given: Any, **options: Any) -> None:
+        create(self, *given, **options)
+        if isinstance(self.dialect, SQLiteDialect_pysqlite):
+            self._compiled_cache = compiled
+
+    Engine.__init__ = created  # type: ignore[method-assign]
+    SQLiteDialect_pysqlite.__eq__ = lambda self, other: type(self) is type(other)  # type: ignore[method-assign]
+    SQLiteDialect_pysqlite.__hash__ = lambda self: hash(type(self))  # type: ignore[method-assign]
+
+
+_share_compiled_statements()
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 REQUIRE_ALL = os.environ.get("REQUIRE") == "all"
@@ -69,26 +95,30 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests of the store that are marked `postgres` run on both databases."""
-    marked = metafunc.definition.get_closest_marker("postgres")
-    if "store" in metafunc.fixturenames and marked:
-        metafunc.parametrize("store", ["sqlite", "postgres"], indirect=True)
+    """Runs tests of the store or of a lab that are marked `postgres` on both databases."""
+    if metafunc.definition.get_closest_marker("postgres"):
+        for name in {"store", "lab"} & {*metafunc.fixturenames}:
+            metafunc.parametrize(name, ["sqlite", "postgres"], indirect=True)
 
 
 @pytest.fixture
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A store on a database of its own."""
-    on_server = getattr(request, "param", "sqlite") == "postgres"
-    opened = Store.open(postgres.fresh_url() if on_server else blank(tmp_path / "lab.db"))
+    opened = Store.open(_new_database(request, tmp_path))
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    """A lab on a file of its own."""
-    with Lab.open(blank(tmp_path / "lab.db")) as opened:
+def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+    """A lab on a database of its own."""
+    with Lab.open(_new_database(request, tmp_path)) as opened:
         yield opened
+
+
+def _new_database(request: pytest.FixtureRequest, folder: Path) -> str:
+    on_server = getattr(request, "param", "sqlite") == "postgres"
+    return postgres.fresh_url() if on_server else blank(folder / "lab.db")
 
 
 def study_file(folder: Path, name: str = "study.yaml", **changes: Any) -> Path:

@@ -87,6 +87,7 @@ def test_every_link_and_verb_is_there() -> None:
     assert named and named <= verbs
 
 
+@pytest.mark.slow
 def test_the_commands_run_one_after_the_other(tmp_path: Path, call: Call) -> None:
     shaky = write_shaky(tmp_path)
     listed = [command for part in sections().values() for command in commands(part)]
@@ -103,6 +104,7 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path, call: Call) -> Non
     assert (tmp_path / "report.html").exists() and (tmp_path / "samples.csv").exists()
 
 
+@pytest.mark.slow
 def test_the_calls_do_as_the_guide_says(tmp_path: Path) -> None:
     stood: dict[str, list[str]] = {}
     with over_stdio(tmp_path) as agent:

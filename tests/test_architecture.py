@@ -3,11 +3,13 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import judge_gym
+from tables import each_row
 
 SOURCE = Path(judge_gym.__file__).parent
 # A room imports only what stands on an earlier line, and rooms on one line not each other.
@@ -48,6 +50,7 @@ PURE = {"axes", "stages"}
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "types"}
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Every module by its dotted name; a package is named by its folder."""
     found = {}
@@ -99,7 +102,7 @@ def faults(module: str, source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("module", [name for name in modules() if name != "judge_gym."])
+@each_row("module", [name for name in modules() if name != "judge_gym."])
 def test_a_room_imports_only_what_stands_to_its_left(module: str) -> None:
     assert faults(module, modules()[module].read_text(encoding="utf-8")) == []
 
@@ -111,7 +114,7 @@ def test_all_sources_are_looked_at() -> None:
     assert any("sqlalchemy" in path.read_text("utf-8") for path in modules().values())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("module", "source", "fault"),
     [
         ("judge_gym.axes.x", "from judge_gym.studies import Study", "studies"),

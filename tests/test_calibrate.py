@@ -26,6 +26,7 @@ from judge_gym.models.simulated import judge_profile, verdict_distribution
 from judge_gym.records import Completion, Evidence, Request
 from judge_gym.stages import Prober, ProbeTarget, Scorer, ScoreTarget
 from plain_belief import squared_jousselme
+from tables import each_row
 
 SHAPE = Shape()
 
@@ -237,7 +238,7 @@ def intervals(held: int, n: int) -> pd.DataFrame:
     return pd.DataFrame({"value": low + 1, "low": low, "high": low + 2})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("held", "n", "outcome"),
     [
         (100, 100, "passes"),  # not wholly above: 93.8 to 100 %
@@ -448,6 +449,7 @@ def test_too_few_panels_items_or_replicates_are_refused(
 SMALL = ("--panels", "2", "--items", "4", "--replicates", "4")
 
 
+@pytest.mark.slow
 def test_the_command_calibrates_everything_and_writes_its_tables(
     call: Call, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ from judge_gym.errors import (
 )
 from judge_gym.web.middleware import Limits
 from served import OURS, Served, alone, served
+from tables import each_row
 from web import JSON, Answer, Web
 
 
@@ -178,7 +179,7 @@ def test_a_timeout_is_distinguished_from_an_unreachable_lab() -> None:
         client.evidence.list_windows()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "kind",
     [
         one

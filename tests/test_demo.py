@@ -20,6 +20,8 @@ from scipy.stats import entropy
 
 from judge_gym.triage import lint_report
 
+pytestmark = pytest.mark.slow
+
 JUDGE, METHOD = "judge.model", "verdict.method"
 CONCEPTS = ("fascism", "democratic backsliding", "democracy quality")
 FILES = ("lab.db", "samples.csv", "samples.parquet", "report.html")
@@ -312,7 +314,6 @@ def test_what_the_simulated_judges_do_is_found(tables: Mapping[str, pd.DataFrame
     assert (contested["sim:balanced"] > contested["sim:strict"]).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_on_the_demo(demo: Demo, tmp_path: Path, path: Path) -> None:
     (tmp_path / "demo-out").symlink_to(demo.out)

@@ -11,6 +11,7 @@ import pytest
 from conftest import Call, succeed
 from judge_gym.cli import reference
 from judge_gym.models.simulated import CODERS, PRESETS
+from tables import each_row
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -31,13 +32,13 @@ def test_the_commands_page_is_up_to_date() -> None:
     assert (ROOT / "docs/cli.md").read_text() == reference.cli_page(), "run: make docs"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_row("page", PAGES, ids=lambda page: page.name)
 def test_every_link_points_to_a_file(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_row("page", PAGES, ids=lambda page: page.name)
 def test_every_named_command_exists(page: Path) -> None:
     verbs = set(re.findall(r"^## `judge-gym (\w+)`", reference.cli_page(), flags=re.M))
     named = set(re.findall(r"`judge-gym (\w+)", page.read_text()))
@@ -58,6 +59,7 @@ def test_the_readme_opens_with_the_two_commands() -> None:
     assert "make test REQUIRE=all" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", ["runbook.md", "evidence.md", "benchmarks.md", "replay.md", "suites.md"]
 )
@@ -76,6 +78,7 @@ def test_the_commands_of_a_page_run_one_after_the_other(
                 succeed(call(*words))
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_readme_run_in_a_shell(tmp_path: Path) -> None:
     listed = commands(ROOT / "README.md")
     assert len(listed) >= 5

@@ -6,15 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
 from scipy import stats
 
-from conftest import Scripted
+from conftest import Scripted, study_file
 from engines import replace_engine
 from judge_gym import verdict_distribution
 from judge_gym.analysis.judges.pair_frames import pairs_of
@@ -39,7 +40,7 @@ from judge_gym.records import (
 from judge_gym.stages import Scorer, ScoreTarget
 from judge_gym.store import Payer, Store, Targets
 from judge_gym.studies import Experiment, Task
-from stores import recorded
+from stores import blank, recorded
 
 Write = Callable[..., Path]
 ALPHA = 1e-6
@@ -62,9 +63,8 @@ ITEMS, SAMPLES = len(RESPONSES), 2
 ORDERS = {"both": (False, True), "given": (False,), "swapped": (True,)}
 
 
-@pytest.fixture
-def study(tmp_path: Path, write_study: Write) -> Write:
-    """A study of five pairs, one judge and two samples."""
+def pairs_file(folder: Path, name: str = "study.yaml", **changes: Any) -> Path:
+    """Writes a study of five pairs, one judge and two samples, with any key replaced."""
     lines = [
         {
             "title": f"pair {number}",
@@ -74,22 +74,24 @@ def study(tmp_path: Path, write_study: Write) -> Write:
         }
         for number, responses in enumerate(RESPONSES)
     ]
+    (folder / "pairs.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (folder / "options.json").write_text(json.dumps(RUBRIC))
+    task = {"type": "benchmark", "concept": "the better response"}
+    given = {
+        "study": "pairs",
+        "samples": SAMPLES,
+        "evidence": {"cases": {"files": "pairs.jsonl"}},
+        "tasks": [{**task, "evidence": "cases", "rubric": "options.json"}],
+        "judges": ["sim:judge?noise=0.4"],
+        "design": None,
+    }
+    return study_file(folder, name, **{**given, **changes})
 
-    def write(name: str = "study.yaml", **changes: Any) -> Path:
-        (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, lines)))
-        (tmp_path / "options.json").write_text(json.dumps(RUBRIC))
-        task = {"type": "benchmark", "concept": "the better response"}
-        given = {
-            "study": "pairs",
-            "samples": SAMPLES,
-            "evidence": {"cases": {"files": "pairs.jsonl"}},
-            "tasks": [{**task, "evidence": "cases", "rubric": "options.json"}],
-            "judges": ["sim:judge?noise=0.4"],
-            "design": None,
-        }
-        return write_study(name, **{**given, **changes})
 
-    return write
+@pytest.fixture
+def study(tmp_path: Path) -> Write:
+    """Writes a study of pairs into the folder of the test."""
+    return partial(pairs_file, tmp_path)
 
 
 def paid(lab: Lab) -> Counter[str]:
@@ -397,17 +399,44 @@ JUDGES = {
 }
 
 
+DRAWN = 60
+"""Samples of a judge whose truth is known."""
+
+
+class Measured(NamedTuple):
+    """The samples of one simulated judge, and what is known of each."""
+
+    frame: pd.DataFrame
+    truth: list[Cell]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Measured]:
+    """Runs a judge once for all tests that measure it."""
+
+    @cache
+    def run(judge: str) -> Measured:
+        folder = tmp_path_factory.mktemp("measured")
+        path = pairs_file(folder, judges=[judge], samples=DRAWN, probe=False)
+        with Lab.open(blank(folder / "lab.db")) as lab:
+            lab.runs.run(path)
+            return Measured(lab.experiments.samples("pairs"), list(cells(lab, path)))
+
+    return run
+
+
+Measure = Callable[[str], Measured]
+
+
 @pytest.mark.parametrize("name", JUDGES)
-def test_pairs_are_decided_as_often_as_published(lab: Lab, study: Write, name: str) -> None:
-    path = study(judges=[JUDGES[name]], samples=50, probe=False)
-    lab.runs.run(path)
-    frame, truth = lab.experiments.samples("pairs"), list(cells(lab, path))
+def test_pairs_are_decided_as_often_as_published(measured: Measure, name: str) -> None:
+    frame, truth = measured(JUDGES[name])
     titles = frame["evidence_title"].str.removeprefix("pair ").astype(int)
     tested = 0
     for item, flipped in product(range(ITEMS), (False, True)):
         here = said(frame[(titles == item) & (frame["flipped"] == flipped)])
         exact = [one.shares for one in truth if (one.item, one.flipped) == (item, flipped)]
-        assert len(here) == len(exact) == 50
+        assert len(here) == len(exact) == DRAWN
         assert set(here) <= {what for shares in exact for what in shares}
         for what in {what for shares in exact for what in shares}:
             shares = [one.get(what, 0.0) for one in exact]
@@ -430,33 +459,30 @@ def expected_bias(truth: list[Cell]) -> tuple[float, float]:
 
 @pytest.mark.parametrize(("name", "biased"), [("even", False), ("sharp", False), ("first", True)])
 def test_position_bias_is_found_where_it_is_and_nowhere_else(
-    lab: Lab, study: Write, name: str, biased: bool
+    measured: Measure, name: str, biased: bool
 ) -> None:
-    path = study(judges=[JUDGES[name]], samples=80, probe=False)
-    lab.runs.run(path)
-    exact, error = expected_bias(list(cells(lab, path)))
-    measured = score_pairs(pairs_of(lab.experiments.samples("pairs"))).position_bias
-    assert measured is not None
-    assert abs(measured - exact) < FAR * error
+    frame, truth = measured(JUDGES[name])
+    exact, error = expected_bias(truth)
+    bias = score_pairs(pairs_of(frame)).position_bias
+    assert bias is not None
+    assert abs(bias - exact) < FAR * error
     if biased:
-        assert exact > 0.2 and measured > FAR * error
+        assert exact > 0.2 and bias > FAR * error
     else:
         assert exact == pytest.approx(0, abs=1e-9)
 
 
-def test_the_published_temper_for_haste_takes_what_is_first(lab: Lab, study: Write) -> None:
-    path = study(judges=["sim:hasty"], samples=80, probe=False)
-    lab.runs.run(path)
-    exact, error = expected_bias(list(cells(lab, path)))
-    score = score_pairs(pairs_of(lab.experiments.samples("pairs")))
-    assert score.position_bias is not None
-    assert exact > 0.1 and abs(score.position_bias - exact) < FAR * error
+def test_the_published_temper_for_haste_takes_what_is_first(measured: Measure) -> None:
+    frame, truth = measured("sim:hasty")
+    exact, error = expected_bias(truth)
+    bias = score_pairs(pairs_of(frame)).position_bias
+    assert bias is not None
+    assert exact > 0.1 and abs(bias - exact) < FAR * error
 
 
-def test_accuracy_is_what_the_distributions_of_both_orders_say(lab: Lab, study: Write) -> None:
-    path = study(judges=[JUDGES["first"]], samples=80, probe=False)
-    lab.runs.run(path)
-    truth, score = list(cells(lab, path)), score_pairs(pairs_of(lab.experiments.samples("pairs")))
+def test_accuracy_is_what_the_distributions_of_both_orders_say(measured: Measure) -> None:
+    frame, truth = measured(JUDGES["first"])
+    score = score_pairs(pairs_of(frame))
     given, reversed_ = (
         [one for one in truth if one.flipped is flipped] for flipped in (False, True)
     )

@@ -146,6 +146,7 @@ def test_the_schedule_asks_the_remote_lab(
     assert "not callable from here: elsewhere:x" in said.err
 
 
+@pytest.mark.slow
 def test_a_killed_run_continues_without_lost_or_duplicate_results(
     remote: Served, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import judge_gym
 from judge_gym import Lab, Verdict, parse_verdict
+from tables import each_row
 
 HEAVY = set(
     "pandas numpy scipy statsmodels altair pyarrow sqlalchemy alembic vl_convert jinja2 "
@@ -62,7 +63,7 @@ def test_a_lab_loads_no_statistics() -> None:
     assert not loaded_by("from judge_gym import Lab") & statistics
 
 
-@pytest.mark.parametrize("name", judge_gym.__all__)
+@each_row("name", judge_gym.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     value = getattr(judge_gym, name)
     assert value.__name__ == name
@@ -112,7 +113,7 @@ def test_a_lab_opens_without_an_argument() -> None:
     assert all(p.default is not inspect.Parameter.empty for p in opened.values())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verb", "parameters"),
     [
         ("create_window", ["start_date", "end_date", "country"]),

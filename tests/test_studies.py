@@ -39,6 +39,7 @@ from judge_gym.studies import (
     read_study,
     resolve_design,
 )
+from tables import each_row
 
 # The study of the specification, on simulated judges.
 WHOLE = """\
@@ -167,7 +168,7 @@ ALIASED: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", ALIASED)
+@each_row("name", ALIASED)
 def test_a_blueprint_name_is_accepted_in_a_study_file(name: str) -> None:
     value, knobs = ALIASED[name]
     assert read(design={name: value}).design == knobs
@@ -553,7 +554,7 @@ REFUSED: dict[str, tuple[str, str, str, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@each_row("case", REFUSED)
 def test_an_error_names_file_line_and_choices(case: str) -> None:
     old, new, needle, words = REFUSED[case]
     assert old in BASE
@@ -809,7 +810,7 @@ def test_a_benchmark_takes_the_view_that_the_design_names() -> None:
 PANEL = ["sim:a", "sim:b", "sim:c"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("swap", "rivals"),
     [
         ("none", ([], [], [])),
@@ -916,7 +917,7 @@ def test_annotations_do_not_change_the_digest(change: dict[str, Any]) -> None:
     assert other.digest == EXPERIMENT.digest
 
 
-@pytest.mark.parametrize("knob", [path for path in Design.knobs() if path != "judge.model"])
+@each_row("knob", [path for path in Design.knobs() if path != "judge.model"])
 def test_naming_a_default_does_not_change_the_digest(knob: str) -> None:
     default = Design.knobs()[knob].default
     named = Design.of({"judge.model": "sim:balanced", knob: default})
@@ -1214,7 +1215,7 @@ def test_a_swap_skips_pairs() -> None:
 # --- where evidence and truths come from ---------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("origin", "given"),
     [
         ("files", ["a.jsonl", "b.md"]),

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
-from mypy import api
 from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
@@ -26,7 +24,6 @@ from judge_gym.analysis.stats.agreement_coefficients import (
 from judge_gym.analysis.stats.intervals import Floats, SumStatistic, bootstrap
 from judge_gym.errors import DesignError
 
-ROOT = Path(__file__).parents[2]
 NONE = np.nan
 # Krippendorff's 12 units (columns) and 4 coders.
 TEXTBOOK = np.array(
@@ -264,27 +261,12 @@ def test_ordinal_measures_refuse_a_nominal_rubric() -> None:
         ordinal(frame)
 
 
-def test_order_does_not_type_check_on_a_frame_that_may_be_nominal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    snippet = tmp_path / "snippet.py"
-    snippet.write_text("""
-import pandas as pd
-from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
-from judge_gym.analysis.frames import ordinal
-def measure(frame: pd.DataFrame) -> None:
+def checked_by_mypy(frame: pd.DataFrame) -> None:
+    """Order does not type-check on a frame that may be nominal: `make check` wants the ignore."""
     nominal_agreement(frame)
     ordinal_agreement(ordinal(frame))
     nominal_agreement(ordinal(frame))
-    ordinal_agreement(frame)
-""")
-    monkeypatch.chdir(ROOT)  # where the cache is
-    monkeypatch.setenv("MYPYPATH", "src")
-    told, wrong, code = api.run(["--strict", "--no-error-summary", str(snippet)])
-    assert code == 1, wrong
-    [fault] = told.strip().splitlines()
-    assert "snippet.py:9:" in fault
-    assert '"ordinal_agreement" has incompatible type "DataFrame"; expected "OrdinalFrame"' in fault
+    ordinal_agreement(frame)  # type: ignore[arg-type]
 
 
 # --- coverage ------------------------------------------------------------------------------------

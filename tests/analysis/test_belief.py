@@ -27,6 +27,7 @@ from judge_gym.analysis.belief import (
     plausibility,
 )
 from judge_gym.errors import DesignError
+from tables import each_row
 
 Mass = dict[frozenset[int], float]
 steady = settings(deadline=None, derandomize=True, max_examples=60)
@@ -120,8 +121,8 @@ def test_shafers_simple_supports(s1: float, s2: float) -> None:
     assert belief(against.mass, {1}) == pytest.approx(s1 * (1 - s2) / (1 - s1 * s2))
 
 
-@pytest.mark.parametrize("rule", ["pcr5", "pcr6"])
-@pytest.mark.parametrize(
+@each_row("rule", ["pcr5", "pcr6"])
+@each_row(
     ("first", "second", "expected"),
     [
         # Dezert, Smarandache, Advances and Applications of DSmT 2, chapter 1.
@@ -148,7 +149,7 @@ FIVE = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("masses", "rule", "expected"),
     [
         # The same article: example 2, example 4 (a vacuous source is not neutral), 3, and 5.
@@ -192,7 +193,7 @@ JOUSSELME = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("size", "distance"), JOUSSELME.items())
+@each_row(("size", "distance"), JOUSSELME.items())
 def test_jousselmes_example(size: int, distance: float) -> None:
     few, seven = frozenset({2, 3, 4}), frozenset({7})
     whole, growing = frozenset(range(1, 21)), frozenset(range(1, size + 1))
@@ -449,7 +450,7 @@ def test_the_empty_set_is_treated_as_in_methods() -> None:
 # --- what is refused -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "message"),
     [
         (mass(A=0.5), "masses sum to 0.5; they must sum to 1"),

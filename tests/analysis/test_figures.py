@@ -21,6 +21,7 @@ from judge_gym.analysis import figures
 from judge_gym.analysis.figures import drawing
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES, content_hash
+from tables import each_row
 
 JUDGE = "judge.model"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -617,8 +618,8 @@ def test_a_figure_has_a_transparent_background(picture: ElementTree.Element) -> 
     assert not list(picture.iter(f"{SVG}rect"))
 
 
-@pytest.mark.parametrize("ground", GROUNDS)
-@pytest.mark.parametrize(
+@each_row("ground", GROUNDS)
+@each_row(
     "colour", [drawing.BLUE, drawing.ORANGE, drawing.RED, drawing.PINK, drawing.SKY, drawing.GREY]
 )
 def test_colours_are_visible_on_white_and_on_a_dark_page(ground: str, colour: str) -> None:
@@ -654,11 +655,10 @@ def test_a_picture_is_the_same_each_time() -> None:
 
 
 def test_pictures_are_the_same_in_another_process() -> None:
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import test_figures as t; print(t.digest())"
-    )
+    code = "import sys; sys.path[:0] = sys.argv[1:]; import test_figures as t; print(t.digest())"
+    here = Path(__file__).parent
     done = subprocess.run(
-        [sys.executable, "-c", code, str(Path(__file__).parent)],
+        [sys.executable, "-c", code, str(here), str(here.parent)],
         capture_output=True,
         text=True,
         check=True,

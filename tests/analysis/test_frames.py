@@ -21,6 +21,7 @@ from judge_gym.analysis.frames import (
 )
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES
+from tables import each_row
 
 PLAIN = {
     JUDGE: ["a", "a", "b", "b"],
@@ -295,7 +296,7 @@ def test_a_missing_column_is_named_with_those_needed(column: str) -> None:
     assert fault.value.choices == NEEDED
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("columns", "says"),
     [
         ({"status": ["scored", "score"] * 2}, "unknown status 'score' for mine.csv"),

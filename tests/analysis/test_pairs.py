@@ -16,6 +16,7 @@ from statsmodels.stats.proportion import proportion_confint
 from judge_gym.analysis.judges.pair_frames import pair_table, pairs_of
 from judge_gym.analysis.judges.pairs import ORDERS, JudgedPair, Order, compare_judges, score_pairs
 from judge_gym.errors import DesignError
+from tables import each_row
 
 JUDGE = "judge.model"
 GIVEN: tuple[Order, ...] = ("given",)
@@ -51,7 +52,7 @@ judged = st.lists(both_orders, min_size=1, max_size=30).map(lambda pairs: number
 # --- the scoring rule ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("found", "correct"),
     [
         ((1, 1), True),

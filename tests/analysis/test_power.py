@@ -12,6 +12,7 @@ from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.stats.intervals import seeded
 from judge_gym.analysis.stats.power import COMPONENTS, PLAN, components, needed, power_of
 from judge_gym.errors import DesignError
+from tables import each_row
 
 
 def pilot(stages: np.ndarray, **columns: Any) -> pd.DataFrame:
@@ -112,8 +113,8 @@ def test_an_endpoint_of_cells_alone_is_refused() -> None:
 # --- plans ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("items", [3, 10, 40])
-@pytest.mark.parametrize("size", [0.1, 0.5, 1.2])
+@each_row("items", [3, 10, 40])
+@each_row("size", [0.1, 0.5, 1.2])
 def test_power_is_that_of_statsmodels(items: int, size: float) -> None:
     theirs = TTestPower().power(size, items, 0.05)
     assert float(power_of(size * 0.3, 0.3**2, items)) == pytest.approx(theirs, abs=1e-6)

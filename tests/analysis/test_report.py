@@ -790,6 +790,7 @@ ODD: dict[str, pd.DataFrame] = {
 }
 
 
+@pytest.mark.slow
 def test_a_report_is_built_from_any_samples() -> None:
     for name, frame in ODD.items():
         report = build_report(name, frame, NO_USAGE)

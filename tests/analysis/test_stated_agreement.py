@@ -15,6 +15,7 @@ from judge_gym.analysis.metrics.stated_agreement import (
     probed_verdicts,
     reliability,
 )
+from tables import each_row
 
 JUDGE = "judge.model"
 
@@ -239,7 +240,7 @@ def test_calibration_error_and_curve_by_hand() -> None:
     assert curve["verdicts"].tolist() == [2, 3]
 
 
-@pytest.mark.parametrize("edge", [round(0.1 * n, 1) for n in range(10)])
+@each_row("edge", [round(0.1 * n, 1) for n in range(10)])
 def test_a_probability_on_an_edge_is_in_the_bin_above(edge: float) -> None:
     assert reliability(known([edge], [0.5], [1]))["bin"].tolist() == [edge]
 

@@ -18,6 +18,7 @@ from judge_gym.axes import V1_DEFAULTS, Axes, Design, complete, expand, find_kno
 from judge_gym.axes._knobs import knob
 from judge_gym.errors import DesignError
 from judge_gym.records import StageName
+from tables import each_row
 
 JUDGE = {"judge.model": "sim:balanced"}
 # The first version's defaults, on which the digests and the stored designs of experiments rest.
@@ -94,7 +95,7 @@ def test_closed_knobs_list_the_documented_levels_with_the_default_first() -> Non
     assert {path: knobs[path].levels[: len(levels)] for path, levels in CLOSED.items()} == CLOSED
 
 
-@pytest.mark.parametrize("path", Design.knobs())
+@each_row("path", Design.knobs())
 def test_a_knob_asks_a_question_and_offers_another_level(path: str) -> None:
     knob = Design.knobs()[path]
     assert knob.question.strip()
@@ -134,7 +135,7 @@ def test_an_unknown_level_is_refused_with_value_and_choices() -> None:
     assert refused.value.choices == ("single", "subset")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value"),
     [(path, value) for path in CLOSED for value in ("", "other", None, 3, [CLOSED[path][0]])]
     + [("verdict.abstain", value) for value in ("true", "false", "yes", 0, 1)],
@@ -150,7 +151,7 @@ def test_a_closed_knob_refuses_anything_but_its_levels(path: str, value: Any) ->
     assert all(level in refused.value.message for level in levels)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value", "choices"),
     [
         *(("rubric.scale", value, "from 2 to 26") for value in (1, 27, 0, -4, 4.0, "4", True)),
@@ -299,7 +300,7 @@ ALIASES: list[tuple[str, Any, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "knobs"), ALIASES)
+@each_row(("name", "value", "knobs"), ALIASES)
 def test_a_blueprint_name_means_its_knobs(name: str, value: Any, knobs: dict[str, Any]) -> None:
     assert expand(name, value) == knobs
     values = Design.of(JUDGE | knobs).values()
@@ -323,8 +324,8 @@ def test_a_blueprint_name_refuses_an_unknown_value(name: str, value: Any, choice
     assert choice.lower() in [known.lower() for known in refused.value.choices]
 
 
-@pytest.mark.parametrize("name", ["randomizeLabels", "neutralizeEvidence", "freshWindowProbe"])
-@pytest.mark.parametrize("value", ["True", "False", 1, 0])
+@each_row("name", ["randomizeLabels", "neutralizeEvidence", "freshWindowProbe"])
+@each_row("value", ["True", "False", 1, 0])
 def test_a_blueprint_flag_refuses_text_and_numbers(name: str, value: Any) -> None:
     with pytest.raises(DesignError, match=name):
         expand(name, value)

@@ -12,6 +12,7 @@ from judge_gym.axes import Design
 from judge_gym.axes.presentation import LETTERS, OPAQUE, PresentationStrategy
 from judge_gym.axes.verdict import VerdictAxes, VerdictStrategy
 from judge_gym.records import STAGES, StageName
+from tables import each_row
 
 Method = Literal["single", "subset"]
 SHOWN = ("C", "A", "E", "B")
@@ -47,7 +48,7 @@ def test_the_author_is_the_judge_a_third_party_or_none(
     assert (strategy.author, strategy.critic, strategy.draws) == (writes, criticises, 3)
 
 
-@pytest.mark.parametrize("scale", range(2, 27))
+@each_row("scale", range(2, 27))
 def test_only_an_odd_scale_has_a_middle_stage(scale: int) -> None:
     strategy = design(rubric__scale=scale).rubric.resolve("sim:strict")
     assert strategy.scale == scale
@@ -103,13 +104,13 @@ def test_opaque_names_are_neither_letters_nor_words_nor_in_sequence() -> None:
 COMBINATIONS = list(itertools.product(("single", "subset"), (False, True), (False, True)))
 
 
-@pytest.mark.parametrize(("method", "output", "abstain"), COMBINATIONS)
+@each_row(("method", "output", "abstain"), COMBINATIONS)
 def test_a_verdict_resolves_to_its_own_levels(method: Method, output: bool, abstain: bool) -> None:
     axes = VerdictAxes(method=method, output="json" if output else "suffix", abstain=abstain)
     assert axes.resolve() == VerdictStrategy(method, output, abstain)
 
 
-@pytest.mark.parametrize(("method", "output", "abstain"), COMBINATIONS)
+@each_row(("method", "output", "abstain"), COMBINATIONS)
 def test_abstaining_is_mentioned_only_if_allowed(
     method: Method, output: bool, abstain: bool
 ) -> None:

@@ -8,6 +8,8 @@ import pytest
 from commands import PATIENCE, Bench, Process, Reference, ended, served, undisturbed, wait
 from commands import write_study as write
 
+pytestmark = pytest.mark.slow
+
 CHANGES = {"judges": ["lab:balanced", "lab:strict"], "samples": 12, "swap": "none"}
 
 
@@ -55,7 +57,6 @@ def test_start_returns_at_once_and_status_follows(
     assert "worked on 2 runs" in Path(started["log"]).read_text()
 
 
-@pytest.mark.slow
 def test_pause_stops_and_resume_continues(bench: Bench, study: Path, reference: Reference) -> None:
     bench.call(*SLOWLY, "start", study)
     bench.wait_for(reference.calls // 8)
@@ -68,7 +69,6 @@ def test_pause_stops_and_resume_continues(bench: Bench, study: Path, reference: 
     whole(bench, reference)
 
 
-@pytest.mark.slow
 def test_pause_stops_a_run_in_another_process(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
@@ -81,7 +81,6 @@ def test_pause_stops_a_run_in_another_process(
     whole(bench, reference)
 
 
-@pytest.mark.slow
 def test_cancel_stops_a_study_and_run_starts_again(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
@@ -102,7 +101,6 @@ def still(bench: Bench, reference: Reference) -> None:
     assert bench.attempts() < reference.calls
 
 
-@pytest.mark.slow
 def test_pause_after_stops_when_a_step_is_done(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
@@ -116,7 +114,6 @@ def test_pause_after_stops_when_a_step_is_done(
     whole(bench, reference)
 
 
-@pytest.mark.slow
 def test_a_raised_budget_lets_a_run_continue(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
@@ -128,7 +125,6 @@ def test_a_raised_budget_lets_a_run_continue(
     whole(bench, reference)
 
 
-@pytest.mark.slow
 def test_a_lowered_budget_stops_a_run(bench: Bench, study: Path, reference: Reference) -> None:
     running = bench.start(*SLOWLY, "run", study)
     bench.wait_for(reference.calls // 8, running)
@@ -141,7 +137,6 @@ def test_a_lowered_budget_stops_a_run(bench: Bench, study: Path, reference: Refe
     whole(bench, reference)
 
 
-@pytest.mark.slow
 def test_retry_repeats_failed_calls_only(tmp_path: Path, reference: Reference) -> None:
     study = write(tmp_path, **CHANGES, tolerance=0.5)
     database = f"sqlite:///{tmp_path / 'lab.db'}"

@@ -13,7 +13,7 @@ from conftest import Scripted
 from engines import replace_engine
 from judge_gym.cli import main
 from judge_gym.engine import Engine
-from judge_gym.engine.calls import ask
+from judge_gym.engine.calls import ask, budget
 from judge_gym.engine.calls.budget import input_tokens
 from judge_gym.errors import (
     Bill,
@@ -144,16 +144,33 @@ def test_a_call_that_alone_breaks_the_budget_is_never_made(
     assert models.most_flying == 0
 
 
-def test_minutes_end_a_run_and_the_next_has_its_own(lab: Lab, write_study: WriteStudy) -> None:
-    """Views, rubrics, critiques, scores and probes follow each other: five times 50 ms at least."""
-    use(lab, Costly(seconds=0.05))
-    path = write_study(**MANY, budget={"minutes": 0.1 / 60})
+class Late(Costly):
+    """Judges that take a minute for each call, on a clock that only they move."""
+
+    now = 0.0
+
+    async def complete(self, request: Request) -> Completion:
+        self.now += 60
+        return await super().complete(request)
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_minutes_end_a_run_and_the_next_has_its_own(
+    lab: Lab, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judges = Late()
+    use(lab, judges)
+    monkeypatch.setattr(budget, "time", judges)
+    path = write_study(**MANY, budget={"minutes": 10})
     for _ in range(2):
         before = spent(lab)["calls"]
-        result = lab.runs.run(path)
+        result = lab.runs.run(path, concurrency=4)
         assert isinstance(result.stopped, BudgetError)
-        assert "minutes" in result.stopped.message
-        assert before < spent(lab)["calls"] == before + paid(result) < ALL
+        assert "10 minutes" in result.stopped.message
+        assert 10 <= paid(result) <= 10 + 4
+        assert spent(lab)["calls"] == before + paid(result)
 
 
 def test_money_cannot_be_promised_where_a_price_is_unknown(

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from engines import replace_engine
+from judge_gym.analysis.report import Report
 from judge_gym.engine import Engine, OfflineError
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.lab import Lab
@@ -75,9 +76,10 @@ def tidy(lab: Lab, target: str = "small") -> pd.DataFrame:
     return frame.drop(columns=OWN_IDS).sort_values(KEYS, ignore_index=True)
 
 
-def tables(lab: Lab) -> dict[str, pd.DataFrame]:
-    made = lab.reports.build("small").tables
-    return {table.title: table.frame.drop(columns="rubric", errors="ignore") for table in made}
+def tables(report: Report) -> dict[str, pd.DataFrame]:
+    return {
+        table.title: table.frame.drop(columns="rubric", errors="ignore") for table in report.tables
+    }
 
 
 def paid(result: Any) -> int:
@@ -100,12 +102,13 @@ def test_a_finished_study_is_the_same_elsewhere(
     assert [run.counts for run in again.runs] == [run.counts for run in first.runs]
     pd.testing.assert_frame_equal(tidy(elsewhere), tidy(lab))
     assert set(tidy(lab)["status"]) >= {"scored", "provider_error", "parse_failed"}
-    there = tables(elsewhere)
-    for title, table in tables(lab).items():
-        pd.testing.assert_frame_equal(there[title], table)
+    here, there = lab.reports.build("small"), elsewhere.reports.build("small")
+    reported = tables(there)
+    for title, table in tables(here).items():
+        pd.testing.assert_frame_equal(reported[title], table)
     assert all(row["imported"] for row in elsewhere.reports.usage())
-    assert "imported" in elsewhere.reports.build("small").facts["calls paid"]
-    assert "imported" not in lab.reports.build("small").facts["calls paid"]
+    assert "imported" in there.facts["calls paid"]
+    assert "imported" not in here.facts["calls paid"]
     assert len(rows(elsewhere.store, attempts)) == len(rows(lab.store, attempts))
     assert elsewhere.runs.reparse("small")["changes"] == []
 

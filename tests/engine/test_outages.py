@@ -25,6 +25,8 @@ from commands import (
     write_study,
 )
 
+pytestmark = pytest.mark.slow
+
 CHANGES = {"judges": ["lab:balanced", "lab:strict"], "samples": 50, "swap": "none"}
 AWAY = 10.0 if "CHAOS" in os.environ else 4.0
 """Seconds that a database is away."""
@@ -57,7 +59,6 @@ def pages_of(file: Path) -> int:
         return int(connection.execute("PRAGMA page_count").fetchone()[0])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "room"),
     [
@@ -95,7 +96,7 @@ def test_a_full_disk_ends_the_command_and_with_room_the_same_command_continues(
         bench.close()
 
 
-@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("workers", [0, 2])
 def test_a_run_waits_for_a_database_that_is_away_for_seconds(
     reference: Reference, tmp_path: Path, workers: int
 ) -> None:
@@ -181,7 +182,6 @@ def gate(port: int) -> Iterator[Gate]:
         yield one
 
 
-@pytest.mark.slow
 def test_a_worker_that_is_cut_off_and_declared_dead_repeats_only_calls_in_flight(
     reference: Reference, tmp_path: Path
 ) -> None:

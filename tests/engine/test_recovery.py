@@ -146,6 +146,7 @@ def test_a_run_that_is_killed_repeatedly_ends_with_the_rows_of_an_undisturbed_on
     assert sum(run["calls"] for run in json.loads(said)["runs"]) == calls - before
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_continue_and_continuing_pays_only_the_rest(
     big: Path, reference: tuple[pd.DataFrame, int], tmp_path: Path, start: Start
 ) -> None:
@@ -229,6 +230,7 @@ def test_two_processes_that_start_the_same_study_pay_once(
     assert (attempts(file), completed_twice(file)) == (calls, 0)
 
 
+@pytest.mark.slow
 def test_a_following_process_continues_when_the_other_is_killed(
     big: Path, reference: tuple[pd.DataFrame, int], tmp_path: Path, start: Start
 ) -> None:

@@ -99,6 +99,7 @@ def test_a_killed_and_resumed_run_ends_like_an_undisturbed_one(bench: Bench) -> 
     assert {outcome.kind for _, _, outcome in resumed} == {"passed", "failed"}
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_sandboxes_and_repeats_no_call(bench: Bench) -> None:
     suite = write_suite(bench.folder / "tiny", 24, seconds=600)
     grader = "sleep 600\n"
@@ -334,6 +335,7 @@ def executors(bench: Bench) -> set[str]:
         return {id for id in connection.scalars(query) if id}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kill", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["both end", "one is killed"]
 )

@@ -69,6 +69,7 @@ def ask(id: int, tool: str, **arguments: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
 
 
+@pytest.mark.slow
 def test_an_agent_takes_an_experiment_from_evidence_to_report(tmp_path: Path) -> None:
     with agents.over_stdio(tmp_path) as agent:
         window = agent.call(
@@ -98,7 +99,14 @@ def test_an_agent_takes_an_experiment_from_evidence_to_report(tmp_path: Path) ->
     assert (tmp_path / ".judge-gym" / "lab.db").exists(), "the lab of the folder"
 
 
-@pytest.mark.parametrize("end", ["input", "SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "input",
+        pytest.param("SIGINT", marks=pytest.mark.slow),
+        pytest.param("SIGTERM", marks=pytest.mark.slow),
+    ],
+)
 def test_standard_output_has_only_the_protocol_and_the_server_ends_cleanly(
     tmp_path: Path, end: str
 ) -> None:
@@ -118,6 +126,7 @@ def test_standard_output_has_only_the_protocol_and_the_server_ends_cleanly(
     assert (process.returncode, out, err) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_an_invalid_message_does_not_end_the_server(tmp_path: Path) -> None:
     with started(tmp_path, "mcp", "--no-work") as process:
         assert process.stdin is not None
@@ -131,6 +140,7 @@ def test_an_invalid_message_does_not_end_the_server(tmp_path: Path) -> None:
     assert (process.returncode, out) == (0, "") and "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_serving_over_http_prints_address_and_token(tmp_path: Path) -> None:
     with started(tmp_path, "mcp", "--http", "--port", "0") as process:
         assert process.stdout is not None

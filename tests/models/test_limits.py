@@ -11,6 +11,7 @@ from judge_gym.errors import RateLimitError
 from judge_gym.models.cards import Limits
 from judge_gym.models.limits import BURST, MARGIN, Reservation, Throttle
 from judge_gym.models.quota_headers import Remaining
+from tables import each_row
 
 
 class Clock:
@@ -140,8 +141,8 @@ async def begun(throttle: Throttle, calls: int) -> list[Reservation]:
     return [await throttle.reserve(10, 10) for _ in range(calls)]
 
 
-@pytest.mark.parametrize("limits", [Limits(), Limits(rpm=6000, tpm=6_000_000)])
-@pytest.mark.parametrize(
+@each_row("limits", [Limits(), Limits(rpm=6000, tpm=6_000_000)])
+@each_row(
     ("kind", "enough", "short"),
     [("requests", 1, 0), ("tokens", 20, 19), ("input_tokens", 10, 9), ("output_tokens", 10, 9)],
 )

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from judge_gym.models import quota_headers
 from judge_gym.models.quota_headers import Quota, Remaining, quota_listener, read_quota, report
+from tables import each_row
 
 
 def openai(reset: str, remaining: str = "3", kind: str = "requests") -> dict[str, str]:
     return {f"x-ratelimit-remaining-{kind}": remaining, f"x-ratelimit-reset-{kind}": reset}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reset", "seconds"),
     [
         ("1s", 1.0),
@@ -34,7 +35,7 @@ def test_a_reset_is_a_duration(reset: str, seconds: float) -> None:
     assert read_quota(openai(reset))["requests"] == pytest.approx((3, seconds))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reset", "remaining"),
     [
         ("", "3"),

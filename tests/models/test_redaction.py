@@ -3,17 +3,17 @@
 import base64
 from urllib.parse import quote, quote_plus
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judge_gym.models.redaction import LONGEST_MESSAGE, Redactor
+from tables import each_row
 
 KEY = "sk/very+secret=0123"
 URL = "https://user:p%40ss+word@proxy:8443/v1?token=t0k%2Fen&v=3"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "echo",
     [
         KEY,
@@ -32,7 +32,7 @@ URL = "https://user:p%40ss+word@proxy:8443/v1?token=t0k%2Fen&v=3"
         URL,
     ],
 )
-@pytest.mark.parametrize("before", [0, LONGEST_MESSAGE - 8])
+@each_row("before", [0, LONGEST_MESSAGE - 8])
 def test_a_secret_is_found_in_every_form(echo: str, before: int) -> None:
     told = Redactor(KEY, URL)(f"{'x' * before} no access with {echo} here")
     assert len(told) <= LONGEST_MESSAGE

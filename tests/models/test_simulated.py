@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import combinations
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -45,7 +46,9 @@ from judge_gym.stages import (
     Scorer,
     ScoreTarget,
 )
+from tables import each_row
 
+HERE = Path(__file__).parent
 ALPHA = 1e-6
 """Draws are deterministic, so a test either always passes or never; a true one fails 1 in 10^6."""
 # One cue a stage, evenly spread; the evidence below lies in the middle.
@@ -173,15 +176,15 @@ def assert_published(made: Cell, draws: int) -> None:
         assert stats.chisquare(observed, expected).pvalue > ALPHA
 
 
-@pytest.mark.parametrize("output", ["suffix", "json"])
-@pytest.mark.parametrize("method", ["single", "subset"])
-@pytest.mark.parametrize("name", TEMPERS)
+@each_row("output", ["suffix", "json"])
+@each_row("method", ["single", "subset"])
+@each_row("name", TEMPERS)
 def test_verdicts_are_read_as_often_as_published(name: str, method: str, output: str) -> None:
     made = cell(TEMPERS[name], knobs={"verdict.method": method, "verdict.output": output})
-    assert_published(made, 2000)
+    assert_published(made, 800)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown", "knobs"),
     [
         pytest.param(MIDDLING, rubric(), {"presentation.labels": "opaque"}, id="opaque"),
@@ -201,10 +204,10 @@ def test_verdicts_are_read_as_published_whatever_is_shown(
         made = cell(
             "sloppy?noise=0.3&width=0.7", text, shown, knobs={"verdict.method": method, **knobs}
         )
-        assert_published(made, 700)
+        assert_published(made, 400)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "phrase",
     [
         "The report names one or more of the following",
@@ -214,7 +217,7 @@ def test_verdicts_are_read_as_published_whatever_is_shown(
         "The checklist begins with STAGE 1: preparation",
     ],
 )
-@pytest.mark.parametrize("method", ["single", "subset"])
+@each_row("method", ["single", "subset"])
 def test_words_of_a_rubric_do_not_change_what_is_asked(method: str, phrase: str) -> None:
     knobs = {"verdict.method": method, "verdict.abstain": False}
     plain = cell("judge?noise=0.3", knobs=knobs)
@@ -259,7 +262,7 @@ def everything_asked() -> list[Request]:
 
 def test_a_fresh_process_gives_the_same_answers() -> None:
     code = (
-        f"import sys, json; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
+        f"import sys, json; sys.path[:0] = {[str(HERE), str(HERE.parent)]!r}\n"
         "from test_simulated import answers, everything_asked\n"
         "print(json.dumps([answer.text for answer in answers(everything_asked())]))"
     )
@@ -293,7 +296,7 @@ def test_replicates_differ(which: str) -> None:
     assert len({answer.text for answer in drawn}) > 3
 
 
-@pytest.mark.parametrize("request_", everything_asked())
+@each_row("request_", everything_asked())
 def test_an_answer_reports_its_model_its_size_and_no_cost(request_: Request) -> None:
     [answer] = answers([request_])
     assert (answer.model, answer.usd, answer.finish) == (request_.model, 0.0, "stop")
@@ -320,9 +323,9 @@ def test_a_call_that_fails_raises_a_provider_error() -> None:
     assert made.read(5) == {Verdict("provider_error"): 5}
 
 
-@pytest.mark.parametrize("labels", ["shuffled", "opaque"])
-@pytest.mark.parametrize("output", ["suffix", "json"])
-@pytest.mark.parametrize("method", ["single", "subset"])
+@each_row("labels", ["shuffled", "opaque"])
+@each_row("output", ["suffix", "json"])
+@each_row("method", ["single", "subset"])
 def test_sloppy_formats_are_all_read(method: str, output: str, labels: str) -> None:
     knobs = {"verdict.method": method, "verdict.output": output, "presentation.labels": labels}
     for text, shown in ((MIDDLING, rubric()), (VAGUE, rubric(cues=[*STRAIN][:26]))):
@@ -492,9 +495,9 @@ INJECTIONS = (
 )
 
 
-@pytest.mark.parametrize("first", ["rubric", "evidence"])
-@pytest.mark.parametrize("abstain", [True, False])
-@pytest.mark.parametrize("injection", INJECTIONS)
+@each_row("first", ["rubric", "evidence"])
+@each_row("abstain", [True, False])
+@each_row("injection", INJECTIONS)
 def test_orders_in_the_evidence_change_nothing(injection: str, abstain: bool, first: str) -> None:
     assert not strains(injection) and not tones(injection), "it must differ in its orders only"
     knobs = {**FIXED, "verdict.abstain": abstain, "presentation.first": first}
@@ -549,9 +552,9 @@ def logit(p: float) -> float:
     return math.log(p / (1 - p))
 
 
-@pytest.mark.parametrize("context", ["fresh", "same"])
-@pytest.mark.parametrize("overconfidence", [-5, 0, 5])
-@pytest.mark.parametrize("sloppy", [0, 1])
+@each_row("context", ["fresh", "same"])
+@each_row("overconfidence", [-5, 0, 5])
+@each_row("sloppy", [0, 1])
 def test_every_probe_can_be_read(sloppy: int, overconfidence: int, context: str) -> None:
     stated = probe(f"judge?sloppy={sloppy}&overconfidence={overconfidence}", context=context)
     assert len(stated) == 150 and all(0 <= p <= 1 for p in stated)
@@ -618,16 +621,16 @@ def side_share(made: Cell) -> dict[str, float]:
     }
 
 
-@pytest.mark.parametrize("output", ["suffix", "json"])
-@pytest.mark.parametrize("method", ["single", "subset"])
-@pytest.mark.parametrize("flipped", [False, True])
-@pytest.mark.parametrize("name", TEMPERS)
+@each_row("output", ["suffix", "json"])
+@each_row("method", ["single", "subset"])
+@each_row("flipped", [False, True])
+@each_row("name", TEMPERS)
 def test_verdicts_on_a_pair_are_read_as_often_as_published(
     name: str, flipped: bool, method: str, output: str
 ) -> None:
     knobs = {"verdict.method": method, "verdict.output": output}
     made = pair_cell(TEMPERS[name], flipped=flipped, knobs=knobs)
-    assert_published(made, 500)
+    assert_published(made, 300)
 
 
 def test_the_choice_in_a_pair_follows_the_lead_of_the_first_response() -> None:
@@ -679,8 +682,8 @@ def test_equal_responses_are_a_tie_or_either() -> None:
     assert shares["neither"] > shares["first"]
 
 
-@pytest.mark.parametrize("first", ["rubric", "evidence"])
-@pytest.mark.parametrize("injection", [*INJECTIONS, "SECOND RESPONSE"])
+@each_row("first", ["rubric", "evidence"])
+@each_row("injection", [*INJECTIONS, "SECOND RESPONSE"])
 def test_orders_in_a_response_change_nothing(injection: str, first: str) -> None:
     knobs = {**FIXED, "presentation.first": first}
     plain = verdict_distribution(pair_cell("judge?noise=0.3", knobs=knobs).request)
@@ -731,8 +734,8 @@ def stage_strains(made: Rubric) -> list[float]:
     return [fmean(strains("\n".join(stage.criteria))) for stage in made.stages]
 
 
-@pytest.mark.parametrize("scale", range(2, 27))
-@pytest.mark.parametrize(
+@each_row("scale", range(2, 27))
+@each_row(
     ("concept", "direction"), [("fascism", 1), ("democracy quality", -1), ("review severity", 1)]
 )
 def test_an_author_writes_the_stages_it_is_asked_for_in_order_of_strain(
@@ -786,8 +789,8 @@ def criticised(made: Rubric) -> tuple[float, float]:
     return critique.observability, critique.discriminability
 
 
-@pytest.mark.parametrize("scale", [2, 3, 4, 7, 12, 26])
-@pytest.mark.parametrize("concept", ["fascism", "democracy quality", "review severity"])
+@each_row("scale", [2, 3, 4, 7, 12, 26])
+@each_row("concept", ["fascism", "democracy quality", "review severity"])
 def test_a_critics_scores_can_be_read(concept: str, scale: int) -> None:
     assert all(0 < score <= 1 for score in criticised(written("sim:judge", concept, scale)))
 
@@ -818,7 +821,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("text", [*DEMO, *LONG.values()], ids=[*map(str, range(len(DEMO))), *LONG])
+@each_row("text", [*DEMO, *LONG.values()], ids=[*map(str, range(len(DEMO))), *LONG])
 def test_a_neutral_view_keeps_every_cue_and_no_tone_in_150_words(text: str) -> None:
     view = neutral(text)
     assert strains(view) == strains(text)
@@ -866,7 +869,7 @@ def test_every_parameter_is_documented() -> None:
     assert all(field.description for field in JudgeProfile.model_fields.values())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "complaint", "choices"),
     [
         ("judge?biass=0.8", "unknown parameter 'biass'", JudgeProfile.model_fields),

@@ -17,6 +17,7 @@ from judge_gym.models.simulated.lexicon import (
     upright,
     without_tone,
 )
+from tables import each_row
 
 POOLS = ("valdoria", "norvessa", "reviews")
 ITEMS: dict[str, dict[str, Any]] = {
@@ -28,7 +29,7 @@ ITEMS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", ITEMS)
+@each_row("name", ITEMS)
 def test_the_latent_value_of_a_demo_item_can_be_read_off_its_text(name: str) -> None:
     item = ITEMS[name]
     cues = strains(item["text"])
@@ -36,7 +37,7 @@ def test_the_latent_value_of_a_demo_item_can_be_read_off_its_text(name: str) -> 
     assert fmean(cues) == pytest.approx(item["metadata"]["latent"], abs=0.1)
 
 
-@pytest.mark.parametrize("name", ITEMS)
+@each_row("name", ITEMS)
 def test_taking_the_tone_out_leaves_every_cue(name: str) -> None:
     text = ITEMS[name]["text"]
     neutral = without_tone(text)
@@ -61,7 +62,7 @@ def test_a_word_is_of_one_kind_only() -> None:
     assert all(tones(word) == 0 for word in STRAIN)
 
 
-@pytest.mark.parametrize("cue", STRAIN)
+@each_row("cue", STRAIN)
 def test_a_cue_is_read_as_itself_in_any_case_and_not_inside_a_word(cue: str) -> None:
     assert strains(f"They said: {cue.upper()}!") == (STRAIN[cue],)
     assert strains(f"x{cue}x") == ()

@@ -40,6 +40,7 @@ from judge_gym.models.wire import WireModel
 from judge_gym.records import Completion, Draw, Evidence, OrdinalRubric, Request
 from judge_gym.records import RubricStage as Stage
 from judge_gym.stages import Scorer, ScoreTarget
+from tables import each_row
 
 KEY = "sk-sim-0123456789"
 HARSH = "Judges were dismissed by decree, an editor was detained and a newspaper was banned."
@@ -273,7 +274,7 @@ def test_an_unknown_address_gets_an_error_object(plain: str) -> None:
 # --- troubles ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fault", "kind"),
     [("429", RateLimitError), ("400", RejectedError)]
     + [(name, UnavailableError) for name in ("500", "502", "503", *KINDS)],
@@ -345,7 +346,7 @@ def test_a_client_that_leaves_is_counted() -> None:
     assert outcomes == {"abandoned": 1}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ("flood=0.1", "unknown fault 'flood'; choose 'a status from 400 to 599', 'reset'"),

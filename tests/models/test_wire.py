@@ -28,6 +28,7 @@ from judge_gym.models.cards import Structured
 from judge_gym.models.quota_headers import Quota, Remaining, quota_listener
 from judge_gym.models.wire import WireModel
 from judge_gym.records import Completion, Draw, Message, Request
+from tables import each_row
 from web import JSON, Answer, Route, Web
 
 PATH = "/v1/chat/completions"
@@ -490,7 +491,7 @@ def test_a_long_complaint_is_shortened(web: Web) -> None:
     assert len(str(raised.value)) < 300
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("base_url", "options"),
     [
         ("localhost:8000/v1", {}),

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge_gym.sources.articles import extract_article
+from tables import each_row
 from web import page, story
 
 
@@ -66,7 +67,7 @@ def test_bytes_are_read_in_their_encoding(encoding: str) -> None:
     assert text.strip() in found.text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "html",
     [
         b"",

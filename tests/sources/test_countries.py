@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge_gym.sources.countries import Country, find_country, names_country, outlet_country
+from tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "code"),
     [
         ("USA|US|us|U.S.|U.S.A.|United States|United States of America|America", "US"),
@@ -51,7 +52,7 @@ def test_what_is_no_country_is_not_found(name: str) -> None:
     assert find_country(name) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("country", "text"),
     [
         ("USA", "The U.S. economy grew."),
@@ -78,7 +79,7 @@ def test_a_text_names_a_country(country: str, text: str) -> None:
     assert names_country(text, found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("country", "text"),
     [
         ("USA", "They told us more."),
@@ -113,7 +114,7 @@ def test_an_invented_country_is_named_as_written() -> None:
     assert not names_country("The Valdorian court", valdoria)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "code"),
     [
         ("https://www.nrk.no/x", "NO"),

@@ -16,6 +16,7 @@ from judge_gym.sources.articles import extract_article
 from judge_gym.sources.feeds import FeedSource
 from judge_gym.sources.fetcher import Fetcher
 from judge_gym.sources.search import SearchResult
+from tables import each_row
 from web import RSS, Answer, Asked, Web, page, rss, story
 
 JANUARY = Window("Norway", date(2026, 1, 1), date(2026, 1, 31))
@@ -278,7 +279,7 @@ def test_a_host_that_asks_for_an_hour_is_left_alone(fetcher: Fetcher) -> None:
 # --- feeds that fail -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "reason"),
     [
         (Answer("no", 401), "HTTP 401"),

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from judge_gym.sources.addresses import is_public, private_socket
 from judge_gym.sources.fetcher import Fetcher, FetchFailure, Page
+from tables import each_row
 from web import Answer, Asked, Web
 
 
@@ -509,7 +510,7 @@ fec0::1 fc00::1 ff02::1 2001:db8::1 2001::1 2002:a00:1:: 64:ff9b::a00:1 64:ff9b:
 ::ffff:10.0.0.1 ::ffff:0:10.0.0.1 100::1 localhost"""
 
 
-@pytest.mark.parametrize("address", ["", *NOT_PUBLIC.split()])
+@each_row("address", ["", *NOT_PUBLIC.split()])
 def test_the_rest_is_not(address: str) -> None:
     assert not is_public(address)
 

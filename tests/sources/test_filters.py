@@ -14,6 +14,7 @@ from judge_gym.records import Evidence, Window
 from judge_gym.sources.deduplication import canonical_url
 from judge_gym.sources.filters import EvidenceFilter, Query, read_date
 from judge_gym.sources.search import SearchResult
+from tables import each_row
 from web import story
 
 JANUARY = Window("", date(2026, 1, 1), date(2026, 1, 31))
@@ -39,7 +40,7 @@ def kept(found: SearchResult) -> list[str]:
 # --- duplicates ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         "https://example.com/a",
@@ -196,7 +197,7 @@ def test_different_texts_are_kept(one: str, two: str) -> None:
 # --- dates ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("when", "inside"),
     [
         ("2026-01-01", True),
@@ -209,7 +210,7 @@ def test_different_texts_are_kept(one: str, two: str) -> None:
         ("2026-02-01T00:00:00Z", False),
     ],
 )
-@pytest.mark.parametrize("searched", [True, False])
+@each_row("searched", [True, False])
 def test_both_ends_of_the_dates_belong_to_them(when: str, inside: bool, searched: bool) -> None:
     found = filtered([text("a", date=when)], JANUARY, searched=searched)
     assert found.dropped == ({} if inside else {"outside the dates": 1})
@@ -318,7 +319,7 @@ def test_an_invented_country_is_looked_for_as_written() -> None:
 # --- queries -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "yes", "no"),
     [
         ("court", "The COURT met.", "The courts met."),

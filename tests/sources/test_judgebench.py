@@ -17,6 +17,7 @@ from judge_gym.sources.judgebench import (
     read_judgments,
     read_pairs,
 )
+from tables import each_row
 
 PUBLISHED = Path(__file__).parents[2].parent / "shared" / "data" / "judgebench"
 published = pytest.mark.skipif(
@@ -248,7 +249,7 @@ def test_a_judge_is_named_by_what_the_file_says(path: Path) -> None:
 # --- our own reading -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("My final verdict is Assistant A is significantly better: [[A>>B]]", "A>B"),

@@ -15,6 +15,7 @@ from judge_gym.axes.presentation import LETTERS, OPAQUE, PresentationAxes
 from judge_gym.records import Display, Evidence, OrdinalRubric, RubricStage, content_hash
 from judge_gym.stages.display import display, permutation
 from judge_gym.stages.scoring import Scorer, ScoreTarget
+from tables import each_row
 
 # Keys are fixed, so a test passes or fails for good; a fair generator fails one in a million.
 ALPHA = 1e-6
@@ -142,7 +143,7 @@ def displays(targets: list[ScoreTarget], series: str = "7", **knobs: Any) -> lis
     return [scorer.display(target) for target in targets]
 
 
-@pytest.mark.parametrize(("knob", "level"), OTHER_KNOBS)
+@each_row(("knob", "level"), OTHER_KNOBS)
 def test_designs_that_differ_in_another_knob_see_the_same_display(knob: str, level: Any) -> None:
     assert displays(TARGETS, **{knob: level}) == displays(TARGETS)
 
@@ -174,7 +175,7 @@ def test_title_and_truth_of_an_item_do_not_change_the_display() -> None:
 # --- levels --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cell", CELLS[:12])
+@each_row("cell", CELLS[:12])
 def test_opaque_labels_replace_the_letters_one_by_one(cell: tuple[str, int]) -> None:
     letters, opaque = shown(cell, scale=6), shown(cell, scale=6, labels="opaque")
     assert opaque.stages == letters.stages

@@ -22,6 +22,7 @@ from judge_gym.records import (
 )
 from judge_gym.stages import Neutralizer, Prober, ProbeTarget, Scorer, ScoreTarget
 from judge_gym.stages.prompts import tagged
+from tables import each_row
 
 DESIGN = Design.of({"judge.model": "sim:strict", "evidence.editor": "sim:editor"})
 RUBRIC = OrdinalRubric(
@@ -67,8 +68,8 @@ def requests(text: str, design: Design = DESIGN) -> list[Request]:
 # --- tags ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("context", ["fresh", "same"])
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("context", ["fresh", "same"])
+@each_row("text", HOSTILE)
 def test_evidence_stays_between_tags_that_carry_its_hash(text: str, context: str) -> None:
     opening, closing = f"<evidence-{nonce(text)}>", f"</evidence-{nonce(text)}>"
     for request in requests(text, DESIGN.replace({"probe.context": context})):
@@ -90,7 +91,7 @@ def test_no_text_can_close_its_own_tag(text: str) -> None:
     assert block.endswith(f"\n{text}\n</evidence-{nonce(text)}>")
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_requests_with_hostile_text_repeat(text: str) -> None:
     assert [one.key() for one in requests(text)] == [one.key() for one in requests(text)]
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge_gym.stages.fidelity import check_view, flagged
+from tables import each_row
 
 
 def numbers(view: str, source: str) -> list[str]:
@@ -112,12 +113,12 @@ SAME_NUMBER = [
 ]
 
 
-@pytest.mark.parametrize(("view", "source"), SAME_NUMBER)
+@each_row(("view", "source"), SAME_NUMBER)
 def test_a_number_in_another_form_is_the_same_number(view: str, source: str) -> None:
     assert_clean(view, source)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("view", "source", "strange"),
     [
         ("14 people died", "4 people died", ["14"]),
@@ -175,12 +176,12 @@ SAME_NAME = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("view", "source"), SAME_NAME)
+@each_row(("view", "source"), SAME_NAME)
 def test_a_name_in_another_form_is_the_same_name(view: str, source: str) -> None:
     assert names(view, source) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("view", "source", "strange"),
     [
         ("The court in Oslo met.", "The court in Bergen met.", ["Oslo"]),
@@ -270,21 +271,21 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("kind", LONG)
+@each_row("kind", LONG)
 def test_checking_takes_linear_time(kind: str) -> None:
-    """Hundreds of times faster than a walk that is quadratic in 200,000 characters."""
+    """Hundreds of times faster than a walk that is quadratic in 50,000 characters."""
     unit = LONG[kind]
-    text = unit * (200_000 // len(unit))
+    text = unit * (50_000 // len(unit))
     started = time.process_time()
     check_view(text, text, 150)
     check_view(text, "a short source", 150)
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 2
 
 
 # --- odd forms -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("view", "source", "strange"),
     [
         ("10-16 people came", "10 to 15 people came", "16"),
@@ -332,7 +333,7 @@ def test_may_and_march_as_plain_words_are_no_months(
     assert numbers(view, source) == strange
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("view", "source"),
     [
         ("21 judges", "Twenty-one judges"),
@@ -370,7 +371,7 @@ def test_a_common_word_that_starts_a_sentence_before_a_name_is_no_name() -> None
     assert taken == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "view",
     [
         'He said: "It closed." Officials denied it.',
@@ -392,7 +393,7 @@ def test_a_capital_that_starts_a_sentence_a_quote_or_a_heading_is_no_name(view: 
     assert names(view, source) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("view", "source"),
     [
         ("with the U.S. army", "with the US army"),

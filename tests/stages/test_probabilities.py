@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge_gym.stages.probabilities import read_probability
+from tables import each_row
 
 READ = {
     # the number itself
@@ -100,7 +101,7 @@ UNREAD = [
 ]
 
 
-@pytest.mark.parametrize("said", READ)
+@each_row("said", READ)
 def test_a_labelled_number_is_read(said: str) -> None:
     expected = READ[said]
     for text in (f"PROBABILITY: {said}", f"The criteria fit, mostly.\n\nPROBABILITY: {said}\n"):
@@ -108,7 +109,7 @@ def test_a_labelled_number_is_read(said: str) -> None:
         assert read is not None and math.isclose(read, expected)
 
 
-@pytest.mark.parametrize("said", UNREAD)
+@each_row("said", UNREAD)
 def test_anything_but_a_single_probability_is_null(said: str) -> None:
     assert read_probability(f"The criteria fit.\nPROBABILITY: {said}") is None
 
@@ -118,7 +119,7 @@ def test_an_unknown_sign_is_not_dropped(said: str) -> None:
     assert read_probability(f"PROBABILITY: {said}") not in (1.0, 0.0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "label",
     [
         "PROBABILITY:",
@@ -141,7 +142,7 @@ def test_the_label_is_read_with_the_usual_markup(label: str) -> None:
     assert read_probability(f"Reasons.\n{label} 0.7") == 0.7
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "0.7",
@@ -225,7 +226,7 @@ def test_a_value_in_a_known_format_round_trips(thousandths: int, form: str) -> N
     assert read is not None and math.isclose(read, thousandths / 1000, abs_tol=1e-9)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "unit", ["PROBABILITY: ", "PROBABILITY:\n", "probability\n", "0.7 ", "9", " ", "my final ", "*"]
 )
 def test_time_is_linear_in_the_length(unit: str) -> None:

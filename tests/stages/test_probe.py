@@ -22,6 +22,7 @@ from judge_gym.records import (
     Status,
 )
 from judge_gym.stages import Prober, ProbeTarget, Scorer, ScoreTarget
+from tables import each_row
 
 STAGES = tuple(RubricStage(f"Name {n}", (f"sign {n}.",)) for n in range(1, 5))
 RUBRIC = OrdinalRubric(STAGES, "sim:strict", "order", "Valdoria")
@@ -198,7 +199,7 @@ def test_a_probability_is_read(text: str, expected: float) -> None:
     assert status == "scored" and probability is not None and math.isclose(probability, expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",

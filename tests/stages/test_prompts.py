@@ -43,6 +43,7 @@ from judge_gym.stages import (
     ScoreTarget,
 )
 from judge_gym.studies import Experiment, Task, resolve_design
+from tables import each_row
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 WRITE = os.environ.get("WRITE_SNAPSHOTS") == "1"
@@ -169,7 +170,7 @@ def test_a_stage_prompt_matches_its_snapshot(stage: StageName) -> None:
     compare(f"base-{stage}", whole(stage, asked(BASE)[stage]))
 
 
-@pytest.mark.parametrize(("path", "level"), LEVELS)
+@each_row(("path", "level"), LEVELS)
 def test_a_level_prompt_matches_its_snapshot(path: str, level: Any) -> None:
     base, here = asked(BASE), asked(BASE.replace({path: level}))
     changes = "".join(difference(stage, base[stage], here[stage]) for stage in STAGES)
@@ -235,7 +236,7 @@ def test_every_snapshot_belongs_to_a_stage_or_a_level() -> None:
 LATE = [level for level in LEVELS if level[0].split(".")[0] in ("verdict", "presentation", "probe")]
 
 
-@pytest.mark.parametrize(("path", "level"), LATE)
+@each_row(("path", "level"), LATE)
 def test_verdict_presentation_and_probe_change_nothing_before_scoring(
     path: str, level: Any
 ) -> None:
@@ -391,7 +392,7 @@ CHANGED: dict[str, Request] = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGED)
+@each_row("what", CHANGED)
 def test_a_key_changes_with_what_is_asked(what: str) -> None:
     assert CHANGED[what].key(ENDPOINT) != REQUEST.key(ENDPOINT)
 

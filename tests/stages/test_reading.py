@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge_gym.stages.reading import LabelledLine, adjacent_lines, clean_lines, labelled_lines
+from tables import each_row
 
 ANSWERS = st.lists(
     st.sampled_from(
@@ -34,7 +35,7 @@ def test_lines_lose_invisible_characters(text: str, lines: list[str]) -> None:
     assert clean_lines(text) == lines
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "VERDICT: B",
@@ -63,7 +64,7 @@ def test_a_decorated_label_is_found(line: str) -> None:
     assert (one.line, one.payload, one.heading) == (1, "B", False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "VERDICTS: B",

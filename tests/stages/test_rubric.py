@@ -18,6 +18,7 @@ from judge_gym.records import (
 )
 from judge_gym.stages import Critic, Rubricer, RubricTarget
 from judge_gym.stages.rubric import parse_rubric
+from tables import each_row
 
 TARGET = RubricTarget("sim:strict", "fascism", "Valdoria", draw=2)
 THREE = (
@@ -93,7 +94,7 @@ def test_the_draw_is_the_seed_the_draw_number_and_the_ask() -> None:
     assert len(set(keys)) == 2, "a re-ask is for the same rubric, another draw for another"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "knobs",
     [
         {"verdict.method": "subset"},
@@ -163,7 +164,7 @@ DECORATED = {
 }
 
 
-@pytest.mark.parametrize("form", DECORATED)
+@each_row("form", DECORATED)
 def test_a_decorated_rubric_reads_as_the_plain_one(form: str) -> None:
     read = rubricer().read(TARGET, completion(DECORATED[form]))
     assert isinstance(read, OrdinalRubric), read
@@ -233,7 +234,7 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("form", UNREADABLE)
+@each_row("form", UNREADABLE)
 def test_a_rubric_without_exactly_its_stages_is_unreadable(form: str) -> None:
     assert rubricer().read(TARGET, completion(UNREADABLE[form])) == "parse_failed"
 

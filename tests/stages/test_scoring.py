@@ -24,6 +24,7 @@ from judge_gym.records import (
     Status,
 )
 from judge_gym.stages import Prober, ProbeTarget, Scorer, ScoreTarget
+from tables import each_row
 
 STAGES = tuple(RubricStage(f"Label {n}", (f"sign {n}", f"mark {n}")) for n in range(1, 5))
 RUBRIC = OrdinalRubric(STAGES, "sim:strict", "order", "Valdoria")
@@ -54,8 +55,8 @@ def reply(output: str, verdict: Any) -> str:
 # --- asking --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", [2, 3, 10, 26])
-@pytest.mark.parametrize("labels", ["shuffled", "fixed", "opaque"])
+@each_row("scale", [2, 3, 10, 26])
+@each_row("labels", ["shuffled", "fixed", "opaque"])
 def test_the_prompt_shows_each_stage_under_its_label_and_asks_for_these_labels(
     scale: int, labels: str
 ) -> None:
@@ -116,8 +117,8 @@ def test_only_json_has_a_schema_with_the_labels_shown(method: str, output: str) 
 # --- reading -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("labels", ["shuffled", "opaque", "fixed"])
-@pytest.mark.parametrize(("method", "output"), BOTH)
+@each_row("labels", ["shuffled", "opaque", "fixed"])
+@each_row(("method", "output"), BOTH)
 def test_a_verdict_is_decoded_by_what_was_shown(method: str, output: str, labels: str) -> None:
     asks = scorer(verdict__method=method, verdict__output=output, presentation__labels=labels)
     for replicate, position in itertools.product(range(6), range(4)):
@@ -141,8 +142,8 @@ def test_a_subset_is_read_as_ascending_stages_without_repeats(
     assert (sample.status, sample.stages) == ("scored", tuple(sorted(chosen)))
 
 
-@pytest.mark.parametrize(("method", "output"), BOTH)
-@pytest.mark.parametrize("abstain", [True, False])
+@each_row(("method", "output"), BOTH)
+@each_row("abstain", [True, False])
 def test_abstain_counts_only_where_it_is_allowed(method: str, output: str, abstain: bool) -> None:
     asks = scorer(verdict__method=method, verdict__output=output, verdict__abstain=abstain)
     sample = asks.read(target(), completion(reply(output, "ABSTAIN")))
@@ -164,8 +165,8 @@ def test_a_label_that_was_not_shown_is_no_verdict(method: str, output: str) -> N
         assert (sample.status, sample.stages) == ("parse_failed", ()), said
 
 
-@pytest.mark.parametrize(("method", "output"), BOTH)
-@pytest.mark.parametrize("abstain", [True, False])
+@each_row(("method", "output"), BOTH)
+@each_row("abstain", [True, False])
 def test_a_repeated_template_is_no_verdict(method: str, output: str, abstain: bool) -> None:
     asks = scorer(verdict__method=method, verdict__output=output, verdict__abstain=abstain)
     [request] = asks.requests([target()])
@@ -175,9 +176,9 @@ def test_a_repeated_template_is_no_verdict(method: str, output: str, abstain: bo
         assert (sample.status, sample.stages) == ("parse_failed", ())
 
 
-@pytest.mark.parametrize(("method", "output"), BOTH)
-@pytest.mark.parametrize(("finish", "status"), [("length", "truncated"), ("refusal", "refused")])
-@pytest.mark.parametrize("said", ["A", "ABSTAIN", "nothing", ""])
+@each_row(("method", "output"), BOTH)
+@each_row(("finish", "status"), [("length", "truncated"), ("refusal", "refused")])
+@each_row("said", ["A", "ABSTAIN", "nothing", ""])
 def test_a_truncated_or_refused_answer_is_never_parsed(
     method: str, output: str, finish: Finish, status: Status, said: str
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge_gym.stages.verdicts import parse_json_verdict, parse_verdict
+from tables import each_row
 
 Method = Literal["single", "subset"]
 Status = Literal["scored", "abstained", "parse_failed"]
@@ -704,13 +706,13 @@ JSON_CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
+@each_row("case", [pytest.param(case, id=case.id) for case in CASES])
 def test_suffix_answer_is_read_as_the_table_says(case: Case) -> None:
     verdict = parse_verdict(case.text, case.labels, method=case.method, abstain=case.abstain)
     assert (verdict.status, verdict.labels) == (case.status, case.chosen)
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in JSON_CASES])
+@each_row("case", [pytest.param(case, id=case.id) for case in JSON_CASES])
 def test_json_answer_is_read_as_the_table_says(case: Case) -> None:
     verdict = parse_json_verdict(case.text, case.labels, method=case.method, abstain=case.abstain)
     assert (verdict.status, verdict.labels) == (case.status, case.chosen)
@@ -994,13 +996,13 @@ def test_reading_does_not_depend_on_display_order(
     assert (status, set(chosen)) == (other_status, set(other_chosen))
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
+@each_row("case", [pytest.param(case, id=case.id) for case in CASES])
 def test_table_reads_the_same_in_reversed_display_order(case: Case) -> None:
     status, chosen = reading(case.text, case.labels[::-1], case.method, case.abstain)
     assert (status, set(chosen)) == (case.status, set(case.chosen))
 
 
-LONG = 50_000
+LONG = 10_000
 
 LONG_TEXTS: dict[str, Callable[[int], str]] = {
     "prefixes": lambda n: "VERDICT:" * n,
@@ -1049,17 +1051,17 @@ LONG_TEXTS: dict[str, Callable[[int], str]] = {
 }
 
 
-@pytest.mark.parametrize("json_output", [False, True], ids=["suffix", "json"])
-@pytest.mark.parametrize(
-    "build", [pytest.param(build, id=name) for name, build in LONG_TEXTS.items()]
-)
+@each_row("json_output", [False, True], ids=["suffix", "json"])
+@each_row("build", [pytest.param(build, id=name) for name, build in LONG_TEXTS.items()])
 def test_long_hostile_text_is_read_in_time(build: Callable[[int], str], json_output: bool) -> None:
     text = build(LONG)
+    started = time.process_time()
     for method in METHODS:
         reading(text, LETTERS, method, abstain=True, json_output=json_output)
+    assert time.process_time() - started < 3, "a linear reader takes less than a tenth of this"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "subset"),
     [
         ("[B] [D]", ("D", "B")),

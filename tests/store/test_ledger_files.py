@@ -379,6 +379,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_ledger(large: Path, tmp_path: Path) -> None:
     """The calls of this file as objects would take some hundred MB."""
     words = [sys.executable, "-c", MEASURED, str(large), str(tmp_path)]

@@ -31,6 +31,7 @@ from judge_gym.records import (
 from judge_gym.store import Payer, Progress, Run, Store, Targets
 from judge_gym.studies import Experiment, Task
 from stores import recorded
+from tables import each_row
 
 STAGES = tuple(RubricStage(f"Stage {n}", ("a", "b")) for n in range(1, 5))
 RUBRIC = OrdinalRubric(STAGES, "sim:strict", "fascism", "")
@@ -127,7 +128,7 @@ def stages(evidence: int, rubric: int, score: int, swap: int, probe: int) -> Map
 WANTED = stages(2, 2, 4, 4, 8)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wanted", "done", "failed", "status"),
     [
         (WANTED, stages(0, 0, 0, 0, 0), {}, "pending"),

@@ -6,7 +6,10 @@ from judge_gym.records.outcomes import Passed
 from judge_gym.suites import check_answers, load_suite, open_sandbox
 from judge_gym.suites.sandbox import isolations
 
-pytestmark = pytest.mark.skipif(not isolations(), reason="no sandbox works here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not isolations(), reason="no sandbox works here"),
+]
 
 
 def test_answers_pass() -> None:

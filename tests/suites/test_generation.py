@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from judge_gym.errors import DesignError
 from judge_gym.suites import CONDITIONS, Condition, Suite, load_suite, read_reply, requests
 from judge_gym.suites.generation import safe_path
+from tables import each_row
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def test_a_model_never_sees_answer_grader_or_gaps(suite: Suite) -> None:
 # --- reading -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "files"),
     [
         ("# Files\n## a.py\n```\nx\n```\n", {"a.py": "x\n"}),
@@ -88,7 +89,7 @@ def test_reading_is_tolerant(reply: str, files: dict[str, str]) -> None:
     assert (read.files, read.errors) == (files, ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "told"),
     [
         ("## a.py\n```\nx\n", "is cut off"),
@@ -168,9 +169,7 @@ def test_a_safe_path_stays_inside(text: str) -> None:
     assert "\\" not in path and path.isprintable()
 
 
-@pytest.mark.parametrize(
-    "piece", ["## a\n", "```\n", "`" * 3, "#", "## " + "*" * 50 + "\n", "~~~ ", " ", "## a/"]
-)
+@each_row("piece", ["## a\n", "```\n", "`" * 3, "#", "## " + "*" * 50 + "\n", "~~~ ", " ", "## a/"])
 def test_reading_takes_linear_time(piece: str) -> None:
     def seconds(size: int) -> float:
         text = piece * (size // len(piece))

@@ -10,7 +10,10 @@ from judge_gym.records.outcomes import EvalResult, Failed
 from judge_gym.suites import CodeTask, load_suite, open_sandbox, run_eval
 from judge_gym.suites.sandbox import isolations
 
-pytestmark = pytest.mark.skipif(not isolations(), reason="no sandbox works here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not isolations(), reason="no sandbox works here"),
+]
 
 
 class Hollow(ast.NodeTransformer):

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from judge_gym.suites import Attempt, due, interval
 from judge_gym.suites.schedule import cost_floor
+from tables import each_row
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("age", "usd", "days"),
     [
         (0, None, 1),

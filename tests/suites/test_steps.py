@@ -23,6 +23,7 @@ from judge_gym.suites.install import dependency_folder, install
 from judge_gym.suites.sandbox import isolations
 from judge_gym.suites.steps import GraderReport, check_answers, outcome, read_tap
 from suites_kit import EACH_LANE
+from tables import each_row
 
 pytestmark = pytest.mark.skipif(not isolations(), reason="no sandbox works here")
 
@@ -278,7 +279,7 @@ def test_what_cannot_be_installed_is_infrastructure(
 # --- reports and outcomes ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("report", "expected"),
     [
         ("TAP version 13\n1..2\nok 1 - a\nnot ok 2 - b\n", GraderReport(2, 1, ("b",))),

@@ -13,6 +13,7 @@ from judge_gym.errors import DesignError
 from judge_gym.triage import CLASSES, UNDECIDED, Case, Finding, make_finding
 from judge_gym.triage.findings import occurs
 from made_runs import SLUG_CODE, cases, judge_verdicts
+from tables import each_row
 
 FAULT, STRICT, AMBIGUOUS, GAP = CLASSES
 ONE, TWO = "sim:one", "sim:two"
@@ -33,7 +34,7 @@ def quoting(model: str, expected: str = "NONE") -> str:
 # --- the class -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("classes", "classification", "share"),
     [
         ([[FAULT], [FAULT], [STRICT]], FAULT, 2 / 3),

@@ -25,6 +25,7 @@ from judge_gym.triage import (
     write_report,
 )
 from made_runs import RUN, failed, inconclusive, judge_verdicts, passed, source
+from tables import each_row
 
 STEPS = {
     "lint": "a.py:1:1: F401 unused\n",
@@ -197,7 +198,7 @@ def test_a_mismatch_names_line_statement_and_count() -> None:
     assert str(found) == f"line {line + 1}: Failed: stated 77, counted {failed}"
 
 
-@pytest.mark.parametrize("section", lint.SECTIONS)
+@each_row("section", lint.SECTIONS)
 def test_a_report_without_one_of_its_sections_is_refused(section: str) -> None:
     text = made_report(2).replace(f"\n## {section}\n", "\n## Something else\n")
     with pytest.raises(DesignError, match=f"not a report of judge-gym analyze.*{section!r}"):

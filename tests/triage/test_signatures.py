@@ -7,9 +7,10 @@ import pytest
 from judge_gym.triage.results import failed_steps
 from judge_gym.triage.signatures import Signature, error_lines, plain, signatures
 from made_runs import failed
+from tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "kind", "name"),
     [
         ("a.py:1:8: F401 `re` imported but unused", "rule", "F401"),

@@ -82,6 +82,7 @@ def with_known_names(description: dict[str, Any]) -> dict[str, Any]:
     return known
 
 
+@pytest.mark.slow
 def test_generated_requests_get_only_described_responses(
     lab: Served, description: dict[str, Any]
 ) -> None:

@@ -16,6 +16,7 @@ from judge_gym.web import connections, security, serve
 from judge_gym.web.middleware import HEADERS, Limits
 from judge_gym.web.security import Authenticator, RateLimiter, is_loopback
 from served import Served, served
+from tables import each_row
 
 PUBLIC = {"/api/health", "/api/openapi.json"}
 LABEL = {"item": "calm", "rater": "r", "stage": "1"}
@@ -403,7 +404,7 @@ def test_a_rate_remembers_so_many_and_no_more(monkeypatch: pytest.MonkeyPatch) -
     assert len(rate._left) == 10
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "local"),
     [
         *((host, True) for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost")),

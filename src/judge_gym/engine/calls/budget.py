@@ -56,7 +56,7 @@ class Account:
     spent: Spend
     error: type[BudgetError] = BudgetError
     reserved: Spend = field(default_factory=Spend)
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=lambda: time.monotonic())
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when more may fit."""
 

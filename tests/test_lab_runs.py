@@ -1,12 +1,11 @@
-"""Steering runs from Python: order and carry out, pause, resume, cancel, retry, retune."""
+"""Control of runs from Python: start, pause, resume, cancel, retry, retune."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import postgres
 from conftest import Scripted
 from engines import replace_engine
 from judge_gym.engine import Engine
@@ -15,21 +14,12 @@ from judge_gym.errors import DesignError, NotFoundError, RejectedError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
-from stores import blank
 
 WriteStudy = Callable[..., Path]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
-    """A lab on a database of its own, of either kind."""
-    on_file = request.param == "sqlite"
-    with Lab.open(blank(tmp_path / "lab.db") if on_file else postgres.fresh_url()) as opened:
-        yield opened
-
-
 class Counting(Scripted):
-    """Simulated judges who count what they are asked, and refuse some of it."""
+    """Simulated judges that count requests and reject some of them."""
 
     def __init__(self, refuses: Callable[[Request], bool] = lambda request: False) -> None:
         super().__init__(lambda request: "")
@@ -47,7 +37,8 @@ def statuses(lab: Lab) -> set[str]:
     return {row["status"] for row in lab.list_experiments(study="small")}
 
 
-def test_what_is_started_is_carried_out_by_a_worker(lab: Lab, write_study: WriteStudy) -> None:
+@pytest.mark.postgres
+def test_a_started_run_is_executed_by_a_worker(lab: Lab, write_study: WriteStudy) -> None:
     tags = lab.runs.start(write_study())
     assert len(tags) == 2 and statuses(lab) == {"pending"}
     done = lab.engine.work(until_idle=True)
@@ -58,7 +49,7 @@ def test_what_is_started_is_carried_out_by_a_worker(lab: Lab, write_study: Write
     assert sum(run.calls for run in lab.runs.run("small").runs) == 0
 
 
-def test_starting_the_same_twice_is_one_thing(lab: Lab, write_study: WriteStudy) -> None:
+def test_starting_a_study_twice_pays_once(lab: Lab, write_study: WriteStudy) -> None:
     models = Counting()
     replace_engine(lab, Engine(lab.store, models))
     for _ in range(2):
@@ -68,9 +59,8 @@ def test_starting_the_same_twice_is_one_thing(lab: Lab, write_study: WriteStudy)
     assert statuses(lab) == {"complete"}
 
 
-def test_a_study_that_is_larger_than_a_shard_is_shared_out(
-    lab: Lab, write_study: WriteStudy
-) -> None:
+@pytest.mark.postgres
+def test_a_study_larger_than_a_shard_is_split(lab: Lab, write_study: WriteStudy) -> None:
     models = Counting()
     replace_engine(lab, Engine(lab.store, models))
     study = write_study(samples=200, judges=["sim:balanced"])
@@ -80,7 +70,8 @@ def test_a_study_that_is_larger_than_a_shard_is_shared_out(
     assert len(frame) == 600 and not frame.duplicated(["evidence", "replicate"]).any()
 
 
-def test_what_is_paused_before_it_is_begun_asks_nothing_until_it_is_resumed(
+@pytest.mark.postgres
+def test_a_run_paused_before_it_begins_makes_no_calls_until_resumed(
     lab: Lab, write_study: WriteStudy
 ) -> None:
     models = Counting()
@@ -93,7 +84,7 @@ def test_what_is_paused_before_it_is_begun_asks_nothing_until_it_is_resumed(
 
 
 @pytest.mark.parametrize("stage", ["evidence", "rubric", "score"])
-def test_a_run_pauses_after_the_stage_that_it_is_told(
+def test_a_run_pauses_after_the_requested_workflow(
     lab: Lab, write_study: WriteStudy, stage: str
 ) -> None:
     result = lab.runs.run(write_study(), pause_after=stage)  # type: ignore[arg-type]
@@ -108,7 +99,10 @@ def test_a_run_pauses_after_the_stage_that_it_is_told(
     assert lab.runs.run("small").status == "complete"
 
 
-def test_what_is_cancelled_says_so_and_can_be_run_again(lab: Lab, write_study: WriteStudy) -> None:
+@pytest.mark.postgres
+def test_a_cancelled_run_has_that_status_and_can_be_run_again(
+    lab: Lab, write_study: WriteStudy
+) -> None:
     lab.runs.run(write_study(), pause_after="rubric")
     lab.runs.cancel("small")
     assert statuses(lab) == {"cancelled"}
@@ -116,7 +110,7 @@ def test_what_is_cancelled_says_so_and_can_be_run_again(lab: Lab, write_study: W
     assert lab.runs.cancel("small") == [], "what has ended cannot be cancelled"
 
 
-def test_only_what_failed_is_asked_again(lab: Lab, write_study: WriteStudy) -> None:
+def test_only_failed_repeats_failed_calls(lab: Lab, write_study: WriteStudy) -> None:
     failing = Counting(lambda request: request.model == "sim:strict" and request.draw.index == 1)
     replace_engine(lab, Engine(lab.store, failing))
     lab.runs.run(write_study(tolerance=1.0))
@@ -134,7 +128,7 @@ def test_only_what_failed_is_asked_again(lab: Lab, write_study: WriteStudy) -> N
     assert lab.runs.run("small").status == "complete"
 
 
-def test_a_budget_that_is_raised_lets_a_run_go_on(lab: Lab, write_study: WriteStudy) -> None:
+def test_a_run_continues_when_its_budget_is_raised(lab: Lab, write_study: WriteStudy) -> None:
     stopped = lab.runs.run(write_study(budget={"calls": 10}))
     assert statuses(lab) == {"over-budget"}
     assert stopped.left is not None and stopped.left.to_pay > 0
@@ -143,7 +137,8 @@ def test_a_budget_that_is_raised_lets_a_run_go_on(lab: Lab, write_study: WriteSt
     assert lab.runs.run("small").status == "complete"
 
 
-def test_another_protocol_is_left_alone_by_workers_and_given_up_by_who_starts_anew(
+@pytest.mark.postgres
+def test_workers_skip_runs_of_another_protocol_and_a_new_run_replaces_them(
     lab: Lab, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as older:
@@ -154,12 +149,12 @@ def test_another_protocol_is_left_alone_by_workers_and_given_up_by_who_starts_an
     lab.engine.work(until_idle=True)
     assert (models.tried, statuses(lab)) == ({}, {"pending"})
     assert len(lab.engine.other_versions()) == 2
-    assert all("protocol 0" in said for said in lab.engine.other_versions())
+    assert all("protocol 0" in version for version in lab.engine.other_versions())
     assert lab.runs.run("small").status == "complete"
     assert lab.engine.other_versions() == []
 
 
-def test_bad_wishes_are_refused(lab: Lab, write_study: WriteStudy) -> None:
+def test_unknown_targets_and_limits_are_refused(lab: Lab, write_study: WriteStudy) -> None:
     with pytest.raises(NotFoundError, match="'nothing'"):
         lab.runs.pause("nothing")
     lab.runs.run(write_study())
