@@ -34,7 +34,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def browsing(browser: Browser, lab: Served, **options: Any) -> Iterator[Page]:
-    """A page of a browser that has shown its token; whatever its console complains of is a fault.
+    """A page of a browser that has shown its token; errors on its console fail the test.
 
     Args:
         browser: the browser.
@@ -46,11 +46,20 @@ def browsing(browser: Browser, lab: Served, **options: Any) -> Iterator[Page]:
     page = context.new_page()
     page.set_default_timeout(WAIT)
     page.on("pageerror", lambda fault: faults.append(str(fault)))
-    page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda message: faults.extend(errors_in(message)))
     page.goto(f"{lab.url}/?token={lab.local}")
     yield page
     context.close()
     assert faults == []
+
+
+def errors_in(message: ConsoleMessage) -> list[str]:
+    """Returns a console message if it is an error; a refused request is none.
+
+    The form of a new study asks for a plan while it is incomplete, and shows the refusal.
+    """
+    refused = "the server responded with a status of 4" in message.text
+    return [message.text] if message.type == "error" and not refused else []
 
 
 def go(page: Page, lab: Served, path: str) -> Page:
@@ -98,7 +107,7 @@ class Visit:
         self.page.set_default_timeout(WAIT)
         self.page.on("pageerror", lambda fault: self.faults.append(f"error: {fault}"))
         self.page.on("dialog", self._dismiss)
-        self.page.on("console", self._hear)
+        self.page.on("console", lambda message: self.faults.extend(errors_in(message)))
         self.page.goto(f"{lab.url}/api/health")
         self.page.goto(f"{lab.url}/usage?token={token or lab.local}")
 
@@ -121,8 +130,3 @@ class Visit:
     def _dismiss(self, dialog: Dialog) -> None:
         self.faults.append(f"dialog: {dialog.message}")
         dialog.dismiss()
-
-    def _hear(self, message: ConsoleMessage) -> None:
-        refused = "the server responded with a status of 4" in message.text
-        if message.type == "error" and not refused:
-            self.faults.append(message.text)

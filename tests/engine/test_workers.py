@@ -62,7 +62,7 @@ def test_another_worker_continues_the_work_of_one_that_was_terminated(
     bench.call("start", write_study(bench.folder, **CHANGES))
     bench.wait_for(reference.calls // 3, first)
     first.send_signal(signal.SIGTERM)
-    assert "carried out parts of 2 runs" in ended(first, 130)
+    assert "worked on 2 runs" in ended(first, 130)
     left = bench.attempts()
     assert left < reference.calls
     time.sleep(0.5)

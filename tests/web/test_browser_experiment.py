@@ -121,4 +121,4 @@ def test_a_run_is_started_and_watched_to_its_end(lab: Served, page: Page) -> Non
     line = page.locator('[data-stage="score"]')
     expect(line.locator("[data-done]")).to_have_text(str(run["done"]["score"]))
     expect(page.locator("#sample-table tbody tr")).to_have_count(run["done"]["score"])
-    expect(page.get_by_role("heading", name="How answers ended")).to_be_visible()
+    expect(page.get_by_role("heading", name="Response outcomes")).to_be_visible()

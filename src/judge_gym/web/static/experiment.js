@@ -3,6 +3,7 @@
 
 document.addEventListener("DOMContentLoaded", () => {
   const live = document.getElementById("live");
+  const heading = document.querySelector("h1 [data-status]");
   const place = location.pathname;
   let changed = false; // whether anything has happened since the page was rendered
 
@@ -43,9 +44,10 @@ document.addEventListener("DOMContentLoaded", () => {
   lab.follow(live.dataset.follow, {
     status(row) {
       if (row.tag !== live.dataset.follow) return;
-      changed ||= latest !== null;
+      const pill = lab.pill(row.status);
+      changed ||= latest !== null || heading.textContent !== pill.textContent;
       latest = row;
-      document.querySelector("h1 [data-status]").replaceChildren(lab.pill(row.status));
+      heading.replaceChildren(pill);
       for (const run of row.runs) {
         const card = live.querySelector(`[data-run="${run.run}"]`);
         if (card) show(card, run);
