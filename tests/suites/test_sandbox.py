@@ -213,10 +213,13 @@ for name in ("link", "other"):
 def test_the_package_with_its_answers_is_hidden(
     isolation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Installed, it stands in a folder that sandboxes see; here a folder that tools come from."""
+    """Installed, it stands in a folder that sandboxes see; here a folder that tools come from.
+
+    The folder of the shipped suite lies in the package, and is hidden with it.
+    """
     package = tmp_path / "place" / "lib" / "judge_gym"
-    package.mkdir(parents=True)
-    (package / "answer.py").write_text("secret")
+    (package / "suites" / "python").mkdir(parents=True)
+    (package / "suites" / "python" / "answer.py").write_text("secret")
     tmp_path.chmod(0o755)
     monkeypatch.setattr("judge_gym.suites.mounts.PACKAGE", package)
     tool = tmp_path / "place" / "bin" / "some-tool"
@@ -227,7 +230,8 @@ def test_the_package_with_its_answers_is_hidden(
 import json, os, sys
 print(json.dumps([f for _, _, files in os.walk(sys.argv[1]) for f in files]))
 """
-    ran = python(isolation, source, str(tmp_path / "place"), tools=["some-tool"])
+    suite = package / "suites" / "python"
+    ran = python(isolation, source, str(tmp_path / "place"), tools=["some-tool"], hidden=[suite])
     assert told(ran) == ["some-tool"]
 
 

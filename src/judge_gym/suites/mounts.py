@@ -41,7 +41,11 @@ def view(
     # The package contains reference answers; a candidate that can read them could copy them.
     secret = {folder.resolve() for folder in (PACKAGE, *hidden)}
     covered = [
-        str(folder) for folder in secret if any(folder.is_relative_to(path) for path, _ in binds)
+        str(folder)
+        for folder in secret
+        # The parent of a folder hides it, too: nothing can be mounted in an empty, read-only one.
+        if secret.isdisjoint(folder.parents)
+        and any(folder.is_relative_to(path) for path, _ in binds)
     ]
     binds += [(str(path.resolve()), f"/mnt/{name}") for name, path in mounts.items()]
     binds.append((str(INSIDE), "/mnt/inside"))
