@@ -1,18 +1,14 @@
-"""Metrics of a panel of judges, one module each.
+"""Metrics of a panel of judges, one module each; a new module registers its metric by itself.
 
-Importing a module here registers its metric for `metric_table`. Modules without a metric hold
-measures that several analyses share: distances, stated expert agreement, shapes of verdicts.
+Modules without a metric hold measures that several analyses share: distances, stated expert
+agreement, shapes of verdicts.
 """
 
-from judge_gym.analysis.metrics import (  # noqa: F401
-    abstention,
-    accuracy,
-    conflict,
-    consistency,
-    entrenchment,
-    polarization,
-    swap_sensitivity,
-    uncertainty,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
 from judge_gym.analysis.metrics.summary import METRICS as METRICS
 from judge_gym.analysis.metrics.summary import metric_table as metric_table
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
