@@ -76,8 +76,15 @@ def imported(module: str, source: str) -> Iterator[tuple[int, str]]:
                 | ast.Attribute(attr="import_module"),
                 args=[first, *_],
             ):
-                name = first.value if isinstance(first, ast.Constant) else "a name made at run time"
-                yield node.lineno, str(name)
+                match first:
+                    case ast.Constant(value=name):
+                        yield node.lineno, str(name)
+                    case ast.JoinedStr(
+                        values=[ast.FormattedValue(value=ast.Name(id="__name__")), *_]
+                    ):
+                        yield node.lineno, module.rstrip(".")  # a module of its own package
+                    case _:
+                        yield node.lineno, "a name made at run time"
 
 
 def faults(module: str, source: str) -> list[str]:
