@@ -6,7 +6,7 @@ queued and which process executes it.
 """
 
 import gc
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from judge_gym.engine.calls.budget import Spend, refuse_unpriced
 from judge_gym.engine.calls.limit import CONCURRENCY
 from judge_gym.engine.calls.offline import OfflineError
 from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.follower import RunFollower, run_in_loop
 from judge_gym.engine.runs.locks import lab_lock
 from judge_gym.engine.runs.options import WORKFLOWS, RunOptions, Workflow
@@ -30,7 +31,7 @@ from judge_gym.engine.runs.results import (
     SuiteExecution,
     study_result,
 )
-from judge_gym.engine.runs.suites import SuiteFinder, study_of
+from judge_gym.engine.runs.suites import study_of
 from judge_gym.engine.runs.targets import makers
 from judge_gym.engine.runs.worker import work
 from judge_gym.errors import DesignError
@@ -76,7 +77,7 @@ class Engine:
         self._store = store
         self._limits = limits or Limits()
         self._models = models
-        self._suites = SuiteFinder(store)
+        self._capabilities = Capabilities(store, models)
 
     def planner(self) -> Planner:
         """Returns a planner, which walks runs without calling a model."""
@@ -105,7 +106,7 @@ class Engine:
         """
         if not options.offline:
             self._refuse_unpriced(runs, options.workflows, budget)
-        orders = [WorkOrder.of_run(run, options) for run in runs]
+        orders = [self._order(run, options) for run in runs]
         limits = self._limits
         if concurrency is not None:
             least = min(limits.concurrency or concurrency, concurrency)
@@ -135,10 +136,10 @@ class Engine:
             SuiteMissing: this machine lacks the suite at the run's version, or a tool.
         """
         if suite is not None:
-            self._suites.add(suite)
+            self._capabilities.suites.add(suite)
         order = self._suite_order(run, work)
         assert order.suite is not None
-        self._suites.find(run, order.suite)
+        self._capabilities.suites.find(run, order.suite)
         follower = self._follow([order], self._limits, watch)
         return SuiteExecution(run, follower.outcomes[run.payer], follower.stopped)
 
@@ -158,7 +159,16 @@ class Engine:
             with self._queue() as queue:
                 last = queue.last_order(run.payer)
             work = last.suite if last is not None else None
-        return WorkOrder.of_suite(run, work or SuiteWork(run.version))
+        return WorkOrder.of_suite(run, work or SuiteWork(run.version), self._places([run.model]))
+
+    def _order(self, run: Run, options: RunOptions) -> WorkOrder:
+        models = models_of(run.experiment.design, run.rivals, options.workflows)
+        return WorkOrder.of_run(run, options, self._places(models))
+
+    def _places(self, models: Iterable[str]) -> dict[str, str]:
+        """Returns the endpoints of models, without simulated ones, which every process has."""
+        cards = {model: self._models.card(model) for model in models}
+        return {model: card.endpoint for model, card in cards.items() if card.kind != "sim"}
 
     def _follow(
         self,
@@ -166,7 +176,7 @@ class Engine:
         limits: Limits,
         watch: Callable[[Sequence[RunProgress]], None],
     ) -> RunFollower:
-        follower = RunFollower(self._store, self._models, limits, orders, self._suites)
+        follower = RunFollower(self._store, self._models, limits, orders, self._capabilities)
         watch([follower.progress[order.run] for order in orders])
         if follower.orders:
             with self._queue() as queue, _heap_frozen():
@@ -183,12 +193,13 @@ class Engine:
         self._refuse_unpriced(runs, options.workflows, budget)
         self._store.events.record([run.id for run in runs], "started")
         clashes = []
+        orders = {run.experiment.tag: self._order(run, options) for run in runs}
         with self._queue() as queue:
-            for run in runs:
-                order = WorkOrder.of_run(run, options)
+            queue.register(orders.values())
+            for tag, order in orders.items():
                 id, new = queue.add(order)
                 if not new and queue.order(id) != order:
-                    clashes.append(run.experiment.tag)
+                    clashes.append(tag)
         return clashes
 
     def work(
@@ -215,7 +226,7 @@ class Engine:
                     queue,
                     self._limits,
                     progress,
-                    self._suites,
+                    self._capabilities,
                     until_idle=until_idle,
                     on_start=on_start,
                 )
@@ -225,7 +236,7 @@ class Engine:
     def idle(self) -> bool:
         """Whether nothing is queued or executed that a worker on this machine could execute."""
         with self._queue() as queue:
-            able, _ = self._suites.look(queue)
+            able, _ = self._capabilities.look(queue)
             return queue.idle(["runs", "shards", *able])
 
     def other_versions(self) -> list[str]:
@@ -262,6 +273,7 @@ class Engine:
     def _queue(self) -> Iterator["RunQueue"]:
         from judge_gym.engine.runs.queue import RunQueue  # DBOS is slow to import
 
+        self._store.database.refuse_other_profile()
         with closing(RunQueue(self._store.database)) as queue:
             yield queue
 

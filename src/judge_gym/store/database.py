@@ -63,12 +63,16 @@ class Database:
     def marked_profile(self) -> str:
         """The profile that the database was marked with; `dev` by default."""
         if self._marked is None:
-            with self.read() as connection:
-                exists = sa.inspect(connection).has_table("deployment")
-                query = sa.text("SELECT profile FROM deployment")
-                row = connection.execute(query).first() if exists else None
-            self._marked = str(row[0]) if row else "dev"
+            self._marked = self.read_profile()
         return self._marked
+
+    def read_profile(self) -> str:
+        """Returns the profile that the database is marked with by now."""
+        with self.read() as connection:
+            exists = sa.inspect(connection).has_table("deployment")
+            query = sa.text("SELECT profile FROM deployment")
+            row = connection.execute(query).first() if exists else None
+        return str(row[0]) if row else "dev"
 
     @property
     def may_write(self) -> bool:
@@ -104,14 +108,18 @@ class Database:
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
         """Opens a transaction that writes; it takes the write lock when it begins."""
+        self.refuse_other_profile()
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    def refuse_other_profile(self) -> None:
+        """Raises where this session may not write."""
         if not self.may_write:
             raise ConflictError(
                 f"the database {self.display_url} is production, and this session is "
                 f"{self.profile}: nothing was written; to write to it, use --profile prod or "
                 f"{PROFILE}=prod"
             )
-        with self._transaction("BEGIN IMMEDIATE") as connection:
-            yield connection
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:

@@ -18,6 +18,7 @@ from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.calls.record import OUTAGE
+from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.locks import WorkerLock
 from judge_gym.engine.runs.orders import (
     Cancelled,
@@ -29,7 +30,7 @@ from judge_gym.engine.runs.orders import (
 )
 from judge_gym.engine.runs.pipeline import Shard, StudyPipeline, shown_texts
 from judge_gym.engine.runs.queue import RUNS, SHARDS, RunQueue, parent
-from judge_gym.engine.runs.suites import SuiteFinder, SuitePipeline
+from judge_gym.engine.runs.suites import SuitePipeline
 from judge_gym.errors import DatabaseGone, JudgeGymError, StoreError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Event, Store
@@ -70,7 +71,7 @@ class Executor:
         lock: WorkerLock,
         limits: Limits,
         progress: dict[int, RunProgress],
-        suites: SuiteFinder,
+        capabilities: Capabilities,
     ) -> None:
         self.name = lock.name
         self.queue = queue
@@ -88,7 +89,7 @@ class Executor:
         self.served = [RUNS, SHARDS]
         """The queues that this process serves."""
         self._store = store
-        self._suites = suites
+        self._capabilities = capabilities
         self._sandboxes: list[ThreadPoolExecutor] = []
         self._stop_sandboxes = threading.Event()
         self._lock = lock
@@ -115,7 +116,7 @@ class Executor:
 
         self._last_event = self._store.events.last_id()
         workflows.register(self)
-        self._serve_suites()
+        self._serve_queues()
         try:
             self._dbos = DBOS(config=self.queue.config(self.name))
             DBOS.listen_queues(self.served)
@@ -173,6 +174,16 @@ class Executor:
 
     def sweep(self) -> None:
         """Queues again the work of dead processes, and work that an outage left behind."""
+        database = self._store.database
+        if database.profile != "prod" and database.read_profile() == "prod":
+            # Calls in flight are still recorded, since the session's own mark is not read again.
+            self.stop(
+                ProcessEnding(
+                    f"the database {database.display_url} was marked as production, and this "
+                    "worker is not: start workers with --profile prod"
+                )
+            )
+            return
         looked, running = time.monotonic(), set(self._running)
         rows = self.queue.executing()
         mine = [row for row in rows if row.executor_id == self.name]
@@ -203,11 +214,11 @@ class Executor:
             )
             return
         self.queue.requeue(lost + orphaned)
-        self._serve_suites()
+        self._serve_queues()
 
-    def _serve_suites(self) -> None:
-        """Serves the queues of suites that this machine has, and reports why others wait."""
-        able, reasons = self._suites.look(self.queue, self.served)
+    def _serve_queues(self) -> None:
+        """Serves the queues whose work this process can execute, and reports why others wait."""
+        able, reasons = self._capabilities.look(self.queue, self.served)
         self.served += able
         if self._dbos is not None and self._dbos._listening_queues is not None:
             # DBOS reads this list again every second, but has no public way to extend it.
@@ -278,7 +289,7 @@ class Executor:
     def _open_suite(self, order: WorkOrder) -> OpenPipeline:
         assert order.suite is not None
         run = self._store.suites.find_run(-order.run)
-        suite, sandbox = self._suites.find(run, order.suite)
+        suite, sandbox = self._capabilities.suites.find(run, order.suite)
         self._sandboxes.append(ThreadPoolExecutor(order.suite.jobs, "sandbox"))
         stoppable = replace(sandbox, stop=self._stop_sandboxes)
         return partial(

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from judge_gym.engine.calls.ask import Models, Stopped
 from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.locks import LockTaken, lab_lock, worker_lock
-from judge_gym.engine.runs.orders import Outcome, WorkOrder
-from judge_gym.engine.runs.suites import EVALS, SuiteFinder, missing_evals
+from judge_gym.engine.runs.orders import Outcome, ProcessEnding, WorkOrder
+from judge_gym.engine.runs.suites import EVALS, missing_evals
 from judge_gym.errors import BudgetError, DatabaseGone, JudgeGymError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Store
@@ -35,12 +36,12 @@ class RunFollower:
         models: Models,
         limits: Limits,
         orders: Sequence[WorkOrder],
-        suites: SuiteFinder,
+        capabilities: Capabilities,
     ) -> None:
         self._store = store
         self._models = models
         self._limits = limits
-        self._suites = suites
+        self._capabilities = capabilities
         complete = [order.run for order in orders if self._complete(order)]
         self.orders = {order.run: order for order in orders if order.run not in complete}
         self.progress = {order.run: RunProgress() for order in orders}
@@ -85,7 +86,7 @@ class RunFollower:
                 while self._waiting and self.stopped is None:
                     try:
                         with worker_lock(self._store.database, queue.protocol) as lock:
-                            given = (self._limits, self.progress, self._suites)
+                            given = (self._limits, self.progress, self._capabilities)
                             await self._execute(
                                 Executor(self._store, self._models, queue, lock, *given)
                             )
@@ -134,8 +135,9 @@ class RunFollower:
             self._interrupt = stop
             await executor.work(all_ended)
             self._interrupt = lambda: None
-        if executor.cut_off and executor.asker.error is not None:
-            raise executor.asker.error
+        marked = isinstance(executor.failure, ProcessEnding) and not executor.superseded
+        if (executor.cut_off or marked) and executor.failure is not None:
+            raise executor.failure
         executor.offline.refuse_missing()
 
     def _take_over(self) -> None:

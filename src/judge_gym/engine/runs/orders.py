@@ -1,5 +1,6 @@
 """Work orders, the outcomes of runs and shards, and the errors that end them early."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -84,10 +85,12 @@ class WorkOrder:
     only_failed: bool = False
     suite: SuiteWork | None = None
     """Given for a suite run, which has no workflows but its evals."""
+    models: Mapping[str, str] = field(default_factory=dict)
+    """The models that it may call, simulated ones aside, and the endpoint of each."""
 
     @classmethod
-    def of_run(cls, run: Run, options: RunOptions) -> "WorkOrder":
-        """Returns the order for a run under these options."""
+    def of_run(cls, run: Run, options: RunOptions, models: Mapping[str, str]) -> "WorkOrder":
+        """Returns the order for a run under these options, which calls these models."""
         return cls(
             run.id,
             run.experiment.tag,
@@ -95,6 +98,7 @@ class WorkOrder:
             options.offline,
             options.pause_after,
             options.only_failed,
+            models=models,
         )
 
     @classmethod
@@ -104,14 +108,23 @@ class WorkOrder:
         return cls(**{**stored, "workflows": tuple(stored["workflows"]), "suite": suite})
 
     @classmethod
-    def of_suite(cls, run: SuiteRun, work: SuiteWork) -> "WorkOrder":
-        """Returns the order for a suite run."""
-        return cls(run.payer, f"suite:{run.id}", (), suite=work)
+    def of_suite(cls, run: SuiteRun, work: SuiteWork, models: Mapping[str, str]) -> "WorkOrder":
+        """Returns the order for a suite run, which calls these models."""
+        return cls(run.payer, f"suite:{run.id}", (), suite=work, models=models)
 
     @property
     def queues(self) -> tuple[str, str]:
-        """The names of the queues of the run and of its shards."""
+        """The names of the queues of the run and of its shards.
+
+        Only processes that can execute the order serve them: it needs the same providers, at the
+        same endpoints, and the same suite as every other order in them.
+        """
         prefix = f"{self.suite.queue} " if self.suite else ""
+        if self.models:
+            places = {(model.partition(":")[0], where) for model, where in self.models.items()}
+            names = sorted({provider for provider, _ in places})
+            digest = hashlib.sha256(repr(sorted(places)).encode()).hexdigest()[:12]
+            prefix += f"{'offline ' if self.offline else ''}{'+'.join(names)} {digest} "
         return f"{prefix}runs", f"{prefix}shards"
 
     def to_json(self) -> dict[str, Any]:

@@ -15,13 +15,11 @@ from judge_gym.errors import ConflictError
 from judge_gym.store import Database
 from judge_gym.store.database import create_private
 
-PROTOCOL = "2"
+PROTOCOL = "3"
 """The meaning of stored orders, shards and outcomes. It is raised when this version cannot continue
 what an older one stored."""
 NAME = "judge-gym"
 RUNS, SHARDS = "runs", "shards"
-SUITE = "suite "
-"""The beginning of the names of queues whose work needs a suite."""
 AT_ONCE = {RUNS: 8, SHARDS: 4}
 """How many of each a process executes at once. Few shards, which make for a thousand calls in
 flight: what one process has taken the others cannot do."""
@@ -110,11 +108,12 @@ class RunQueue:
         return id, id not in known
 
     def register(self, orders: Iterable[WorkOrder]) -> None:
-        """Creates the queues that orders of suite runs need; it blocks, so no loop may run."""
+        """Creates the queues that orders need; it blocks, so no loop may run."""
+        needed = {order.queues: order.suite is not None for order in orders}
         with self._database.plain_errors():
-            for runs, shards in {order.queues for order in orders if order.suite is not None}:
+            for (runs, shards), of_suite in needed.items():
                 self._register(runs, AT_ONCE[RUNS])
-                self._register(shards, EVAL_SHARDS_AT_ONCE)
+                self._register(shards, EVAL_SHARDS_AT_ONCE if of_suite else AT_ONCE[SHARDS])
 
     def order(self, id: str) -> WorkOrder:
         """Returns the order of a queued run or shard."""
@@ -129,13 +128,12 @@ class RunQueue:
         latest = max(own, key=lambda id: int(id.partition(".")[2]), default=None)
         return self.order(latest) if latest is not None else None
 
-    def waiting_for_suites(self) -> dict[str, list[str]]:
-        """Returns the ids of workflows that wait in queues of suites, by queue, runs first."""
+    def waiting(self) -> dict[str, list[str]]:
+        """Returns the ids of workflows that no process has started, by queue, runs first."""
         waiting: dict[str, list[str]] = {}
         for row in sorted(self._rows(status=["ENQUEUED"]), key=lambda row: row.name != "run"):
-            name = row.queue_name or ""
-            if name.startswith(SUITE) and row.app_version == PROTOCOL:
-                waiting.setdefault(name, []).append(row.workflow_id)
+            if row.queue_name and row.app_version == PROTOCOL:
+                waiting.setdefault(row.queue_name, []).append(row.workflow_id)
         return waiting
 
     def _give_up(self, rows: Sequence[WorkflowStatus]) -> None:

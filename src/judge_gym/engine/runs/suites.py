@@ -6,12 +6,9 @@ ledger, run through the suite's steps in a sandbox, and written as a row.
 
 import asyncio
 import itertools
-import time
-from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from judge_gym.engine.calls.ask import Asker, EndpointDown
 from judge_gym.engine.calls.progress import RunProgress
@@ -35,15 +32,10 @@ from judge_gym.suites import (
     run_reply,
 )
 
-if TYPE_CHECKING:
-    from judge_gym.engine.runs.queue import RunQueue
-
 GENERATION = "generation"
 """The step of a result whose model gave no answer."""
 EVALS = "evals"
 EVALS_PER_SHARD = 4
-LOOK_AGAIN = 10.0
-"""Seconds after which a suite that was missing is looked for again."""
 
 
 def study_of(suite: str) -> str:
@@ -66,10 +58,8 @@ class SuiteMissing(DesignError):
 class SuiteFinder:
     """Finds the suites of runs on this machine, each at the version that its run needs."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self) -> None:
         self._found: dict[str, Suite] = {}
-        self._missing: dict[str, tuple[float, SuiteMissing]] = {}
 
     def add(self, suite: Suite) -> None:
         """Notes a suite that is loaded already."""
@@ -81,18 +71,12 @@ class SuiteFinder:
         Raises:
             SuiteMissing: with the reason.
         """
-        if work.queue in self._missing:
-            until, missing = self._missing[work.queue]
-            if time.monotonic() < until:
-                raise missing
         try:
             sandbox = open_sandbox(allow_unisolated=work.allow_unisolated)
             if run.version not in self._found:
                 self._found[run.version] = self._load(run, work)
         except DesignError as error:
-            missing = SuiteMissing(error.message)
-            self._missing[work.queue] = (time.monotonic() + LOOK_AGAIN, missing)
-            raise missing from error
+            raise SuiteMissing(error.message) from error
         return self._found[run.version], sandbox
 
     def _load(self, run: SuiteRun, work: SuiteWork) -> Suite:
@@ -115,32 +99,6 @@ class SuiteFinder:
         raise SuiteMissing(
             f"the suite {run.suite!r} is not here; start judge-gym in the folder that holds it"
         )
-
-    def look(
-        self, queue: "RunQueue", served: Collection[str] = ()
-    ) -> tuple[list[str], dict[int, str]]:
-        """Looks at the queues of suites beside those that a process serves already.
-
-        Returns:
-            The further queues that this machine can serve, and, by run, why it cannot serve those
-            of the others that no process has started.
-        """
-        able: list[str] = []
-        reasons: dict[int, str] = {}
-        for name, ids in queue.waiting_for_suites().items():
-            if name in served:
-                continue
-            order = queue.order(ids[0])  # the others of the queue need the same
-            assert order.suite is not None
-            try:
-                self.find(self._store.suites.find_run(-order.run), order.suite)
-                able += order.queues
-            except SuiteMissing as missing:
-                for id in ids:
-                    run, _, shard = id.partition("/")
-                    if not shard:
-                        reasons[int(run.partition(".")[0])] = missing.message
-        return able, reasons
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.follower import first_interrupt
 from judge_gym.engine.runs.locks import worker_lock
-from judge_gym.engine.runs.suites import SuiteFinder
 from judge_gym.errors import DatabaseGone
 from judge_gym.models.cards import Limits
 from judge_gym.store import Store
@@ -24,7 +24,7 @@ async def work(
     queue: "RunQueue",
     limits: Limits,
     progress: dict[int, RunProgress],
-    suites: SuiteFinder,
+    capabilities: Capabilities,
     *,
     until_idle: bool,
     on_start: Callable[[str], None],
@@ -55,7 +55,7 @@ async def work(
     with first_interrupt(interrupt):
         while executor is None or (executor.superseded and not interrupted):
             with worker_lock(store.database, queue.protocol) as lock:
-                executor = Executor(store, models, queue, lock, limits, progress, suites)
+                executor = Executor(store, models, queue, lock, limits, progress, capabilities)
                 async with executor:
                     on_start(executor.name)
                     with suppress(DatabaseGone):
