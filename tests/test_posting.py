@@ -67,7 +67,7 @@ def test_a_whole_run_is_posted_to_the_remote_lab(
         ]
         found = client.suites.show_eval(row["eval"])
     assert "VALUE = 1000" in found["task"]
-    # The simulated writer's defects depend on the suite's folder, so the local result is the reference.
+    # The writer's defects depend on the suite's folder: the local result is the reference.
     assert found["files"] == here.suites.show_eval(here.suites.find_eval(row["path"]))["files"]
     again = succeed(call(*words))
     assert "4 of 4 results are in run 1" in again.err
