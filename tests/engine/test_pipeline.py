@@ -15,7 +15,9 @@ import sqlalchemy as sa
 from conftest import Scripted
 from engines import replace_engine
 from judge_gym import store
+from judge_gym.analysis.report import build_report
 from judge_gym.engine import Engine
+from judge_gym.engine.calls import ask
 from judge_gym.errors import ConflictError, DesignError, ProviderError, StoreError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
@@ -103,6 +105,58 @@ def contents(lab: Lab) -> dict[str, list[Any]]:
 
 def scored(frame: pd.DataFrame) -> int:
     return int((frame["status"] == "scored").sum())
+
+
+# --- answers are kept as they arrive --------------------------------------------------------------
+
+
+def test_every_paid_answer_of_a_stopped_run_is_a_sample_and_in_the_report(
+    lab: Lab, study: WriteStudy
+) -> None:
+    path = study(judges=["sim:balanced"], probe=False)
+    lab.runs.run(path, workflows=["evidence", "rubric"])
+    others = paid(lab).total()
+    result = lab.runs.run(path, budget={"calls": others + 4})
+    assert (result.status, paid(lab)["scorer"]) == ("over-budget", 4)
+    assert len(lab.experiments.samples("small")) == 4
+    report = lab.reports.build("small")
+    assert f"only 4 of {ITEMS * SAMPLES} verdicts of sim:balanced are recorded so far" in (
+        report.warnings
+    )
+
+
+def test_an_answer_is_a_sample_before_the_others_of_its_shard_have_arrived(
+    lab: Lab, study: WriteStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ask, "HAND_OVER", 0.01)
+    seen: list[int] = []
+
+    class OneIsSlow(Disturbed):
+        async def complete(self, request: Request) -> Completion:
+            first = kind(request) == "score" and not seen
+            if first:
+                seen.append(0)
+            completion = await super().complete(request)
+            for _ in range(1000 if first else 0):  # until the others are there, or 10 s
+                seen[0] = count(lab, "samples")
+                if seen[0] == ITEMS * SAMPLES - 1:
+                    break
+                await asyncio.sleep(0.01)
+            return completion
+
+    replace_engine(lab, Engine(lab.store, OneIsSlow()))
+    lab.runs.run(study(judges=["sim:balanced"], probe=False))
+    assert seen == [ITEMS * SAMPLES - 1]
+
+
+def test_a_report_is_not_called_simulated_while_a_real_judge_has_no_answer(
+    lab: Lab, study: WriteStudy
+) -> None:
+    lab.runs.run(study(judges=["sim:balanced"], probe=False, samples=1))
+    frame = lab.experiments.samples("small")
+    assert build_report("small", frame, None).banner.startswith("All judges were simulated")
+    both = build_report("small", frame, None, judges=["sim:balanced", "own:real"])
+    assert both.banner == "Some judges were simulated: sim:balanced."
 
 
 # --- a study, and the same study again -----------------------------------------------------------

@@ -1,5 +1,6 @@
 """The noun `lab.reports`: reports, known answers, power and spending."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -9,7 +10,7 @@ from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.labels import Labels
 from judge_gym.lab.prepare import PreparedStudy
-from judge_gym.records.responses import ReportTables, UsageRow
+from judge_gym.records.responses import ExperimentSummary, ReportTables, UsageRow
 from judge_gym.samples import read_samples, stored_samples
 from judge_gym.store import USAGE_BY, Store
 
@@ -47,6 +48,7 @@ class Reports:
             pd.DataFrame(self.usage(name)),
             views=self._store.materials.list_views([row["tag"] for row in rows]),
             people=self._labels.frame_of(rows),
+            judges=[row["design"]["judge.model"] for row in rows],
             warnings=self._warnings(name, rows),
             thresholds=Thresholds.of(gates or {}),
         )
@@ -76,6 +78,7 @@ class Reports:
                 f"{len(unfinished)} of {len(summaries)} experiments are not complete: "
                 + ", ".join(sorted({summary["status"] for summary in unfinished}))
             )
+            warnings += _missing(unfinished)
         if asks["again"]:
             warnings.append(f"{asks['again']} of {asks['asked']} rubric questions were re-asks")
         return tuple(warnings)
@@ -181,6 +184,22 @@ class Reports:
 
     def _prepared(self, target: str | Path | PreparedStudy) -> PreparedStudy:
         return target if isinstance(target, PreparedStudy) else self._experiments.prepare(target)
+
+
+def _missing(unfinished: Sequence[ExperimentSummary]) -> list[str]:
+    """Returns how many of each judge's verdicts are recorded, where some are missing."""
+    wanted: Counter[str] = Counter()
+    done: Counter[str] = Counter()
+    for summary in unfinished:
+        for run in summary["runs"]:
+            for step in ("score", "swap"):
+                wanted[summary["judge"]] += run["wanted"][step]
+                done[summary["judge"]] += run["done"][step]
+    return [
+        f"only {done[judge]:,} of {count:,} verdicts of {judge} are recorded so far"
+        for judge, count in wanted.items()
+        if done[judge] < count
+    ]
 
 
 def _records(frame: "pd.DataFrame") -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ Importing a module here registers its sections. `sections` holds what they read,
 a report as a page, as text, or as a folder of files.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -34,6 +34,7 @@ def build_report(
     *,
     views: Sequence[Mapping[str, Any]] = (),
     people: pd.DataFrame | None = None,
+    judges: Iterable[str] = (),
     warnings: tuple[str, ...] = (),
     thresholds: Thresholds = DEFAULTS,
 ) -> Report:
@@ -45,6 +46,7 @@ def build_report(
         usage: calls and cost by experiment, stage and model; None if unknown.
         views: the evidence views that judges read, with editor, status and checks.
         people: raters' stages, with columns tag, evidence, rater, stage.
+        judges: all that were to judge, also those without a sample yet.
         warnings: messages shown above the numbers.
         thresholds: the limits at which validity checks pass.
     """
@@ -55,7 +57,8 @@ def build_report(
     given = ReportInput(Dataset(frame), paid, views, people, thresholds)
     parts = [section.build(given) for section in SECTIONS]
     # If no call was answered, no model was reported; the judge that was asked counts then.
-    models = frame["reported_model"].astype(object).fillna(frame[JUDGE]).unique()
+    models = {*frame["reported_model"].astype(object).fillna(frame[JUDGE])}
+    models |= {*judges} - {*frame[JUDGE]}
     return Report(
         title=title,
         banner=simulation_banner(map(str, models)),

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -46,6 +46,10 @@ CHECK_INTERVAL = 0.1
 """Seconds between the checks of a call that waits until its process has confirmed its lock."""
 GRACE = 5.0
 """Seconds beyond its deadline in which an adapter may end a call with its own message."""
+HAND_OVER = 0.5
+"""Seconds after which answers are handed over, even if others of the same requests are awaited."""
+OnAnswers = Callable[[Mapping[int, Answer]], None]
+"""Takes answers that have arrived, by the position of their request."""
 
 
 class Stopped(JudgeGymError):
@@ -148,40 +152,79 @@ class Asker:
         self._meters.reload()
 
     async def ask(
-        self, requests: Sequence[Request], payer: Payer, progress: RunProgress
+        self,
+        requests: Sequence[Request],
+        payer: Payer,
+        progress: RunProgress,
+        on_answers: OnAnswers = lambda answers: None,
     ) -> list[Answer]:
-        """Returns the answers in the order of the requests."""
+        """Returns the answers in the order of the requests.
+
+        Args:
+            requests: what is asked.
+            payer: the run that pays.
+            progress: counts what is paid and reused.
+            on_answers: is given each answer soon after it is recorded, whatever becomes of others.
+        """
         keys = [request.key(self._models.card(request.model).endpoint) for request in requests]
+        positions: dict[str, list[int]] = {}
+        for position, key in enumerate(keys):
+            positions.setdefault(key, []).append(position)
         known = self._ledger.find(keys)
-        awaited: dict[str, asyncio.Task[Answer]] = {}
-        borrowed: dict[str, Request] = {}
-        reused: list[str] = []
-        for key, request in zip(keys, requests, strict=True):
-            if key in known or key in awaited:
-                reused.append(key)
-            elif key in self._in_flight:  # another run is asking the same
-                awaited[key], borrowed[key] = self._in_flight[key], request
-                reused.append(key)
+        awaited: dict[asyncio.Task[Answer], str] = {}
+        borrowed: set[str] = set()
+        reused = {key: None for key in positions if key in known}
+        for key, (first, *_) in positions.items():
+            if key in known:
+                continue
+            if key in self._in_flight:  # another run is asking the same
+                borrowed.add(key)
             else:
-                task = asyncio.create_task(self._call(key, request, payer, progress))
-                awaited[key] = self._in_flight[key] = task
+                call = self._call(key, requests[first], payer, progress)
+                self._in_flight[key] = asyncio.create_task(call)
+            awaited[self._in_flight[key]] = key
+        errors: dict[str, BaseException] = {}
+
+        def hand_over(arrived: Collection[str]) -> None:
+            answers = {n: known[key] for key in arrived for n in positions[key]}
+            costs = [known[key].completion for key in arrived if key in borrowed or key in reused]
+            costs += [known[key].completion for key in arrived for _ in positions[key][1:]]
+            progress.reuse(len(costs), sum((cost.usd or 0.0) if cost else 0.0 for cost in costs))
+            try:
+                on_answers(dict(sorted(answers.items())))
+            except Exception as error:  # answers on their way are awaited all the same
+                errors[""] = error
+
+        if reused:
+            hand_over(reused)
         # All calls are awaited even if one fails: an answer on its way is paid for.
-        answers = await asyncio.gather(*awaited.values(), return_exceptions=True)
-        unpaid: dict[str, Request] = {}
-        for key, answer in zip(awaited, answers, strict=True):
-            of_other_run = isinstance(answer, RunOverBudget | Stopped) and answer is not self.error
-            if key in borrowed and of_other_run:
-                unpaid[key] = borrowed[key]  # the other run may not pay for it; this one may
-                reused.remove(key)
-            elif isinstance(answer, BaseException):
-                raise answer
-            else:
-                known[key] = answer
+        unpaid: list[str] = []
+        while awaited:
+            done, _ = await asyncio.wait(awaited, timeout=HAND_OVER)
+            arrived = []
+            for key, task in [(awaited.pop(task), task) for task in done]:
+                try:
+                    known[key] = task.result()
+                    arrived.append(key)
+                except BaseException as error:
+                    of_other_run = isinstance(error, RunOverBudget | Stopped)
+                    if key in borrowed and of_other_run and error is not self.error:
+                        unpaid.append(key)  # the other run may not pay for it; this one may
+                    else:
+                        errors[key] = error
+            if arrived:
+                hand_over(arrived)
+        for key in ("", *positions):
+            if key in errors:
+                raise errors[key]
         if unpaid:
-            own = await self.ask(list(unpaid.values()), payer, progress)
-            known.update(zip(unpaid, own, strict=True))
-        costs = [known[key].completion for key in reused]
-        progress.reuse(len(costs), sum((cost.usd or 0.0) if cost else 0.0 for cost in costs))
+            places = [n for key in unpaid for n in positions[key]]
+
+            def hand_over_own(answers: Mapping[int, Answer]) -> None:
+                on_answers({places[n]: answer for n, answer in answers.items()})
+
+            own = await self.ask([requests[n] for n in places], payer, progress, hand_over_own)
+            known.update(zip((keys[n] for n in places), own, strict=True))
         return [known[key] for key in keys]
 
     async def _call(

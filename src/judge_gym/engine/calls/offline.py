@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from judge_gym.engine.calls.ask import Models
+from judge_gym.engine.calls.ask import Models, OnAnswers
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.errors import NotFoundError
 from judge_gym.records import Request
@@ -30,7 +30,11 @@ class OfflineAsker:
         self._error = self._error or error
 
     async def ask(
-        self, requests: Sequence[Request], payer: Payer, progress: RunProgress
+        self,
+        requests: Sequence[Request],
+        payer: Payer,
+        progress: RunProgress,
+        on_answers: OnAnswers = lambda answers: None,
     ) -> list[Answer | None]:
         """Returns what the ledger holds, in the order of the requests; None where it holds nothing.
 
@@ -45,6 +49,7 @@ class OfflineAsker:
                 progress.reuse(1, 0.0)
             else:
                 self._missing[key] = (payer.stage, request.model)
+        on_answers({n: known[key] for n, key in enumerate(keys) if key in known})
         return [known.get(key) for key in keys]
 
     def refuse_missing(self) -> None:

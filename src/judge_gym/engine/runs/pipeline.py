@@ -6,11 +6,11 @@ may be executed twice, and by any process.
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from judge_gym.engine.calls.ask import Asker
+from judge_gym.engine.calls.ask import Asker, OnAnswers
 from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.options import WORKFLOWS
@@ -19,7 +19,6 @@ from judge_gym.engine.runs.targets import makers, rubric_authors, score_targets
 from judge_gym.errors import ConflictError
 from judge_gym.records import (
     Critique,
-    Evidence,
     Probe,
     Request,
     Rubric,
@@ -46,7 +45,7 @@ R = TypeVar("R", View, Critique, Sample, Probe)
 SHARD = 256
 """Targets of one shard."""
 CHUNK = 64
-"""Targets that are asked for, read and written together; few, since answers wait meanwhile."""
+"""Targets that are asked for together."""
 Shard = list[Any]
 """Names and numbers."""
 
@@ -56,14 +55,6 @@ def chunked(items: Iterable[T]) -> Iterator[list[T]]:
     iterator = iter(items)
     while chunk := list(itertools.islice(iterator, CHUNK)):
         yield chunk
-
-
-async def in_chunks(items: Iterable[T], work: Callable[[list[T]], Awaitable[None]]) -> None:
-    """Works on chunks of items concurrently; all of them end, even if one fails."""
-    ended = await asyncio.gather(*map(work, chunked(items)), return_exceptions=True)
-    for error in ended:
-        if isinstance(error, BaseException):
-            raise error
 
 
 def ranges(count: int, size: int) -> Iterator[tuple[int, int]]:
@@ -193,12 +184,12 @@ class StudyPipeline:
         stage, there = Neutralizer(design), self._viewed()
         editor = str(design.evidence.resolve().editor)
 
-        async def make(chunk: list[Evidence]) -> None:
-            views = await self._ask_and_read("neutralizer", stage, chunk)
+        def save(views: Sequence[View]) -> None:
             self.store.materials.save_views(stage.maker, editor, views)
             self.progress.advance("evidence", len(views))
 
-        await in_chunks((item for item in pool.items[items] if item.id not in there), make)
+        missing = (item for item in pool.items[items] if item.id not in there)
+        await self._in_chunks("neutralizer", stage, missing, save)
 
     def _unread_views(self) -> list[str]:
         """Returns warnings about items that cannot be judged."""
@@ -271,10 +262,14 @@ class StudyPipeline:
 
     async def _criticise(self, rubric: Rubric) -> None:
         stage = Critic(self.run.experiment.design)
-        for critique in await self._ask_and_read("critic", stage, [rubric]):
-            self.store.materials.save_critique(stage.maker, critique)
-            for doubt in _doubts(critique):
-                self.progress.warn(doubt)
+
+        def save(critiques: Sequence[Critique]) -> None:
+            for critique in critiques:
+                self.store.materials.save_critique(stage.maker, critique)
+                for doubt in _doubts(critique):
+                    self.progress.warn(doubt)
+
+        await self._in_chunks("critic", stage, [rubric], save)
 
     # --- W3 and W4 -------------------------------------------------------------------------------
 
@@ -337,12 +332,11 @@ class StudyPipeline:
         )
         stage = Scorer(experiment.design, experiment.seed, self.run.series)
 
-        async def judge(chunk: list[ScoreTarget]) -> None:
-            samples = await self._ask_and_read("scorer", stage, chunk)
+        def save(samples: Sequence[Sample]) -> None:
             self.store.verdicts.save_samples(self.run, samples)
             self.progress.advance("swap" if is_swap else "score", len(samples))
 
-        await in_chunks(filter(missing, targets), judge)
+        await self._in_chunks("scorer", stage, filter(missing, targets), save)
 
     # --- W5 --------------------------------------------------------------------------------------
 
@@ -366,29 +360,50 @@ class StudyPipeline:
             ProbeTarget(sample, self.texts()[sample.evidence.id], answer) for sample, answer in page
         ]
 
-        async def ask(chunk: list[ProbeTarget]) -> None:
-            probes = await self._ask_and_read("prober", stage, chunk)
+        def save(probes: Sequence[Probe]) -> None:
             self.store.verdicts.save_probes(self.run, probes)
             self.progress.advance("probe", len(probes))
 
-        await in_chunks(targets, ask)
+        await self._in_chunks("prober", stage, targets, save)
 
     # --- asking ----------------------------------------------------------------------------------
 
-    async def _ask_and_read(
-        self, name: StageName, stage: Stage[T, R], targets: Sequence[T]
-    ) -> list[R]:
-        """Asks about targets and reads the answers; each record carries the id of its call."""
-        answers = await self._ask(name, stage.requests(targets))
-        return [
-            replace(stage.read(target, answer.completion), call_id=answer.call_id)
-            for target, answer in zip(targets, answers, strict=True)
-            if answer is not None
-        ]
+    async def _in_chunks(
+        self,
+        name: StageName,
+        stage: Stage[T, R],
+        targets: Iterable[T],
+        save: Callable[[Sequence[R]], None],
+    ) -> None:
+        """Asks about targets, and saves what is read from each answer soon after it is recorded.
 
-    async def _ask(self, stage: StageName, requests: Sequence[Request]) -> Sequence[Answer | None]:
+        Chunks of targets are asked concurrently; all of them end, even if one fails.
+        """
+
+        async def work(chunk: list[T]) -> None:
+            def read(answers: Mapping[int, Answer]) -> None:
+                save(
+                    [
+                        replace(stage.read(chunk[n], answer.completion), call_id=answer.call_id)
+                        for n, answer in answers.items()
+                    ]
+                )
+
+            await self._ask(name, stage.requests(chunk), read)
+
+        ended = await asyncio.gather(*map(work, chunked(targets)), return_exceptions=True)
+        for error in ended:
+            if isinstance(error, BaseException):
+                raise error
+
+    async def _ask(
+        self,
+        stage: StageName,
+        requests: Sequence[Request],
+        on_answers: OnAnswers = lambda answers: None,
+    ) -> Sequence[Answer | None]:
         payer = Payer(self.run.id, self.run.study, self.run.experiment.tag, stage)
-        return await self.asker.ask(requests, payer, self.progress)
+        return await self.asker.ask(requests, payer, self.progress, on_answers)
 
 
 def _doubts(critique: Critique) -> Iterator[str]:
