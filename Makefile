@@ -5,20 +5,23 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow check docs bench chaos fuzz mutants snapshots clean
+.PHONY: demo required test test-slow check docs bench chaos fuzz mutants snapshots clean
 
 demo: $(VENV)/run
 	$(BIN)/judge-gym demo
 
-# REQUIRE=all installs the system's share of what tests need, or fails; without it they are skipped and counted.
-test: $(VENV)/test
+# REQUIRE=all installs programs and the model that tests need, or fails; without it they are skipped and counted.
+required: $(VENV)/test
 ifeq ($(REQUIRE),all)
 	scripts/system-packages
+	$(BIN)/judge-gym models get smollm2
 endif
+
+test: required
 	REQUIRE=$(REQUIRE) $(BIN)/pytest
 
 # What takes long: chaos, outages, notebooks, browser flows, long simulations. CI runs it too.
-test-slow: $(VENV)/test
+test-slow: required
 	REQUIRE=$(REQUIRE) $(BIN)/pytest -m slow
 
 check: $(VENV)/check

@@ -23,6 +23,7 @@ from judge_gym.cli import main
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
 from judge_gym.models.cards import Limits
+from judge_gym.models.on_machine import model_file_here
 from judge_gym.records import Completion, Request
 from judge_gym.store import Store
 from stores import blank
@@ -293,20 +294,28 @@ def pytest_xdist_auto_num_workers() -> int:
     return (len(ours(0)) if ours else os.cpu_count() or 1) + 1
 
 
+@cache
+def _missing(tool: str) -> str:
+    """Returns what is missing of a program, or of the model `smollm2`; empty if it is here."""
+    if tool == "smollm2":
+        row = model_file_here(tool)
+        return "" if row["ready"] else f"the model {tool} is not here: {row['to_use_it']}"
+    return "" if shutil.which(tool) else f"{tool} is not installed"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, or with REQUIRE=all fail, what needs a program that is not there."""
+    """Skip, or with REQUIRE=all fail, what needs a program or a model that is not there."""
     for item in items:
         for mark in item.iter_markers("needs"):
-            tool = mark.args[0]
-            if shutil.which(tool) is None and not REQUIRE_ALL:
-                item.add_marker(pytest.mark.skip(reason=f"{tool} is not installed"))
+            if (missing := _missing(mark.args[0])) and not REQUIRE_ALL:
+                item.add_marker(pytest.mark.skip(reason=missing))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """With REQUIRE=all a missing program is a failure."""
+    """With REQUIRE=all a missing program or model is a failure."""
     for mark in item.iter_markers("needs"):
-        if shutil.which(mark.args[0]) is None and REQUIRE_ALL:
-            pytest.fail(f"{mark.args[0]} is not installed, and REQUIRE=all asks for it")
+        if (missing := _missing(mark.args[0])) and REQUIRE_ALL:
+            pytest.fail(f"{missing}, and REQUIRE=all asks for it")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

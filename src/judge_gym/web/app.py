@@ -85,6 +85,7 @@ def make_app(
         public: whether scores of suite runs may be read without a token.
         agents: opens the application for agents.
     """
+    lab.models.takes_paths = False
     reports = ReportBuilder(lab)
 
     @asynccontextmanager
