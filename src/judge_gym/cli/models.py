@@ -40,7 +40,7 @@ def list_models(
         if provider not in choices:
             raise DesignError(unknown("provider", provider, choices), choices=choices)
         rows = [_row(registry.card(id)) for id in registry.priced(provider)]
-        display.show_rows(rows, json)
+        display.show_rows(rows if json else [_with_free(row) for row in rows], json)
         return
     providers = registry.providers()
     rows = [_row(registry.card(id)) for id in registry.entries.named]
@@ -49,6 +49,7 @@ def list_models(
         display.print_json({"providers": providers, "models": rows, "here": here})
         return
     display.table("providers and endpoints", providers)
+    rows = [_with_free(row) for row in rows]
     display.table("models", rows, note="Any other model of a provider works too: provider:name.")
     _show_here(here)
 
@@ -66,7 +67,8 @@ def show_model(
     if json:
         display.print_json(facts)
         return
-    limits = facts.pop("limits")
+    limits, facts = facts["limits"], _with_free(facts)
+    del facts["limits"]
     display.facts("", {**facts, **{f"limit: {name}": value for name, value in limits.items()}})
 
 
@@ -135,7 +137,7 @@ def check_models(
         runs = {"suite": [report.to_json() for report in reports]} if suite is not None else {}
         display.print_json({"models": checks, **runs} if runs else checks)
     else:
-        display.table("", [{**row, "usd": _cost(row["usd"])} for row in checks])
+        display.table("", [_with_free(row) for row in checks])
         _show_here(here)
         notes(*(note for id in asked if (note := registry.card(id).unpinned)))
         show_reports(reports)
@@ -182,8 +184,9 @@ def _show_here(rows: "list[ModelHere]") -> None:
     display.table("on this machine", shown)
 
 
-def _cost(usd: float | None) -> float | str | None:
-    return "free" if usd == 0 else usd
+def _with_free(row: dict[str, Any]) -> dict[str, Any]:
+    """Returns a row with the word in place of a price of 0."""
+    return {name: "free" if "usd" in name and value == 0 else value for name, value in row.items()}
 
 
 def _facts(card: "ModelCard") -> dict[str, Any]:

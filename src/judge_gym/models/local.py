@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,8 @@ class LocalModel:
     """
 
     def __init__(self, card: ModelCard, *, context: int, threads: int, slots: int) -> None:
-        import xllamacpp  # noqa: F401  # it is the child that uses it
-
+        if find_spec("xllamacpp") is None:  # only its child process imports it
+            raise ImportError("xllamacpp is not installed", name="xllamacpp")
         self.id = card.id
         self._card = card
         file = local_file(card.name)
