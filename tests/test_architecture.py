@@ -35,7 +35,7 @@ LEVEL = {room: n for n, line in enumerate(ORDER.split("\n")) for room in line.sp
 HOMES = {
     "store": "sqlalchemy alembic sqlite3 psycopg psycopg2 asyncpg",
     "models": "genai_prices pydantic_ai openai anthropic google xai_sdk mistralai litellm cohere",
-    "engine": "filelock dbos",
+    "engine": "dbos",
     "web": "fastapi starlette uvicorn",
     "client": "urllib3",
     "mcp": "mcp mcp_types",
@@ -155,7 +155,7 @@ def test_all_sources_are_looked_at() -> None:
         ("judge_gym.engine.x", "from openai import OpenAI", "only models"),
         ("judge_gym.lab", "import genai_prices.data_snapshot", "only models"),
         ("judge_gym.analysis.x", "import google.genai as g", "only models"),
-        ("judge_gym.store.x", "from filelock import FileLock", "only engine"),
+        ("judge_gym.store.x", "from dbos import DBOS", "only engine"),
         ("judge_gym.stages.x", "from datetime import datetime", "pure"),
         ("judge_gym.axes.x", "import random", "pure"),
     ],
@@ -171,7 +171,7 @@ def test_the_check_sees_what_breaks_the_order(module: str, source: str, fault: s
         ("judge_gym.axes.x", "from judge_gym.axes._knobs import knob\nfrom . import _knobs"),
         ("judge_gym.lab", "from judge_gym.engine import Engine\nfrom judge_gym import samples"),
         ("judge_gym.store.x", "import sqlalchemy as sa\nfrom judge_gym.store import tables"),
-        ("judge_gym.engine.x", "import filelock\nfrom ..store.runs import Run\nfrom . import y"),
+        ("judge_gym.engine.x", "import dbos\nfrom ..store.runs import Run\nfrom . import y"),
         ("judge_gym.cli.", "import os, time\nfrom judge_gym.lab import Lab"),
     ],
 )

@@ -44,7 +44,7 @@ def test_the_list_says_which_keys_are_set(
     )
     said = succeed(call("models", "list", "--json"))
     rows = {row["provider"]: row for row in said.json["providers"]}
-    assert [name for name, row in rows.items() if row["key is set"]] == ["google", "lab"]
+    assert [name for name, row in rows.items() if row["key is set"]] == ["google", "local", "lab"]
     assert (rows["lab"]["base url"], rows["lab"]["rpm"]) == ("http://127.0.0.1:8000/v1", 7)
     assert {"openai:gpt-4.1", "lab:llama"} <= {row["model"] for row in said.json["models"]}
     assert "OPENAI_API_KEY" in succeed(call("models", "list")).out

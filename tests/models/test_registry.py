@@ -10,12 +10,12 @@ import pytest
 
 from judge_gym.errors import DesignError
 from judge_gym.models import ModelCard, Registry
-from judge_gym.models.cards import Limits
+from judge_gym.models.cards import LOCAL, Limits
 from judge_gym.models.openers import OPENERS
 from judge_gym.models.simulated import CODERS, PRESETS
 
 HOSTED = ("openai:gpt-4.1", "anthropic:claude-sonnet-4-5", "google:gemini-2.5-flash")
-PROVIDERS = {"sim", "openai", "anthropic", "google", "xai", "openrouter"}
+PROVIDERS = {"sim", "local", "openai", "anthropic", "google", "xai", "openrouter"}
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_a_hosted_model_is_refused_when_it_is_opened(registry: Registry, id: str
 
 
 def test_every_provider_of_the_registry_has_an_opener_and_no_other_has(registry: Registry) -> None:
-    assert set(OPENERS) == set(registry.entries.providers)
+    assert {*OPENERS, LOCAL} == set(registry.entries.providers)
 
 
 def test_a_provider_without_an_opener_is_refused_with_the_choices(

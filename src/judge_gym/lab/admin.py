@@ -168,6 +168,10 @@ class Admin:
         """Returns the id of a model by its bare name."""
         return self._models.resolve(model)
 
+    def refuse_model_paths(self) -> None:
+        """Refuses `local:PATH` from now on: who asks may be on another machine."""
+        self._models.takes_paths = False
+
     def can_call(self, model: str) -> bool:
         """Returns whether a model can be called from here."""
         try:

@@ -85,7 +85,7 @@ def make_app(
         public: whether scores of suite runs may be read without a token.
         agents: opens the application for agents.
     """
-    lab.models.takes_paths = False
+    lab.admin.refuse_model_paths()
     reports = ReportBuilder(lab)
 
     @asynccontextmanager
