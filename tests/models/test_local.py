@@ -20,13 +20,11 @@ import pytest
 
 from conftest import Call, succeed
 from judge_gym.errors import DesignError, RejectedError, UnavailableError
-from judge_gym.lab import Lab
 from judge_gym.models import Registry, local_files, on_machine
 from judge_gym.models.local import LocalModel
 from judge_gym.models.local_server import LINGER
 from judge_gym.records import Completion, Draw, Message, Request
 from judge_gym.stages.verdicts import parse_json_verdict
-from stores import blank
 from web import JSON, Answer, Web
 
 SCHEMA = {
@@ -390,42 +388,6 @@ def user(folder: Path, model_folder: Path) -> Iterator[tuple[subprocess.Popen[st
         process.communicate()
 
 
-@needs_model
-@pytest.mark.slow
-def test_a_study_runs_on_a_real_model(
-    smollm2: Callable[..., LocalModel],
-    write_study: Callable[..., Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    rubric = [{"label": label, "criteria": [f"It is {label}."]} for label in ("calm", "harsh")]
-    rubric_file = "rubric.json"
-    Path(rubric_file).write_text(json.dumps({"kind": "ordinal", "stages": rubric}))
-    study = write_study(
-        samples=1,
-        evidence={"here": {"files": "evidence.jsonl"}},
-        tasks=[
-            {"type": "benchmark", "concept": "tone", "evidence": "here", "rubric": "rubric.json"}
-        ],
-        judges=["local:smollm2"],
-        design={"judge.max_tokens": 48},
-        vary={"verdict.output": ["suffix", "json"]},
-        probe=False,
-        tolerance=1.0,
-    )
-    with Lab.open(blank(tmp_path / "lab.db")) as lab:
-        result = lab.runs.run(study)
-        frame = lab.experiments.samples("small")
-        again = lab.runs.run(study)
-    assert result.status in ("complete", "complete-with-failures"), result
-    assert sum(run.calls for run in result.runs) == len(frame) == 6
-    assert set(frame["status"]) <= {"scored", "abstained", "parse_failed", "truncated"}
-    in_json = frame[frame["verdict.output"] == "json"]
-    assert set(in_json["status"]) <= {"scored", "abstained", "truncated"}, "the schema was enforced"
-    assert sum(run.calls for run in again.runs) == 0, "all answers are in the ledger"
-
-
 def test_the_real_demo_says_what_to_run_without_its_model(call: Call, tmp_path: Path) -> None:
     refused = call("demo", "--real", "--out", tmp_path / "demo")
     assert refused.code == 2 and "judge-gym models get smollm2" in refused.err
@@ -444,3 +406,6 @@ def test_the_real_demo_shows_how_each_answer_was_read(
     assert read <= {"stage 1", "stage 2", "stage 3", "abstained", "truncated"}
     assert all(row["the end of the answer"] for row in shown["answers"])
     assert (tmp_path / "demo" / "report.html").stat().st_size > 10_000
+    again = succeed(call("demo", "--real", "--out", tmp_path / "demo", "--json")).json
+    assert sum(run["calls"] for run in shown["runs"]) == 18
+    assert sum(run["calls"] for run in again["runs"]) == 0, "all answers are in the ledger"
