@@ -12,6 +12,7 @@ import secrets
 import socket
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,7 +72,7 @@ class LocalModel:
 
     async def complete(self, request: Request) -> Completion:
         """Returns the model's answer; starts its server where none runs."""
-        servers = await _servers.get(Servers)
+        servers = await _servers.get(_open_servers)
         server = await servers.get(self.id, self._settings)
         wire = WireModel(
             self.id,
@@ -151,15 +152,19 @@ class Servers:
                 self._used[settings] = server
             return server
 
-    async def __aenter__(self) -> "Servers":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
+    def leave(self) -> None:
+        """Ends the use of all."""
         for server in self._used.values():
             server.leave()
 
 
 _servers = LoopResources[Servers]()
+
+
+async def _open_servers(stack: AsyncExitStack) -> Servers:
+    servers = Servers()
+    stack.callback(servers.leave)
+    return servers
 
 
 def use_server(id: str, settings: ServerSettings) -> Server:
