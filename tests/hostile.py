@@ -40,6 +40,7 @@ PATHS = {
     "/evidence/4?compare=words": True,
     "/evidence/17": True,  # the last
     "/studies/hostile": True,
+    "/studies/hostile/answers": True,
     "/new": True,
     "/new?from=hostile": True,
     f"/new?study={quote(HOSTILE)}": True,

@@ -87,6 +87,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("experiments.list_rubrics", {"experiment_tag": "pilot"}),
     ("experiments.list_samples", {"experiment_tag": "pilot"}),
     ("experiments.list_samples", {"experiment_tag": "pilot", "status": "scored", "evidence": 2}),
+    ("experiments.list_answers", {"target": "pilot", "status": "scored"}),
     ("experiments.list_probes", {"experiment_tag": "pilot"}),
     ("experiments.export_csv", {"experiment_tags": ["pilot", "pilot/strict"]}),
     ("experiments.cleanup", {"experiment_tag": "severity"}),

@@ -15,7 +15,7 @@ __all__ = ["main"]
 # The order of the help, whichever module was loaded first; what is not named comes last.
 COMMANDS = (
     "init demo plan run start status pause resume cancel retry retune reparse cleanup report "
-    "export usage analyze schedule calibrate axes lab mcp worker"
+    "answers export usage analyze schedule calibrate axes lab mcp worker"
 ).split()
 GROUPS = (
     "evidence rubric score swap probe pool labels benchmark suite models token db ledger sim"
@@ -25,6 +25,7 @@ GROUPS = (
 def whole_app() -> "Typer":
     """Returns the application with all its commands, in the order of the help."""
     from judge_gym.cli import (  # noqa: F401
+        answers,
         axes,
         benchmarks,
         calibrate,

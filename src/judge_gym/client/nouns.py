@@ -10,6 +10,7 @@ from judge_gym.client.connection import Connection
 from judge_gym.records import Status, TaskType
 from judge_gym.records.requests import UsageColumn, Workflow
 from judge_gym.records.responses import (
+    AnswerRow,
     Axes,
     CallTranscript,
     Collected,
@@ -203,6 +204,10 @@ class Experiments:
     ) -> Sequence[SampleRow]:
         """Returns the samples of an experiment with decoded stages."""
         return self._call("experiments.list_samples", locals())
+
+    def list_answers(self, target: str, *, status: Status | None = None) -> Sequence[AnswerRow]:
+        """Returns what judges answered, word for word, in a study or an experiment."""
+        return self._call("experiments.list_answers", locals())
 
     def list_probes(self, experiment_tag: str) -> Sequence[ProbeRow]:
         """Returns probes with the probability of expert agreement; null if unreadable."""

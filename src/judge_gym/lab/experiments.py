@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -12,7 +13,7 @@ import yaml
 from judge_gym.axes import Design
 from judge_gym.engine import FINISHED, Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
-from judge_gym.lab.cursors import read_row
+from judge_gym.lab.cursors import all_rows, read_row
 from judge_gym.lab.prepare import (
     PreparedStudy,
     prepare_file,
@@ -26,6 +27,7 @@ from judge_gym.models import Registry
 from judge_gym.records import Pool, TaskType
 from judge_gym.records.requests import STUDY_SUFFIXES
 from judge_gym.records.responses import (
+    AnswerRow,
     Counts,
     ExperimentSummary,
     ProbeRow,
@@ -385,6 +387,28 @@ class Experiments:
             experiment_tag, chosen, after=read_row(after), limit=limit
         )
         return Page(found.rows, None if found.after is None else str(found.after))
+
+    def list_answers(self, target: str, *, status: str | None = None) -> Sequence[AnswerRow]:
+        """Returns what judges answered, word for word, in a study or an experiment.
+
+        Args:
+            target: a study file, a study's name or an experiment's tag.
+            status: only answers that were read so: `parse_failed` for unreadable ones.
+        """
+        return cast(
+            Sequence[AnswerRow], all_rows(partial(self.page_answers, target, status=status))
+        )
+
+    def page_answers(
+        self, target: str, *, status: str | None = None, after: str | None = None, limit: int = 100
+    ) -> Page:
+        """Returns a page of answers, after the last sample of the previous page."""
+        judges = {row["tag"]: row["design"]["judge.model"] for row in self.find(target)}
+        rows = self._store.samples.answers(
+            [*judges], status, after=read_row(after), limit=limit + 1
+        )
+        more = str(rows[limit - 1]["sample"]) if len(rows) > limit else None
+        return Page([{**row, "judge": judges[row["tag"]]} for row in rows[:limit]], more)
 
     def browse_samples(
         self,

@@ -1,8 +1,10 @@
 """The noun `lab.runs`: plan, run, start, pause, cancel and watch the runs of studies."""
 
 import os
+import shlex
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -46,6 +48,8 @@ from judge_gym.records.responses import (
 from judge_gym.store import Event, Kind, LogCursor, Page, Progress, Run, Store
 from judge_gym.studies import BudgetSpec
 
+MANY_UNREADABLE = 0.1
+"""The share of a judge's answers that may be unreadable without a warning."""
 WatchProgress = Callable[[Sequence[RunProgress]], None]
 
 
@@ -174,7 +178,8 @@ class Runs:
             watch=watch,
             concurrency=concurrency,
         )
-        warnings = tuple(dict.fromkeys([*prepared.warnings, *notes, *result.warnings]))
+        unread = _unreadable(prepared.study, runs, result)
+        warnings = tuple(dict.fromkeys([*prepared.warnings, *notes, *result.warnings, *unread]))
         left = self._left(runs) if isinstance(result.stopped, BudgetError) else None
         return replace(result, warnings=warnings, left=left)
 
@@ -502,6 +507,22 @@ class Runs:
         """Returns the file that such a process writes to; None on a database server."""
         file = self._store.database.file
         return file.with_suffix(".worker.log") if file else None
+
+
+def _unreadable(study: str, runs: Sequence[Run], result: Result) -> list[str]:
+    """Returns warnings about judges many of whose answers could not be read."""
+    answers: Counter[str] = Counter()
+    unreadable: Counter[str] = Counter()
+    for run, ended in zip(runs, result.runs, strict=True):
+        judge = run.experiment.design.judge.model
+        answers[judge] += sum(ended.counts.values()) - ended.counts.get("provider_error", 0)
+        unreadable[judge] += ended.counts.get("parse_failed", 0)
+    return [
+        f"{count:,} of {answers[judge]:,} answers of {judge} could not be read; list them with: "
+        f"judge-gym answers {shlex.quote(study)} --status parse_failed"
+        for judge, count in unreadable.items()
+        if count > MANY_UNREADABLE * answers[judge]
+    ]
 
 
 def _suite_state(report: SuiteReport, reason: str | None) -> RunState:

@@ -256,6 +256,12 @@ class OfTarget(VerbRequest):
     target: Target
 
 
+class ListAnswers(OfTarget):
+    """Which answers of a study or an experiment are listed."""
+
+    status: Status | None = None
+
+
 class Plan(VerbRequest):
     """A study by its name, an experiment by its tag, or the text of a study file."""
 

@@ -224,6 +224,25 @@ class ProbeRow(TypedDict):
     probe_status: str | None
 
 
+class AnswerRow(TypedDict):
+    """What a judge answered, word for word, and how it was read."""
+
+    sample: int
+    tag: str
+    judge: str
+    evidence: int
+    evidence_title: str
+    replicate: int
+    status: str
+    stages: str
+    display: str
+    call_id: int
+    reported_model: str | None
+    finish: str | None
+    text: str | None
+    error: str | None
+
+
 class SampleRow(ProbeRow):
     """A verdict of a judge on an item, with its context."""
 

@@ -156,6 +156,57 @@ class Samples:
         cursors = (onward, backward) if back else (backward, onward)
         return Span([by_id[id] for id in ids], *cursors, stopped is not None and not more)
 
+    def answers(
+        self,
+        tags: Sequence[str],
+        status: str | None = None,
+        *,
+        after: int | None = None,
+        limit: int = 100,
+    ) -> list[dict[str, Any]]:
+        """Returns what judges answered, word for word, by sample, after one of them.
+
+        Args:
+            tags: of the experiments, whose active runs count.
+            status: only samples with this status.
+            after: the last sample of the previous page.
+            limit: the most samples.
+        """
+        s, a = t.samples.c, t.attempts.c
+        of_tags = sa.select(t.tags.c.digest).where(t.tags.c.tag.in_(tags))
+        names = sa.select(sa.func.min(t.tags.c.tag)).where(
+            t.tags.c.digest == t.runs.c.digest, t.tags.c.tag.in_(tags)
+        )
+        query = (
+            sa.select(
+                s.id.label("sample"),
+                names.scalar_subquery().label("tag"),
+                s.evidence_id.label("evidence"),
+                t.evidence.c.title.label("evidence_title"),
+                s.replicate,
+                s.status,
+                s.stages,
+                s.display,
+                s.call_id,
+                a.reported_model,
+                a.finish,
+                t.texts.c.body.label("text"),
+                a.error,
+            )
+            .join(t.runs, t.runs.c.id == s.run_id)
+            .join(t.evidence, t.evidence.c.id == s.evidence_id)
+            .join(t.attempts, a.id == latest_attempt(s.call_id, completed=False))
+            .outerjoin(t.texts, t.texts.c.hash == a.text)
+            .where(t.runs.c.digest.in_(of_tags), t.runs.c.superseded.is_(None))
+            .order_by(s.id)
+            .limit(limit)
+        )
+        if status is not None:
+            query = query.where(s.status == status)
+        if after is not None:
+            query = query.where(s.id > after)
+        return self._database.rows(query)
+
 
 def _tidy_rows() -> sa.Select[Any]:
     s = t.samples.c

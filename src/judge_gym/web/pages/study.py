@@ -10,10 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.lab import Lab
+from judge_gym.records import STATUSES, Status
 from judge_gym.records.requests import CallLimits
 from judge_gym.studies.file import Caps
 from judge_gym.web.api.parameters import LARGEST, Cursor, Name, OpenLab
 from judge_gym.web.middleware import Json
+from judge_gym.web.pages.filters import EMPTY_IS_NONE
 from judge_gym.web.pages.usage import totals as usage_totals
 from judge_gym.web.rendering import render
 
@@ -21,6 +23,10 @@ router = APIRouter()
 ROWS = 25
 PATIENCE = 0.1
 """Seconds that a page spends on counting rows; a million samples take longer."""
+ANSWERS = 20
+"""Answers per page."""
+LONGEST = 20_000
+"""Characters of an answer that the list shows; its sample's page shows more."""
 LOG = 30
 """Events per page of the log."""
 
@@ -64,6 +70,29 @@ def paid(lab: OpenLab, name: Name) -> Response:
     sums = usage_totals([row for row in lab.reports.spending(name) if not row["imported"]], None)
     total = sums[0] if sums else {"calls": 0, "usd": 0.0, "unpriced": 0}
     return Json({"calls": total["calls"], "usd": None if total["unpriced"] else total["usd"]})
+
+
+@router.get("/studies/{name}/answers")
+def answers(
+    request: Request,
+    lab: OpenLab,
+    name: Name,
+    status: Annotated[Status | None, EMPTY_IS_NONE] = None,
+    after: Cursor = None,
+) -> Response:
+    """Shows what judges answered, word for word."""
+    page = lab.experiments.page_answers(name, status=status, after=after, limit=ANSWERS)
+    return render(
+        request,
+        "answers.html.j2",
+        study=name,
+        statuses=STATUSES,
+        chosen=status,
+        answers=page.rows,
+        next=page.next,
+        first=after is None,
+        longest=LONGEST,
+    )
 
 
 def _described(lab: Lab, tags: Sequence[str]) -> Iterator[Mapping[str, Any]]:
