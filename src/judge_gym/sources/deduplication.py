@@ -3,17 +3,15 @@
 import re
 import unicodedata
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from itertools import chain
 from urllib.parse import urldefrag, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judge_gym.records import Evidence, content_hash
-
-if TYPE_CHECKING:
-    from datasketch import MinHash
 
 Hashes = NDArray[np.uint32]
 
@@ -25,10 +23,22 @@ MIX = np.uint64(0x9E3779B97F4A7C15)
 MOST_COMPARED = 50
 BANDS, ROWS = 20, 5
 """LSH finds a pair at `NEAR_DUPLICATE` with probability 1 - (1 - 0.8**5)**20, or 0.9996."""
+BATCH = 50_000
+"""Shingles that are permuted at once, which limits the memory for a book."""
 # Han, kana, Hangul, Thai, Lao, Burmese, Khmer: words are not separated by spaces.
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]"
 )
+
+
+def _permutations() -> tuple[Hashes, Hashes]:
+    """Returns the factors and offsets of permutations of 32-bit numbers; odd factors permute."""
+    rng, count = np.random.RandomState(1), BANDS * ROWS
+    factors = rng.randint(0, 2**31, count, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
+    return factors, rng.randint(0, 2**32, count, dtype=np.uint32)
+
+
+PERMUTATIONS = _permutations()
 
 
 def canonical_url(url: str) -> str:
@@ -67,24 +77,22 @@ class NearDuplicates:
     """Finds texts that are nearly the same: MinHash proposes, the exact overlap decides."""
 
     def __init__(self) -> None:
-        from datasketch import MinHash, MinHashLSH
-
-        self._index = MinHashLSH(num_perm=BANDS * ROWS, params=(BANDS, ROWS))
-        self._blank = MinHash(num_perm=BANDS * ROWS, hashfunc=int)
+        self._bands: list[defaultdict[bytes, list[int]]] = [defaultdict(list) for _ in range(BANDS)]
         self._texts: list[tuple[Evidence, Hashes, Hashes]] = []
-        self._last: tuple[Evidence, Hashes, MinHash] | None = None
+        self._last: tuple[Evidence, Hashes, Hashes] | None = None
 
     def find(self, item: Evidence) -> Evidence | None:
         """Returns an added item whose text is nearly the same, if any."""
-        shingles, sketch = self._sketch(item)
-        numbers = sorted(self._index.query(sketch))
+        shingles, signature = self._sketch(item)
+        same_band = (band.get(key, ()) for band, key in self._keys(signature))
+        numbers = sorted(set(chain.from_iterable(same_band)))
         if not numbers:
             return None
         # The likeliest first; a template may have a thousand copies.
         signatures = np.array([self._texts[number][2] for number in numbers])
-        similarity = (signatures == sketch.hashvalues).sum(axis=1)
+        similarity = (signatures == signature).sum(axis=1)
         for index in np.argsort(-similarity, kind="stable")[:MOST_COMPARED]:
-            other, theirs, _ = self._texts[int(numbers[index])]
+            other, theirs, _ = self._texts[numbers[int(index)]]
             shared = np.intersect1d(shingles, theirs, assume_unique=True).size
             if shared >= NEAR_DUPLICATE * (shingles.size + theirs.size - shared):
                 return other
@@ -92,19 +100,39 @@ class NearDuplicates:
 
     def add(self, item: Evidence) -> None:
         """Adds an item, so that later ones are compared with it."""
-        shingles, sketch = self._sketch(item)
-        self._index.insert(len(self._texts), sketch, check_duplication=False)
-        self._texts.append((item, shingles, sketch.hashvalues))
+        shingles, signature = self._sketch(item)
+        for band, key in self._keys(signature):
+            band[key].append(len(self._texts))
+        self._texts.append((item, shingles, signature))
 
-    def _sketch(self, item: Evidence) -> "tuple[Hashes, MinHash]":
+    def _keys(self, signature: Hashes) -> Iterator[tuple[defaultdict[bytes, list[int]], bytes]]:
+        """Returns the bands, each with its part of a signature."""
+        whole, size = signature.tobytes(), ROWS * signature.itemsize
+        parts = (whole[start : start + size] for start in range(0, len(whole), size))
+        return zip(self._bands, parts, strict=True)
+
+    def _sketch(self, item: Evidence) -> tuple[Hashes, Hashes]:
         # An item is searched and then added; its sketch is computed once.
         if self._last is None or self._last[0] is not item:
             shingles = _shingles(item.body)
-            sketch = self._blank.copy()
-            for start in range(0, shingles.size, 50_000):  # limits the memory for a book
-                sketch.update_batch(shingles[start : start + 50_000].tolist())
-            self._last = (item, shingles, sketch)
+            self._last = (item, shingles, _signature(shingles))
         return self._last[1], self._last[2]
+
+
+def _signature(shingles: Hashes) -> Hashes:
+    """Returns the MinHash of a text: the least of its shingles under each permutation."""
+    mixed = shingles ^ (shingles >> np.uint32(16))  # the finalizer of MurmurHash3
+    mixed *= np.uint32(0x85EBCA6B)
+    mixed ^= mixed >> np.uint32(13)
+    mixed *= np.uint32(0xC2B2AE35)
+    mixed ^= mixed >> np.uint32(16)
+    factors, offsets = PERMUTATIONS
+    least = [
+        (mixed[start : start + BATCH, np.newaxis] * factors + offsets).min(axis=0)
+        for start in range(0, mixed.size, BATCH)
+    ]
+    signature: Hashes = np.minimum.reduce(least)
+    return signature
 
 
 def _shingles(text: str) -> Hashes:

@@ -8,11 +8,13 @@ import difflib
 import glob
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ FIELDS = ("title", "text", "responses", "url", "date", "source", "truth", "metad
 COLUMNS = tuple(name for name in FIELDS if name not in ("responses", "metadata"))
 LISTED = 10
 """The number of invalid files that an error lists."""
+SURROGATE = re.compile("[\ud800-\udfff]")
+ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,8 +284,7 @@ def _evidence(fields: Any, *, where: str, title: str) -> Evidence:
     texts = [text, *(str(response or "").strip() for response in responses)]
     if not all(texts):
         raise DesignError(f"{where}: the text is empty")
-    whole = json.dumps([*texts, str(fields)], ensure_ascii=False)
-    if any("\ud800" <= char <= "\udfff" for char in whole):
+    if any(SURROGATE.search(part) for part in texts):
         raise DesignError(f"{where}: the text has a lone surrogate, half of a character")
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
@@ -309,6 +312,11 @@ def iso_date(given: Any) -> str:
     if isinstance(given, date):
         return given.isoformat()
     text = str(given or "").strip()
+    return text if ISO_DAY.fullmatch(text) else _iso_date(text)
+
+
+@lru_cache(maxsize=4096)
+def _iso_date(text: str) -> str:
     try:
         return parsedate_to_datetime(text).date().isoformat()
     except (ValueError, OverflowError):

@@ -77,7 +77,8 @@ class EvidenceFilter:
         """Keeps an item, or counts why not."""
         item = _storable(item)
         twin = None
-        reason = self._reason_to_drop(item)
+        own = set(keys(item))
+        reason = self._reason_to_drop(item, own)
         if not reason:
             twin = self._near_duplicates.find(item)
             if twin and self.searched:
@@ -92,7 +93,7 @@ class EvidenceFilter:
         if (self._start or self._end) and _days(item.date) is None:
             odd = f"the date {item.date!r}, which is not understood: write YYYY-MM-DD"
             self.notes.append(f"{_name(item)} has {odd if item.date.strip() else 'no date'}")
-        self._kept.update(keys(item))
+        self._kept |= own
         self._near_duplicates.add(item)
         self.items.append(item)
         if self.on_item:
@@ -106,11 +107,10 @@ class EvidenceFilter:
             tuple(self.items), dict(self.dropped), tuple(self.notes), errors, interrupted
         )
 
-    def _reason_to_drop(self, item: Evidence) -> str:
+    def _reason_to_drop(self, item: Evidence, own: set[str]) -> str:
         """Returns why an item does not belong, or an empty text; the cheapest checks first."""
         if not item.body.strip():
             return "empty text"
-        own = set(keys(item))
         if known := own & self._known:
             same = any(not key.startswith("url") for key in known)
             return "already there" if same or self.searched else "same address, another text"
@@ -212,6 +212,8 @@ class Query:
 
     def matches(self, text: str) -> bool:
         """Tells whether a text matches, in whole words and regardless of case."""
+        if not self.text:
+            return True
         plain = folded(text)
         return all(
             any(_contains(plain, term) for term in group) for group in self.groups
