@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime
 
-from judge_gym.lab import NOUNS, describe
+from judge_gym.lab.nouns import NOUNS, describe
 from judge_gym.mcp.tools import TOOLS, is_tool
 from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.requests import UsageColumn, VerbRequest, Workflow

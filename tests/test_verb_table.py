@@ -16,7 +16,8 @@ from pydantic import TypeAdapter
 from judge_gym import errors
 from judge_gym.client import Client
 from judge_gym.errors import DesignError, JudgeGymError
-from judge_gym.lab import NOUNS, Lab, describe
+from judge_gym.lab import Lab
+from judge_gym.lab.nouns import NOUNS, describe
 from judge_gym.records.requests import VerbRequest
 from judge_gym.verbs import BY_NAME, VERBS, Verb
 from judge_gym.web import serve

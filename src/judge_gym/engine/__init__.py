@@ -21,7 +21,7 @@ from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.follower import RunFollower, run_in_loop
 from judge_gym.engine.runs.locks import lab_lock
 from judge_gym.engine.runs.options import WORKFLOWS, RunOptions, Workflow
-from judge_gym.engine.runs.orders import JOBS, SuiteWork, WorkOrder
+from judge_gym.engine.runs.orders import JOBS, SuiteWork, WorkOrder, study_of
 from judge_gym.engine.runs.planner import Plan, Planner, StagePlan
 from judge_gym.engine.runs.reparse import Reparsed, reparse
 from judge_gym.engine.runs.results import (
@@ -31,7 +31,6 @@ from judge_gym.engine.runs.results import (
     SuiteExecution,
     study_result,
 )
-from judge_gym.engine.runs.suites import study_of
 from judge_gym.engine.runs.targets import makers
 from judge_gym.engine.runs.worker import work
 from judge_gym.errors import DesignError
@@ -39,10 +38,10 @@ from judge_gym.models.cards import Limits
 from judge_gym.records import SuiteRun
 from judge_gym.store import Run, Store
 from judge_gym.studies import BudgetSpec
-from judge_gym.suites import Suite
 
 if TYPE_CHECKING:
     from judge_gym.engine.runs.queue import RunQueue
+    from judge_gym.suites import Suite
 
 __all__ = [
     "FINISHED",
@@ -121,7 +120,7 @@ class Engine:
         run: SuiteRun,
         work: SuiteWork | None = None,
         *,
-        suite: Suite | None = None,
+        suite: "Suite | None" = None,
         watch: Callable[[Sequence[RunProgress]], None] = lambda progress: None,
     ) -> SuiteExecution:
         """Executes a suite run, or follows the process that does, and returns when it has ended.

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judge_gym.engine.runs.orders import Outcome
 from judge_gym.engine.runs.results import SuiteExecution
@@ -10,7 +10,9 @@ from judge_gym.errors import JudgeGymError
 from judge_gym.records.outcomes import Failed, Inconclusive
 from judge_gym.store import Event, Store, SuiteResult, SuiteRun
 from judge_gym.store.progress import STOPS
-from judge_gym.suites import RunScore, run_score
+
+if TYPE_CHECKING:
+    from judge_gym.suites import RunScore
 
 TOLERANCE = 0.05
 """The share of inconclusive evals that a run may have without counting as failed."""
@@ -21,7 +23,7 @@ class SuiteReport:
     """A suite run with its score, and what the last command did for it."""
 
     run: SuiteRun
-    score: RunScore
+    score: "RunScore"
     results: tuple[SuiteResult, ...]
     whole: bool
     """Whether it is over all evals of its suite; only such runs enter a leaderboard."""
@@ -131,7 +133,9 @@ def reports(
     return tuple(made)
 
 
-def _score(run: SuiteRun, rows: Sequence[SuiteResult], whole: bool) -> RunScore:
+def _score(run: SuiteRun, rows: Sequence[SuiteResult], whole: bool) -> "RunScore":
+    from judge_gym.suites import run_score
+
     ended = max((row.at for row in rows), default=run.created)
     return run_score(
         (row.result for row in rows),

@@ -5,43 +5,28 @@ flat names of `Lab` are those of the blueprint, and call a noun.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from judge_gym.engine import Engine, Result
 from judge_gym.lab.admin import Admin
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments
-from judge_gym.lab.failures import Failures
 from judge_gym.lab.labels import Labels
 from judge_gym.lab.reports import Reports
 from judge_gym.lab.runs import Runs
-from judge_gym.lab.suites import Suites
 from judge_gym.models import Registry
 from judge_gym.models.cards import Limits
 from judge_gym.records import TaskType
 from judge_gym.records.responses import ExperimentSummary, ProbeRow, RubricRow, SampleRow
 from judge_gym.store import Store
-from judge_gym.verbs import Verb
 
-__all__ = ["NOUNS", "Lab", "describe"]
+if TYPE_CHECKING:
+    from judge_gym.lab.failures import Failures
+    from judge_gym.lab.suites import Suites
 
-NOUNS: Mapping[str, type] = {
-    "evidence": EvidenceLibrary,
-    "experiments": Experiments,
-    "runs": Runs,
-    "labels": Labels,
-    "reports": Reports,
-    "suites": Suites,
-    "failures": Failures,
-    "admin": Admin,
-}
-"""The parts of a lab, by the names under which it has them."""
-
-
-def describe(verb: Verb) -> str:
-    """Returns the first line of the docstring of a verb's method."""
-    return str(getattr(NOUNS[verb.noun], verb.method).__doc__).partition("\n")[0]
+__all__ = ["Lab"]
 
 
 class Lab:
@@ -71,9 +56,21 @@ class Lab:
         self.runs = Runs(store, self.models, self.engine, self.evidence, self.experiments)
         self.labels = Labels(store, self.experiments)
         self.reports = Reports(store, self.experiments, self.labels)
-        self.suites = Suites(store, self.models, self.engine)
-        self.failures = Failures(store, self.models, self.engine, self.runs, self.suites)
         self.admin = Admin(store, self.models, self.engine, self.experiments)
+
+    @cached_property
+    def suites(self) -> "Suites":
+        """The noun `suites`, loaded when it is used."""
+        from judge_gym.lab.suites import Suites
+
+        return Suites(self.store, self.models, self.engine)
+
+    @cached_property
+    def failures(self) -> "Failures":
+        """The noun `failures`, loaded when it is used."""
+        from judge_gym.lab.failures import Failures
+
+        return Failures(self.store, self.models, self.engine, self.runs, self.suites)
 
     @classmethod
     def open(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from judge_gym.errors import DesignError
-from judge_gym.records.requests import LARGEST
+from judge_gym.records.inputs import LARGEST
 from judge_gym.store import Page
 
 

@@ -15,7 +15,7 @@ from judge_gym.lab.prepare import read_file
 from judge_gym.lab.texts import files_of
 from judge_gym.models import Registry
 from judge_gym.records import Evidence, Pool, Window
-from judge_gym.records.requests import STUDY_SUFFIXES
+from judge_gym.records.inputs import STUDY_SUFFIXES
 from judge_gym.records.responses import (
     Collected,
     Collection,

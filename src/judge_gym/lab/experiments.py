@@ -25,7 +25,7 @@ from judge_gym.lab.study_text import prepare_text
 from judge_gym.lab.texts import files_of
 from judge_gym.models import Registry
 from judge_gym.records import Pool, TaskType
-from judge_gym.records.requests import STUDY_SUFFIXES
+from judge_gym.records.inputs import STUDY_SUFFIXES
 from judge_gym.records.responses import (
     AnswerRow,
     Counts,

@@ -6,7 +6,7 @@ from typing import Any
 import mcp_types as types
 
 from judge_gym.axes import Design
-from judge_gym.lab import describe
+from judge_gym.lab.nouns import describe
 from judge_gym.verbs import VERBS, Verb
 
 TOOLS: Mapping[str, Verb] = {verb.tool: verb for verb in VERBS if verb.agents}

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import aiohttp
-
 from judge_gym.errors import Bill
 from judge_gym.records import Finish
 
@@ -97,6 +95,8 @@ def complaint(data: Any) -> tuple[str, object]:
 
 def lost(error: Exception) -> str:
     """Describes a call that ended without an answer, in words that cannot contain a secret."""
+    import aiohttp
+
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"cannot be reached: {error.strerror or 'no connection'}"
     if isinstance(error, aiohttp.ServerTimeoutError):

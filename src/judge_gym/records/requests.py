@@ -17,12 +17,10 @@ from pydantic import (
 
 from judge_gym.errors import NotFoundError
 from judge_gym.records.evidence import TaskType
+from judge_gym.records.inputs import LARGEST, STUDY_SUFFIXES
 from judge_gym.records.outcomes import InconclusiveReason, StepStatus
 from judge_gym.records.verdicts import Status
 
-STUDY_SUFFIXES = (".yaml", ".yml")
-LARGEST = 2**31 - 1
-"""The largest number of a row."""
 Workflow = Literal["evidence", "rubric", "score", "swap", "probe"]
 UsageColumn = Literal["study", "tag", "stage", "model", "day"]
 

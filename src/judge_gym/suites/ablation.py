@@ -6,14 +6,14 @@ of one eval may be noise, so each is tested as well, corrected for the number of
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from math import nan
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import scipy
-
-from judge_gym.analysis.stats.intervals import Estimate
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records.outcomes import EvalResult
+
+if TYPE_CHECKING:
+    from judge_gym.analysis.stats.intervals import Estimate
 
 ALPHA = 0.05
 
@@ -103,7 +103,7 @@ class Effect:
     """The effect of a condition against the base."""
 
     condition: str
-    difference: Estimate
+    difference: "Estimate"
     """The pass rate under the condition minus that under the base, paired by eval."""
     p: float
     test: str
@@ -179,30 +179,34 @@ def ablate(
     )
 
 
-def _clipped(difference: Estimate) -> Estimate:
+def _clipped(difference: "Estimate") -> "Estimate":
     """Returns a difference with its interval limited to [-1, 1]."""
-    low, high = (float(np.clip(end, -1, 1)) for end in (difference.low, difference.high))
+    low, high = (min(max(end, -1.0), 1.0) for end in (difference.low, difference.high))
     return difference._replace(low=low, high=high)
 
 
 def _shares(side: Counts, evals: Sequence[str]) -> list[float]:
     pairs = [side.get(path, (0, 0)) for path in evals]
-    return [passed / all_ if all_ else np.nan for passed, all_ in pairs]
+    return [passed / all_ if all_ else nan for passed, all_ in pairs]
 
 
 def _changes(base: Counts, under: Counts) -> list[Change]:
     """Returns the changes of all evals that both sides have."""
+    import scipy
+
     made = []
     for path in sorted(base.keys() & under.keys()):
         (was, n), (now, m) = base[path], under[path]
         if n and m:
             p = float(scipy.stats.fisher_exact([[now, m - now], [was, n - was]])[1])
-            made.append(Change(path, was / n, now / m, (n, m), p, np.nan))
+            made.append(Change(path, was / n, now / m, (n, m), p, nan))
     return made
 
 
 def _corrected(p: Sequence[float]) -> list[float]:
     """Corrects the known p-values by the method of Benjamini and Hochberg."""
+    import numpy as np
+
     from judge_gym.analysis.stats.paired_tests import benjamini_hochberg
 
     values = np.asarray(p, dtype=float)

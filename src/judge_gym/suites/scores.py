@@ -3,12 +3,14 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from judge_gym.analysis.stats.intervals import Estimate, share, undefined
 from judge_gym.records.outcomes import EvalResult, Inconclusive
 from judge_gym.suites.ablation import counts
+
+if TYPE_CHECKING:
+    from judge_gym.analysis.stats.intervals import Estimate
 
 LAST = 10
 """The number of latest complete runs that a leaderboard uses."""
@@ -52,7 +54,7 @@ class RunScore:
         return self.passed / concluded if concluded else None
 
     @property
-    def estimate(self) -> Estimate:
+    def estimate(self) -> "Estimate":
         """The score with its interval: Wilson's, or clustered by eval with replicates."""
         return pooled([self])
 
@@ -77,6 +79,8 @@ def run_score(
     complete: bool = True,
 ) -> RunScore:
     """Computes the score of a run from its results, in any order."""
+    import numpy as np
+
     rows = sorted(results, key=lambda row: (row.path, row.replicate))
     reasons = Counter(row.outcome.why for row in rows if isinstance(row.outcome, Inconclusive))
     prices = [row.usd for row in rows]
@@ -95,12 +99,16 @@ def run_score(
     )
 
 
-def pooled(runs: Iterable[RunScore]) -> Estimate:
+def pooled(runs: Iterable[RunScore]) -> "Estimate":
     """Returns the mean score of runs with an interval clustered by eval.
 
     The contribution of an eval to the mean, over all runs, is one value; for a single run without
     replicates these are 0 and 1, and the interval is Wilson's.
     """
+    import numpy as np
+
+    from judge_gym.analysis.stats.intervals import share, undefined
+
     scored = [(run, run.score) for run in runs]
     known = [(run, score) for run, score in scored if score is not None]
     if not known:
@@ -126,7 +134,7 @@ class LeaderboardRow:
     version: str
     runs: int
     """Runs with a score among the last ten."""
-    score: Estimate
+    score: "Estimate"
     sd: float
     """The population standard deviation of the runs' scores."""
     evals: int
@@ -152,14 +160,16 @@ def leaderboard(runs: Iterable[RunScore]) -> tuple[LeaderboardRow, ...]:
 
 
 def _rank(row: LeaderboardRow) -> tuple[str, str, float, str]:
-    best = -row.score.value if row.runs else np.inf
+    best = -row.score.value if row.runs else inf
     return row.version, row.condition, best, row.model
 
 
 def _row(model: str, condition: str, version: str, runs: list[RunScore]) -> LeaderboardRow:
+    import numpy as np
+
     ordered = sorted(runs, key=lambda run: (run.ended, run.run))
     last = [run for run in ordered if run.score is not None][-LAST:]
-    since = last[0].ended if last else -np.inf
+    since = last[0].ended if last else -inf
     unscored = [run for run in ordered if run.score is None and run.ended >= since]
     scores = [run.score for run in last if run.score is not None]
     prices = [run.usd for run in last if run.usd is not None]

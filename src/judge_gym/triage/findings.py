@@ -8,9 +8,6 @@ from fractions import Fraction
 from math import isnan
 from typing import NamedTuple
 
-import numpy as np
-
-from judge_gym.analysis.belief import panel_conflict, sources
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES, Sample, Status
 from judge_gym.triage.classes import CLASSES, KNOWN_GAP, UNDECIDED
@@ -166,6 +163,10 @@ def _count(verdicts: Sequence[JudgeVerdict]) -> VerdictCounts:
 
 def _conflict(verdicts: Sequence[JudgeVerdict], judges: Sequence[str]) -> tuple[float | None, ...]:
     """Returns the mean K between judges and within each, without abstentions."""
+    import numpy as np
+
+    from judge_gym.analysis.belief import panel_conflict, sources
+
     cell = np.array([judges.index(one.judge) for one in verdicts], dtype=np.int64)
     chosen = np.array(
         [sum(1 << stage - 1 for stage in one.sample.stages) for one in verdicts], dtype=np.int64

@@ -2,10 +2,10 @@
 
 import re
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 
 class Text(NamedTuple):
@@ -169,6 +169,8 @@ def _path(name: str) -> str:
 
 def read_sections(text: str) -> list[Section]:
     """Reads the sections of a Markdown text; quoted and fenced blocks are left out."""
+    from markdown_it import MarkdownIt
+
     sections = [Section(Text(1, "", ()), 0, "")]
     quoted = depth = 0
     cells: list[Text] = []
@@ -204,7 +206,7 @@ def read_sections(text: str) -> list[Section]:
     return sections
 
 
-def _texts(token: Token) -> list[Text]:
+def _texts(token: "Token") -> list[Text]:
     """Returns the lines of an inline token."""
     first = (token.map or [0])[0] + 1
     lines: list[tuple[str, tuple[str, ...]]] = [("", ())]

@@ -2,7 +2,7 @@
 
 from fastapi import FastAPI
 
-from judge_gym.lab import describe
+from judge_gym.lab.nouns import describe
 from judge_gym.verbs import VERBS, Verb
 from judge_gym.web.api.streams import public, router
 from judge_gym.web.app import PORT

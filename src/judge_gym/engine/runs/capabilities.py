@@ -7,16 +7,17 @@ here, a key that is set, a suite at the run's version. Other orders are left to 
 
 import time
 from collections.abc import Collection
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.runs.orders import WorkOrder
-from judge_gym.engine.runs.suites import SuiteFinder
 from judge_gym.errors import DesignError
 from judge_gym.store import Store
 
 if TYPE_CHECKING:
     from judge_gym.engine.runs.queue import RunQueue
+    from judge_gym.engine.runs.suites import SuiteFinder
 
 LOOK_AGAIN = 10.0
 """Seconds after which a queue that could not be served is examined again."""
@@ -28,9 +29,15 @@ class Capabilities:
     def __init__(self, store: Store, models: Models) -> None:
         self._store = store
         self._models = models
-        self.suites = SuiteFinder()
         self._refused: dict[str, tuple[float, str]] = {}
         """The queues that cannot be served, each with when to look again, and why."""
+
+    @cached_property
+    def suites(self) -> "SuiteFinder":
+        """The suites on this machine."""
+        from judge_gym.engine.runs.suites import SuiteFinder
+
+        return SuiteFinder()
 
     def look(
         self, queue: "RunQueue", served: Collection[str] = ()

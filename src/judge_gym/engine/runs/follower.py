@@ -12,8 +12,8 @@ from judge_gym.engine.calls.ask import Models, Stopped
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.locks import LockTaken, lab_lock, worker_lock
-from judge_gym.engine.runs.orders import Outcome, ProcessEnding, WorkOrder
-from judge_gym.engine.runs.suites import EVALS, missing_evals
+from judge_gym.engine.runs.orders import EVALS, Outcome, ProcessEnding, WorkOrder
+from judge_gym.engine.runs.targets import missing_evals
 from judge_gym.errors import BudgetError, DatabaseGone, JudgeGymError
 from judge_gym.models.cards import Limits
 from judge_gym.store import Store

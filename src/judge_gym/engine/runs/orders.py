@@ -50,6 +50,13 @@ def end_of(error: BaseException | None) -> str:
 
 
 JOBS = 8
+EVALS = "evals"
+"""The one step of a suite run."""
+
+
+def study_of(suite: str) -> str:
+    """Returns the name under which a suite's calls are paid and its budget is stored."""
+    return f"suite {suite}"
 
 
 @dataclass(frozen=True, slots=True)

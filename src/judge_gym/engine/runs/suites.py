@@ -5,15 +5,15 @@ ledger, run through the suite's steps in a sandbox, and written as a row.
 """
 
 import asyncio
-import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from judge_gym.engine.calls.ask import Asker, EndpointDown
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.orders import SuiteWork, WorkOrder
+from judge_gym.engine.runs.orders import EVALS, SuiteWork, WorkOrder, study_of
 from judge_gym.engine.runs.pipeline import Shard
+from judge_gym.engine.runs.targets import missing_evals
 from judge_gym.errors import BudgetError, DesignError, NotFoundError, RateLimitError
 from judge_gym.records import EvalResult, Inconclusive, Request, SuiteRun
 from judge_gym.records.outcomes import search_step
@@ -34,21 +34,7 @@ from judge_gym.suites import (
 
 GENERATION = "generation"
 """The step of a result whose model gave no answer."""
-EVALS = "evals"
 EVALS_PER_SHARD = 4
-
-
-def study_of(suite: str) -> str:
-    """Returns the name under which a suite's calls are paid and its budget is stored."""
-    return f"suite {suite}"
-
-
-def missing_evals(store: Store, run: SuiteRun) -> list[tuple[str, int]]:
-    """Returns the path and replicate of each eval of a run that has no settled result."""
-    rows = store.suites.results(run.id).get(run.id, [])
-    settled = {(row.result.path, row.result.replicate) for row in rows if row.result.settled}
-    targets = itertools.product(run.evals, range(run.replicates))
-    return [target for target in targets if target not in settled]
 
 
 class SuiteMissing(DesignError):

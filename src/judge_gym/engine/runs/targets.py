@@ -1,11 +1,11 @@
-"""Lists the targets of a run: rubrics by author, verdicts by replicate and item."""
+"""Lists the targets of a run: rubrics by author, verdicts by replicate and item, missing evals."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 
-from judge_gym.records import Rubric
+from judge_gym.records import Rubric, SuiteRun
 from judge_gym.stages import Critic, Neutralizer, RubricTarget, ScoreTarget
-from judge_gym.store import Run
+from judge_gym.store import Run, Store
 from judge_gym.studies import Experiment
 
 
@@ -53,3 +53,11 @@ def score_targets(
     drawn = range(run.samples) if replicates is None else replicates
     for replicate, item, flipped in itertools.product(drawn, shown, orders):
         yield ScoreTarget(rubric, item, texts[item.id], replicate, is_swap, flipped)
+
+
+def missing_evals(store: Store, run: SuiteRun) -> list[tuple[str, int]]:
+    """Returns the path and replicate of each eval of a run that has no settled result."""
+    rows = store.suites.results(run.id).get(run.id, [])
+    settled = {(row.result.path, row.result.replicate) for row in rows if row.result.settled}
+    targets = itertools.product(run.evals, range(run.replicates))
+    return [target for target in targets if target not in settled]

@@ -5,7 +5,8 @@ from typing import Annotated
 from fastapi import Depends, Query, Request
 
 from judge_gym.lab import Lab
-from judge_gym.records.requests import LARGEST, Name
+from judge_gym.records.inputs import LARGEST
+from judge_gym.records.requests import Name
 
 __all__ = ["LARGEST", "Cursor", "Limit", "Name", "OpenLab"]
 

@@ -9,7 +9,8 @@ from pydantic import BaseModel, create_model
 from starlette.responses import Response
 
 from judge_gym.errors import DesignError
-from judge_gym.lab import Lab, describe
+from judge_gym.lab import Lab
+from judge_gym.lab.nouns import describe
 from judge_gym.verbs import VERBS, Verb
 from judge_gym.web import tables
 from judge_gym.web.api.bodies import CheckedRoute

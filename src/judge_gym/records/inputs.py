@@ -1,0 +1,6 @@
+"""Limits of what users may send, for modules that do without the request models."""
+
+LARGEST = 2**31 - 1
+"""The largest number of a row."""
+STUDY_SUFFIXES = (".yaml", ".yml")
+"""The endings of a study file's name."""
