@@ -161,3 +161,31 @@ def test_its_exported_ledger_answers_in_another_lab(
     assert sum(run["calls"] for run in ran["runs"]) == REPORTED["whole_study_calls"] - 94
     keys = [key for key, *_ in attempts(old_lab)]
     assert len(keys) == len(set(keys)) == REPORTED["whole_study_calls"]
+
+
+def test_studies_that_shared_a_run_keep_their_numbers_and_have_a_run_each(
+    old_lab: Path, call: Call
+) -> None:
+    with closing(sqlite3.connect(old_lab)) as connection:
+        connection.execute(
+            "INSERT INTO tags (tag, digest, study, pool_name, pool_id, dose, truth) "
+            "SELECT 'other/' || tag, digest, 'other', pool_name, pool_id, dose, truth "
+            "FROM tags WHERE study = 'panel'"
+        )
+        connection.commit()
+    store = Store.open(f"sqlite:///{old_lab}")
+    tags = [row["tag"] for row in store.experiments.rows(study="panel")]
+    own, runs = {"run", "sample", "study", "tag"}, set()
+    for tag in tags:
+        rows, copies = store.samples.rows([tag]), store.samples.rows([f"other/{tag}"])
+        pairs = [*zip(rows, copies, strict=True)]
+        assert pairs and all(
+            {name: row[name] for name in row.keys() - own}
+            == {name: copy[name] for name in copy.keys() - own}
+            for row, copy in pairs
+        )
+        [progress], [copied] = store.progress.of_tag(tag), store.progress.of_tag(f"other/{tag}")
+        runs |= {progress.run_id, copied.run_id}
+        assert (progress.done, progress.status) == (copied.done, copied.status)
+    assert len(runs) == 2 * len(tags)
+    store.close()

@@ -27,6 +27,8 @@ PART = 1 << 17
 KEY = ["judge.model", "evidence", "replicate"]
 APART = ["tag", "task", "variant", "series", "rubric", "is_swap", "flipped"]
 """The columns that distinguish further samples of one judge on one item."""
+SHARED_KEY = ["series", "rubric", "evidence", "replicate", "flipped", "is_swap"]
+"""The columns that identify a sample of an experiment, whichever study's run it belongs to."""
 
 
 # --- from a store --------------------------------------------------------------------------------
@@ -39,18 +41,26 @@ def stored_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataF
     """
     import pandas as pd
 
-    # Two tags may name one experiment; its samples are listed once, under the first tag.
-    named: dict[str, Mapping[str, Any]] = {}
+    # Two tags of a study may name one experiment; its samples are listed once, under the first.
+    named: dict[tuple[str, str], Mapping[str, Any]] = {}
     for row in rows:
-        named.setdefault(row["digest"], row)
+        named.setdefault((row["digest"], row["owner"]), row)
     table = store.samples.table([row["tag"] for row in named.values()])
     frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
     del table  # the frame has taken its memory over
     frame["truth"] = _decoded(frame["truth"])
+    if len({digest for digest, _ in named}) < len(named):
+        frame = _without_shared(frame, {row["tag"]: row["digest"] for row in named.values()})
     about = _annotations(list(named.values()))
     spread = about.take(about.index.get_indexer(pd.Index(frame["tag"]))).reset_index(drop=True)
     frame.insert(list(frame).index("truth") + 1, "reference", spread.pop("reference"))
     return pd.concat([frame, spread], axis=1)
+
+
+def _without_shared(frame: "pd.DataFrame", digests: Mapping[str, str]) -> "pd.DataFrame":
+    """Returns samples once that several studies have, under the first tag."""
+    shared = frame[SHARED_KEY].assign(digest=frame["tag"].map(digests)).duplicated()
+    return frame[~shared].reset_index(drop=True)
 
 
 def _annotations(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":

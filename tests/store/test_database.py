@@ -24,7 +24,7 @@ from judge_gym.errors import ConflictError, NotFoundError, StoreError
 from judge_gym.lab import Lab
 from judge_gym.records import Evidence, Pool, Window, content_hash, digest
 from judge_gym.store import Store, database, tables
-from judge_gym.store.database import HEAD, NEEDED, alembic_config, open_database
+from judge_gym.store.database import HEAD, alembic_config, open_database
 from stores import contents
 
 
@@ -364,14 +364,13 @@ def columns(file: Path) -> dict[str, list[str]]:
     return found
 
 
-def test_a_database_of_the_first_schema_is_upgraded_on_open_and_keeps_everything(
+def test_a_database_of_the_first_schema_is_upgraded_and_keeps_everything(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "lab.db"
     first_database(file, OLD_POOLS)
     before, shape = contents(file), columns(file)
-    Store.open(url(file)).close()
-    assert stated_revision(file) == NEEDED
+    assert _upgrade(file, contract=True) == ("0001", HEAD)
     now, wider = contents(file), columns(file)
     for table in set(shape) - {"alembic_version"}:
         places = [wider[table].index(name) for name in shape[table]]
@@ -383,6 +382,7 @@ def test_a_database_of_the_first_schema_is_upgraded_on_open_and_keeps_everything
 def test_old_windows_hold_the_newest_of_their_pools_and_are_found_again(tmp_path: Path) -> None:
     file = tmp_path / "lab.db"
     first_database(file, OLD_POOLS)
+    _upgrade(file, contract=True)
     store = Store.open(url(file))
     assert [store.evidence.save_window(window) for window in (JANUARY, ANY_TIME)] == [1, 2]
     held = store.evidence.window_items(1)
@@ -403,6 +403,7 @@ def test_old_windows_hold_the_newest_of_their_pools_and_are_found_again(tmp_path
 def test_old_items_are_single_texts_and_old_views_are_found_without_checks(tmp_path: Path) -> None:
     file = tmp_path / "lab.db"
     first_database(file, OLD_POOLS)
+    _upgrade(file, contract=True)
     store = Store.open(url(file))
     assert [item.responses for item in store.evidence.all_evidence()] == [()] * 4
     pool = store.evidence.find_pool(4)
@@ -423,10 +424,10 @@ def test_a_database_whose_upgrade_was_killed_can_be_opened(tmp_path: Path, state
     killed = subprocess.run([sys.executable, "-c", KILL_AT, str(file), str(statement)])
     assert killed.returncode == -signal.SIGKILL
     assert contents(file) == before
+    _upgrade(file, contract=True)
     store = Store.open(url(file))
     assert len(store.evidence.window_items(1)) == 3
     store.close()
-    assert stated_revision(file) == NEEDED
 
 
 def test_nobody_but_the_owner_can_read_the_files_of_a_lab(tmp_path: Path) -> None:
@@ -534,6 +535,7 @@ def test_old_windows_keep_the_order_of_their_newest_pool(tmp_path: Path) -> None
     """Another order is another pool, so an experiment made on it would pay for everything again."""
     file = tmp_path / "lab.db"
     first_database(file, {1: (1, LATE, [(3, None), (1, None), (4, None)])})
+    _upgrade(file, contract=True)
     store = Store.open(url(file))
     held = store.evidence.window_items(1)
     assert [item.title for item in held] == ["Title 3", "Title 1", "Title 4"]

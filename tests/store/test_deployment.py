@@ -21,6 +21,7 @@ from judge_gym.store.database import HEAD, NEEDED, Database, open_database
 from judge_gym.store.deployment import DATA_MIGRATIONS, Deployment
 
 PROBES = 57
+LOOSE = "0008"
 NULLS = "SELECT count(*) FROM probes WHERE run_id IS NULL"
 
 
@@ -32,7 +33,7 @@ def loose(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
         f"sqlite:///{tmp_path / 'lab.db'}" if on_file else postgres.empty_url(), prepare=False
     )
     with opened.begin() as connection:
-        rooms._apply(connection, NEEDED)
+        rooms._apply(connection, LOOSE)
     plain = sa.create_engine(opened.url)  # on a file it checks no foreign key
     with plain.begin() as connection:
         if not on_file:
@@ -74,18 +75,19 @@ def rightly_filled(database: Database) -> bool:
 # --- expand, migrate, contract -------------------------------------------------------------------
 
 
-def test_a_version_works_before_the_schema_is_tightened(loose: Database) -> None:
-    loose.prepare()
-    assert loose.revision() == NEEDED < HEAD
+def test_a_version_that_needs_a_tightened_schema_names_the_commands(loose: Database) -> None:
+    with pytest.raises(ConflictError, match="db migrate' and 'judge-gym db contract"):
+        loose.prepare()
+    assert loose.revision() == LOOSE
 
 
 def test_a_contract_is_refused_until_its_audit_finds_nothing(loose: Database) -> None:
     left = count(loose, NULLS)
     with pytest.raises(ConflictError, match=rf"0009 does not fit {left} rows.*db migrate"):
         loose.upgrade(contract=True)
-    assert loose.revision() == NEEDED
+    assert loose.revision() == LOOSE
     assert Deployment(loose).migrate(size=10) == left
-    assert loose.upgrade(contract=True) == (NEEDED, HEAD)
+    assert loose.upgrade(contract=True) == (LOOSE, HEAD)
     assert rightly_filled(loose)
     [column] = [c for c in sa.inspect(loose.engine).get_columns("probes") if c["name"] == "run_id"]
     assert not column["nullable"]
@@ -140,12 +142,14 @@ def test_concurrent_migrations_take_turns(loose: Database) -> None:
 
 def test_status_shows_pending_steps_and_migrations(loose: Database) -> None:
     found = Deployment(loose).status()
-    assert (found["revision"], found["newest"], found["profile"]) == (NEEDED, HEAD, "dev")
+    assert (found["revision"], found["newest"], found["profile"]) == (LOOSE, HEAD, "dev")
     left = count(loose, NULLS)
     assert found["pending"] == [
         {"revision": "0009", "phase": "contract", "misfits": left},
         {"revision": "0010", "phase": "expand", "misfits": 0},
         {"revision": "0011", "phase": "expand", "misfits": 0},
+        {"revision": "0012", "phase": "expand", "misfits": 0},
+        {"revision": "0013", "phase": "expand", "misfits": 0},
     ]
     [data] = found["data"]
     assert (data["name"], data["status"], data["left"]) == (
@@ -179,7 +183,9 @@ def test_opening_production_for_reading_upgrades_nothing(production: str, tmp_pa
     with closing(sqlite3.connect(tmp_path / "lab.db")) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '0009'")
         connection.commit()
-    opened = open_database(production)
+    with pytest.raises(ConflictError, match=f"at schema 0009, this version needs {NEEDED}"):
+        open_database(production)
+    opened = open_database(production, prepare=False)
     assert opened.revision() == "0009"
     opened.engine.dispose()
 

@@ -214,7 +214,7 @@ def make_many(store: Store, count: int) -> list[str]:
     tags = []
     for number in range(count):
         one = experiment(store, f"study/{number}", judge__max_tokens=100 + number)
-        store.experiments.save(replace(one, tag=f"again/{number}"), "again")
+        store.experiments.save(replace(one, tag=f"again/{number}"), "study")
         run = start(store, one, samples=1 + number % 3)
         rubric_id = make_rubric(store, run, key=f"rubric {number}")
         make_samples(store, run, rubric_id, "scored", "provider_error", "abstained")

@@ -154,7 +154,7 @@ def test_targets_of_one_run_add_up(store: Store) -> None:
     second = run_of(store, made, samples=4, rivals=("sim:b",), probe=True, tolerance=0.2)
     assert second == replace(first, samples=4, rivals=("sim:a", "sim:b"), probe=True, tolerance=0.2)
     assert run_of(store, made, samples=4, rivals=(), probe=False, tolerance=0.2) == second
-    assert store.runs.targets(made) == Targets(4, ("sim:a", "sim:b"), True, 0.2)
+    assert store.runs.targets(made, "study") == Targets(4, ("sim:a", "sim:b"), True, 0.2)
     assert len(rows(store, t.runs)) == 1
 
 

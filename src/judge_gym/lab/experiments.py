@@ -445,11 +445,11 @@ class Experiments:
 
     def sample_parts(self, *targets: str) -> Iterator["pd.DataFrame"]:
         """Returns the rows of `samples`, one experiment at a time; at least one part."""
-        rows = {row["digest"]: row for row in reversed(self.find(*targets))}
-        if not rows:
-            yield stored_samples(self._store, [])
-        for row in reversed(rows.values()):
-            yield stored_samples(self._store, [row])
+        by_digest: dict[str, list[dict[str, Any]]] = {}
+        for row in self.find(*targets):
+            by_digest.setdefault(row["digest"], []).append(row)
+        for rows in by_digest.values() or [[]]:
+            yield stored_samples(self._store, rows)
 
     def export_csv(self, experiment_tags: Sequence[str]) -> str:
         """Returns the tidy rows of experiments as CSV."""

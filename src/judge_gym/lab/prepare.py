@@ -130,11 +130,11 @@ def prepare_tags(target: str, store: Store, models: Registry) -> PreparedStudy:
             raise ConflictError(f"{experiment.tag} has no rubric yet; load its file first")
         named.setdefault(experiment.digest, experiment)
     found = named.values()
-    targets = {each.tag: store.runs.targets(each) or DEFAULT_TARGETS for each in found}
+    study = str(rows[0]["study"])
+    targets = {each.tag: store.runs.targets(each, study) or DEFAULT_TARGETS for each in found}
     designs = [experiment.design for experiment in found]
     judges = dict.fromkeys(design.judge.model for design in designs)
     notes = (*_simulated(judges, models), *_hosted(designs, models))
-    study = str(rows[0]["study"])
     budget = BudgetSpec.model_validate(store.studies.budget(study))
     return PreparedStudy(study, Sweep(tuple(found)), targets, budget, None, notes)
 

@@ -141,7 +141,7 @@ class Runs:
         for experiment in prepared.sweep.experiments:
             drawn = series or str(experiment.seed)
             asked = wanted[experiment.tag]
-            active = self._store.runs.targets(experiment, drawn)  # of the run that would continue
+            active = self._store.runs.targets(experiment, prepared.study, drawn)
             if active is not None:
                 asked = active.raised(asked, exact=samples is not None)
             planner.add(Run(0, experiment, prepared.study, drawn, *asked))

@@ -21,9 +21,9 @@ from judge_gym.errors import (
     unknown,
 )
 
-HEAD = "0012"
+HEAD = "0013"
 """The newest schema revision, as a test checks."""
-NEEDED = "0008"
+NEEDED = "0013"
 """The oldest schema revision that this version works with."""
 PROFILE = "JUDGE_GYM_PROFILE"
 PROFILES = ("dev", "prod")

@@ -83,7 +83,7 @@ class Events:
         query = (
             sa.select(t.events, t.tags.c.tag)
             .join(t.runs, t.runs.c.id == e.run_id)
-            .join(t.tags, t.tags.c.digest == t.runs.c.digest)
+            .join(t.tags, t.NAMED_RUNS)
             .where(t.tags.c.study == study)
             .order_by(e.id.desc(), t.tags.c.tag)
             .limit(limit)

@@ -54,10 +54,12 @@ class Experiments:
                 kept = dict(older) | {"tag": f"{experiment.tag}@{older['digest'][:8]}", "study": ""}
                 self._database.insert_new(connection, t.tags, [kept])
                 connection.execute(t.tags.delete().where(this))
+                older = None
             tag = {
                 "tag": experiment.tag,
                 "digest": experiment.digest,
                 "study": study,
+                "owner": older["owner"] if older and not study else study,
                 "pool_name": task.pool_name,
                 "pool_id": task.pool.id,
                 "dose": task.dose,
@@ -154,10 +156,18 @@ class Experiments:
         ]
 
     def delete(self, tag: str, *, ledger: bool) -> dict[str, int]:
-        """Deletes an experiment's runs and rows; with `ledger`, the calls that only it used too."""
-        experiment, _ = self.find(tag)
+        """Deletes an experiment's runs and rows; with `ledger`, the calls that only it used too.
+
+        Runs that another tag names stay, and so do those of other studies.
+        """
+        this = t.tags.c.tag == tag
+        row = self._database.first(sa.select(t.tags).where(this))
+        if row is None:
+            raise self._not_found(tag)
+        digest = row.digest
         with self._database.begin() as connection:
-            runs = sa.select(t.runs.c.id).where(t.runs.c.digest == experiment.digest)
+            named = sa.and_(t.runs.c.digest == digest, t.runs.c.owner == row.owner)
+            runs = sa.select(t.runs.c.id).where(named)
             samples = sa.select(t.samples.c.call_id).where(t.samples.c.run_id.in_(runs))
             probes = (
                 sa.select(t.probes.c.call_id).join(t.samples).where(t.samples.c.run_id.in_(runs))
@@ -166,18 +176,15 @@ class Experiments:
             counts = {name: _count(connection, query) for name, query in queries.items()}
             counts["calls"] = 0
             calls = list(connection.scalars(sa.union(samples, probes))) if ledger else []
-            others = connection.scalar(
-                sa.select(sa.func.count()).where(
-                    t.tags.c.digest == experiment.digest, t.tags.c.tag != tag
-                )
-            )
-            if others:  # the experiment has another tag: only this one is deleted
-                connection.execute(t.tags.delete().where(t.tags.c.tag == tag))
+            connection.execute(t.tags.delete().where(this))
+            owners = sa.select(t.tags.c.owner).where(t.tags.c.digest == digest)
+            left = set(connection.scalars(owners))
+            if row.owner in left:
                 return dict.fromkeys(counts, 0)
             connection.execute(t.events.delete().where(t.events.c.run_id.in_(runs)))
-            connection.execute(
-                t.experiments.delete().where(t.experiments.c.digest == experiment.digest)
-            )
+            connection.execute(t.runs.delete().where(named))
+            if not left:
+                connection.execute(t.experiments.delete().where(t.experiments.c.digest == digest))
             if calls:
                 counts["calls"] = _delete_unused_calls(connection, calls)
         return counts

@@ -91,8 +91,8 @@ def _choose(connection: sa.Connection, tags: Sequence[str] | None) -> None:
     if tags is None:
         connection.execute(_chosen.insert().from_select(["id"], sa.select(t.calls.c.id)))
         return
-    digests = sa.select(t.tags.c.digest).where(t.tags.c.tag.in_(tags))
-    runs = sa.select(t.runs).where(t.runs.c.digest.in_(digests)).cte()
+    named = sa.select(t.runs).join(t.tags, t.NAMED_RUNS).where(t.tags.c.tag.in_(tags))
+    runs = named.distinct().cte()
     rubrics = t.run_rubrics.join(runs, runs.c.id == t.run_rubrics.c.run_id)
     samples = t.samples.join(runs, runs.c.id == t.samples.c.run_id)
     views = t.views.join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)

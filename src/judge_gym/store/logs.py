@@ -35,7 +35,7 @@ class Logs:
         e, a = t.events.c, t.attempts.c
         tag = (
             sa.select(sa.func.min(t.tags.c.tag))
-            .join(t.runs, t.runs.c.digest == t.tags.c.digest)
+            .join(t.runs, t.NAMED_RUNS)
             .where(t.runs.c.id == e.run_id)
             .scalar_subquery()
         )
@@ -50,8 +50,7 @@ class Logs:
         )
         if target is not None:
             named = sa.or_(t.tags.c.study == target, t.tags.c.tag == target)
-            digests = sa.select(t.tags.c.digest).where(named)
-            runs = sa.select(t.runs.c.id).where(t.runs.c.digest.in_(digests))
+            runs = sa.select(t.runs.c.id).join(t.tags, t.NAMED_RUNS).where(named)
             events = events.where(e.run_id.in_(runs))
             attempts = attempts.where(a.run_id.in_(runs))
         if after is not None:
@@ -78,12 +77,12 @@ class Logs:
         return rows, LogCursor(*last)
 
     def recent(self, limit: int) -> list[str]:
-        """Returns the experiments of the newest runs, newest first, each by one of its tags."""
+        """Returns the tags of the newest runs, newest first: one for each experiment of a study."""
         query = (
             sa.select(sa.func.min(t.tags.c.tag))
-            .join(t.runs, t.runs.c.digest == t.tags.c.digest)
+            .join(t.runs, t.NAMED_RUNS)
             .where(t.runs.c.superseded.is_(None))
-            .group_by(t.runs.c.digest)
+            .group_by(t.runs.c.digest, t.runs.c.owner)
             .order_by(sa.func.max(t.runs.c.id).desc())
             .limit(limit)
         )
@@ -101,7 +100,7 @@ class Logs:
         )
         query = (
             sa.select(t.tags.c.tag)
-            .join(t.runs, t.runs.c.digest == t.tags.c.digest)
+            .join(t.runs, t.NAMED_RUNS)
             .where(t.runs.c.superseded.is_(None), last == "started")
             .distinct()
             .order_by(t.tags.c.tag)

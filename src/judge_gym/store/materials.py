@@ -72,7 +72,7 @@ class Materials:
             .distinct()
             .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
             .join(t.tags, t.tags.c.pool_id == t.pool_items.c.pool_id)
-            .join(t.runs, t.runs.c.digest == t.tags.c.digest)
+            .join(t.runs, t.NAMED_RUNS)
             .where(t.views.c.maker == t.runs.c.view_maker, t.runs.c.superseded.is_(None))
             .where(t.tags.c.tag == sa.bindparam("tag"))
         )
@@ -171,7 +171,7 @@ class Materials:
             .distinct()
             .join(t.run_rubrics, t.run_rubrics.c.rubric_id == t.rubrics.c.id)
             .join(t.runs, t.runs.c.id == t.run_rubrics.c.run_id)
-            .join(t.tags, t.tags.c.digest == t.runs.c.digest)
+            .join(t.tags, t.NAMED_RUNS)
             .outerjoin(
                 t.critiques,
                 sa.and_(

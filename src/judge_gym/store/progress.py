@@ -177,7 +177,7 @@ class ProgressQueries:
         query = (
             sa.select(t.runs, t.tags.c.tag, e.pool_id, e.design, e.rubric_id)
             .join(t.experiments, e.digest == t.runs.c.digest)
-            .join(t.tags, t.tags.c.digest == t.runs.c.digest)
+            .join(t.tags, t.NAMED_RUNS)
             .where(condition)
             .order_by(t.runs.c.id)
         )

@@ -18,7 +18,10 @@ from judge_gym.studies import Experiment
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One execution of an experiment in one series, with its targets."""
+    """One execution of a study's experiment in one series, with its targets.
+
+    Studies that have the same experiment have a run each, and share answers through the ledger.
+    """
 
     id: int
     experiment: Experiment
@@ -73,22 +76,19 @@ class Runs:
         exact: bool = False,
         new: bool = False,
     ) -> Run:
-        """Creates the active run of an experiment in a series, or raises its targets.
+        """Creates a study's active run of an experiment in a series, or raises its targets.
 
         Args:
             experiment: an experiment that is saved.
-            study: the study that starts the run.
+            study: the study that starts the run, and pays for it.
             series: the series of draws.
             targets: the targets.
             makers: the makers of its views and of its critiques.
             exact: use the given number of samples even if it was higher.
             new: supersede the active run.
         """
-        active = sa.and_(
-            t.runs.c.digest == experiment.digest,
-            t.runs.c.series == series,
-            t.runs.c.superseded.is_(None),
-        )
+        owner = self._owner(experiment, study)
+        active = sa.and_(_active(experiment, owner), t.runs.c.series == series)
         with self._database.begin() as connection:
             if new:
                 connection.execute(
@@ -96,6 +96,7 @@ class Runs:
                 )
             row = {
                 "digest": experiment.digest,
+                "owner": owner,
                 "series": series,
                 "samples": targets.samples,
                 "rivals": list(targets.rivals),
@@ -117,20 +118,28 @@ class Runs:
     def find(self, id: int, tag: str) -> Run:
         """Returns a run by its number, under the tag that it was started by."""
         experiment, study = self._experiments.find(tag)
-        row = self._database.first(sa.select(t.runs).where(t.runs.c.id == id))
-        if row is None or row.digest != experiment.digest:
+        named = sa.select(t.runs).join(t.tags, t.NAMED_RUNS).where(t.tags.c.tag == tag)
+        row = self._database.first(named.where(t.runs.c.id == id))
+        if row is None:
             raise NotFoundError(f"there is no run {id} of {tag!r}; see judge-gym status")
         return Run(row.id, experiment, study, row.series, *_targets(row))
 
-    def targets(self, experiment: Experiment, series: str | None = None) -> Targets | None:
-        """Returns the targets of an experiment's active run, in a series or in the newest."""
-        query = sa.select(t.runs).where(
-            t.runs.c.digest == experiment.digest, t.runs.c.superseded.is_(None)
-        )
+    def targets(
+        self, experiment: Experiment, study: str, series: str | None = None
+    ) -> Targets | None:
+        """Returns the targets of a study's active run, in a series or in the newest."""
+        query = sa.select(t.runs).where(_active(experiment, self._owner(experiment, study)))
         if series is not None:
             query = query.where(t.runs.c.series == series)
         row = self._database.first(query.order_by(t.runs.c.id.desc()))
         return None if row is None else _targets(row)
+
+    def _owner(self, experiment: Experiment, study: str) -> str:
+        """Returns the study whose runs a tag names: its own, unless the tag is a former one."""
+        query = sa.select(t.tags.c.owner).where(
+            t.tags.c.tag == experiment.tag, t.tags.c.digest == experiment.digest
+        )
+        return study or self._database.scalar(query) or ""
 
     def link_rubric(self, run: Run, rubric_id: int, is_swap: bool) -> None:
         """Records that a run scores with a rubric."""
@@ -147,15 +156,22 @@ class Runs:
     def active(self, tags: Sequence[str]) -> list[Run]:
         """Returns the active runs of experiments, each once even if it has several tags."""
         found: dict[int, Run] = {}
-        query = sa.select(t.runs).where(t.runs.c.superseded.is_(None)).order_by(t.runs.c.id)
+        query = sa.select(t.runs).join(t.tags, t.NAMED_RUNS).order_by(t.runs.c.id)
+        query = query.where(t.runs.c.superseded.is_(None))
         for tag in tags:
             experiment, study = self._experiments.find(tag)
             with self._database.read() as connection:
-                rows = connection.execute(query.where(t.runs.c.digest == experiment.digest)).all()
+                rows = connection.execute(query.where(t.tags.c.tag == tag)).all()
             for row in rows:
                 run = Run(row.id, experiment, study, row.series, *_targets(row))
                 found.setdefault(row.id, run)
         return list(found.values())
+
+
+def _active(experiment: Experiment, owner: str) -> sa.ColumnElement[bool]:
+    runs = t.runs.c
+    mine = sa.and_(runs.digest == experiment.digest, runs.owner == owner)
+    return sa.and_(mine, runs.superseded.is_(None))
 
 
 def _targets(row: sa.Row[Any]) -> Targets:

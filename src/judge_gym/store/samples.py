@@ -107,7 +107,7 @@ class Samples:
         """Returns a sample as a tidy row, under this tag or the first of its experiment."""
         named = (
             sa.select(t.tags.c.tag)
-            .join(t.runs, t.runs.c.digest == t.tags.c.digest)
+            .join(t.runs, t.NAMED_RUNS)
             .join(t.samples, t.samples.c.run_id == t.runs.c.id)
             .where(t.samples.c.id == id, t.runs.c.superseded.is_(None))
             .order_by(t.tags.c.tag)
@@ -248,7 +248,7 @@ def _tidy_rows() -> sa.Select[Any]:
         )
         .join(t.runs, t.runs.c.id == s.run_id)
         .join(t.experiments, t.experiments.c.digest == t.runs.c.digest)
-        .join(t.tags, t.tags.c.digest == t.experiments.c.digest)
+        .join(t.tags, t.NAMED_RUNS)
         .join(t.evidence, t.evidence.c.id == s.evidence_id)
         .join(
             t.pool_items,
@@ -284,7 +284,7 @@ def _choose_scan(connection: sa.Connection, tag: str, selection: Selection) -> _
     """Chooses the index by status where that is the filter, else the unique index."""
     run_rubrics = (
         sa.select(t.runs.c.id, t.run_rubrics.c.rubric_id, t.run_rubrics.c.is_swap)
-        .join(t.tags, t.tags.c.digest == t.runs.c.digest)
+        .join(t.tags, t.NAMED_RUNS)
         .join(t.run_rubrics, t.run_rubrics.c.run_id == t.runs.c.id)
         .where(t.tags.c.tag == tag, t.runs.c.superseded.is_(None))
     )

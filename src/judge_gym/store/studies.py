@@ -68,8 +68,10 @@ class Studies:
     def fingerprint(self, study: str) -> tuple[int, ...]:
         """Returns numbers that change when something is added to what a study's report shows."""
         mine = sa.select(t.tags.c.digest).where(t.tags.c.study == study)
-        runs = sa.select(t.runs.c.id).where(
-            t.runs.c.digest.in_(mine), t.runs.c.superseded.is_(None)
+        runs = (
+            sa.select(t.runs.c.id)
+            .join(t.tags, t.NAMED_RUNS)
+            .where(t.tags.c.study == study, t.runs.c.superseded.is_(None))
         )
         counted = (t.samples, t.probes, t.events)
         queries = [sa.select(sa.func.count()).where(table.c.run_id.in_(runs)) for table in counted]

@@ -255,6 +255,8 @@ tags = sa.Table(
     sa.Column("tag", sa.String, primary_key=True),
     sa.Column("digest", _to("experiments.digest", owned=True), nullable=False, index=True),
     sa.Column("study", sa.String, nullable=False, index=True),
+    # The study whose runs it names, even when that study uses the tag for another experiment.
+    sa.Column("owner", sa.String, nullable=False, server_default=""),
     sa.Column("pool_name", sa.String, nullable=False),
     sa.Column("pool_id", _to("pools.id"), nullable=False),  # has this tag's truths
     sa.Column("dose", sa.Float),
@@ -266,6 +268,7 @@ runs = sa.Table(
     metadata,
     _id(),
     sa.Column("digest", _to("experiments.digest", owned=True), nullable=False),
+    sa.Column("owner", sa.String, nullable=False, server_default=""),  # the study, as in `tags`
     sa.Column("series", sa.String, nullable=False),
     sa.Column("samples", sa.Integer, nullable=False),  # a target, which may be raised
     sa.Column("rivals", JSON, nullable=False),
@@ -278,12 +281,16 @@ runs = sa.Table(
     sa.Index(
         "uq_runs_active",
         "digest",
+        "owner",
         "series",
         unique=True,
         sqlite_where=sa.text("superseded IS NULL"),
         postgresql_where=sa.text("superseded IS NULL"),
     ),
 )
+
+NAMED_RUNS = sa.and_(runs.c.digest == tags.c.digest, runs.c.owner == tags.c.owner)
+"""Joins tags with the runs that they name: studies with the same experiment have their own runs."""
 
 run_rubrics = sa.Table(
     "run_rubrics",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from judge_gym.engine.calls.budget import RunOverBudget, Spend, input_tokens
+from judge_gym.engine.calls.budget import Spend, input_tokens
 from judge_gym.engine.calls.limit import CallLimits, endpoint_of
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
@@ -207,9 +207,9 @@ class Asker:
                     known[key] = task.result()
                     arrived.append(key)
                 except BaseException as error:
-                    of_other_run = isinstance(error, RunOverBudget | Stopped)
+                    of_other_run = isinstance(error, BudgetError | EndpointDown | Stopped)
                     if key in borrowed and of_other_run and error is not self.error:
-                        unpaid.append(key)  # the other run may not pay for it; this one may
+                        unpaid.append(key)  # the other run may not ask it; this one may
                     else:
                         errors[key] = error
             if arrived:
