@@ -255,6 +255,18 @@ def test_a_verdict_on_a_pair_is_decoded_to_the_identity_of_the_response(
 
 
 @pytest.mark.parametrize("flipped", [False, True])
+def test_a_stage_name_is_read_as_the_judge_was_shown_it(flipped: bool) -> None:
+    aim = pair(flipped)
+    label = scorer().display(aim).labels[scorer().display(aim).stages.index(1)]
+    for text in ("VERDICT: First", f"VERDICT: {label} (First)", f"VERDICT: {label}"):
+        sample = scorer().read(aim, completion(text))
+        assert sample.stages == ((2,) if flipped else (1,))
+        assert scorer().reread(sample, completion(text)) == sample
+    contradiction = scorer().read(aim, completion(f"VERDICT: {label} (Second)"))
+    assert (contradiction.status, contradiction.stages) == ("parse_failed", ())
+
+
+@pytest.mark.parametrize("flipped", [False, True])
 def test_options_of_a_pair_have_the_labels_shown(flipped: bool) -> None:
     aim = pair(flipped)
     shown = scorer().display(aim)

@@ -718,6 +718,152 @@ def test_json_answer_is_read_as_the_table_says(case: Case) -> None:
     assert (verdict.status, verdict.labels) == (case.status, case.chosen)
 
 
+NAMES = {"A": "Weak", "B": "Fair", "C": "Good", "D": "Strong support"}
+FAILS = "parse_failed"
+ABSTAINS = "abstained"
+
+# Answers to a rubric whose stages have names; the reading is a label, or a status. Those marked
+# "real" are a model's, word for word or with other labels.
+NAMED_ANSWERS = {
+    # A label beside the name of another stage contradicts itself.
+    "VERDICT: A (Good)": FAILS,
+    "VERDICT: A (Weak)": "A",
+    "VERDICT: A (good)": FAILS,
+    "VERDICT: A (good fit)": "A",
+    'VERDICT: **A** ("Good")': FAILS,
+    "VERDICT: A - Good": FAILS,
+    "VERDICT: A: Weak": "A",
+    "VERDICT: A. Weak": "A",
+    "VERDICT: A) Good": FAILS,
+    "VERDICT: A Weak": "A",
+    "VERDICT: A Good": FAILS,
+    'VERDICT: Stage A: "Weak"': "A",
+    'VERDICT: Stage A: "Good"': FAILS,
+    "VERDICT: A - Good evidence is missing": "A",
+    # The name of one stage is a verdict, a word of a sentence is not.
+    "Verdict: Good": "C",  # real
+    "VERDICT: **good**.": "C",
+    "VERDICT: Stage Good": "C",
+    "VERDICT: Strong  support": "D",
+    "VERDICT: strong": FAILS,
+    "VERDICT: Good (C)": "C",
+    "VERDICT: Good (A)": FAILS,
+    "VERDICT: Good - C": "C",
+    "VERDICT: Good - A": FAILS,
+    "VERDICT: Good - the reason is clear": "C",
+    "VERDICT: Good reason is given": FAILS,
+    "VERDICT: Good or Fair": FAILS,
+    "VERDICT: Good, Fair": FAILS,
+    "VERDICT: Not Good": FAILS,
+    "VERDICT: Good enough": FAILS,
+    'Here is the object.\n\n{"reasoning": "Strong support", "verdict": "Good"}': "C",  # real
+    'Here is the object.\n\n{"reasoning": "x", "verdict": "Great"}': FAILS,  # real
+    # An abstention may be a sentence.
+    "VERDICT: I abstain": ABSTAINS,
+    "VERDICT: [I abstain due to a lack of information]": ABSTAINS,  # real
+    "VERDICT: Abstain because the evidence is thin": ABSTAINS,
+    "VERDICT: ABSTAIN since there is no text": ABSTAINS,
+    "VERDICT: I would have to abstain, since B and C fit alike": ABSTAINS,
+    "VERDICT: I do not abstain": FAILS,
+    "VERDICT: I cannot abstain": FAILS,
+    "VERDICT: Abstain as B": FAILS,
+    "VERDICT: I abstain. Final answer: B": FAILS,
+    "VERDICT: B, I abstain": FAILS,
+    # A grade is not a label.
+    "VERDICT: C+": FAILS,
+    "VERDICT: **C**+": FAILS,
+    "VERDICT: C +": FAILS,
+    "VERDICT: C-": FAILS,
+    "VERDICT: C - clear": "C",
+    "VERDICT: C--clear": "C",
+    # The words of the requested form are not an answer.
+    "VERDICT: [A, B, C, D, separated by commas]": FAILS,  # real
+    "VERDICT: [no more than three of A, B, C, D, separated by commas] or ABSTAIN": FAILS,  # real
+    "Verdict: I abstain because of A, B, C, D, separated by commas.": FAILS,  # real
+    # What follows the model's turn is not its verdict.
+    "VERDICT: B<|im_end|>\n<|im_start|>user\nNext.\n<|im_start|>assistant\nVERDICT: C": "B",
+    "<|im_start|>assistant\nA vague reason.\nVERDICT: B<|im_end|>": "B",
+    "VERDICT: B</s>VERDICT: C": "B",
+    "VERDICT: B [/INST] VERDICT: C": "B",
+    "The text is thin.<|endoftext|>VERDICT: C": FAILS,
+    "It says <s>old</s> new.\nVERDICT: B": "B",
+    "VERDICT: B\n\nUser: And this one?\nIt is clear.\nVERDICT: C": "B",
+    "VERDICT: B\n### Instruction:\nJudge it.\nVERDICT: C": "B",
+    "VERDICT: B\n\nNext item: the loop.\n\nIt is clear.\n\nVERDICT: C": "B",
+    "VERDICT: B\n\nText 2: the loop.\n\nIt is clear.\n\nVERDICT: C": "B",
+    "VERDICT: B\n\nEVIDENCE\n<evidence-0123456789ab>\nMore.\nVERDICT: C": "B",
+    # Before the first verdict the same words are a quotation.
+    "User: hi\nAssistant: hello\n\nBoth are polite.\nVERDICT: C": "C",
+    'RUBRIC for "tone"\nStage A: "Weak"\nTASK\n1. Decide.\nVERDICT: C': "C",
+    'The evidence is thin.\n\nVerdict: A\nStage D: "Strong support"\nTASK: 1 and 2': "A",  # real
+    # A JSON object reads alike with a fence and without one.
+    '{"reasoning": "A, C and D do not fit: A", "verdict": "B"}': "B",
+    '```json\n{"reasoning": "A, C and D do not fit: A", "verdict": "B"}\n```': "B",
+    '{"verdict": "B", "reasoning": "A, C and D do not fit: A"}': "B",
+    '```\n{"verdict": "B", "reasoning": "A, C and D do not fit: A"}\n```': "B",
+    '{"verdict": "A (Good)"}': FAILS,
+    '```json\n{"verdict": "A (Good)"}\n```': FAILS,
+    '{"verdict": "I abstain"}': ABSTAINS,
+}
+NAMED_SUBSETS = {
+    "VERDICT: A (Weak), C (Good)": "AC",
+    "VERDICT: A: Weak, C: Good": "AC",
+    "VERDICT: A Weak and C Good": "AC",
+    "VERDICT: A (Weak), C (Fair)": FAILS,
+    "VERDICT: Good and Fair": "BC",
+    "VERDICT: A, Good": "AC",
+    "VERDICT: Good (B)": FAILS,
+    "VERDICT: B Good": FAILS,
+    "VERDICT: B+C": "BC",
+    "VERDICT: B+": FAILS,
+    "VERDICT: Abstain because B, C fit alike": ABSTAINS,
+    "VERDICT: [A, B, C, D, separated by commas]": FAILS,  # real
+    "VERDICT: [I do not believe in this evidence]": FAILS,  # real
+}
+
+
+@pytest.mark.parametrize("text", NAMED_ANSWERS)
+def test_an_answer_to_named_stages_is_read_as_the_table_says(text: str) -> None:
+    verdict = parse_verdict(text, ALPHABETICAL, names=NAMES)
+    assert ("".join(verdict.labels) or verdict.status) == NAMED_ANSWERS[text]
+
+
+@pytest.mark.parametrize("text", NAMED_SUBSETS)
+def test_a_subset_of_named_stages_is_read_as_the_table_says(text: str) -> None:
+    verdict = parse_verdict(text, ALPHABETICAL, method="subset", names=NAMES)
+    assert ("".join(verdict.labels) or verdict.status) == NAMED_SUBSETS[text]
+
+
+def test_a_sentence_is_no_abstention_where_none_was_allowed() -> None:
+    for text in (
+        "VERDICT: I abstain",
+        "VERDICT: Abstain because it is thin",
+        '{"verdict": "I abstain"}',
+    ):
+        assert parse_verdict(text, ALPHABETICAL, abstain=False).status == "parse_failed"
+
+
+def test_a_name_that_two_stages_share_is_no_verdict() -> None:
+    names = {**NAMES, "D": "good"}
+    assert parse_verdict("VERDICT: Good", ALPHABETICAL, names=names).status == "parse_failed"
+    assert parse_verdict("VERDICT: D (Good)", ALPHABETICAL, names=names).labels == ("D",)
+
+
+def test_json_names_its_stage_and_ends_with_its_turn() -> None:
+    text = answer("Good") + "<|im_end|>\n" + answer("Fair")
+    assert parse_json_verdict(text, ALPHABETICAL, names=NAMES).labels == ("C",)
+    text = answer("C") + "\n\nNext item: the loop.\n" + answer("B")
+    assert parse_json_verdict(text, ALPHABETICAL, names=NAMES).labels == ("C",)
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
+def test_names_that_an_answer_does_not_use_change_nothing(case: Case) -> None:
+    names = {label: f"stage number {i}" for i, label in enumerate(case.labels)}
+    options = {"method": case.method, "abstain": case.abstain}
+    verdict = parse_verdict(case.text, case.labels, names=names, **options)
+    assert (verdict.status, verdict.labels) == (case.status, case.chosen)
+
+
 def test_tables_cover_both_methods_and_name_every_case_once() -> None:
     for table, least in ((CASES, 120), (JSON_CASES, 25)):
         assert len(table) >= least

@@ -2,6 +2,7 @@
 
 An answer ends in a line such as `VERDICT: B`. The last such line decides. Reasoning between two of
 them means that the later one supersedes the earlier; adjacent ones that differ decide nothing.
+What follows the end of the model's turn is not its answer.
 """
 
 import re
@@ -18,12 +19,49 @@ DECORATION = r"\s>*_#`~•+|\"'“”‘’\[\](){}<$\\"
 BARE = re.compile(rf"[{DECORATION}\-–—=.:!,;/&]*+\Z")
 
 
+# Tokens of chat templates that begin or end a turn; some servers send them as text.
+TURN_TOKEN = re.compile(
+    r"<[|｜](?:im_start|im_end|endoftext|end_of_text|eot_id|eom_id|end|return|start_header_id|user"
+    r"|system|assistant|begin▁of▁sentence|end▁of▁sentence)[|｜]>"
+    r"|<(?:start|end)_of_turn>|<[be]os>|</?s>|\[/?INST\]",
+    re.I,
+)
+SPEAKER = re.compile(r"\s*+(?:(?:assistant|model)\s*+)?")
+# Lines with which a model goes on to the next item, or writes the user's next message.
+NEXT_TURN = re.compile(
+    r"""^[ \t#*_]*+(?:
+        RUBRIC\ for\ ["“] | (?:EVIDENCE|TASK)[ \t:*_]*+$ | </?evidence-[0-9a-f]{12}>
+      | (?i:(?:user|human|assistant|instruction)[ \t*_]*+:)
+      | (?i:(?:next|new|another)\ (?:item|text|evidence|example|case|document|sample)\b)
+      | (?i:(?:item|text|evidence|example|case|document|sample)\ \#?(?:[2-9]|\d\d)
+        [ \t*_]*+(?:[:.)]|$))
+    )""",
+    re.MULTILINE | re.VERBOSE,
+)
+
+
 class LabelledLine(NamedTuple):
     """A labelled line: its number, the text after the label, and whether a heading labels it."""
 
     line: int
     payload: str
     heading: bool = False
+
+
+def own_turn(text: str) -> str:
+    r"""Returns a text without what follows the end of the model's turn; line numbers stay.
+
+    >>> own_turn("Both fit.\nVERDICT: B<|im_end|>\n<|im_start|>user\nVERDICT: C")
+    'Both fit.\nVERDICT: B'
+    """
+    start = 0
+    for token in TURN_TOKEN.finditer(text):
+        if SPEAKER.fullmatch(text, start, token.start()):  # before the model's first word
+            start = token.end()
+        elif token[0] != "<s>" and not (token[0] == "</s>" and "<s>" in text[: token.start()]):
+            text = text[: token.start()]  # <s>...</s> is HTML
+            break
+    return "\n" * text.count("\n", 0, start) + text[start:]
 
 
 def clean_lines(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """W3 and W4: a judge scores an item under its own or a rival's rubric."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from judge_gym.axes import Design
@@ -85,7 +85,7 @@ class Scorer:
         shown = self.display(target)
         # In a pair, a stage identifies a response, whichever was shown first.
         decoded = shown.flipped() if target.flipped else shown
-        status, stages = self._verdict(decoded, completion)
+        status, stages = self._verdict(decoded, _names(target.rubric, shown), completion)
         return Sample(
             rubric=target.rubric,
             evidence=target.evidence,
@@ -99,11 +99,13 @@ class Scorer:
 
     def reread(self, sample: Sample, completion: Completion) -> Sample:
         """Returns the sample as its answer is parsed today, under the labels that were shown."""
-        status, stages = self._verdict(sample.display, completion)
+        decoded = sample.display
+        names = _names(sample.rubric, decoded.flipped() if sample.flipped else decoded)
+        status, stages = self._verdict(decoded, names, completion)
         return replace(sample, status=status, stages=stages)
 
     def _verdict(
-        self, decoded: Display, completion: Completion | None
+        self, decoded: Display, names: Mapping[str, str], completion: Completion | None
     ) -> tuple[Status, tuple[int, ...]]:
         """Returns the status of an answer, and the stages of the labels that it names."""
         status = failure(completion)
@@ -112,6 +114,16 @@ class Scorer:
         strategy = self.design.verdict.resolve()
         parse = parse_json_verdict if strategy.json else parse_verdict
         verdict = parse(
-            completion.text, decoded.labels, method=strategy.method, abstain=strategy.abstain
+            completion.text,
+            decoded.labels,
+            method=strategy.method,
+            abstain=strategy.abstain,
+            names=names,
         )
         return verdict.status, decoded.decode(verdict.labels)
+
+
+def _names(rubric: Rubric, shown: Display) -> dict[str, str]:
+    """Returns the stage name that was shown with each label."""
+    stages = zip(shown.labels, shown.stages, strict=True)
+    return {label: rubric.stages[number - 1].label for label, number in stages}

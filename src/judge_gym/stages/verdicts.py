@@ -2,21 +2,27 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from judge_gym.records import Verdict
 from judge_gym.stages.reading import (
+    NEXT_TURN,
     LabelledLine,
     adjacent_lines,
     clean_lines,
     labelled_lines,
+    own_turn,
 )
 
 Method = Literal["single", "subset"]
 
 MISSES = 50
 """The number of braces without an object after which the search ends, so that it stays linear."""
+MOST_LABELS = 60
+"""Labels of a verdict, with repeats; more are the loop of a model, and would take long to parse."""
 FAILED = Verdict("parse_failed")
 ABSTAINED = Verdict("abstained")
 ABSTAIN = "abstain"
@@ -32,13 +38,103 @@ VOTING = frozenset("actually answer choose chose final is pick rather select ver
 WORD = re.compile(r"[^\W_]+(?>(?:[-'’‑][^\W_]+)*)")
 # What may stand between two labels of a list, and nothing else: "B, D", "[B]/[D]", "**B** & **D**".
 LISTED = re.compile(r"[\s,;/&+|•·*_`\"'“”‘’\[\](){}<>$\\]*+\Z")
+# A grade such as "C+" or "B-" is not a label.
+GRADE = re.compile(r"[*_`]*+(?:\s*+\+(?!\s*+[\w\[(*_`\"'])|-(?=[\s.,;:)\]*_`]|\Z))")
+# Words of the requested form: a model that repeats them has chosen nothing.
+TEMPLATE = re.compile(r"\bseparated\s+by\s+commas\b", re.I)
+# "I abstain", "We would have to abstain"; the reason may follow.
+ABSTAINING = re.compile(
+    r"[\s*_`\"'\[(]*+(?:(?:i|we)\b(?:['’](?:d|ll|m|ve)\b|\s+(?:must|will|would|should|shall|have|need|"
+    r"choose|chose|prefer|decide|decided|am|are|to|therefore|going)\b)*+\s+)?abstain(?:ing)?\b",
+    re.I,
+)
+REASON = re.compile(r"\s+(?:because|since|as|due|given|owing|from|for|here)\b(?=\s+\S+\s+\S)", re.I)
 ASIDE = re.compile(r"[*_`\])}]*+\s*+(?:\([^)]*+\)?+|\[[^\]]*+\]?+|(?<=\s)[\"“][^\"”]*+[\"”]?+)")
 
 
+@dataclass(frozen=True)
+class Choices:
+    """What a verdict may name: labels, and the stages behind them where these are given."""
+
+    labels: tuple[str, ...]
+    named: Mapping[str, str]
+    """Each stage name that only one label has, to that label."""
+    words: re.Pattern[str]
+    """Matches a stage name, or a word."""
+    gloss: re.Pattern[str] | None
+    """Matches the stage name beside a label: `B (Good)`, `B: Good`."""
+    key: re.Pattern[str]
+    """Matches the label beside a stage name: `Good (B)`."""
+    names: Mapping[str, str]
+    """The stage name of each label."""
+
+    @property
+    def known(self) -> dict[str, str]:
+        """Every label and stage name in lower case, to the label."""
+        return {**self.named, **{label.casefold(): label for label in self.labels}}
+
+
+FENCED = re.compile(r"\s*+(?:```\w*+\s*+)?(?P<object>\{.*\})\s*+(?:```\s*+)?\Z", re.S)
+"""An answer that is one JSON object, in a fence of Markdown or not."""
+
+
+def _choices(labels: Sequence[str], names: Mapping[str, str] | None) -> Choices:
+    return _cached_choices(tuple(labels), tuple((names or {}).items()))
+
+
+@lru_cache(maxsize=256)
+def _cached_choices(labels: tuple[str, ...], pairs: tuple[tuple[str, str], ...]) -> Choices:
+    names = {label: _plain(name) for label, name in pairs if label in labels}
+    taken = {label.casefold() for label in labels} | NOUNS | JOINERS | {ABSTAIN, ""}
+    spoken = [name for name in names.values() if name not in taken]
+    unique = {
+        name: label
+        for label, name in names.items()
+        if name not in taken and spoken.count(name) == 1
+    }
+    keys = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
+    noun = rf"(?:(?:{'|'.join(sorted(NOUNS))})\s+)?"
+    closed = r"[\"'”’)\]*_`]*+(?=\s*+(?:\Z|[^\w\s]|(?:and|plus)\b))"
+    key = rf"[\"'”’*_`]*+\s*+[(\[:=–—-][\s(\[*_`\"'“]*+{noun}(?P<label>{keys})(?![\w+]){closed}"
+    if not spoken:
+        return Choices(labels, {}, WORD, None, re.compile(key, re.I), names)
+    ordered = sorted(set(spoken), key=len, reverse=True)
+    any_name = "|".join(r"\s+".join(map(re.escape, name.split())) for name in ordered)
+    words = rf"(?<![\w-])(?:{any_name})(?![\w-])|{WORD.pattern}"
+    opened = r"[*_`\])}\"'”]*+\s*+(?:[.:=–—-]\s*+)?[\s(\[*_`\"'“]*+"
+    gloss = rf"{opened}{noun}(?P<name>{any_name})(?![\w-]){closed}"
+    return Choices(
+        labels,
+        unique,
+        re.compile(words, re.I),
+        re.compile(gloss, re.I),
+        re.compile(key, re.I),
+        names,
+    )
+
+
+def _plain(name: str) -> str:
+    """Returns a stage name in lower case with single spaces."""
+    return " ".join(" ".join(clean_lines(name)).casefold().split())
+
+
 def parse_verdict(
-    text: str, labels: Sequence[str], *, method: Method = "single", abstain: bool = True
+    text: str,
+    labels: Sequence[str],
+    *,
+    method: Method = "single",
+    abstain: bool = True,
+    names: Mapping[str, str] | None = None,
 ) -> Verdict:
     r"""Parses the verdict line at the end of a free-text answer.
+
+    Args:
+        text: the answer.
+        labels: the labels that were shown, in their order.
+        method: whether one label was asked for, or any number.
+        abstain: whether abstaining was allowed.
+        names: the stage name that was shown with each label. A verdict may then name the stage,
+            and one that contradicts itself, as `B (Good)` where B is weak, is not read.
 
     >>> parse_verdict("The criteria of B fit best.\nVERDICT: **B** (moderate)", "ABCD")
     Verdict(status='scored', labels=('B',))
@@ -46,70 +142,106 @@ def parse_verdict(
     ('B', 'D')
     >>> parse_verdict("VERDICT: A court ruled on it.", "ABCD").status
     'parse_failed'
+    >>> parse_verdict("VERDICT: Good", "AB", names={"A": "Good", "B": "Weak"}).labels
+    ('A',)
     """
-    together = {verdict for _, verdict in _deciding_readings(text, labels, method, abstain)}
+    choices, own = _choices(labels, names), own_turn(text)
+    if (whole := _whole_object(own)) is not None:
+        return _read_value(whole, choices, method, abstain)
+    readings = _deciding_readings(own, choices, method, abstain)
+    if not readings:
+        return _read_value(_verdict_field(own), choices, method, abstain)
+    together = {verdict for _, verdict in readings}
     return together.pop() if len(together) == 1 else FAILED
 
 
 def deciding_lines(
-    text: str, labels: Sequence[str], *, method: Method = "single", abstain: bool = True
+    text: str,
+    labels: Sequence[str],
+    *,
+    method: Method = "single",
+    abstain: bool = True,
+    names: Mapping[str, str] | None = None,
 ) -> tuple[int, ...]:
     r"""Returns the lines, from 0, by which `parse_verdict` decides; several if they differ.
 
     >>> deciding_lines("B fits.\nVERDICT: B\nYet C fits better.\nVERDICT: C", "ABCD")
     (3,)
     """
-    return tuple(sorted(line.line for line, _ in _deciding_readings(text, labels, method, abstain)))
+    readings = _deciding_readings(own_turn(text), _choices(labels, names), method, abstain)
+    return tuple(sorted(line.line for line, _ in readings))
 
 
 def _deciding_readings(
-    text: str, labels: Sequence[str], method: Method, abstain: bool
+    text: str, choices: Choices, method: Method, abstain: bool
 ) -> list[tuple[LabelledLine, Verdict]]:
     """Returns the last verdict line and those adjacent to it, each with its verdict."""
     lines = clean_lines(text)
-    readings = {}
+    turns = [number for number, line in enumerate(lines) if NEXT_TURN.match(line)]
+    readings: dict[LabelledLine, Verdict] = {}
+    first: int | None = None  # the first line with a verdict; what comes next belongs to another
     for line in labelled_lines(lines, "verdict"):
-        verdict = _read(line.payload, labels, method, abstain)
+        if first is not None and any(first < turn <= line.line for turn in turns):
+            break
+        verdict = _read(line.payload, choices, method, abstain)
         if not (line.heading and verdict is FAILED):
             readings[line] = verdict
+        if first is None and verdict is not FAILED:
+            first = line.line
     return [(line, readings[line]) for line in adjacent_lines(lines, list(readings))]
 
 
 def parse_json_verdict(
-    text: str, labels: Sequence[str], *, method: Method = "single", abstain: bool = True
+    text: str,
+    labels: Sequence[str],
+    *,
+    method: Method = "single",
+    abstain: bool = True,
+    names: Mapping[str, str] | None = None,
 ) -> Verdict:
     """Parses the verdict of an answer that was requested as a JSON object.
+
+    The arguments are those of `parse_verdict`.
 
     >>> parse_json_verdict('{"reasoning": "...", "verdict": ["D", "B"]}', "ABCD", method="subset")
     Verdict(status='scored', labels=('B', 'D'))
     """
-    value = _verdict_field(text)
+    return _read_value(_verdict_field(own_turn(text)), _choices(labels, names), method, abstain)
+
+
+def _read_value(value: Any, choices: Choices, method: Method, abstain: bool) -> Verdict:
+    """Parses the `verdict` of a JSON object: a text, or a list of labels."""
     match value:
         case str():
-            return _read(" ".join(clean_lines(value)), labels, method, abstain)
+            return _read(" ".join(clean_lines(value)), choices, method, abstain)
         case [str(), *_] if all(isinstance(item, str) for item in value):
             # Each item must be one label: ["B", "D"], not ["B because D"].
             singles = [
-                _read(" ".join(clean_lines(item)), labels, "single", abstain) for item in value
+                _read(" ".join(clean_lines(item)), choices, "single", abstain) for item in value
             ]
             if any(verdict.status != "scored" for verdict in singles):
                 return ABSTAINED if singles == [ABSTAINED] else FAILED
-            return _chosen([verdict.labels[0] for verdict in singles], labels, method)
+            return _chosen([verdict.labels[0] for verdict in singles], choices.labels, method)
         case _:
             return FAILED
 
 
-def _read(payload: str, labels: Sequence[str], method: Method, abstain: bool) -> Verdict:
+def _read(payload: str, choices: Choices, method: Method, abstain: bool) -> Verdict:
     """Parses the text after `VERDICT:`: labels, then nothing, or punctuation and a comment."""
-    known = {label.casefold(): label for label in labels}
+    known = choices.known
+    if TEMPLATE.search(payload):
+        return FAILED
+    if sentence := ABSTAINING.match(payload):
+        reason = REASON.match(payload, sentence.end())
+        payload = f"{ABSTAIN}{',' * bool(reason)}{payload[sentence.end() :]}"
     chosen: list[str] = []
     end = 0  # of the last thing understood
     joined = ""  # a joiner that waits for its label
-    words = list(WORD.finditer(payload))
+    words = list(choices.words.finditer(payload))
     for number, match in enumerate(words):
         if match.start() < end:
             continue  # inside an aside
-        word, gap = match[0].casefold(), payload[end : match.start()]
+        word, gap = _plain(match[0]), payload[end : match.start()]
         listed = LISTED.match(gap) is not None
         votes = listed and _stands_alone(payload, words, number, known)
         if listed and word in NOUNS:
@@ -119,15 +251,26 @@ def _read(payload: str, labels: Sequence[str], method: Method, abstain: bool) ->
         elif votes and (word in known or word == ABSTAIN):
             if joined == "or":
                 return FAILED  # "B or C" chooses neither
-            chosen.append(known.get(word, ABSTAIN))
-            aside = ASIDE.match(payload, match.end())
+            if GRADE.match(payload, match.end()) or len(chosen) == MOST_LABELS:
+                return FAILED
+            label = known.get(word, ABSTAIN)
+            chosen.append(label)
             joined, end = "", match.end()
+            beside = _beside(payload, match, label, choices)
+            if beside is not None:
+                if not beside[0]:
+                    return FAILED  # "B (Good)" where B is not good
+                end = beside[1]
+                continue
+            aside = ASIDE.match(payload, match.end())
             if aside and not _only_labels(aside[0], known):
                 end = aside.end()
         elif not chosen or joined or not gap.strip() or (votes and _label_like(match[0], known)):
             return FAILED
         elif _votes_again(payload[match.start() :], known) or (
-            method == "subset" and _names_more(payload[match.start() :], known)
+            method == "subset"
+            and ABSTAIN not in chosen
+            and _names_more(payload[match.start() :], known)
         ):
             return FAILED
         else:
@@ -136,7 +279,23 @@ def _read(payload: str, labels: Sequence[str], method: Method, abstain: bool) ->
         return FAILED
     if ABSTAIN in chosen:
         return ABSTAINED if abstain and set(chosen) == {ABSTAIN} else FAILED
-    return _chosen(chosen, labels, method)
+    return _chosen(chosen, choices.labels, method)
+
+
+def _beside(
+    payload: str, match: re.Match[str], label: str, choices: Choices
+) -> tuple[bool, int] | None:
+    """Returns whether the stage name beside a label agrees with it, or the label beside a name.
+
+    With it, where that ends; None if there is none.
+    """
+    if _plain(match[0]) in choices.named:
+        key = choices.key.match(payload, match.end())
+        return (key["label"].casefold() == label.casefold(), key.end()) if key else None
+    gloss = choices.gloss.match(payload, match.end()) if choices.gloss else None
+    if gloss is None or label not in choices.names:
+        return None
+    return _plain(gloss["name"]) == choices.names[label], gloss.end()
 
 
 def _chosen(chosen: Sequence[str], labels: Sequence[str], method: Method) -> Verdict:
@@ -206,6 +365,17 @@ def _names_more(comment: str, known: dict[str, str]) -> bool:
     return False
 
 
+def _whole_object(text: str) -> Any:
+    """Returns the `verdict` of an answer that is one JSON object, fenced or not; None otherwise."""
+    if (inside := FENCED.match(text)) is None:
+        return None
+    try:
+        value = json.loads(inside["object"], strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return {str(name).strip().lower(): item for name, item in value.items()}.get("verdict")
+
+
 def _verdict_field(text: str) -> Any:
     """Returns the `verdict` of the last JSON object in an answer; None if there is none.
 
@@ -223,6 +393,8 @@ def _verdict_field(text: str) -> Any:
         else:
             fields = {str(name).strip().lower(): item for name, item in value.items()}
             if "verdict" in fields:
+                if verdicts and NEXT_TURN.search(cleaned, end, start):
+                    break
                 if WORD.search(cleaned, end, start):  # earlier objects were part of the reasoning
                     verdicts.clear()
                 verdicts.append(fields["verdict"])

@@ -68,7 +68,7 @@ def sample(
         rubric=rubric,
         display=displayed(row, rubric),
         call=scored,
-        answer=read(scored.answer, row, design),
+        answer=read(scored.answer, row, rubric, design),
         probe=probe,
         probe_messages=_new_messages(probe, scored) if probe else [],
         before=before[0]["sample"] if before else None,
@@ -107,16 +107,26 @@ def displayed(row: Mapping[str, Any], rubric: Mapping[str, Any]) -> list[dict[st
     return places
 
 
-def read(answer: str | None, row: Mapping[str, Any], design: Design) -> list[Line]:
+def read(
+    answer: str | None, row: Mapping[str, Any], rubric: Mapping[str, Any], design: Design
+) -> list[Line]:
     """Returns an answer's lines, and whether the verdict was read from each."""
     if answer is None:
         return []
     verdict = design.verdict.resolve()
     labels = [pair.split("=")[0] for pair in row["display"].split()]
+    # Of a pair shown in reverse the row has the stages of the responses, not those shown.
+    names = {stage["label"]: stage["name"] for stage in displayed(row, rubric)}
     lines = answer.splitlines()
     if verdict.json:
         named = [number for number, line in enumerate(lines) if '"verdict"' in line.lower()]
         marked: Sequence[int] = named[-1:]
     else:
-        marked = deciding_lines(answer, labels, method=verdict.method, abstain=verdict.abstain)
+        marked = deciding_lines(
+            answer,
+            labels,
+            method=verdict.method,
+            abstain=verdict.abstain,
+            names=None if row["flipped"] else names,
+        )
     return [Line(line, number in marked) for number, line in enumerate(lines)]
