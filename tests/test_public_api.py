@@ -89,7 +89,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_parse_verdict_has_its_signature() -> None:
     parameters = inspect.signature(parse_verdict).parameters
-    assert list(parameters) == ["text", "labels", "method", "abstain"]
+    assert list(parameters) == ["text", "labels", "method", "abstain", "names"]
     assert all(
         parameters[name].kind == inspect.Parameter.KEYWORD_ONLY for name in ("method", "abstain")
     )

@@ -756,8 +756,6 @@ NAMED_ANSWERS = {
     "VERDICT: Good, Fair": FAILS,
     "VERDICT: Not Good": FAILS,
     "VERDICT: Good enough": FAILS,
-    'Here is the object.\n\n{"reasoning": "Strong support", "verdict": "Good"}': "C",  # real
-    'Here is the object.\n\n{"reasoning": "x", "verdict": "Great"}': FAILS,  # real
     # An abstention may be a sentence.
     "VERDICT: I abstain": ABSTAINS,
     "VERDICT: [I abstain due to a lack of information]": ABSTAINS,  # real
@@ -797,10 +795,13 @@ NAMED_ANSWERS = {
     'RUBRIC for "tone"\nStage A: "Weak"\nTASK\n1. Decide.\nVERDICT: C': "C",
     'The evidence is thin.\n\nVerdict: A\nStage D: "Strong support"\nTASK: 1 and 2': "A",  # real
     # A JSON object reads alike with a fence and without one.
-    '{"reasoning": "A, C and D do not fit: A", "verdict": "B"}': "B",
-    '```json\n{"reasoning": "A, C and D do not fit: A", "verdict": "B"}\n```': "B",
-    '{"verdict": "B", "reasoning": "A, C and D do not fit: A"}': "B",
-    '```\n{"verdict": "B", "reasoning": "A, C and D do not fit: A"}\n```': "B",
+    '{"verdict": "B"}': "B",
+    '```json\n{"verdict": "B"}\n```': "B",
+    '```json {"verdict": "B"} ```': "B",
+    '{"reasoning": "It fits.", "verdict": "B"}': FAILS,
+    '```json\n{"reasoning": "It fits.", "verdict": "B"}\n```': FAILS,
+    '{\n"reasoning": "It fits.",\n"verdict": "B"\n}': "B",
+    '```\n{\n"reasoning": "It fits.",\n"verdict": "B"\n}\n```': "B",
     '{"verdict": "A (Good)"}': FAILS,
     '```json\n{"verdict": "A (Good)"}\n```': FAILS,
     '{"verdict": "I abstain"}': ABSTAINS,
@@ -850,6 +851,9 @@ def test_a_name_that_two_stages_share_is_no_verdict() -> None:
 
 
 def test_json_names_its_stage_and_ends_with_its_turn() -> None:
+    real = 'It meets the criteria.\n\nJSON:\n{"reasoning": "Strong support", "verdict": "Good"}'
+    assert parse_json_verdict(real, ALPHABETICAL, names=NAMES).labels == ("C",)
+    assert parse_json_verdict(answer("EBB"), ALPHABETICAL, names=NAMES).status == "parse_failed"
     text = answer("Good") + "<|im_end|>\n" + answer("Fair")
     assert parse_json_verdict(text, ALPHABETICAL, names=NAMES).labels == ("C",)
     text = answer("C") + "\n\nNext item: the loop.\n" + answer("B")
@@ -859,8 +863,9 @@ def test_json_names_its_stage_and_ends_with_its_turn() -> None:
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
 def test_names_that_an_answer_does_not_use_change_nothing(case: Case) -> None:
     names = {label: f"stage number {i}" for i, label in enumerate(case.labels)}
-    options = {"method": case.method, "abstain": case.abstain}
-    verdict = parse_verdict(case.text, case.labels, names=names, **options)
+    verdict = parse_verdict(
+        case.text, case.labels, method=case.method, abstain=case.abstain, names=names
+    )
     assert (verdict.status, verdict.labels) == (case.status, case.chosen)
 
 

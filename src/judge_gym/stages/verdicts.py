@@ -38,14 +38,16 @@ VOTING = frozenset("actually answer choose chose final is pick rather select ver
 WORD = re.compile(r"[^\W_]+(?>(?:[-'’‑][^\W_]+)*)")
 # What may stand between two labels of a list, and nothing else: "B, D", "[B]/[D]", "**B** & **D**".
 LISTED = re.compile(r"[\s,;/&+|•·*_`\"'“”‘’\[\](){}<>$\\]*+\Z")
+# The start of a code fence on the line of its content: "```json {".
+FENCE = re.compile(r"^[ \t>]*+```\w*+[ \t]++(?=\S)", re.MULTILINE)
 # A grade such as "C+" or "B-" is not a label.
 GRADE = re.compile(r"[*_`]*+(?:\s*+\+(?!\s*+[\w\[(*_`\"'])|-(?=[\s.,;:)\]*_`]|\Z))")
 # Words of the requested form: a model that repeats them has chosen nothing.
 TEMPLATE = re.compile(r"\bseparated\s+by\s+commas\b", re.I)
 # "I abstain", "We would have to abstain"; the reason may follow.
 ABSTAINING = re.compile(
-    r"[\s*_`\"'\[(]*+(?:(?:i|we)\b(?:['’](?:d|ll|m|ve)\b|\s+(?:must|will|would|should|shall|have|need|"
-    r"choose|chose|prefer|decide|decided|am|are|to|therefore|going)\b)*+\s+)?abstain(?:ing)?\b",
+    r"[\s*_`\"'\[(]*+(?:(?:i|we)\b(?>(?:['’](?:d|ll|m|ve)\b|\s+(?:must|will|would|should|shall|have"
+    r"|need|choose|chose|prefer|decide|decided|am|are|to|therefore|going)\b)*)\s+)?abstain(?:ing)?\b",
     re.I,
 )
 REASON = re.compile(r"\s+(?:because|since|as|due|given|owing|from|for|here)\b(?=\s+\S+\s+\S)", re.I)
@@ -72,10 +74,6 @@ class Choices:
     def known(self) -> dict[str, str]:
         """Every label and stage name in lower case, to the label."""
         return {**self.named, **{label.casefold(): label for label in self.labels}}
-
-
-FENCED = re.compile(r"\s*+(?:```\w*+\s*+)?(?P<object>\{.*\})\s*+(?:```\s*+)?\Z", re.S)
-"""An answer that is one JSON object, in a fence of Markdown or not."""
 
 
 def _choices(labels: Sequence[str], names: Mapping[str, str] | None) -> Choices:
@@ -145,12 +143,7 @@ def parse_verdict(
     >>> parse_verdict("VERDICT: Good", "AB", names={"A": "Good", "B": "Weak"}).labels
     ('A',)
     """
-    choices, own = _choices(labels, names), own_turn(text)
-    if (whole := _whole_object(own)) is not None:
-        return _read_value(whole, choices, method, abstain)
-    readings = _deciding_readings(own, choices, method, abstain)
-    if not readings:
-        return _read_value(_verdict_field(own), choices, method, abstain)
+    readings = _deciding_readings(text, _choices(labels, names), method, abstain)
     together = {verdict for _, verdict in readings}
     return together.pop() if len(together) == 1 else FAILED
 
@@ -168,7 +161,7 @@ def deciding_lines(
     >>> deciding_lines("B fits.\nVERDICT: B\nYet C fits better.\nVERDICT: C", "ABCD")
     (3,)
     """
-    readings = _deciding_readings(own_turn(text), _choices(labels, names), method, abstain)
+    readings = _deciding_readings(text, _choices(labels, names), method, abstain)
     return tuple(sorted(line.line for line, _ in readings))
 
 
@@ -176,7 +169,7 @@ def _deciding_readings(
     text: str, choices: Choices, method: Method, abstain: bool
 ) -> list[tuple[LabelledLine, Verdict]]:
     """Returns the last verdict line and those adjacent to it, each with its verdict."""
-    lines = clean_lines(text)
+    lines = clean_lines(FENCE.sub("", own_turn(text)))
     turns = [number for number, line in enumerate(lines) if NEXT_TURN.match(line)]
     readings: dict[LabelledLine, Verdict] = {}
     first: int | None = None  # the first line with a verdict; what comes next belongs to another
@@ -363,17 +356,6 @@ def _names_more(comment: str, known: dict[str, str]) -> bool:
         if joined and (not rest or not rest[0].isalnum()):
             return True
     return False
-
-
-def _whole_object(text: str) -> Any:
-    """Returns the `verdict` of an answer that is one JSON object, fenced or not; None otherwise."""
-    if (inside := FENCED.match(text)) is None:
-        return None
-    try:
-        value = json.loads(inside["object"], strict=False)
-    except (ValueError, RecursionError):
-        return None
-    return {str(name).strip().lower(): item for name, item in value.items()}.get("verdict")
 
 
 def _verdict_field(text: str) -> Any:
