@@ -182,7 +182,7 @@ def _pool(name: str, study: Study, folder: Path, store: Store, warnings: list[st
         return store.evidence.find_named_pool(spec.pool)
     window = window_of(spec)
     if spec.files is not None:
-        found = load_files(spec.files, folder, window)
+        found = load_files(spec.files, folder, window, cache=_cache(store))
         left_out = [f"{count} {reason}" for reason, count in found.dropped.items()]
         if not found.items:
             raise DesignError(f"evidence {name!r}: no item is left: {', '.join(left_out)}")
@@ -210,6 +210,12 @@ def _pool(name: str, study: Study, folder: Path, store: Store, warnings: list[st
             f"judge-gym evidence add {how}"
         )
     return Pool(items, window)
+
+
+def _cache(store: Store) -> Path | None:
+    """Returns the folder of filtered evidence, beside a database in a file."""
+    file = store.database.file
+    return file.with_suffix(".evidence") if file and file.name else None
 
 
 def _without_dropped(

@@ -45,7 +45,7 @@ class FileSource:
         from judge_gym.sources.filters import EvidenceFilter
 
         kept = EvidenceFilter(window, searched=False, query=query, known=self.known, limit=limit)
-        paths, others = self._paths()
+        paths, others = self.paths()
         items: list[Evidence] = []
         errors = []
         for path in paths:
@@ -64,7 +64,7 @@ class FileSource:
         kept.drop("other kinds of file", others)
         return kept.result()
 
-    def _paths(self) -> tuple[list[Path], int]:
+    def paths(self) -> tuple[list[Path], int]:
         """Returns the files, and the number of files in folders that cannot have evidence."""
         paths, others = [], 0
         for pattern in self.patterns:
@@ -89,11 +89,24 @@ def _hidden(path: Path, folder: Path) -> bool:
 
 
 def load_files(
-    patterns: str | Sequence[str], folder: Path, window: Window | None = None
+    patterns: str | Sequence[str],
+    folder: Path,
+    window: Window | None = None,
+    *,
+    cache: Path | None = None,
 ) -> SearchResult:
-    """Loads the evidence in files, each text and each address once."""
-    listed = [patterns] if isinstance(patterns, str) else patterns
-    return FileSource(listed, folder).search(window)
+    """Loads the evidence in files, each text and each address once.
+
+    Args:
+        patterns: names of files or folders, or glob patterns.
+        folder: where they begin.
+        window: the country and the dates; None for all.
+        cache: a folder with earlier results, which are used as long as nothing has changed.
+    """
+    from judge_gym.sources.file_cache import cached_search
+
+    source = FileSource([patterns] if isinstance(patterns, str) else [*patterns], folder)
+    return source.search(window) if cache is None else cached_search(source, window, cache)
 
 
 def load_rubric(path: Path, concept: str, country: str) -> Rubric:
