@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, get_args
 
 import typer
+from rich.console import Console
 
 from judge_gym.cli import display
 from judge_gym.cli.app import app, notes, read_lab
@@ -38,7 +39,7 @@ def answers(
     screens = sys.stdin.isatty() and sys.stdout.isatty()
     for number, row in enumerate(page.rows, 1):
         if screens:
-            typer.clear()
+            Console().clear()
         _show(row)
         if screens and number < len(page.rows):
             typer.echo(f"{number} of {len(page.rows)}: any key for the next, q to end", err=True)
