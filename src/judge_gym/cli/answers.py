@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, get_args
 
 import typer
-from rich.console import Console
 
 from judge_gym.cli import display
 from judge_gym.cli.app import app, notes, read_lab
@@ -39,7 +38,7 @@ def answers(
     screens = sys.stdin.isatty() and sys.stdout.isatty()
     for number, row in enumerate(page.rows, 1):
         if screens:
-            Console().clear()
+            display.console().clear()
         _show(row)
         if screens and number < len(page.rows):
             typer.echo(f"{number} of {len(page.rows)}: any key for the next, q to end", err=True)
