@@ -401,11 +401,11 @@ def test_the_real_demo_shows_how_each_answer_was_read(
 ) -> None:
     assert smollm2()
     shown = succeed(call("demo", "--real", "--out", tmp_path / "demo", "--json")).json
-    assert len(shown["answers"]) == 18
+    assert len(shown["answers"]) == 12
     read = {row["read as"] for row in shown["answers"] if row["asked for"] == "JSON"}
     assert read <= {"stage 1", "stage 2", "stage 3", "abstained", "truncated"}
     assert all(row["the end of the answer"] for row in shown["answers"])
     assert (tmp_path / "demo" / "report.html").stat().st_size > 10_000
     again = succeed(call("demo", "--real", "--out", tmp_path / "demo", "--json")).json
-    assert sum(run["calls"] for run in shown["runs"]) == 18
+    assert sum(run["calls"] for run in shown["runs"]) == 12
     assert sum(run["calls"] for run in again["runs"]) == 0, "all answers are in the ledger"
