@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judge_gym.cli import display
-from judge_gym.cli.app import app, notes, settings
+from judge_gym.cli.app import app, notes, open_lab, settings
 from judge_gym.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -56,6 +56,18 @@ def mark(profile: Annotated[str, typer.Argument(help="dev or prod.")]) -> None:
     """Mark the database as dev or prod; prod refuses writes without the profile prod."""
     _deployment().mark(profile)
     typer.echo(f"the database is marked {profile}")
+
+
+@db_app.command("adopt")
+def adopt(
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Cancel the queued runs instead of continuing them.")
+    ] = False,
+) -> None:
+    """Confirm that this copy of a database is used: its queued runs may then be paid for."""
+    with open_lab() as lab:
+        queued = display.plural(lab.runs.adopt(cancel=cancel), "queued run")
+    typer.echo(f"{queued} cancelled" if cancel else f"{queued} will be continued by workers")
 
 
 @db_app.command("status")

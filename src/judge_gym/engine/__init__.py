@@ -37,6 +37,7 @@ from judge_gym.errors import DesignError
 from judge_gym.models.cards import Limits
 from judge_gym.records import SuiteRun
 from judge_gym.store import Run, Store
+from judge_gym.store.identity import COPY, CopiedDatabase
 from judge_gym.studies import BudgetSpec
 
 if TYPE_CHECKING:
@@ -145,8 +146,8 @@ class Engine:
     def start_suite(self, run: SuiteRun) -> None:
         """Queues a suite run, as it was ordered last, for the lab's workers."""
         order = self._suite_order(run, None)
-        self._store.events.record([run.payer], "started")
-        with self._queue() as queue:
+        with self._confirmed_queue() as queue:
+            self._store.events.record([run.payer], "started")
             queue.register([order])
             queue.add(order)
 
@@ -178,7 +179,7 @@ class Engine:
         follower = RunFollower(self._store, self._models, limits, orders, self._capabilities)
         watch([follower.progress[order.run] for order in orders])
         if follower.orders:
-            with self._queue() as queue, _heap_frozen():
+            with self._confirmed_queue() as queue, _heap_frozen():
                 queue.register(orders)
                 run_in_loop(follower.follow(queue), follower.interrupt)
         return follower
@@ -190,10 +191,10 @@ class Engine:
             The tags of runs that are being executed under another order, which stays as it is.
         """
         self._refuse_unpriced(runs, options.workflows, budget)
-        self._store.events.record([run.id for run in runs], "started")
         clashes = []
         orders = {run.experiment.tag: self._order(run, options) for run in runs}
-        with self._queue() as queue:
+        with self._confirmed_queue() as queue:
+            self._store.events.record([run.id for run in runs], "started")
             queue.register(orders.values())
             for tag, order in orders.items():
                 id, new = queue.add(order)
@@ -217,7 +218,7 @@ class Engine:
         """
         progress: dict[int, RunProgress] = {}
         watch(progress)
-        with self._queue() as queue, _heap_frozen():
+        with self._confirmed_queue() as queue, _heap_frozen():
             run_in_loop(
                 work(
                     self._store,
@@ -234,6 +235,8 @@ class Engine:
 
     def idle(self) -> bool:
         """Whether nothing is queued or executed that a worker on this machine could execute."""
+        if self._store.identity.is_copy():
+            return True
         with self._queue() as queue:
             able, _ = self._capabilities.look(queue)
             return queue.idle(["runs", "shards", *able])
@@ -267,6 +270,33 @@ class Engine:
             for model in models_of(run.experiment.design, run.rivals, workflows)
         }
         refuse_unpriced(budget, [self._models.card(model) for model in sorted(models)])
+
+    def adopt(self, *, cancel: bool = False) -> int:
+        """Confirms that this copy of a database is used from now on.
+
+        Args:
+            cancel: the queued runs, instead of continuing them.
+
+        Returns:
+            The number of queued runs.
+        """
+        with self._queue() as queue:
+            queued = queue.active_runs()
+            if cancel:
+                queue.drop(queued)
+                runs = {int(id.partition(".")[0]) for id in queued}
+                self._store.events.record(runs, "cancelled", "cancelled in a copy of the database")
+            self._store.identity.adopt()
+        return len(queued)
+
+    @contextmanager
+    def _confirmed_queue(self) -> Iterator["RunQueue"]:
+        """Opens the queue to add to it or to execute it; refuses the orders of a copy."""
+        with self._queue() as queue:
+            if self._store.identity.is_copy() and queue.active_runs():
+                raise CopiedDatabase(COPY)
+            self._store.identity.adopt()
+            yield queue
 
     @contextmanager
     def _queue(self) -> Iterator["RunQueue"]:

@@ -469,6 +469,14 @@ class Runs:
         """
         return self._engine.work(until_idle=until_idle, on_start=on_start, watch=watch)
 
+    def adopt(self, *, cancel: bool = False) -> int:
+        """Confirms that this copy of a database is used; returns how many runs are queued.
+
+        Args:
+            cancel: the queued runs, instead of continuing them.
+        """
+        return self._engine.adopt(cancel=cancel)
+
     def is_idle(self) -> bool:
         """Returns whether no queued run waits or is in progress."""
         return self._engine.idle()

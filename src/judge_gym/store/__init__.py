@@ -6,6 +6,7 @@ from judge_gym.store.database import Database, open_database
 from judge_gym.store.events import Event, Events, Kind
 from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.experiments import Experiments, Page
+from judge_gym.store.identity import Identity
 from judge_gym.store.leases import Leases
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.ledger_export import Exported, export_ledger
@@ -60,6 +61,7 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.identity = Identity(database)
         self.ledger = Ledger(database)
         self.evidence = EvidenceRecords(database, self.ledger)
         self.materials = Materials(database, self.ledger)

@@ -11,6 +11,7 @@ from judge_gym.axes import Design, complete
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.events import Event, Events
+from judge_gym.store.identity import COPY, Identity
 from judge_gym.store.ledger import latest_attempt
 from judge_gym.store.locks import is_free, running_protocols
 from judge_gym.store.verdicts import FAILED
@@ -104,6 +105,7 @@ class ProgressQueries:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._events = Events(database)
+        self._identity = Identity(database)
         self.worker_coming: Callable[[], bool] = lambda: False
         """Whether a worker was started that is not ready yet; set by the process that starts it."""
 
@@ -150,6 +152,8 @@ class ProgressQueries:
         """
         if not started:
             return {}
+        if self._identity.is_copy():
+            return dict.fromkeys(started, COPY)
         idle = STARTING if self.worker_coming() else NO_WORKER
         if self._database.file is not None:
             return {} if self.has_worker() else dict.fromkeys(started, idle)

@@ -380,6 +380,12 @@ deployment = sa.Table(  # at most one row
     sa.Column("profile", sa.String, nullable=False),
 )
 
+identity = sa.Table(  # one row, once anything was queued
+    "identity",
+    metadata,
+    sa.Column("place", sa.String, primary_key=True),
+)
+
 data_migrations = sa.Table(
     "data_migrations",
     metadata,

@@ -157,6 +157,10 @@ class RunQueue:
                 ended[row.workflow_id] = Outcome("stopped", message)
         return ended
 
+    def active_runs(self) -> list[str]:
+        """Returns the ids of the runs that are queued or executed."""
+        return [row.workflow_id for row in self._rows(status=list(ACTIVE), name="run")]
+
     def executing(self) -> list[WorkflowStatus]:
         """Returns the workflows that processes have started and not ended."""
         return self._rows(status=["PENDING"])
