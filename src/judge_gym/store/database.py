@@ -21,7 +21,7 @@ from judge_gym.errors import (
     unknown,
 )
 
-HEAD = "0013"
+HEAD = "0014"
 """The newest schema revision, as a test checks."""
 NEEDED = "0013"
 """The oldest schema revision that this version works with."""
