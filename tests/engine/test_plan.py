@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.models.simulated.prompts import understand
 from judge_gym.records import STAGES, Completion, Request
+from judge_gym.store import tables as t
 from judge_gym.store.tables import metadata
 
 WriteStudy = Callable[..., Path]
@@ -387,3 +389,28 @@ def test_a_plan_prices_models_that_it_cannot_call_and_says_where_a_price_is_unkn
         assert scorer.usd == pytest.approx(float(published))
     else:
         assert total is None
+
+
+def test_the_duration_of_a_plan_comes_from_each_endpoints_earlier_calls(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    """Twelve answers of 30 s, two at a time, make 15 s for each further call."""
+    study = write_study(judges=["sim:balanced"], samples=4, probe=False)
+    before = lab.runs.plan(study)
+    assert [row["measured"] for row in before["endpoints"]] == [False]
+    lab.runs.run(study)
+    model, ended = sa.select(t.calls.c.id).where(t.calls.c.model == "sim:balanced"), 0
+    with lab.store.database.begin() as connection:
+        scores = connection.scalars(model.order_by(t.calls.c.id)).all()
+        assert len(scores) >= 10
+        for number, call in enumerate(scores):
+            ended = 30 * (number // 2 + 1)
+            at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=ended)
+            change = sa.update(t.attempts).where(t.attempts.c.call_id == call)
+            connection.execute(change.values(at=at, seconds=30.0))
+    plan = lab.runs.plan(study, samples=8)
+    [endpoint] = plan["endpoints"]
+    assert (endpoint["endpoint"], endpoint["measured"]) == ("sim", True)
+    assert endpoint["to_pay"] == plan["stages"]["all"]["to_pay"] > 0
+    assert endpoint["seconds"] == pytest.approx(endpoint["to_pay"] * ended / len(scores))
+    assert plan["stages"]["all"]["seconds"] == endpoint["seconds"]

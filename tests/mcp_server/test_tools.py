@@ -132,8 +132,9 @@ def test_status_reports_the_progress_of_runs(agent: Agent) -> None:
     [run] = found["runs"]
     assert (run["status"], run["in_progress"], found["in_progress"]) == ("complete", False, False)
     assert run["done"] == run["wanted"] == {
-        "evidence": 3, "rubric": 1, "score": 15, "swap": 0, "probe": run["verdicts"]["scored"]
+        "evidence": 3, "rubric": 1, "score": 15, "swap": 0, "probe": 15
     }  # fmt: skip
+    assert run["not_needed"]["probe"] == 15 - run["verdicts"]["scored"]
     assert {run["tag"] for run in agent.call("runs_status")["runs"]} == {"pilot", "pilot/strict"}
 
 

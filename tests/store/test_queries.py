@@ -160,28 +160,31 @@ def test_a_status_is_derived_from_targets_and_rows(
 @pytest.mark.postgres
 def test_progress_counts_targets_results_and_failures_of_each_stage(store: Store) -> None:
     run = start(store, experiment(store), rivals=("sim:rival",))
-    assert progress(store).wanted == stages(2, 1, 4, 4, 0)
+    assert progress(store).wanted == stages(2, 1, 4, 4, 8)
     make_views(store, run, "scored", "scored")
     own, rival = make_rubric(store, run), make_rubric(store, run, key="sim:rival", is_swap=True)
     make_samples(store, run, own, "scored", "abstained", "refused", "provider_error")
     make_samples(store, run, rival, "scored", "scored", "truncated", is_swap=True)
     make_probes(store, run, [own, rival], "scored", "provider_error")
     found = progress(store)
-    assert found.wanted == stages(2, 1, 4, 4, 3)
-    assert found.done == stages(2, 1, 4, 3, 2)
+    assert found.wanted == stages(2, 1, 4, 4, 8), "it stays as it was"
+    assert found.done == stages(2, 1, 4, 3, 2 + 4), "four verdicts are not scored"
+    assert found.not_needed == {"score": 0, "swap": 0, "probe": 4}
     assert found.failed == stages(0, 0, 1, 0, 1)
     assert found.statuses == {
         "scored": 3, "abstained": 1, "refused": 1, "provider_error": 1, "truncated": 1,
     }  # fmt: skip
     assert found.status == "scoring"
-    assert found.failed_share == pytest.approx(2 / 14)
+    assert found.failed_share == pytest.approx(2 / 15)
 
 
 def test_an_item_without_a_view_counts_as_failed(store: Store) -> None:
     run = start(store, experiment(store))
     make_views(store, run, "scored", "refused")
     found = progress(store)
-    assert (found.wanted["score"], found.done["evidence"], found.failed["evidence"]) == (2, 2, 1)
+    assert (found.wanted["score"], found.not_needed["score"], found.done["score"]) == (4, 2, 2)
+    assert (found.done["evidence"], found.failed["evidence"]) == (2, 1)
+    assert found.status == "evidence-done", "nothing is scored yet"
 
 
 def test_a_run_without_any_rubric_has_failed(store: Store) -> None:
@@ -192,7 +195,8 @@ def test_a_run_without_any_rubric_has_failed(store: Store) -> None:
     )
     store.runs.link_rubric(run, store.materials.rubric_id("own"), is_swap=False)
     found = progress(store)
-    assert (found.status, found.wanted["score"], found.failed["rubric"]) == ("failed", 0, 1)
+    assert (found.status, found.failed["rubric"]) == ("failed", 1)
+    assert found.wanted["score"] == found.not_needed["score"] == 4
 
 
 @pytest.mark.postgres

@@ -247,7 +247,8 @@ def run_progress(*, quiet: bool) -> "Iterator[WatchRuns]":
         with live or nullcontext():
             while not over.wait(0.25 if live is not None else QUIET_SECONDS):
                 runs = list(watched.values() if isinstance(watched, Mapping) else watched)
-                line = _progress_line(runs, max(1e-6, time.monotonic() - started))
+                now = time.monotonic()
+                line = _progress_lines(runs, max(1e-6, now - started), now)
                 if live is not None:
                     live.update(Text(line))
                 else:
@@ -265,8 +266,8 @@ def run_progress(*, quiet: bool) -> "Iterator[WatchRuns]":
         thread.join()
 
 
-def _progress_line(runs: "Sequence[RunProgress]", elapsed: float) -> str:
-    """Returns steps, rate, cost and time left in one line."""
+def _progress_lines(runs: "Sequence[RunProgress]", elapsed: float, now: float) -> str:
+    """Returns steps, costs and time left in one line, and below it a line for each model."""
     from judge_gym.engine import WORKFLOWS
 
     others = (step for run in runs for step in list(run.wanted))
@@ -277,6 +278,42 @@ def _progress_line(runs: "Sequence[RunProgress]", elapsed: float) -> str:
             done = min(wanted, sum(run.done.get(step, 0) for run in runs))
             parts.append(f"{step} {done:,}/{wanted:,}")
             all_done, all_wanted = all_done + done, all_wanted + wanted
-    paid, usd = sum(run.paid for run in runs), sum(run.usd for run in runs)
-    rate = f"{paid / elapsed:.0f} calls/s | {usd:.2f} USD"
-    return f"{' · '.join(parts)} | {rate} | {_left(elapsed, all_done, all_wanted)}"
+    paid, reused = sum(run.paid for run in runs), sum(run.reused for run in runs)
+    costs = f"{paid:,} paid, {reused:,} reused, {sum(run.usd for run in runs):.2f} USD"
+    seconds = seconds_left(runs, now)
+    left = _left(elapsed, all_done, all_wanted) if seconds is None else f"{duration(seconds)} left"
+    lines = [f"{' · '.join(parts)} | {costs} | {left}"]
+    for model in dict.fromkeys(model for run in runs for model in list(run.models)):
+        seen = [run.models[model] for run in runs if model in run.models]
+        answered, in_flight = sum(m.answered for m in seen), sum(m.in_flight for m in seen)
+        rate = answered / max(1e-6, now - min(m.started for m in seen))
+        speed = f"{rate:.1f}/s" if rate >= 0.1 else f"{60 * rate:.1f}/min"
+        error = next((f", last error: {m.error[:200]}" for m in reversed(seen) if m.error), "")
+        lines.append(f"  {model}: {answered:,} answered, {speed}, {in_flight} in flight{error}")
+    return "\n".join(lines)
+
+
+def seconds_left(runs: "Sequence[RunProgress]", now: float) -> float | None:
+    """Returns the time until the slowest model has answered; None if a model's pace is unknown.
+
+    A model's pace is that of its answers in these runs, or the expected one before the first.
+    """
+    missing: Counter[str] = Counter()
+    for run in runs:
+        for step, wanted in list(run.wanted.items()):
+            left = max(0, wanted - run.done.get(step, 0))
+            if left:
+                missing[run.asked.get(step, "")] += left
+    longest = 0.0
+    for model, count in missing.items():
+        seen = [run.models[model] for run in runs if model in run.models]
+        answered = sum(one.answered for one in seen)
+        expected = [run.expected[model] for run in runs if model in run.expected]
+        if answered:
+            pace = (now - min(one.started for one in seen)) / answered
+        elif expected:
+            pace = expected[0]
+        else:
+            return None
+        longest = max(longest, count * pace)
+    return longest

@@ -21,6 +21,10 @@ LISTED = 12
 """Finished experiments that are listed one by one; `status` lists any number."""
 PRINTED_ROWS = 20
 """Longer tables are only in the report's files."""
+COUNTED = (
+    "samples: verdicts so far; paid: attempts at calls by this command, with rubrics, probes and "
+    "retries; reused: answers that were in the ledger; saved: US dollars that reuse saved"
+)
 FINISHED = ("complete", "complete-with-failures")
 
 
@@ -67,7 +71,7 @@ def show_result(result: "Result", as_json: bool) -> None:
                 "saved": sum(run.saved for run in result.runs),
             }
         ]
-    display.table("", rows, note="paid, reused: calls; saved: US dollars that reuse saved")
+    display.table("", rows, note=COUNTED)
     notes(*result.warnings)
 
 

@@ -110,6 +110,19 @@ def plan(
         "another experiment's. Tokens, usd and duration are of new calls; usd –: a price is "
         "unknown. Verdicts that are not scored need no probe; retries of failed calls cost extra.",
     )
+    display.table(
+        "by endpoint",
+        [
+            {
+                "endpoint": endpoint["endpoint"],
+                "to_pay": endpoint["to_pay"],
+                "duration": display.duration(endpoint["seconds"]),
+                "from": "earlier calls" if endpoint["measured"] else "typical speed",
+            }
+            for endpoint in plan["endpoints"]
+        ],
+        note="Endpoints are asked at the same time: the slowest one determines the duration.",
+    )
     notes(
         *(f"{tag} is the same experiment as {other}" for tag, other in plan["duplicates"].items()),
         *(

@@ -16,6 +16,7 @@ from judge_gym.engine.calls.ask import Models, Stopped
 from judge_gym.engine.calls.budget import Spend, refuse_unpriced
 from judge_gym.engine.calls.limit import CONCURRENCY
 from judge_gym.engine.calls.offline import OfflineError
+from judge_gym.engine.calls.pace import Paces
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.follower import RunFollower, run_in_loop
@@ -81,8 +82,11 @@ class Engine:
 
     def planner(self) -> Planner:
         """Returns a planner, which walks runs without calling a model."""
+        return Planner(self._store.ledger, self._models, self._paces())
+
+    def _paces(self) -> Paces:
         concurrency = self._limits.concurrency or CONCURRENCY
-        return Planner(self._store.ledger, self._models, concurrency=concurrency)
+        return Paces(self._store.usage, self._models, concurrency)
 
     def execute(
         self,
@@ -111,7 +115,17 @@ class Engine:
         if concurrency is not None:
             least = min(limits.concurrency or concurrency, concurrency)
             limits = replace(limits, concurrency=least)
-        follower = self._follow(orders, limits, watch)
+        paces = self._paces()
+
+        def watch_paced(progress: Sequence[RunProgress]) -> None:
+            for run, counters in zip(runs, progress, strict=True):
+                models = models_of(run.experiment.design, run.rivals, options.workflows)
+                counters.expected = {
+                    model: paces.of(self._models.card(model)).seconds for model in models
+                }
+            watch(progress)
+
+        follower = self._follow(orders, limits, watch_paced)
         progress = [self._store.progress.of_run(run.id, run.experiment.tag) for run in runs]
         outcomes = [follower.outcomes[run.id] for run in runs]
         return study_result(study, runs, outcomes, progress, follower.stopped)

@@ -497,6 +497,7 @@ def run_counts(progress: Progress) -> RunCounts:
         "status": progress.status,
         "wanted": dict(progress.wanted),
         "done": dict(progress.done),
+        "not_needed": dict(progress.not_needed),
         "failed": dict(progress.failed),
         "verdicts": dict(progress.statuses),
         "message": progress.event.message if progress.event is not None else "",

@@ -38,6 +38,7 @@ from judge_gym.records import SuiteRun
 from judge_gym.records.responses import (
     LabStatus,
     LogRow,
+    PlannedEndpoint,
     PlannedExperiment,
     PlannedStage,
     PlanSummary,
@@ -120,6 +121,10 @@ class Runs:
                 name: cast(PlannedStage, {**asdict(stage), "to_pay": stage.to_pay})
                 for name, stage in stages.items()
             },
+            "endpoints": [
+                cast(PlannedEndpoint, {"endpoint": name, **asdict(endpoint)})
+                for name, endpoint in plan.endpoints.items()
+            ],
             "duplicates": dict(prepared.sweep.duplicates),
             "skipped_swaps": [*prepared.sweep.skipped_swaps],
             "budget": prepared.budget.model_dump(exclude_none=True),
@@ -543,6 +548,7 @@ def _suite_state(report: SuiteReport, reason: str | None) -> RunState:
         "in_progress": report.in_progress,
         "wanted": {"evals": report.run.wanted},
         "done": {"evals": len(report.results)},
+        "not_needed": {},
         "failed": {"evals": inconclusive},
         "verdicts": {
             "passed": report.score.passed,

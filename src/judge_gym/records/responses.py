@@ -146,6 +146,7 @@ class RunCounts(TypedDict):
     status: str
     wanted: Counts
     done: Counts
+    not_needed: Counts
     failed: Counts
     verdicts: Counts
     message: str
@@ -335,12 +336,23 @@ class PlannedStage(TypedDict):
     seconds: float
 
 
+class PlannedEndpoint(TypedDict):
+    """The calls to pay at one endpoint; endpoints are asked at the same time."""
+
+    endpoint: str
+    models: list[str]
+    to_pay: int
+    seconds: float
+    measured: bool
+
+
 class PlanSummary(TypedDict):
     """What a study would ask and cost at most."""
 
     study: str
     experiments: list[PlannedExperiment]
     stages: dict[str, PlannedStage]
+    endpoints: list[PlannedEndpoint]
     duplicates: dict[str, Any]
     skipped_swaps: list[str]
     budget: dict[str, Any]

@@ -51,6 +51,7 @@ __all__ = [
     "SuiteRun",
     "Targets",
     "Token",
+    "Usage",
     "export_ledger",
     "import_ledger",
 ]

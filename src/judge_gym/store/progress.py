@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -53,7 +53,11 @@ SWAPS = (False, True)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a run: by workflow, the targets, the finished ones, and the failed calls."""
+    """The progress of a run: by workflow, the targets, the finished ones, and the failed calls.
+
+    The number of targets is fixed when the run starts. A target that turns out to need no call,
+    such as the probe of a verdict that is not scored, is finished.
+    """
 
     run_id: int
     tag: str
@@ -66,11 +70,15 @@ class Progress:
     tolerance: float
     event: Event | None = None
     """Its last event."""
+    not_needed: Mapping[str, int] = field(default_factory=dict)
+    """Of the finished targets, those that need no call."""
 
     @property
     def status(self) -> RunStatus:
         """The status, from the last workflow backwards."""
-        if not self.wanted["score"]:  # no rubric or no evidence: nothing can be scored
+        if self.wanted["score"] <= self.not_needed.get(
+            "score", 0
+        ):  # no rubric or no evidence: nothing can be scored
             return "failed"
         missing = {name for name in self.wanted if self.done[name] < self.wanted[name]}
         if not missing and self.failed_share > self.tolerance:
@@ -81,7 +89,7 @@ class Progress:
             return STOPS[self.event.kind]
         if missing == {"probe"}:
             return "probing"
-        if self.done["score"] or self.done["swap"]:
+        if any(self.done[name] > self.not_needed.get(name, 0) for name in ("score", "swap")):
             return "scoring"
         if "rubric" not in missing:
             return "rubric-done" if "evidence" not in missing else "pending"
@@ -96,7 +104,8 @@ class Progress:
     @property
     def failed_share(self) -> float:
         """The share of targets whose calls failed."""
-        return sum(self.failed.values()) / max(1, sum(self.wanted.values()))
+        needed = sum(self.wanted.values()) - sum(self.not_needed.values())
+        return sum(self.failed.values()) / max(1, needed)
 
 
 class ProgressQueries:
@@ -313,7 +322,15 @@ def _progress(run: sa.RowMapping, counts: _Counts, event: Event | None) -> Progr
     no_rubric = {swap: _count(rubrics, swap, lambda status: status != "scored") for swap in SWAPS}
     failed = {swap: _count(samples, swap, lambda status: status in FAILED) for swap in SWAPS}
     # Items without a view, and rubrics that were not written, cannot be scored.
-    cells = (items - no_view) * run["samples"] * orders
+    repeats = run["samples"] * orders
+    possible = (items - no_view) * repeats
+    scores, swaps = own * items * repeats, rivals * items * repeats
+    not_needed = {
+        "score": scores - (own - no_rubric[False]) * possible,
+        "swap": swaps - (rivals - no_rubric[True]) * possible,
+    }
+    not_scored = sum(statuses.values()) - statuses["scored"]
+    not_needed["probe"] = (sum(not_needed.values()) + not_scored) if run["probe"] else 0
     return Progress(
         run["id"],
         run["tag"],
@@ -321,16 +338,16 @@ def _progress(run: sa.RowMapping, counts: _Counts, event: Event | None) -> Progr
         wanted={
             "evidence": items if run["view_maker"] else 0,
             "rubric": own,
-            "score": (own - no_rubric[False]) * cells,
-            "swap": (rivals - no_rubric[True]) * cells,
-            "probe": statuses["scored"] if run["probe"] else 0,
+            "score": scores,
+            "swap": swaps,
+            "probe": scores + swaps if run["probe"] else 0,
         },
         done={
             "evidence": sum(views.values()),
             "rubric": _count(rubrics, False),
-            "score": _count(samples, False),
-            "swap": _count(samples, True),
-            "probe": sum(probes.values()),
+            "score": _count(samples, False) + not_needed["score"],
+            "swap": _count(samples, True) + not_needed["swap"],
+            "probe": sum(probes.values()) + not_needed["probe"],
         },
         failed={
             "evidence": no_view,
@@ -342,6 +359,7 @@ def _progress(run: sa.RowMapping, counts: _Counts, event: Event | None) -> Progr
         statuses=dict(statuses),
         tolerance=run["tolerance"],
         event=event,
+        not_needed=not_needed,
     )
 
 

@@ -10,6 +10,10 @@ from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 
 USAGE_BY = ("study", "tag", "stage", "model", "day")
+PACE_CALLS = 300
+"""The newest calls by which a model's pace is measured."""
+FEW_ANSWERS = 10
+"""Fewer answers do not tell a model's pace."""
 KEY = (*USAGE_BY, "imported")
 Key = tuple[Any, ...]
 
@@ -59,6 +63,26 @@ class Usage:
             query = query.where(a.id <= until)
         calls, tokens_paid, usd, last = self._database.first(query)
         return calls or 0, int(tokens_paid or 0), usd or 0.0, last or after
+
+    def pace(self, model: str, endpoint: str) -> float | None:
+        """Returns the seconds that each of a model's newest answers took, in parallel as they were.
+
+        None where there are too few to say.
+        """
+        c, a = t.calls.c, t.attempts.c
+        newest = sa.select(c.id).where(c.model == model, c.endpoint == endpoint)
+        newest = newest.order_by(c.id.desc()).limit(PACE_CALLS)
+        query = sa.select(a.at, a.seconds).where(
+            a.call_id.in_(newest), a.completed, a.run_id.is_not(None)
+        )
+        ends = sorted((row["at"].timestamp(), row["seconds"]) for row in self._database.rows(query))
+        if len(ends) < FEW_ANSWERS:
+            return None
+        busy, until = 0.0, float("-inf")
+        for end, seconds in sorted(ends, key=lambda one: one[0] - one[1]):
+            busy += max(0.0, end - max(until, end - seconds))
+            until = max(until, end)
+        return busy / len(ends)
 
     def asks(self, study: str) -> dict[str, int]:
         """Returns how many calls for rubrics a study made, and how many of them were re-asks."""

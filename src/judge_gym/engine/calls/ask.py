@@ -325,6 +325,7 @@ class Asker:
                 completion: Completion | None = None
                 error: Exception | None = None
                 cost: Completion | Bill | None = None
+                progress.begin_call(card.id)
                 try:
                     quota, known = reservations[0]
                     with quota_headers.quota_listener(partial(quota.note_quota, known)):
@@ -332,6 +333,7 @@ class Asker:
                 except Exception as raised:  # whatever an adapter raises, the attempt is recorded
                     error, cost = raised, getattr(raised, "bill", None)
                 finally:
+                    progress.end_call(card.id, str(error) if error else None)
                     used = (cost.input_tokens, cost.output_tokens) if cost else (0, 0)
                     for throttle, reserved in reservations:
                         throttle.settle(reserved, *used)

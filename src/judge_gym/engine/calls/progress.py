@@ -1,9 +1,22 @@
 """Counts a run's progress while it executes."""
 
+import time
 from dataclasses import dataclass, field
 
 from judge_gym.errors import Bill
 from judge_gym.records import Completion
+
+
+@dataclass(slots=True)
+class ModelProgress:
+    """How one model answers."""
+
+    answered: int = 0
+    in_flight: int = 0
+    error: str = ""
+    """Of the last call that failed."""
+    started: float = field(default_factory=time.monotonic)
+    """When it was first asked."""
 
 
 @dataclass(slots=True)
@@ -18,6 +31,12 @@ class RunProgress:
     saved: float = 0.0
     """US dollars that the reused answers once cost."""
     warnings: list[str] = field(default_factory=list)
+    asked: dict[str, str] = field(default_factory=dict)
+    """The model that each step asks most."""
+    models: dict[str, ModelProgress] = field(default_factory=dict)
+    """The models that were asked."""
+    expected: dict[str, float] = field(default_factory=dict)
+    """The seconds that a call to a model adds, before any answer of this run is there."""
     whole: "RunProgress | None" = None
     """The progress that this one is a part of, which counts the same."""
 
@@ -30,6 +49,21 @@ class RunProgress:
         self.done[stage] = self.done.get(stage, 0) + count
         if self.whole is not None:
             self.whole.advance(stage, count)
+
+    def begin_call(self, model: str) -> None:
+        """Counts a call in flight."""
+        self.models.setdefault(model, ModelProgress()).in_flight += 1
+        if self.whole is not None:
+            self.whole.begin_call(model)
+
+    def end_call(self, model: str, error: str | None) -> None:
+        """Counts a call that was answered, or failed with an error."""
+        progress = self.models[model]
+        progress.in_flight -= 1
+        progress.answered += error is None
+        progress.error = error or progress.error
+        if self.whole is not None:
+            self.whole.end_call(model, error)
 
     def warn(self, warning: str) -> None:
         """Keeps a warning, once."""

@@ -69,7 +69,8 @@ class RunFollower:
         for workflow, wanted in progress.wanted.items():
             if progress.done[workflow] < wanted or progress.failed[workflow]:
                 return False
-        return bool(progress.wanted["score"]) and not self._store.progress.uncriticised(order.run)
+        possible = progress.wanted["score"] > progress.not_needed["score"]
+        return possible and not self._store.progress.uncriticised(order.run)
 
     async def follow(self, queue: "RunQueue") -> None:
         """Queues the runs and returns when they have ended."""

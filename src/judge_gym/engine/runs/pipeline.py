@@ -15,7 +15,7 @@ from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.options import WORKFLOWS
 from judge_gym.engine.runs.orders import Paused, WorkOrder
-from judge_gym.engine.runs.targets import makers, rubric_authors, score_targets
+from judge_gym.engine.runs.targets import rubric_authors, score_targets
 from judge_gym.errors import ConflictError
 from judge_gym.records import (
     Critique,
@@ -85,22 +85,28 @@ class StudyPipeline:
     """Counts what this workflow does."""
 
     def announce(self) -> None:
-        """Sets the number of targets, where it is known before the work."""
-        own, rivals = rubric_authors(self.run)
-        experiment = self.run.experiment
-        cells = len(experiment.task.pool.items) * self.run.samples * len(experiment.orders)
-        scores, swaps = max(1, len(own)) * cells, len(rivals) * cells
-        wanted = {
-            "evidence": len(experiment.task.pool.items) if makers(experiment)[0] else 0,
-            "rubric": len(own),
-            "score": scores,
-            "swap": swaps,
-            "probe": (scores + swaps) if self.run.probe else 0,
+        """Sets the number of targets, which stays, and the model that each workflow asks."""
+        design = self.run.experiment.design
+        judge = design.judge.model
+        asked = {
+            "evidence": design.evidence.resolve().editor,
+            "rubric": design.rubric.resolve(judge).author,
+            **dict.fromkeys(("score", "swap", "probe"), judge),
         }
-        assert self.progress.whole is not None
-        self.progress.whole.wanted = {
-            workflow: wanted[workflow] for workflow in WORKFLOWS if workflow in self.order.workflows
-        }
+        whole = self.progress.whole
+        assert whole is not None
+        found = self.store.progress.of_run(self.run.id, self.run.experiment.tag)
+        ordered = [workflow for workflow in WORKFLOWS if workflow in self.order.workflows]
+        whole.wanted = {workflow: found.wanted[workflow] for workflow in ordered}
+        whole.asked = {workflow: asked[workflow] or "" for workflow in ordered}
+        self._count_done()
+
+    def _count_done(self) -> None:
+        """Sets the live counters from the rows; what is done from now on is added."""
+        whole = self.progress.whole
+        assert whole is not None
+        found = self.store.progress.of_run(self.run.id, self.run.experiment.tag)
+        whole.done = {step: found.done[step] for step, wanted in whole.wanted.items() if wanted}
 
     @property
     def steps(self) -> list[str]:
@@ -118,6 +124,7 @@ class StudyPipeline:
 
     def shards(self, step: str) -> list[Shard]:
         """Returns what is missing of a step, in shards; what is there is counted as done."""
+        self._count_done()
         match step:
             case "evidence":
                 return self._view_shards()
@@ -162,7 +169,6 @@ class StudyPipeline:
                 f"neutralized view by {editor}; make them with: "
                 f"judge-gym evidence {self.run.experiment.tag!r}"
             )
-        self.progress.advance("evidence", len(there))
         return [
             [start, end]
             for start, end in ranges(len(pool.items), SHARD)
@@ -207,12 +213,11 @@ class StudyPipeline:
         given = self.run.experiment.task.rubric
         if given is not None and not is_swap:
             self.store.runs.link_rubric(self.run, given.id, is_swap=False)
-            self.progress.advance("rubric", 1)
+            self._count_done()
             return
         for target in rubric_authors(self.run)[is_swap]:
             await self._make_rubric(target, is_swap=is_swap)
-            if not is_swap:
-                self.progress.advance("rubric", 1)
+            self._count_done()
 
     async def _make_rubric(self, target: RubricTarget, *, is_swap: bool) -> None:
         experiment = self.run.experiment
@@ -284,9 +289,6 @@ class StudyPipeline:
         shards: list[Shard] = []
         for rubric in self._rubrics(is_swap=is_swap):
             counted = self.store.verdicts.replicate_counts(self.run, rubric.id, is_swap)
-            self.progress.advance(
-                "swap" if is_swap else "score", sum(done for done, _ in counted.values())
-            )
             for first, last in ranges(self.run.samples, together):
                 rows = [counted.get(replicate, (0, 0)) for replicate in range(first, last)]
                 incomplete = (
@@ -335,6 +337,8 @@ class StudyPipeline:
         def save(samples: Sequence[Sample]) -> None:
             self.store.verdicts.save_samples(self.run, samples)
             self.progress.advance("swap" if is_swap else "score", len(samples))
+            if self.run.probe:  # a verdict that is not scored needs no probe
+                self.progress.advance("probe", sum(one.status != "scored" for one in samples))
 
         await self._in_chunks("scorer", stage, filter(missing, targets), save)
 

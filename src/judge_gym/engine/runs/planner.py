@@ -5,12 +5,15 @@ of typical length, so that every later request can be counted and measured.
 """
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.budget import input_tokens
+from judge_gym.engine.calls.limit import endpoint_of
+from judge_gym.engine.calls.pace import Paces
 from judge_gym.engine.runs.pipeline import chunked
 from judge_gym.engine.runs.targets import rubric_authors, score_targets
 from judge_gym.records import (
@@ -78,20 +81,36 @@ class StagePlan:
 
 
 @dataclass(slots=True)
+class EndpointPlan:
+    """The calls to pay at one endpoint; endpoints are asked at the same time."""
+
+    models: list[str] = field(default_factory=list)
+    to_pay: int = 0
+    seconds: float = 0.0
+    measured: bool = False
+    """Whether the duration comes from earlier calls, and not from defaults."""
+
+
+@dataclass(slots=True)
 class Plan:
-    """The calls of a study, by stage and by experiment."""
+    """The calls of a study, by stage, by experiment and by endpoint."""
 
     stages: dict[StageName, StagePlan] = field(
         default_factory=lambda: {name: StagePlan() for name in STAGES}
     )
     experiments: dict[str, dict[str, int]] = field(default_factory=dict)
     """Calls to pay and in the ledger, by tag."""
+    endpoints: dict[str, EndpointPlan] = field(default_factory=dict)
 
     def total(self) -> StagePlan:
-        """Returns the sum of all stages; its price is None if one is unknown."""
+        """Returns the sum of all stages; its price is None if one is unknown.
+
+        Its duration is that of the slowest endpoint.
+        """
         stages = self.stages.values()
         names = [field.name for field in fields(StagePlan) if field.name != "usd"]
         sums = {name: sum(getattr(stage, name) for stage in stages) for name in names}
+        sums["seconds"] = max((one.seconds for one in self.endpoints.values()), default=0.0)
         prices = [stage.usd for stage in stages]
         return StagePlan(**sums, usd=None if None in prices else sum(filter(None, prices), 0.0))
 
@@ -99,10 +118,11 @@ class Plan:
 class Planner:
     """Plans runs, which need not be stored: nothing is written."""
 
-    def __init__(self, ledger: Ledger, models: Models, *, concurrency: int) -> None:
+    def __init__(self, ledger: Ledger, models: Models, paces: Paces) -> None:
         self._ledger = ledger
         self._models = models
-        self._concurrency = concurrency
+        self._paces = paces
+        self._stage_seconds: dict[tuple[StageName, str], float] = defaultdict(float)
         self._seen: set[str] = set()
         self.plan = Plan()
 
@@ -207,7 +227,15 @@ class Planner:
         card = self._models.card(request.model)
         usd = card.price(*tokens)
         plan.usd = None if plan.usd is None or usd is None else plan.usd + usd
-        plan.seconds += card.seconds(tokens[1], self._concurrency)
+        pace, where = self._paces.of(card, tokens[1]), endpoint_of(card)
+        endpoint = self.plan.endpoints.setdefault(where, EndpointPlan(measured=pace.measured))
+        if card.id not in endpoint.models:
+            endpoint.models.append(card.id)
+            endpoint.measured = endpoint.measured and pace.measured
+        endpoint.to_pay += 1
+        endpoint.seconds += pace.seconds
+        self._stage_seconds[stage, where] += pace.seconds
+        plan.seconds = max(plan.seconds, self._stage_seconds[stage, where])
 
 
 def _shortened(item: Evidence, maker: str) -> str:
