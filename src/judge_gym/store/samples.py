@@ -173,14 +173,13 @@ class Samples:
             limit: the most samples.
         """
         s, a = t.samples.c, t.attempts.c
-        of_tags = sa.select(t.tags.c.digest).where(t.tags.c.tag.in_(tags))
-        names = sa.select(sa.func.min(t.tags.c.tag)).where(
-            t.tags.c.digest == t.runs.c.digest, t.tags.c.tag.in_(tags)
-        )
+        named = t.tags.c.tag.in_(tags)
+        of_tags = sa.select(t.runs.c.id).join(t.tags, t.NAMED_RUNS).where(named)
+        name = sa.select(sa.func.min(t.tags.c.tag)).where(t.NAMED_RUNS, named)
         query = (
             sa.select(
                 s.id.label("sample"),
-                names.scalar_subquery().label("tag"),
+                name.correlate(t.runs).scalar_subquery().label("tag"),
                 s.evidence_id.label("evidence"),
                 t.evidence.c.title.label("evidence_title"),
                 s.replicate,
@@ -197,7 +196,7 @@ class Samples:
             .join(t.evidence, t.evidence.c.id == s.evidence_id)
             .join(t.attempts, a.id == latest_attempt(s.call_id, completed=False))
             .outerjoin(t.texts, t.texts.c.hash == a.text)
-            .where(t.runs.c.digest.in_(of_tags), t.runs.c.superseded.is_(None))
+            .where(s.run_id.in_(of_tags), t.runs.c.superseded.is_(None))
             .order_by(s.id)
             .limit(limit)
         )
