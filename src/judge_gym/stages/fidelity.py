@@ -7,6 +7,7 @@ name or round a figure.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 # --- words that are numbers or months, or may start a sentence -----------------------------------
@@ -252,13 +253,16 @@ def _occurs_in(word: str, known: set[str]) -> bool:
     return any({stem, f"{stem}s", f"{stem}es"} & known for stem in stems)
 
 
-def _forms(word: str) -> set[str]:
+@lru_cache(maxsize=8192)
+def _forms(word: str) -> frozenset[str]:
     """Returns the possible spellings of a word, without case, accents and dots."""
     spelled = _folded(unicodedata.normalize("NFC", word).casefold().translate(SPELLED))
     forms = {_folded(word), spelled}
-    return forms | {form.replace(".", "") for form in forms}
+    return frozenset(forms | {form.replace(".", "") for form in forms})
 
 
 def _folded(word: str) -> str:
+    if word.isascii():
+        return word.lower()
     plain = unicodedata.normalize("NFKD", word).casefold().translate(PLAIN)
     return "".join(char for char in plain if not unicodedata.combining(char))

@@ -1,0 +1,85 @@
+"""What whole commands cost on a study of short items: `python bench/commands.py [--items N]`.
+
+Each command is a process of its own, as a user starts it: a first plan, which reads and filters the
+evidence, a run against a server with 200 ms latency and 100 calls in flight, and then commands that
+find all answers. CPU is that of the command and its children; the ideal wall time is that of the
+server's latency alone.
+"""
+
+import argparse
+import json
+import random
+import resource
+import subprocess
+import sys
+import time
+from contextlib import chdir
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import yaml
+from rig import DEMO, served
+
+LATENCY, FLYING, WORDS = 0.2, 100, 40
+COMMANDS = {
+    "plan, first": ("plan", "study.yaml"),
+    "run": ("--concurrency", str(FLYING), "run", "study.yaml"),
+    "run again": ("run", "study.yaml"),
+    "plan": ("plan", "study.yaml"),
+    "status": ("status",),
+    "report": ("report", "study.yaml"),
+}
+
+
+def write_study(items: int, url: str) -> None:
+    """Writes a study with one judge at the URL, its evidence and its rubric."""
+    rng = random.Random(7)
+    vocabulary = ["".join(rng.choices("abcdefgilmnoprstu", k=7)) for _ in range(4_000)]
+    with Path("items.jsonl").open("w") as file:
+        for number in range(items):
+            text, day = " ".join(rng.choices(vocabulary, k=WORDS)), f"2026-01-{1 + number % 28:02}"
+            item = {"text": text, "url": f"https://wire.example/{number}", "date": day}
+            file.write(json.dumps(item) + "\n")
+    Path("rubric.json").write_text((DEMO / "rubric.json").read_text())
+    Path("judge-gym.models.toml").write_text(
+        f'[endpoints.lab]\nbase_url = "{url}"\nseed = true\nconcurrency = {FLYING}\n'
+    )
+    study = {
+        "study": "bench",
+        "samples": 1,
+        "probe": False,
+        "evidence": {"texts": {"files": "items.jsonl", "window": {"country": "Valdoria"}}},
+        "tasks": [{"type": "ecc", "concept": "c", "evidence": "texts", "rubric": "rubric.json"}],
+        "judges": ["lab:balanced"],
+        "design": {"evidence.view": "raw"},
+    }
+    Path("study.yaml").write_text(yaml.safe_dump(study))
+
+
+def measured(*arguments: str) -> tuple[float, float]:
+    """Returns the seconds of a command: on the wall and of CPU."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    command = [sys.executable, "-m", "judge_gym", *arguments]
+    subprocess.run(command, check=True, capture_output=True)
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, default=5_000, help="by default 5,000")
+    items = parser.parse_args().items
+    ideal = items / FLYING * LATENCY
+    with served(latency=LATENCY) as server, TemporaryDirectory() as folder, chdir(folder):
+        write_study(items, server.url)
+        measured("--version")  # byte code is compiled
+        print(f"{items:,} items; a run of {ideal:.1f} s at best")
+        print(f"{'':14} {'wall s':>8} {'CPU s':>8} {'CPU s per 1,000':>16}")
+        for name, arguments in COMMANDS.items():
+            wall, cpu = measured(*arguments)
+            print(f"{name:14} {wall:8.2f} {cpu:8.2f} {cpu / items * 1000:16.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
