@@ -1,13 +1,24 @@
 """A study's report, status, budget and controls are its own, whatever it shares with others."""
 
+import asyncio
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from conftest import Scripted
+from engines import replace_engine
+from judge_gym.engine import Engine
+from judge_gym.errors import BudgetError
 from judge_gym.lab import Lab
+from judge_gym.models.simulated import SimulatedModel
+from judge_gym.records import Completion, Request
+from judge_gym.store import Progress
 from judge_gym.store.tables import attempts
 
 WriteStudy = Callable[..., Path]
@@ -111,3 +122,122 @@ def test_deleting_an_experiment_of_one_study_leaves_the_other(
         assert lab.experiments.cleanup(row["tag"], ledger=True)["samples"]
     assert lab.experiments.find_study("second") == []
     assert shown(lab, "first") == before
+
+
+# --- plans and controls --------------------------------------------------------------------------
+
+
+def test_a_plan_names_the_studies_that_it_shares_calls_with(
+    lab: Lab, two: tuple[Path, Path]
+) -> None:
+    first, second = two
+    assert not [note for note in lab.runs.plan(first)["warnings"] if "share" in note]
+    lab.runs.run(first)
+    paid = calls_of(lab, "first")
+    assert (
+        f"{paid} calls are shared with study 'first', which paid for them"
+        in (lab.runs.plan(second)["warnings"])
+    )
+    lab.runs.start(second)
+    unfinished = [note for note in lab.runs.plan(first)["warnings"] if "asks first pays" in note]
+    assert {note.split()[0] for note in unfinished} == {
+        f"second/fascism/here/{judge}" for judge in JUDGES
+    }
+
+
+def test_resuming_an_exhausted_budget_is_refused_until_it_is_raised(
+    lab: Lab, two: tuple[Path, Path]
+) -> None:
+    first, _ = two
+    lab.runs.run(first, budget={"calls": 3})
+    with pytest.raises(
+        BudgetError, match=r"of 3 calls is reached.*nothing was started.*calls=LIMIT"
+    ):
+        lab.runs.resume("first")
+    assert {run["status"] for run in lab.runs.status("first")["runs"]} == {"over-budget"}
+    lab.runs.resume("first", budget={"calls": 500})
+    lab.runs.work(until_idle=True)
+    assert {run["status"] for run in lab.runs.status("first")["runs"]} == {"complete"}
+
+
+def test_a_changed_budget_is_in_the_log(lab: Lab, two: tuple[Path, Path]) -> None:
+    lab.runs.start(two[0])
+    lab.runs.retune("first", budget={"calls": 7, "run.usd": 2}, limits={"rpm": 60})
+    [event, *_] = [row for row in lab.runs.logs("first") if row.get("kind") == "retuned"]
+    assert event["message"] == "budget: calls 7, run.usd 2; limits: rpm 60"
+    assert event["detail"]["budget"] == {"calls": 7, "run": {"usd": 2}}
+
+
+class Held(Scripted):
+    """Simulated models, of which one waits for the test before it answers."""
+
+    def __init__(self, model: str) -> None:
+        super().__init__(lambda request: None)  # type: ignore[arg-type, return-value]
+        self.model = model
+        self.waiting, self.release = threading.Event(), threading.Event()
+
+    async def complete(self, request: Request) -> Completion:
+        if request.model == self.model:
+            self.waiting.set()
+            while not self.release.is_set():
+                await asyncio.sleep(0.01)
+        return await SimulatedModel(request.model).complete(request)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits for what another thread does."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_one_worker_keeps_raised_budgets_and_a_pause_ends_when_calls_have_landed(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    same = {"probe": False, "samples": 2}
+    small = write_study("small.yaml", study="small", judges=["sim:balanced"], **same)
+    held = write_study("held.yaml", study="held", judges=["sim:strict"], **same)
+    models = Held("sim:strict")
+    replace_engine(lab, Engine(lab.store, models))
+    lab.runs.start(small, budget={"calls": 100})
+    lab.runs.retune("small", budget={"calls": 2})
+    lab.runs.start(held)
+
+    def operate() -> tuple[list[str], bool]:
+        with Lab.open(lab.store.database.url.render_as_string()) as other:
+
+            def status(study: str) -> list[str]:
+                return [run["status"] for run in other.runs.status(study)["runs"]]
+
+            try:
+                models.waiting.wait(60)
+                until(lambda: status("small") == ["over-budget"])
+                other.runs.resume("small", budget={"calls": 100})
+                until(lambda: status("small") in (["complete"], ["over-budget"]))
+                raised = status("small")
+                other.runs.pause("held")
+                before = other.runs.status("held")["in_progress"]
+            finally:
+                models.release.set()
+            until(lambda: not other.runs.status("held")["in_progress"])
+            return raised, before
+
+    with ThreadPoolExecutor(1) as thread:
+        operated = thread.submit(operate)
+        lab.runs.work(until_idle=True)
+        assert operated.result() == (["complete"], True)
+
+
+def test_a_failed_run_says_why() -> None:
+    none = dict.fromkeys(("evidence", "rubric", "score", "swap", "probe"), 0)
+    done = none | {"rubric": 1, "score": 40}
+    lost = Progress(1, "tag", "3", done, done, none | {"score": 12}, {}, tolerance=0.05)
+    assert lost.status == "failed"
+    assert lost.message.startswith("12 of 41 calls failed, more than the tolerance of 5%")
+    unwritten = none | {"rubric": 1}
+    unscored = Progress(1, "tag", "3", unwritten, unwritten, unwritten, {}, tolerance=0.05)
+    assert (unscored.status, unscored.message) == (
+        "failed",
+        "nothing can be scored: there is no rubric",
+    )

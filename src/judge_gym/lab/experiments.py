@@ -500,7 +500,7 @@ def run_counts(progress: Progress) -> RunCounts:
         "not_needed": dict(progress.not_needed),
         "failed": dict(progress.failed),
         "verdicts": dict(progress.statuses),
-        "message": progress.event.message if progress.event is not None else "",
+        "message": progress.message,
     }
 
 

@@ -154,8 +154,28 @@ class Runs:
                 self._engine.refuse_uncallable(experiment.design, asked.rivals, WORKFLOWS)
             except DesignError as error:
                 notes.append(error.message)
+        for study, calls in planner.payers().items():
+            if study != prepared.study:
+                whose = f"study {study!r}" if study else "experiments without a study"
+                notes.append(f"{calls} calls are shared with {whose}, which paid for them")
+        notes += self._shared_experiments(prepared, series)
         noted = tuple(dict.fromkeys([*prepared.warnings, *notes]))
         return planner.plan, replace(prepared, warnings=noted)
+
+    def _shared_experiments(self, prepared: PreparedStudy, series: str | None) -> list[str]:
+        """Returns notes on unfinished runs of other studies that ask the same."""
+        notes = []
+        for tag, shared in self._store.runs.others(
+            {made.digest: series or str(made.seed) for made in prepared.sweep.experiments},
+            prepared.study,
+        ).items():
+            [progress] = [run for run in self._store.progress.of_tag(tag) if run.run_id == shared]
+            if not progress.complete:
+                notes.append(
+                    f"{tag} is unfinished and asks the same: the study that asks first pays, and "
+                    "each keeps its own samples, status and budget"
+                )
+        return notes
 
     def run(
         self,
@@ -225,7 +245,31 @@ class Runs:
             self._change_budget(study_of(suite_run.suite), budget or {})
             self._engine.start_suite(suite_run)
             return [target]
+        self._refuse_exhausted(target, budget or {})
         return self.start(target, budget=budget or {}, pause_after=pause_after)
+
+    def _refuse_exhausted(self, target: str, budget: Mapping[str, Any]) -> None:
+        """Raises an error where all unfinished runs stopped at the budget that still applies."""
+        rows = self._experiments.find(target)
+        now = BudgetSpec.model_validate(self._store.studies.budget(rows[0]["study"]))
+        now = now.changed(budget)
+        progress = self._store.progress.of_tags([row["tag"] for row in rows])
+        unfinished = [run for runs in progress.values() for run in runs if not run.complete]
+        stopped = [
+            run.event
+            for run in unfinished
+            if run.status == "over-budget"
+            and run.event is not None
+            and "budget" in run.event.detail
+            and BudgetSpec.model_validate(run.event.detail["budget"]) == now
+        ]
+        if stopped and len(stopped) == len(unfinished):
+            limits = now.model_dump(exclude_none=True)
+            name = next((name for name in limits if name != "run"), "run.calls")
+            raise BudgetError(
+                f"{stopped[0].message}: nothing was started; raise it with "
+                f"'judge-gym resume {target} --budget {name}=LIMIT'"
+            )
 
     def retry(self, target: str) -> Sequence[str]:
         """Queues the failed calls of runs to be asked again, and returns the tags."""
@@ -325,8 +369,10 @@ class Runs:
         else:
             study = str(self._experiments.find(target)[0]["study"])
         changed = self._change_budget(study, budget or {})
-        self._record(target, "retuned", "", {"limits": dict(limits or {})})
         budget_now = changed.model_dump(exclude_none=True)
+        detail = {"budget": budget_now, "limits": dict(limits or {})}
+        parts = (f"{name}: {_limits_text(given)}" for name, given in detail.items() if given)
+        self._record(target, "retuned", "; ".join(parts), detail)
         return {"budget": budget_now, "limits": dict(limits or {})}
 
     def _change_budget(self, study: str, budget: Mapping[str, Any]) -> BudgetSpec:
@@ -538,6 +584,13 @@ def _unreadable(study: str, runs: Sequence[Run], result: Result) -> list[str]:
     ]
 
 
+def _limits_text(limits: Mapping[str, Any]) -> str:
+    """Returns limits by name, those of one run as `run.NAME`."""
+    flat = {name: limit for name, limit in limits.items() if name != "run"}
+    flat |= {f"run.{name}": limit for name, limit in limits.get("run", {}).items()}
+    return ", ".join(f"{name} {limit:g}" for name, limit in flat.items())
+
+
 def _suite_state(report: SuiteReport, reason: str | None) -> RunState:
     inconclusive = sum(report.score.inconclusive.values())
     return {
@@ -561,5 +614,5 @@ def _suite_state(report: SuiteReport, reason: str | None) -> RunState:
 
 def _run(progress: Progress) -> RunState:
     started = progress.event is not None and progress.event.kind == "started"
-    in_progress = started and not progress.ended
+    in_progress = progress.executing or (started and not progress.ended)
     return {"tag": progress.tag, **run_counts(progress), "in_progress": in_progress}

@@ -4,6 +4,7 @@ Any completed attempt answers the call and is reused; only a call without a comp
 again.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -106,6 +107,20 @@ class Ledger:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._stored: set[str] = set()  # hashes of texts that need no write
+
+    def payers(self, keys: Iterable[str]) -> dict[str, int]:
+        """Returns how many of these calls each study paid for; imported ones are left out."""
+        unique, paid = sorted(keys), Counter[str]()
+        for start in range(0, len(unique), CHUNK):
+            query = (
+                sa.select(attempts.c.study, sa.func.count(sa.distinct(calls.c.id)))
+                .join(calls, calls.c.id == attempts.c.call_id)
+                .where(calls.c.key.in_(unique[start : start + CHUNK]))
+                .where(attempts.c.completed, attempts.c.run_id.is_not(None))
+                .group_by(attempts.c.study)
+            )
+            paid.update(self._database.pairs(query))
+        return dict(paid)
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
         """Returns the answers to calls that were completed, by key."""

@@ -72,6 +72,8 @@ class Progress:
     """Its last event."""
     not_needed: Mapping[str, int] = field(default_factory=dict)
     """Of the finished targets, those that need no call."""
+    executing: bool = False
+    """Whether it was stopped, and calls in flight are still awaited."""
 
     @property
     def status(self) -> RunStatus:
@@ -95,6 +97,26 @@ class Progress:
             return "rubric-done" if "evidence" not in missing else "pending"
         viewed = "evidence" not in missing and self.wanted["evidence"]
         return "evidence-done" if viewed else "pending"
+
+    @property
+    def complete(self) -> bool:
+        """Whether every target has its answer, few enough of them failed."""
+        return self.status in ("complete", "complete-with-failures")
+
+    @property
+    def message(self) -> str:
+        """Why it waits, stopped or failed."""
+        event = self.event.message if self.event is not None else ""
+        if self.status != "failed" or (self.event is not None and self.event.kind == "failed"):
+            return event
+        if not self.wanted["score"]:
+            missing = "rubric" if self.failed["rubric"] else "view of an item"
+            return f"nothing can be scored: there is no {missing}"
+        lost, total = sum(self.failed.values()), sum(self.wanted.values())
+        return (
+            f"{lost} of {total} calls failed, more than the tolerance of {self.tolerance:.0%}; "
+            f"ask them again with judge-gym retry"
+        )
 
     @property
     def ended(self) -> bool:
@@ -139,8 +161,18 @@ class ProgressQueries:
             if run.event is not None and run.event.kind == "started" and not run.ended
         ]
         reasons = self.why_waiting(started)
+        stopped = [
+            run.run_id for runs in found.values() for run in runs if run.status in STOPS.values()
+        ]
+        executing = self._executing(stopped)
         for runs in found.values():
-            runs[:] = [_with_message(run, reasons.get(run.run_id)) for run in runs]
+            runs[:] = [
+                replace(
+                    _with_message(run, reasons.get(run.run_id)),
+                    executing=run.run_id in executing,
+                )
+                for run in runs
+            ]
         return found
 
     def of_run(self, run_id: int, tag: str) -> Progress:
@@ -175,6 +207,27 @@ class ProgressQueries:
             for run_id, protocol in self._queued_protocols(started).items()
             if protocol not in working
         }
+
+    def _executing(self, run_ids: Collection[int]) -> set[int]:
+        """Returns those of some runs whose workflow a process has begun and not ended."""
+        if not run_ids or not self.has_worker():
+            return set()
+        file, table = self._database.file, "dbos.workflow_status"
+        if file is not None:
+            if not file.with_suffix(".dbos.db").exists():
+                return set()
+            table = "workflow_status"
+        engine = self._database.sibling_engine("dbos") if file is not None else None
+        query = sa.text(
+            f"SELECT workflow_uuid FROM {table} WHERE name = 'run' AND status = 'PENDING'"
+        )
+        try:
+            with (engine or self._database.engine).connect() as connection:
+                ids = connection.execute(query).scalars().all()
+        finally:
+            if engine is not None:
+                engine.dispose()
+        return {int(id.partition(".")[0]) for id in ids} & set(run_ids)
 
     def _queued_protocols(self, run_ids: Collection[int]) -> dict[int, int]:
         """Returns the protocol under which each run is queued or executed, on a server."""

@@ -1,6 +1,6 @@
 """Runs: their targets, and the rubrics that they use."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -133,6 +133,19 @@ class Runs:
             query = query.where(t.runs.c.series == series)
         row = self._database.first(query.order_by(t.runs.c.id.desc()))
         return None if row is None else _targets(row)
+
+    def others(self, series: Mapping[str, str], study: str) -> dict[str, int]:
+        """Returns the active runs of other studies by tag, given the series of experiments."""
+        query = (
+            sa.select(sa.func.min(t.tags.c.tag), t.runs.c.id, t.runs.c.digest, t.runs.c.series)
+            .join(t.tags, t.NAMED_RUNS)
+            .where(t.runs.c.superseded.is_(None), t.runs.c.owner.not_in(["", study]))
+            .where(t.tags.c.study == t.tags.c.owner)
+            .group_by(t.runs.c.id, t.runs.c.digest, t.runs.c.series)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return {tag: id for tag, id, digest, drawn in rows if series.get(digest) == drawn}
 
     def _owner(self, experiment: Experiment, study: str) -> str:
         """Returns the study whose runs a tag names: its own, unless the tag is a former one."""

@@ -149,6 +149,10 @@ class Asker:
             self._limits.change(limits)
         for run in [run for run, error in self._held.items() if isinstance(error, BudgetError)]:
             self.release(run)
+        self.reload_budgets()
+
+    def reload_budgets(self) -> None:
+        """Reads the budgets again, which a command may have changed."""
         self._meters.reload()
 
     async def ask(

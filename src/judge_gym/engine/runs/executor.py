@@ -264,7 +264,7 @@ class Executor:
             self.errors[id] = error
         if parent(id) == id:
             with contextlib.suppress(StoreError):  # it has ended all the same
-                self._record_end(order.run, outcome)
+                self._record_end(order, outcome)
             self.outcomes[id] = outcome
             self.changed.set()
         return asdict(outcome)
@@ -315,16 +315,22 @@ class Executor:
         finally:
             self._awaiting_shards.discard(id)
 
-    def _record_end(self, run_id: int, outcome: Outcome) -> None:
+    def _record_end(self, order: WorkOrder, outcome: Outcome) -> None:
         kind: Any = EVENTS.get(outcome.end, outcome.end)
-        latest = self._store.events.latest(run_id)
-        if latest is None or latest.kind != kind:  # the command that pauses records it
-            self._store.events.record([run_id], kind, outcome.message)
+        latest = self._store.events.latest(order.run)
+        if latest is not None and latest.kind == kind:
+            return  # the command that pauses records it
+        detail = {}
+        if kind == "over-budget" and order.suite is None:
+            _, study = self._store.experiments.find(order.tag)
+            detail = {"budget": dict(self._store.studies.budget(study))}
+        self._store.events.record([order.run], kind, outcome.message, detail)
 
     # --- events ----------------------------------------------------------------------------------
 
     def _follow(self, run_id: int, *, again: bool) -> None:
-        """Applies the latest event of a run, and later ones as they come."""
+        """Applies the latest event of a run and the budgets as they are, and later events."""
+        self.asker.reload_budgets()
         if again or run_id not in self._followed:
             self._followed.add(run_id)
             latest = self._store.events.latest(run_id)

@@ -124,7 +124,12 @@ class Planner:
         self._paces = paces
         self._stage_seconds: dict[tuple[StageName, str], float] = defaultdict(float)
         self._seen: set[str] = set()
+        self._known: set[str] = set()
         self.plan = Plan()
+
+    def payers(self) -> dict[str, int]:
+        """Returns the studies that paid for planned calls in the ledger, with their numbers."""
+        return self._ledger.payers(self._known)
 
     def add(self, run: Run) -> None:
         """Adds the calls of one run to the plan."""
@@ -220,6 +225,7 @@ class Planner:
         plan.in_ledger += known
         counts["in_ledger" if known else "to_pay"] += 1
         if known:
+            self._known.add(key)
             return
         tokens = input_tokens(request), min(OUTPUT_TOKENS[stage], request.max_tokens)
         plan.input_tokens += tokens[0]
