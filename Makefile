@@ -28,6 +28,7 @@ check: $(VENV)/check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/hadolint Dockerfile
 
 docs: $(VENV)/run
 	$(BIN)/judge-gym axes --markdown > docs/axes.md

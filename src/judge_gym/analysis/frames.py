@@ -204,7 +204,7 @@ def with_variant(frame: pd.DataFrame) -> pd.DataFrame:
         varied = varied_knobs(part)
         if "series" in part and part["series"].nunique() > 1:
             varied.append("series")
-        for row, values in zip(part.index, part[varied].itertuples(index=False), strict=True):
+        for row, *values in part[varied].itertuples(name=None):
             pairs = zip(varied, values, strict=True)
             named = ", ".join(f"{name}={level_name(level)}" for name, level in pairs)
             names[row] = named or "base"
