@@ -64,7 +64,7 @@ class Store:
         self.database = database
         self.identity = Identity(database)
         self.ledger = Ledger(database)
-        self.evidence = EvidenceRecords(database, self.ledger)
+        self.evidence = EvidenceRecords(database)
         self.materials = Materials(database, self.ledger)
         self.studies = Studies(database, self.ledger)
         self.experiments = Experiments(database, self.evidence, self.materials)

@@ -9,18 +9,17 @@ from typing import Any
 import sqlalchemy as sa
 
 from judge_gym.errors import ConflictError, NotFoundError, unknown
-from judge_gym.records import Evidence, Pool, Window, digest, storable
+from judge_gym.records import Evidence, Pool, Window, content_hash, digest, storable
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
-from judge_gym.store.ledger import Ledger
+from judge_gym.store.ledger import by_key
 
 
 class EvidenceRecords:
     """Saves and finds evidence. Each row has a unique key, so that nothing is saved twice."""
 
-    def __init__(self, database: Database, ledger: Ledger) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._ledger = ledger
 
     # --- windows ---------------------------------------------------------------------------------
 
@@ -69,11 +68,11 @@ class EvidenceRecords:
             rows = [
                 {
                     "window_id": window_id,
-                    "evidence_id": self._save(connection, item),
+                    "evidence_id": id,
                     "added": datetime.now(UTC),
                     "truth": item.truth,
                 }
-                for item in items
+                for id, item in zip(self._save(connection, items), items, strict=True)
             ]
             self._database.insert_new(connection, t.window_items, rows)
             for row in rows:  # a corrected truth replaces the stored one
@@ -148,7 +147,8 @@ class EvidenceRecords:
         """Saves a pool with its items; the same texts in the same order are the same pool."""
         window_id = self.save_window(pool.window) if pool.window else None
         with self._database.begin() as connection:
-            items = tuple(replace(item, id=self._save(connection, item)) for item in pool.items)
+            ids = self._save(connection, pool.items)
+            items = tuple(replace(item, id=id) for id, item in zip(ids, pool.items, strict=True))
             key = digest([pool.hash, window_id, [item.truth for item in items]])
             loaded = datetime.now(UTC)
             row = {"hash": pool.hash, "window_id": window_id, "key": key, "loaded": loaded}
@@ -273,14 +273,21 @@ class EvidenceRecords:
         )
         return self._database.rows(query)
 
-    def _save(self, connection: sa.Connection, item: Evidence) -> int:
-        row = {
-            "text": self._ledger.save_text(connection, item.body),
-            **{name: storable(getattr(item, name)) for name in ("title", "url", "date", "source")},
-            "metadata": dict(item.metadata),
-            "pair": bool(item.responses),
-        }
-        return self._database.insert_or_find(connection, t.evidence, row, "text")
+    def _save(self, connection: sa.Connection, items: Sequence[Evidence]) -> list[int]:
+        """Saves the items whose text is new, and returns the ids of all."""
+        bodies = [storable(item.body) for item in items]
+        hashes = [content_hash(body) for body in bodies]
+        e = t.evidence.c
+        ids = by_key(connection, e.text, e.id, hashes)
+        texts: dict[str, dict[str, str]] = {}
+        rows: dict[str, dict[str, Any]] = {}
+        for hash, body, item in zip(hashes, bodies, items, strict=True):
+            if hash not in ids and hash not in rows:  # of items with one text, the first
+                texts[hash], rows[hash] = {"hash": hash, "body": body}, _row(hash, item)
+        self._database.insert_new(connection, t.texts, [*texts.values()])
+        self._database.insert_new(connection, t.evidence, [*rows.values()])
+        ids |= by_key(connection, e.text, e.id, rows)
+        return [ids[hash] for hash in hashes]
 
     def _evidence(self, query: sa.Select[Any]) -> tuple[Evidence, ...]:
         return tuple(map(_item, self._database.rows(query)))
@@ -323,6 +330,15 @@ class EvidenceRecords:
 
 
 KEY = ("evidence_id", "concept", "rater")
+
+
+def _row(text: str, item: Evidence) -> dict[str, Any]:
+    return {
+        "text": text,
+        **{name: storable(getattr(item, name)) for name in ("title", "url", "date", "source")},
+        "metadata": dict(item.metadata),
+        "pair": bool(item.responses),
+    }
 
 
 def window_row(window: Window) -> dict[str, Any]:

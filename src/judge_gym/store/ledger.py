@@ -246,17 +246,18 @@ def _is_stored(connection: sa.Connection, row: Mapping[str, Any]) -> bool:
 
 def call_ids(connection: sa.Connection, keys: Iterable[str]) -> dict[str, int]:
     """Returns the ids of stored calls by key."""
-    return _by_key(connection, calls.c.key, calls.c.id, keys)
+    return by_key(connection, calls.c.key, calls.c.id, keys)
 
 
 def bodies_of(connection: sa.Connection, hashes: Iterable[str]) -> dict[str, str]:
     """Returns stored texts by hash."""
-    return _by_key(connection, texts.c.hash, texts.c.body, hashes)
+    return by_key(connection, texts.c.hash, texts.c.body, hashes)
 
 
-def _by_key(
+def by_key(
     connection: sa.Connection, key: sa.Column[str], value: sa.Column[Any], keys: Iterable[str]
 ) -> dict[str, Any]:
+    """Returns the values of one column by those of another."""
     listed, found = list(keys), dict[str, Any]()
     for start in range(0, len(listed), CHUNK):
         query = sa.select(key, value).where(key.in_(listed[start : start + CHUNK]))
