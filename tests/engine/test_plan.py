@@ -414,3 +414,51 @@ def test_the_duration_of_a_plan_comes_from_each_endpoints_earlier_calls(
     assert endpoint["to_pay"] == plan["stages"]["all"]["to_pay"] > 0
     assert endpoint["seconds"] == pytest.approx(endpoint["to_pay"] * ended / len(scores))
     assert plan["stages"]["all"]["seconds"] == endpoint["seconds"]
+
+
+# --- what a plan says beside its numbers ---------------------------------------------------------
+
+
+def test_changed_evidence_says_how_many_calls_it_makes_new(
+    lab: Lab, study: WriteStudy, tmp_path: Path
+) -> None:
+    path = study(judges=["sim:balanced"], probe=False)
+    lab.runs.run(path)
+    assert not [note for note in lab.runs.plan(path)["warnings"] if "new because" in note]
+    file = tmp_path / "evidence.jsonl"
+    file.write_text(file.read_text().replace("on paper", "on the web"))
+    plan = lab.runs.plan(path)
+    calls = plan["stages"]["all"]["to_pay"]
+    note = f"{calls} calls are new because the evidence changed since the last run"
+    assert note in plan["warnings"] and calls == 1 + SAMPLES, "one view, and its scores"
+    result = lab.runs.run(path)
+    assert note in result.warnings and sum(run.calls for run in result.runs) == calls
+    assert not [note for note in lab.runs.plan(path)["warnings"] if "new because" in note]
+
+
+def test_a_changed_rubric_says_how_many_calls_it_makes_new(
+    lab: Lab, study: WriteStudy, tmp_path: Path
+) -> None:
+    stages = [{"label": f"S{n}", "criteria": [f"criterion {n}"]} for n in range(1, 5)]
+    rubric = {"kind": "ordinal", "stages": stages}
+    (tmp_path / "rubric.json").write_text(json.dumps(rubric))
+    task = {"type": "benchmark", "concept": "fascism", "evidence": "here", "rubric": "rubric.json"}
+    path = study(judges=["sim:balanced"], probe=False, tasks=[task], design={})
+    lab.runs.run(path)
+    stages[0]["criteria"] = ["another criterion"]
+    (tmp_path / "rubric.json").write_text(json.dumps(rubric))
+    note = f"{ITEMS * SAMPLES} calls are new because the rubric changed since the last run"
+    assert note in lab.runs.plan(path)["warnings"]
+
+
+def test_simulated_judges_say_that_they_cannot_read_the_material(
+    lab: Lab, write_study: WriteStudy, tmp_path: Path
+) -> None:
+    path = write_study(judges=["sim:balanced"])
+    assert not [note for note in lab.runs.plan(path)["warnings"] if "can read nothing" in note]
+    texts = ["The loop is off by one.", "The variable has no good name."]
+    lines = [json.dumps({"title": text, "text": text}) for text in texts]
+    (tmp_path / "evidence.jsonl").write_text("\n".join(lines))
+    notes = lab.runs.plan(path)["warnings"]
+    [note] = [note for note in notes if "can read nothing" in note]
+    assert "2 of 2 items of 'here'" in note

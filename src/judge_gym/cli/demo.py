@@ -48,7 +48,9 @@ def demo(
         return _real_demo(out, json)
     out.mkdir(parents=True, exist_ok=True)
     with open_lab(f"sqlite:///{out / 'lab.db'}") as lab, as_file(files("judge_gym.demo")) as folder:
+        _phase("1 of 4: simulated judges judge the evidence", json)
         result = execute(lambda watch: lab.runs.run(folder / "study.yaml", watch=watch), json)
+        _phase("2 of 4: the verdicts are analysed and figures drawn; this may take a minute", json)
         lab.experiments.export(["demo"], out / "samples.csv")
         lab.experiments.export(["demo"], out / "samples.parquet", format="parquet")
         report = lab.reports.build("demo")
@@ -140,11 +142,19 @@ def _end(lab: "Lab", call: float) -> str | None:
     return line if len(line) <= LAST_WORDS else "..." + line[-LAST_WORDS:]
 
 
+def _phase(name: str, quiet: bool) -> None:
+    """Says what the demo does now."""
+    if not quiet:
+        typer.echo(name, err=True)
+
+
 def _suite_demo(lab: "Lab", reports: Path, *, quiet: bool) -> "tuple[SuiteReport, Analysis]":
     """Runs the included suite with a simulated model, and analyses its failures."""
+    _phase("3 of 4: a simulated model writes code, which is graded", quiet)
     with display.run_progress(quiet=quiet) as watch:
         # The simulated model sends our own answers with defects: it needs no sandbox.
         suite = lab.suites.run("python", "sim:coder-weak", allow_unisolated=True, watch=watch)
+        _phase("4 of 4: judges explain why its evals failed", quiet)
         analysis = lab.failures.analyze(
             suite.run.id,
             judges=("sim:alarmist", "sim:hasty?noise=0.6"),  # one reads closely, one does not

@@ -1,6 +1,6 @@
 """Prepares a study file or stored experiments: reads evidence and rubrics, and sets targets."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from judge_gym.axes import Design, expand
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.lab.collection import collected_window, redacted, window_of
 from judge_gym.models import Registry
+from judge_gym.models.simulated.lexicon import strains
 from judge_gym.records import Benchmark, Evidence, Pool, Window
 from judge_gym.sources import judgebench, load_benchmark, load_files, load_rubric, vdem_truth
 from judge_gym.store import Store, Targets
@@ -26,6 +27,8 @@ from judge_gym.studies import (
     read_study,
 )
 
+FIRST_ITEMS = 100
+"""Items of a pool of which it is checked whether simulated judges can read them."""
 MAX_NOTES = 5
 """Notes on single items of a pool that are passed on."""
 DEFAULT_TARGETS = Targets(samples=5, rivals=(), probe=True, tolerance=0.05)
@@ -95,6 +98,7 @@ def prepare_study(
     shown = [knob for name, value in overrides.items() for knob in expand(name, value)]
     sweep = experiments(study, pools, rubrics, benchmarks=benchmarks, shown=shown)
     warnings += _same_family(study, sweep, models)
+    warnings += _unknown_to_simulated(study, pools, models)
     return prepare_sweep(study, text, sweep, models, warnings)
 
 
@@ -260,6 +264,23 @@ def _with_truth(task: TaskSpec, pool: Pool, folder: Path) -> TaskSpec:
         raise DesignError(f"the truth of {task.concept!r} needs a year: truth: {{year: 2024}}")
     found = vdem_truth(folder / str(truth.vdem), country, year, truth.index, truth.direction)
     return task.model_copy(update={"truth": TruthSpec(**found)})
+
+
+def _unknown_to_simulated(
+    study: Study, pools: Mapping[str, Pool], models: Registry
+) -> Iterator[str]:
+    """Yields a warning on pools whose texts simulated judges cannot read."""
+    if not any(models.card(judge).simulated for judge in study.judges):
+        return
+    for name, pool in pools.items():
+        texts = [item.text for item in pool.items[:FIRST_ITEMS] if not pool.paired]
+        unread = sum(not strains(text) for text in texts)
+        if unread > len(texts) / 2:
+            yield (
+                f"simulated judges know few words: they can read nothing in {unread} of "
+                f"{len(texts)} items of {name!r}, and will abstain on most; a real model, such "
+                "as local:smollm2, reads any text"
+            )
 
 
 def _simulated(judges: Iterable[str], models: Registry) -> list[str]:

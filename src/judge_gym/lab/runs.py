@@ -159,6 +159,7 @@ class Runs:
                 whose = f"study {study!r}" if study else "experiments without a study"
                 notes.append(f"{calls} calls are shared with {whose}, which paid for them")
         notes += self._shared_experiments(prepared, series)
+        notes += _new_calls(self._changes(prepared), planner.plan)
         noted = tuple(dict.fromkeys([*prepared.warnings, *notes]))
         return planner.plan, replace(prepared, warnings=noted)
 
@@ -194,7 +195,13 @@ class Runs:
             options: see `RunOptions`.
         """
         chosen = RunOptions(**options)
-        prepared, runs, notes = self._stored(self._collected(target, chosen), chosen)
+        source = self._collected(target, chosen)
+        changes = self._changes(source)
+        new_calls = []
+        if changes and not chosen.offline:
+            plan, _ = self.estimate(source, series=chosen.series, samples=chosen.samples)
+            new_calls = _new_calls(changes, plan)
+        prepared, runs, notes = self._stored(source, chosen)
         result = self._engine.execute(
             prepared.study,
             runs,
@@ -204,7 +211,8 @@ class Runs:
             concurrency=concurrency,
         )
         unread = _unreadable(prepared.study, runs, result)
-        warnings = tuple(dict.fromkeys([*prepared.warnings, *notes, *result.warnings, *unread]))
+        noted = (*prepared.warnings, *new_calls, *notes, *result.warnings, *unread)
+        warnings = tuple(dict.fromkeys(noted))
         left = self._left(runs) if isinstance(result.stopped, BudgetError) else None
         return replace(result, warnings=warnings, left=left)
 
@@ -288,6 +296,27 @@ class Runs:
         if isinstance(target, PreparedStudy):
             return target
         return self._experiments.prepare(target or "", overrides=overrides)
+
+    def _changes(self, prepared: PreparedStudy) -> dict[str, str]:
+        """Returns what has changed in experiments since they were last run, by tag."""
+        stored = {
+            row["tag"]: row["digest"] for row in self._store.experiments.rows(study=prepared.study)
+        }
+        changes = {}
+        for new in prepared.sweep.experiments:
+            if stored.get(new.tag, new.digest) == new.digest:
+                continue
+            old, _ = self._store.experiments.find(new.tag)
+            if not self._store.progress.of_tag(new.tag):
+                continue
+            pools = (old.task.pool, new.task.pool)
+            rubrics = [task.rubric.stages if task.rubric else () for task in (old.task, new.task)]
+            changed = [
+                *(["the rubric"] if rubrics[0] != rubrics[1] else []),
+                *(["the evidence"] if pools[0].hash != pools[1].hash else []),
+            ]
+            changes[new.tag] = " and ".join(changed) or "the design"
+        return changes
 
     def _collected(
         self, target: str | Path | PreparedStudy | None, options: RunOptions
@@ -589,6 +618,18 @@ def _limits_text(limits: Mapping[str, Any]) -> str:
     flat = {name: limit for name, limit in limits.items() if name != "run"}
     flat |= {f"run.{name}": limit for name, limit in limits.get("run", {}).items()}
     return ", ".join(f"{name} {limit:g}" for name, limit in flat.items())
+
+
+def _new_calls(changes: Mapping[str, str], plan: Plan) -> list[str]:
+    """Returns how many calls are new because of each change since the study was last run."""
+    counts: Counter[str] = Counter()
+    for tag, change in changes.items():
+        counts[change] += plan.experiments.get(tag, {}).get("to_pay", 0)
+    return [
+        f"{count:,} calls are new because {change} changed since the last run"
+        for change, count in counts.items()
+        if count
+    ]
 
 
 def _suite_state(report: SuiteReport, reason: str | None) -> RunState:
