@@ -141,13 +141,16 @@ def test_an_invalid_message_does_not_end_the_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_serving_over_http_prints_address_and_token(tmp_path: Path) -> None:
+def test_serving_over_http_prints_the_address_and_keeps_the_token_in_a_private_file(
+    tmp_path: Path,
+) -> None:
     with started(tmp_path, "mcp", "--http", "--port", "0") as process:
         assert process.stdout is not None
-        url, header = (process.stdout.readline().strip() for _ in range(2))
+        url = process.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:") and url.endswith("/mcp")
-        assert header.startswith("Authorization: Bearer jg_")
-        with agents.over_http(url.removesuffix("/mcp"), header.split()[-1]) as agent:
+        assert process.stderr is not None and "lab.token" in process.stderr.readline()
+        token = (tmp_path / ".judge-gym" / "lab.token").read_text().strip()
+        with agents.over_http(url.removesuffix("/mcp"), token) as agent:
             assert agent.call("runs_status")["experiments"] == 0
             assert agent.call(
                 "evidence_create_window",

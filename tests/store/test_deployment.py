@@ -160,7 +160,7 @@ def test_status_shows_pending_steps_and_migrations(loose: Database) -> None:
 
 
 @pytest.mark.parametrize("on_file", [True, False])
-def test_opening_writes_out_the_knobs_of_stored_designs(tmp_path: Path, on_file: bool) -> None:
+def test_upgrading_writes_out_the_knobs_of_stored_designs(tmp_path: Path, on_file: bool) -> None:
     place = f"sqlite:///{tmp_path / 'lab.db'}" if on_file else postgres.empty_url()
     opened = open_database(place, prepare=False)
     chosen = {"judge.model": "sim:strict", "rubric.scale": 5, "judge.temperature": 0.5}
@@ -171,7 +171,7 @@ def test_opening_writes_out_the_knobs_of_stored_designs(tmp_path: Path, on_file:
         connection.execute(tables.pools.insert().values(id=1, **pool))
         stored = tables.experiments.insert().values(pool_id=1, design=chosen, **row)
         connection.execute(stored)
-    opened.prepare()
+    opened.prepare() if on_file else opened.upgrade()
     assert opened.revision() == HEAD
     with opened.read() as connection:
         [design] = connection.scalars(sa.select(tables.experiments.c.design))
@@ -188,6 +188,19 @@ def test_opening_production_for_reading_upgrades_nothing(production: str, tmp_pa
     opened = open_database(production, prepare=False)
     assert opened.revision() == "0009"
     opened.engine.dispose()
+
+
+def test_opening_a_database_on_a_server_never_changes_its_schema() -> None:
+    url = postgres.fresh_url()
+    opened = open_database(url)
+    with opened.begin() as connection:
+        connection.execute(sa.text("DROP TABLE identity"))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0013'"))
+    opened.engine.dispose()
+    with Lab.open(url) as lab:
+        assert lab.runs.status()["runs"] == []
+        assert lab.store.database.revision() == "0013"
+        assert lab.store.database.upgrade() == ("0013", HEAD)
 
 
 def test_an_empty_database_gets_the_tightest_schema_at_once(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """Commands that serve the lab: lab for browsers and programs, mcp for agents."""
 
 import signal
+import sys
 import threading
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,9 +16,12 @@ from judge_gym.cli.options import NONE
 from judge_gym.errors import DesignError
 
 if TYPE_CHECKING:
+    from judge_gym.lab import Lab
     from judge_gym.web import Address
 
 MCP_PORT = 8643
+TOKEN_FILE = Path(".judge-gym") / "lab.token"
+"""The token of the person who started a server, where it cannot be shown on a terminal."""
 Host = Annotated[
     str, typer.Option(help="The address to listen on; one that others can reach needs a token.")
 ]
@@ -72,8 +77,8 @@ def lab(
         ) as address,
     ):
         url = f"{address.url}/?token={address.token}" if address.token else address.url
-        typer.echo(url)
-        _warn_unencrypted(address)
+        typer.echo(url if _on_terminal(address) else address.url)
+        _warn(address, opened)
         if open:
             webbrowser.open(url)
         threading.Event().wait()
@@ -111,12 +116,28 @@ def mcp(
             agents=over_http,
         ) as address:
             typer.echo(f"{address.url}/mcp")
-            if address.token is not None:
+            if address.token is not None and _on_terminal(address):
                 typer.echo(f"Authorization: Bearer {address.token}")
-            _warn_unencrypted(address)
+            _warn(address, opened)
             threading.Event().wait()
 
 
-def _warn_unencrypted(address: "Address") -> None:
+def _on_terminal(address: "Address") -> bool:
+    """Returns whether a token may be printed; otherwise writes it where only its owner reads it."""
+    if address.token is None or sys.stdout.isatty():
+        return True
+    from judge_gym.store.database import create_private
+
+    TOKEN_FILE.parent.mkdir(exist_ok=True)
+    TOKEN_FILE.unlink(missing_ok=True)
+    create_private(TOKEN_FILE)
+    TOKEN_FILE.write_text(f"{address.token}\n")
+    notes(f"the token is in {TOKEN_FILE}, since the output is no terminal")
+    return False
+
+
+def _warn(address: "Address", lab: "Lab") -> None:
     if address.token is None:  # others can reach it
         notes("connections are not encrypted: put a proxy with TLS in front of it")
+    if not lab.admin.may_write():
+        notes("the database is production and this session is dev: nothing can be changed here")

@@ -214,6 +214,14 @@ class Admin:
         """Returns the valid token of a secret."""
         return self._store.tokens.find(secret)
 
+    def may_write(self) -> bool:
+        """Returns whether this session may write to the database, which must answer.
+
+        A production database needs a session of that profile.
+        """
+        database = self._store.database
+        return database.profile == "prod" or database.read_profile() != "prod"
+
     def has_tokens(self) -> bool:
         """Returns whether there is a valid token."""
         return self._store.tokens.any_valid()

@@ -257,17 +257,22 @@ class Database:
         return _pending(self.revision())
 
     def prepare(self) -> None:
-        """Creates the schema, or applies the steps that only add; refuses a newer schema."""
+        """Creates the schema, or upgrades a file by steps that only add; refuses a newer schema.
+
+        An existing schema on a server, which others use, changes by `judge-gym db upgrade` alone.
+        """
         revision = self.revision()
         self._refuse_newer(revision)
         if revision is None:
             self.upgrade()
-        elif revision < HEAD and self.may_write and _pending(revision)[0].only_adds:
-            revision = self.upgrade()[1]
+        elif self.file is not None and revision < HEAD and self.may_write:
+            if _pending(revision)[0].only_adds:
+                revision = self.upgrade()[1]
         if revision is not None and revision < NEEDED:
             raise ConflictError(
                 f"the database {self.display_url} is at schema {revision}, this version needs "
-                f"{NEEDED}: back it up and run 'judge-gym db migrate' and 'judge-gym db contract'"
+                f"{NEEDED}: back it up and run 'judge-gym db upgrade'; if that does not reach it, "
+                "'judge-gym db migrate' and 'judge-gym db contract'"
             )
 
     def _refuse_misfits(self, connection: sa.Connection, step: "Step") -> None:

@@ -157,7 +157,7 @@ def in_process(
     """
     auth = Authenticator(lab.admin.find_token, hosts=LOOPBACK, local=True)
     assert auth.local is not None
-    supervisor = WorkerSupervisor(lab, options) if work else None
+    supervisor = WorkerSupervisor(lab, options) if work and lab.admin.may_write() else None
     watcher = RunWatcher(lab)
     app = make_app(lab, auth, watcher, supervisor=supervisor, limits=Limits())
     if supervisor is not None:
@@ -206,7 +206,7 @@ def serve(
     port = listening.getsockname()[1]
     hosts = {*names, *(LOOPBACK if local else (host,))}
     auth = Authenticator(lab.admin.find_token, hosts=hosts, local=local, cookie=f"judge-gym-{port}")
-    supervisor = WorkerSupervisor(lab, options) if work else None
+    supervisor = WorkerSupervisor(lab, options) if work and lab.admin.may_write() else None
     watcher = RunWatcher(lab)
     app = make_app(
         lab,

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 
+from judge_gym.errors import DatabaseGone, StoreError
 from judge_gym.records.requests import Target
 from judge_gym.web import tables
 from judge_gym.web.api.errors import STREAM_ERRORS
@@ -26,8 +27,12 @@ Targets = Annotated[
 
 
 @public.get("/health")
-def health() -> dict[str, str]:
-    """Returns whether the server answers; needs no token."""
+def health(lab: OpenLab) -> dict[str, str]:
+    """Returns whether the server and its database answer (503 if not); needs no token."""
+    try:
+        lab.admin.may_write()
+    except StoreError:  # its message names the server, and anybody may ask
+        raise DatabaseGone("the database does not answer") from None
     return {"status": "ok", "version": metadata.version("judge-gym")}
 
 
