@@ -266,7 +266,7 @@ READERS = (
     "ledger show 1|ledger export x.gz|evidence list|evidence show 1|evidence drop 1|rubric list x|"
     "score list x|probe list x|swap small --suggest|pool list|pool show x|pool diff x y|"
     "labels list|token list|token revoke x|suite runs|suite board|suite failed 1|suite debug 1|"
-    "suite show 1|analyze 1|db status|db migrate|db contract|db mark prod"
+    "suite show 1|analyze 1|db status|db migrate|db contract|db mark prod|db adopt"
 )
 
 

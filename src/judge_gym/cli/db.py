@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judge_gym.cli import display
-from judge_gym.cli.app import app, notes, open_lab, settings
+from judge_gym.cli.app import app, notes, read_lab, settings
 from judge_gym.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def adopt(
     ] = False,
 ) -> None:
     """Confirm that this copy of a database is used: its queued runs may then be paid for."""
-    with open_lab() as lab:
+    with read_lab() as lab:
         queued = display.plural(lab.runs.adopt(cancel=cancel), "queued run")
     typer.echo(f"{queued} cancelled" if cancel else f"{queued} will be continued by workers")
 
