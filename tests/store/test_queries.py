@@ -197,6 +197,7 @@ def test_a_run_without_any_rubric_has_failed(store: Store) -> None:
     found = progress(store)
     assert (found.status, found.failed["rubric"]) == ("failed", 1)
     assert found.wanted["score"] == found.not_needed["score"] == 4
+    assert found.message == "nothing can be scored: there is no rubric"
 
 
 @pytest.mark.postgres

@@ -78,9 +78,7 @@ class Progress:
     @property
     def status(self) -> RunStatus:
         """The status, from the last workflow backwards."""
-        if self.wanted["score"] <= self.not_needed.get(
-            "score", 0
-        ):  # no rubric or no evidence: nothing can be scored
+        if not self._scorable:
             return "failed"
         missing = {name for name in self.wanted if self.done[name] < self.wanted[name]}
         if not missing and self.failed_share > self.tolerance:
@@ -109,10 +107,10 @@ class Progress:
         event = self.event.message if self.event is not None else ""
         if self.status != "failed" or (self.event is not None and self.event.kind == "failed"):
             return event
-        if not self.wanted["score"]:
+        if not self._scorable:
             missing = "rubric" if self.failed["rubric"] else "view of an item"
             return f"nothing can be scored: there is no {missing}"
-        lost, total = sum(self.failed.values()), sum(self.wanted.values())
+        lost, total = sum(self.failed.values()), self._needed
         return (
             f"{lost} of {total} calls failed, more than the tolerance of {self.tolerance:.0%}; "
             f"ask them again with judge-gym retry"
@@ -126,8 +124,17 @@ class Progress:
     @property
     def failed_share(self) -> float:
         """The share of targets whose calls failed."""
-        needed = sum(self.wanted.values()) - sum(self.not_needed.values())
-        return sum(self.failed.values()) / max(1, needed)
+        return sum(self.failed.values()) / max(1, self._needed)
+
+    @property
+    def _scorable(self) -> bool:
+        """Whether anything can be scored: there are a rubric and a view."""
+        return self.wanted["score"] > self.not_needed.get("score", 0)
+
+    @property
+    def _needed(self) -> int:
+        """Targets that need a call."""
+        return sum(self.wanted.values()) - sum(self.not_needed.values())
 
 
 class ProgressQueries:
