@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -128,14 +129,8 @@ class Ledger:
         found: dict[str, Answer] = {}
         with self._database.read() as connection:
             for start in range(0, len(unique), CHUNK):
-                query = (
-                    sa.select(calls.c.key, calls.c.id, *completion_columns())
-                    .join(attempts, attempts.c.call_id == calls.c.id)
-                    .join(texts, texts.c.hash == attempts.c.text)
-                    .where(calls.c.key.in_(unique[start : start + CHUNK]))
-                    .where(attempts.c.id == latest_attempt(calls.c.id, completed=True))
-                )
-                for key, call_id, *completion in connection.execute(query):
+                given = {"keys": unique[start : start + CHUNK]}
+                for key, call_id, *completion in connection.execute(_answers(), given):
                     found[key] = Answer(call_id, Completion(*completion))
         return found
 
@@ -263,6 +258,18 @@ def by_key(
         query = sa.select(key, value).where(key.in_(listed[start : start + CHUNK]))
         found.update({row[0]: row[1] for row in connection.execute(query)})
     return found
+
+
+@cache  # building the query takes longer than a lookup
+def _answers() -> sa.Select[Any]:
+    """Returns the query for the completed answers to the calls with given `keys`."""
+    return (
+        sa.select(calls.c.key, calls.c.id, *completion_columns())
+        .join(attempts, attempts.c.call_id == calls.c.id)
+        .join(texts, texts.c.hash == attempts.c.text)
+        .where(calls.c.key.in_(sa.bindparam("keys", expanding=True)))
+        .where(attempts.c.id == latest_attempt(calls.c.id, completed=True))
+    )
 
 
 def completion_columns() -> list[sa.ColumnElement[object]]:
