@@ -77,6 +77,16 @@ def test_a_temporary_error_is_retried_and_every_attempt_recorded(
     }
 
 
+def test_each_models_answers_and_last_error_are_counted(lab: Lab, write_study: WriteStudy) -> None:
+    models = Faulty(UnavailableError("HTTP 500"), only="sim:balanced")
+    run(lab, write_study(samples=1, judges=["sim:balanced"]), models)
+    found = {row["model"]: row for row in lab.runs.models("small")}
+    judge = found.pop("sim:balanced")
+    assert judge["paid"] == 2 * judge["answered"] > 0, "each call failed once"
+    assert 0 <= judge["last_minute"] <= judge["answered"] and judge["last_error"] == "HTTP 500"
+    assert found and all(row["last_error"] is None for row in found.values())
+
+
 def test_a_call_fails_after_five_attempts(lab: Lab, write_study: WriteStudy) -> None:
     models = Faulty(*[UnavailableError("HTTP 500")] * 9, only="sim:strict")
     study = write_study(samples=1, judges=["sim:balanced"], design={

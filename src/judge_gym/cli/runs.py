@@ -244,6 +244,7 @@ def status(
         raise DesignError(unknown("task type", type, choices), choices=choices)
     with read_lab() as lab:
         rows, suite_runs = _experiments(lab, target, type), _suite_runs(lab, target, type)
+        models = lab.runs.models(rows[0]["study"]) if target is not None and rows else []
         with display.live_table() as show:
             while watch and (
                 any(row["status"] not in ENDED for row in rows)
@@ -263,6 +264,11 @@ def status(
         )
     display.table("", [line for row in rows for line in _lines(row)])
     display.table("", [_suite_line(run) for run in suite_runs])
+    display.table(
+        "by model",
+        models,
+        note="paid: attempts at calls, with retries; answered: calls with an answer.",
+    )
     for row in rows:
         for run in row["runs"]:
             if run["message"]:

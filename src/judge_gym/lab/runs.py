@@ -486,6 +486,10 @@ class Runs:
             status["usd"] = sum(row["usd"] or 0.0 for row in spent)
         return status
 
+    def models(self, study: str) -> Sequence[dict[str, Any]]:
+        """Returns what each model answered in a study: in all, in the last minute, last error."""
+        return self._store.usage.by_model(study)
+
     def _suite_states(self, run: SuiteRun | None) -> list[RunState]:
         """Returns the state of a suite run, or of all that are in progress."""
         every = [run] if run is not None else self._store.suites.list_runs()

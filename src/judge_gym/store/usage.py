@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,6 +11,8 @@ from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 
 USAGE_BY = ("study", "tag", "stage", "model", "day")
+RECENT = 5_000
+"""The newest attempts of a lab, of which rates and last errors are read."""
 PACE_CALLS = 300
 """The newest calls by which a model's pace is measured."""
 FEW_ANSWERS = 10
@@ -63,6 +66,37 @@ class Usage:
             query = query.where(a.id <= until)
         calls, tokens_paid, usd, last = self._database.first(query)
         return calls or 0, int(tokens_paid or 0), usd or 0.0, last or after
+
+    def by_model(self, study: str) -> list[dict[str, Any]]:
+        """Returns what each model answered in a study: in all, in the last minute, its last error.
+
+        The last minute and the error are those of the newest attempts of the lab.
+        """
+        a, newest = t.attempts.c, self.last_attempt() - RECENT
+        since = datetime.now(UTC) - timedelta(minutes=1)
+        minute = sa.case((sa.and_(a.completed, a.at >= since), 1), else_=0)
+        recent = (
+            sa.select(t.calls.c.model, sa.func.sum(minute), sa.func.max(a.id).filter(~a.completed))
+            .join(t.calls, t.calls.c.id == a.call_id)
+            .where(a.study == study, a.run_id.is_not(None), a.id > newest)
+            .group_by(t.calls.c.model)
+        )
+        with self._database.read() as connection:
+            seen = {model: rest for model, *rest in connection.execute(recent)}
+            failed = [id for _, id in seen.values() if id is not None]
+            query = sa.select(a.id, a.error).where(a.id.in_(failed))
+            errors = {id: error for id, error in connection.execute(query)} if failed else {}
+        rows = [row for row in self.rows(by=["model"], study=study) if not row["imported"]]
+        return [
+            {
+                "model": row["model"],
+                "paid": row["attempts"],
+                "answered": row["calls"],
+                "last_minute": (seen.get(row["model"]) or (0, None))[0],
+                "last_error": errors.get((seen.get(row["model"]) or (0, None))[1]),
+            }
+            for row in rows
+        ]
 
     def pace(self, model: str, endpoint: str) -> float | None:
         """Returns the seconds that each of a model's newest answers took, in parallel as they were.

@@ -66,10 +66,11 @@ def study(
 
 @router.get("/studies/{name}/paid")
 def paid(lab: OpenLab, name: Name) -> Response:
-    """Returns a study's calls and cost in US dollars, which is null if a price is unknown."""
+    """Returns a study's calls, its cost in US dollars (null if a price is unknown), its models."""
     sums = usage_totals([row for row in lab.reports.spending(name) if not row["imported"]], None)
     total = sums[0] if sums else {"calls": 0, "usd": 0.0, "unpriced": 0}
-    return Json({"calls": total["calls"], "usd": None if total["unpriced"] else total["usd"]})
+    usd = None if total["unpriced"] else total["usd"]
+    return Json({"calls": total["calls"], "usd": usd, "models": lab.runs.models(name)})
 
 
 @router.get("/studies/{name}/answers")

@@ -67,6 +67,12 @@ async function drawCost(minimumAge = 5000) {
   const { usd, calls } = paid;
   at("cost").textContent = usd === null ? "–" : `$${usd.toFixed(usd && usd < 1 ? 4 : 2)}`;
   at("calls").textContent = lab.count(calls);
+  at("models").replaceChildren(...paid.models.map((model) => {
+    const item = document.createElement("li");
+    const error = model.last_error ? `, last error: ${model.last_error}` : "";
+    item.textContent = `${model.model}: ${lab.count(model.answered)} answered, ${lab.count(model.last_minute)} in the last minute${error}`;
+    return item;
+  }));
 }
 
 document.addEventListener("DOMContentLoaded", () => {
