@@ -659,12 +659,12 @@ def test_a_study_reads_as_it_stands_now_not_as_it_once_stood(
     assert not lab.experiments.samples("small").duplicated("sample").any()
 
 
-def test_two_studies_may_name_one_experiment_and_share_its_run(
+def test_two_studies_of_one_experiment_have_runs_of_their_own_and_share_its_answers(
     lab: Lab, write_study: WriteStudy
 ) -> None:
     first = lab.runs.run(write_study())
     second = lab.runs.run(write_study("other.yaml", study="other"))
-    assert [run.run for run in first.runs] == [run.run for run in second.runs]
+    assert not {run.run for run in first.runs} & {run.run for run in second.runs}
     assert paid(second) == 0
     assert len(lab.experiments.samples("other")) == len(lab.experiments.samples("small")) == 12
 

@@ -57,9 +57,7 @@ def contents(folder: Path) -> dict[str, list[Any]]:
     with closing(sqlite3.connect(folder / ".judge-gym" / "lab.db")) as connection:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         return {
-            name: connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
-            if name not in ("texts", "alembic_version")
-            else connection.execute(f"SELECT * FROM {name} ORDER BY 1").fetchall()
+            name: sorted(connection.execute(f"SELECT * FROM {name}").fetchall(), key=repr)
             for (name,) in names
         }
 

@@ -117,6 +117,7 @@ def test_a_worker_of_another_profile_leaves_production_alone(
         assert statuses(lab) == {"complete"}
 
 
+@pytest.mark.slow
 def test_a_worker_ends_when_its_database_becomes_production(
     write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,8 @@ def copied(url: str, folder: Path) -> str:
     if url.startswith("sqlite"):
         folder.mkdir()
         for file in Path(url.removeprefix("sqlite:///")).parent.glob("lab.*"):
-            shutil.copy(file, folder)
+            if file.is_file():
+                shutil.copy(file, folder)
         return f"sqlite:///{folder / 'lab.db'}"
     base, _, options = url.partition("?")
     server, _, name = base.rpartition("/")
