@@ -91,7 +91,7 @@ if __name__ == "__main__":
         os._exit(0)  # who starts it need not wait for its end
     try:
         asyncio.run(serve(given))
-    except Exception as error:
+    except Exception as error:  # the process that started it shows these words
         print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
         os._exit(1)
     os._exit(0)  # llama.cpp's threads would hold up an orderly end

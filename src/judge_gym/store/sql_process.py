@@ -90,16 +90,15 @@ def run(
             if cursor.description is None:
                 return {"error": "statement"}
             rows: list[list[Any]] = []
+            more = False
             for row in cursor:
-                if len(rows) == limit:
+                if more := len(rows) == limit:
                     break
                 rows.append([value.hex() if isinstance(value, bytes) else value for value in row])
                 size -= sum(len(value) if isinstance(value, str) else 8 for value in rows[-1])
                 if size < 0:
                     return {"error": "size"}
-            else:
-                return {"columns": [c[0] for c in cursor.description], "rows": rows, "more": False}
-            return {"columns": [c[0] for c in cursor.description], "rows": rows, "more": True}
+            return {"columns": [c[0] for c in cursor.description], "rows": rows, "more": more}
         except (sqlite3.Error, sqlite3.Warning, MemoryError) as error:
             if "interrupted" in str(error):
                 return {"error": "time"}

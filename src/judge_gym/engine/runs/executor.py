@@ -252,7 +252,7 @@ class Executor:
             with self._store.database.plain_errors():  # the queue's errors, too
                 self._follow(order.run, again=parent(id) == id)
                 await work(self._pipeline(order, id, progress))
-        except Exception as raised:
+        except Exception as raised:  # whatever it is, it becomes the outcome of the run
             error = raised
             if end_of(error) == "failed" and not isinstance(error, ProcessEnding):
                 self.asker.hold(order.run, error)  # its other shards end, too
