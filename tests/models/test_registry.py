@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import types
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,9 +110,31 @@ def test_simulated_seconds_do_not_shrink_with_concurrency_but_hosted_ones_do(
     registry: Registry,
 ) -> None:
     sim, hosted = registry.card("sim:judge"), registry.card(HOSTED[0])
-    assert 0 < sim.seconds(100, 64) == sim.seconds(100, 1)
-    assert 0 < hosted.seconds(100, 64) < hosted.seconds(100, 1)
-    assert hosted.seconds(100, 1) < hosted.seconds(1000, 1)
+    assert 0 < sim.seconds(0, 100, 64) == sim.seconds(0, 100, 1)
+    hosted = replace(hosted, limits=Limits())
+    assert 0 < hosted.seconds(0, 100, 64) < hosted.seconds(0, 100, 1)
+    assert hosted.seconds(0, 100, 1) < hosted.seconds(0, 1000, 1)
+
+
+@pytest.mark.parametrize(
+    ("limits", "seconds"),
+    [
+        (Limits(rpm=30), 2.0),
+        (Limits(tpm=6000), 15.0),
+        (Limits(input_tpm=6000), 10.0),
+        (Limits(output_tpm=1000, rpm=30), 30.0),
+    ],
+)
+def test_a_call_adds_the_time_that_the_tightest_limit_makes_it_wait(
+    registry: Registry, limits: Limits, seconds: float
+) -> None:
+    hosted = replace(registry.card(HOSTED[0]), limits=limits)
+    assert hosted.seconds(1000, 500, 64) == pytest.approx(seconds)
+
+
+def test_no_more_calls_are_expected_at_once_than_an_endpoint_allows(registry: Registry) -> None:
+    hosted = replace(registry.card(HOSTED[0]), limits=Limits(concurrency=2))
+    assert hosted.seconds(0, 100, 64) == hosted.seconds(0, 100, 2)
 
 
 @pytest.mark.parametrize("id", HOSTED)

@@ -349,9 +349,15 @@ def test_half_a_character_in_an_escape_never_becomes_a_text_that_cannot_be_kept(
 STAGES = [{"label": "Calm", "criteria": ["quiet"]}, {"label": "Stormy", "criteria": ["loud"]}]
 
 
-@pytest.mark.parametrize(("kind", "type"), [("ordinal", OrdinalRubric), ("nominal", NominalRubric)])
-def test_a_given_rubric_is_of_its_kind(tmp_path: Path, kind: str, type: type) -> None:
-    (tmp_path / "r.json").write_text(json.dumps({"kind": kind, "stages": STAGES}))
+@pytest.mark.parametrize(
+    ("kind", "type"),
+    [("ordinal", OrdinalRubric), ("nominal", NominalRubric), (None, OrdinalRubric)],
+)
+def test_a_given_rubric_is_of_its_kind_or_ordinal(
+    tmp_path: Path, kind: str | None, type: type
+) -> None:
+    given = {"kind": kind, "stages": STAGES} if kind else {"stages": STAGES}
+    (tmp_path / "r.json").write_text(json.dumps(given))
     rubric = load_rubric(tmp_path / "r.json", "severity", "Valdoria")
     assert isinstance(rubric, type)
     assert (rubric.author, rubric.concept, rubric.scale) == ("provided", "severity", 2)
@@ -365,7 +371,10 @@ def test_a_given_rubric_is_of_its_kind(tmp_path: Path, kind: str, type: type) ->
         ("[]", "r.json: a rubric is"),
         ('"ordinal"', "r.json: a rubric is"),
         ("{}", "r.json: a rubric is"),
-        (json.dumps({"kind": "cardinal", "stages": STAGES}), "r.json: unknown kind 'cardinal'"),
+        (
+            json.dumps({"kind": "cardinal", "stages": STAGES}),
+            "r.json: unknown kind of rubric 'cardinal'",
+        ),
         (json.dumps({"kind": "ordinal", "stages": [{"label": "x"}] * 2}), "r.json: stage 1 needs"),
         (json.dumps({"kind": "ordinal", "stages": STAGES[:1]}), "2 to 26 stages; this one has 1"),
         (json.dumps({"kind": "ordinal", "stages": STAGES * 14}), "this one has 28"),

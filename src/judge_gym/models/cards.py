@@ -141,11 +141,21 @@ class ModelCard:
             return FREE
         return price_data(self.priced_as, self.name, max(input_tokens, LONG_PROMPT))
 
-    def seconds(self, output_tokens: int, concurrency: int) -> float:
+    def seconds(self, input_tokens: int, output_tokens: int, concurrency: int) -> float:
         """Estimates the wall time that a call adds; simulated judges are limited by the CPU."""
         if self.simulated:
             return SIMULATED_SECONDS
-        return (SECONDS_BEFORE_FIRST_TOKEN + SECONDS_PER_TOKEN * output_tokens) / concurrency
+        limits = self.limits
+        in_flight = min(concurrency, limits.concurrency or concurrency)
+        needed = (
+            (1, limits.rpm),
+            (input_tokens + output_tokens, limits.tpm),
+            (input_tokens, limits.input_tpm),
+            (output_tokens, limits.output_tpm),
+        )
+        unlimited = (SECONDS_BEFORE_FIRST_TOKEN + SECONDS_PER_TOKEN * output_tokens) / in_flight
+        limited = [60 * amount / per_minute for amount, per_minute in needed if per_minute]
+        return max([unlimited, *limited])
 
 
 def cannot_search(card: ModelCard, choices: list[str]) -> DesignError:

@@ -77,8 +77,9 @@ def provided_rubric(data: Any, concept: str, country: str) -> OrdinalRubric | No
     shape = 'a rubric is {"kind": ..., "stages": [{"label": ..., "criteria": [...]}, ...]}'
     if not isinstance(data, dict) or not isinstance(data.get("stages"), list):
         raise DesignError(shape)
-    if data.get("kind") not in RUBRIC_KINDS:
-        raise DesignError(unknown("kind", data.get("kind"), RUBRIC_KINDS), choices=RUBRIC_KINDS)
+    kind = data.get("kind", "ordinal")
+    if kind not in RUBRIC_KINDS:
+        raise DesignError(unknown("kind of rubric", kind, RUBRIC_KINDS), choices=RUBRIC_KINDS)
     stages = []
     for number, stage in enumerate(data["stages"], 1):
         label = stage.get("label") if isinstance(stage, dict) else None
@@ -91,8 +92,9 @@ def provided_rubric(data: Any, concept: str, country: str) -> OrdinalRubric | No
         raise DesignError(f"a rubric has 2 to 26 stages; this one has {len(stages)}")
     if len({stage.label for stage in stages}) < len(stages):
         raise DesignError("two stages of the rubric have the same label")
-    kind = RUBRIC_KINDS[data["kind"]]
-    return kind(stages=tuple(stages), author="provided", concept=concept, country=country)
+    return RUBRIC_KINDS[kind](
+        stages=tuple(stages), author="provided", concept=concept, country=country
+    )
 
 
 def graded(items: Sequence[Evidence], rubric: Rubric) -> tuple[Evidence, ...]:

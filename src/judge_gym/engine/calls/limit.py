@@ -138,5 +138,5 @@ class CallLimits:
 
 
 def endpoint_of(card: ModelCard) -> str:
-    """Returns where a model is called."""
-    return card.endpoint or card.provider
+    """Returns where a model is called; a local model's file has its server to itself."""
+    return card.id if card.kind == "local" else card.endpoint or card.provider

@@ -33,11 +33,13 @@ class Paces:
         self._concurrency = concurrency
         self._measured: dict[str, float | None] = {}
 
-    def of(self, card: ModelCard, output_tokens: int = TYPICAL_TOKENS) -> Pace:
-        """Returns the pace of a model; a default depends on the length of its answers."""
+    def of(
+        self, card: ModelCard, input_tokens: int = 0, output_tokens: int = TYPICAL_TOKENS
+    ) -> Pace:
+        """Returns the pace of a model; a default depends on its limits and the call's length."""
         if card.id not in self._measured:
             self._measured[card.id] = self._usage.pace(card.id, card.endpoint)
         measured = self._measured[card.id]
         if measured is not None:
             return Pace(measured, True)
-        return Pace(card.seconds(output_tokens, self._concurrency), False)
+        return Pace(card.seconds(input_tokens, output_tokens, self._concurrency), False)

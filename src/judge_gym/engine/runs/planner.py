@@ -233,7 +233,7 @@ class Planner:
         card = self._models.card(request.model)
         usd = card.price(*tokens)
         plan.usd = None if plan.usd is None or usd is None else plan.usd + usd
-        pace, where = self._paces.of(card, tokens[1]), endpoint_of(card)
+        pace, where = self._paces.of(card, *tokens), endpoint_of(card)
         endpoint = self.plan.endpoints.setdefault(where, EndpointPlan(measured=pace.measured))
         if card.id not in endpoint.models:
             endpoint.models.append(card.id)
