@@ -769,6 +769,13 @@ NAMED_ANSWERS = {
     "VERDICT: B, I abstain": FAILS,
     # A grade is not a label.
     "VERDICT: C+": FAILS,
+    "VERDICT: A.5": FAILS,
+    "VERDICT: A, i.e. Good": FAILS,
+    "VERDICT: A (that is, Good)": FAILS,
+    "VERDICT: A, which means Weak": "A",
+    "VERDICT: A, but C": FAILS,
+    "VERDICT: A, better than C": "A",
+    "VERDICT: I would abstain, but C": FAILS,
     "VERDICT: **C**+": FAILS,
     "VERDICT: C +": FAILS,
     "VERDICT: C-": FAILS,

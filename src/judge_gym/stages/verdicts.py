@@ -33,15 +33,18 @@ NOUNS = frozenset(
 )
 JOINERS = frozenset({"and", "or", "plus"})
 # Words that make the label after them a vote, even within a comment.
-VOTING = frozenset("actually answer choose chose final is pick rather select verdict".split())
+VOTING = frozenset(
+    "actually answer but choose chose final hence instead is pick rather select so thus therefore"
+    " verdict".split()
+)
 # A word keeps its inner hyphens and apostrophes: "A-level" and "A's" are not the label A.
 WORD = re.compile(r"[^\W_]+(?>(?:[-'’‑][^\W_]+)*)")
 # What may stand between two labels of a list, and nothing else: "B, D", "[B]/[D]", "**B** & **D**".
 LISTED = re.compile(r"[\s,;/&+|•·*_`\"'“”‘’\[\](){}<>$\\]*+\Z")
 # The start of a code fence on the line of its content: "```json {".
 FENCE = re.compile(r"^[ \t>]*+```\w*+[ \t]++(?=\S)", re.MULTILINE)
-# A grade such as "C+" or "B-" is not a label.
-GRADE = re.compile(r"[*_`]*+(?:\s*+\+(?!\s*+[\w\[(*_`\"'])|-(?=[\s.,;:)\]*_`]|\Z))")
+# A grade such as "C+", "B-" or "A.5" is not a label.
+GRADE = re.compile(r"[*_`]*+(?:\.\d|\s*+\+(?!\s*+[\w\[(*_`\"'])|-(?=[\s.,;:)\]*_`]|\Z))")
 # Words of the requested form: a model that repeats them has chosen nothing.
 TEMPLATE = re.compile(r"\bseparated\s+by\s+commas\b", re.I)
 # "I abstain", "We would have to abstain"; the reason may follow.
@@ -99,7 +102,8 @@ def _cached_choices(labels: tuple[str, ...], pairs: tuple[tuple[str, str], ...])
     ordered = sorted(set(spoken), key=len, reverse=True)
     any_name = "|".join(r"\s+".join(map(re.escape, name.split())) for name in ordered)
     words = rf"(?<![\w-])(?:{any_name})(?![\w-])|{WORD.pattern}"
-    opened = r"[*_`\])}\"'”]*+\s*+(?:[.:=–—-]\s*+)?[\s(\[*_`\"'“]*+"
+    meaning = r"[\s,;(\[]*+(?:i\.?e\b\.?|that is|which (?:is|means)|meaning|means|namely)[,:]?"
+    opened = rf"[*_`\])}}\"'”]*+\s*+(?:{meaning}|[.:=–—-])?[\s(\[*_`\"'“]*+"
     gloss = rf"{opened}{noun}(?P<name>{any_name})(?![\w-]){closed}"
     return Choices(
         labels,
