@@ -14,9 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 import yaml
 from hypothesis import settings
-from sqlalchemy import Engine
-from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
-from sqlalchemy.util import LRUCache
 
 import postgres
 from judge_gym.cli import main
@@ -26,6 +23,7 @@ from judge_gym.models.cards import Limits
 from judge_gym.models.on_machine import model_file_here
 from judge_gym.records import Completion, Request
 from judge_gym.store import Store
+from shortcuts import take_shortcuts
 from stores import blank
 
 if TYPE_CHECKING:
@@ -44,26 +42,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-
-def _share_compiled_statements() -> None:
-    """Lets all SQLite engines use one cache of compiled statements; nearly every test opens some.
-
-    SQLAlchemy keeps such a cache for each engine and looks up by the dialect's identity.
-    """
-    compiled = LRUCache[Any, Any](5000)
-    create = Engine.__init__
-
-    def created(self: Engine, *given: Any, **options: Any) -> None:
-        create(self, *given, **options)
-        if isinstance(self.dialect, SQLiteDialect_pysqlite):
-            self._compiled_cache = compiled
-
-    Engine.__init__ = created  # type: ignore[method-assign]
-    SQLiteDialect_pysqlite.__eq__ = lambda self, other: type(self) is type(other)  # type: ignore[method-assign]
-    SQLiteDialect_pysqlite.__hash__ = lambda self: hash(type(self))  # type: ignore[method-assign]
-
-
-_share_compiled_statements()
+take_shortcuts()
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 REQUIRE_ALL = os.environ.get("REQUIRE") == "all"

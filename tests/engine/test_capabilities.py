@@ -1,6 +1,5 @@
 """A worker takes only what it can execute: profile, endpoints, keys."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -117,24 +116,19 @@ def test_a_worker_of_another_profile_leaves_production_alone(
         assert statuses(lab) == {"complete"}
 
 
-@pytest.mark.slow
 def test_a_worker_ends_when_its_database_becomes_production(
     write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = postgres.fresh_url()
     with Lab.open(url) as lab:
+        lab.runs.start(write_study())
+        monkeypatch.setenv("JUDGE_GYM_PROFILE", "prod")
+        with Lab.open(url) as other:
 
-        def mark(name: str) -> None:
-            def write() -> None:
-                monkeypatch.setenv("JUDGE_GYM_PROFILE", "prod")
-                with Lab.open(url) as other:
-                    Deployment(other.store.database).mark("prod")
-                    other.runs.start(write_study())
+            def mark(name: str) -> None:
+                Deployment(other.store.database).mark("prod")
 
-            threading.Thread(target=write).start()
-
-        with pytest.raises(ProcessEnding, match="was marked as production"):
-            lab.engine.work(on_start=mark)
-    with Lab.open(url) as lab:
-        lab.engine.work(until_idle=True)
-        assert statuses(lab) == {"complete"}
+            with pytest.raises(ProcessEnding, match="was marked as production"):
+                lab.engine.work(on_start=mark)
+            other.engine.work(until_idle=True)
+            assert statuses(other) == {"complete"}

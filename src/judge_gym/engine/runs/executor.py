@@ -256,7 +256,8 @@ class Executor:
             error = raised
             if end_of(error) == "failed" and not isinstance(error, ProcessEnding):
                 self.asker.hold(order.run, error)  # its other shards end, too
-        self._running.discard(id)
+        finally:  # also where DBOS cancels it, which is no Exception
+            self._running.discard(id)
         if isinstance(error, ProcessEnding | DatabaseGone):
             await asyncio.Event().wait()  # forever: it has not ended, others continue it
         outcome = Outcome.of(error, progress)
