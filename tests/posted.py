@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from judge_gym.client import Client
 from judge_gym.lab import Lab
 from judge_gym.records.outcomes import EvalResult
-from judge_gym.store.suite_tables import suite_results
+from judge_gym.store.tables import suite_results
 from judge_gym.suites import CONDITIONS
 from made_runs import RESULTS, SOURCES, source
 

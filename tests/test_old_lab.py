@@ -17,7 +17,6 @@ and `labels list --json`; and of `run interrupted.yaml` in an empty lab, how man
 
 import csv
 import json
-import lzma
 import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -33,6 +32,7 @@ from judge_gym.axes import Design
 from judge_gym.store import Progress, Store
 from judge_gym.store.database import HEAD
 from stores import contents
+from stores import old_lab as write_old_lab
 
 OLD = Path(__file__).parent / "old_lab"
 REPORTED: dict[str, Any] = json.loads((OLD / "numbers.json").read_text())
@@ -45,8 +45,7 @@ def old_lab(tmp_path: Path) -> Path:
         shutil.copy(file, tmp_path)
     database = tmp_path / ".judge-gym" / "lab.db"
     database.parent.mkdir()
-    with closing(sqlite3.connect(database)) as connection:
-        connection.executescript(lzma.decompress((OLD / "lab.sql.xz").read_bytes()).decode())
+    write_old_lab(database)
     return database
 
 

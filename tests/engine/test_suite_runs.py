@@ -23,7 +23,7 @@ from judge_gym.models.cards import Limits
 from judge_gym.records import Completion, Request, SuiteRun
 from judge_gym.records.outcomes import Outcome
 from judge_gym.store import Event
-from judge_gym.store.suite_tables import suite_results
+from judge_gym.store.tables import suite_results
 from judge_gym.suites import CONDITIONS, load_suite
 from suite_folders import known_by, write_suite
 

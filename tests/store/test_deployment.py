@@ -15,10 +15,10 @@ import postgres
 from judge_gym.axes import V1_DEFAULTS
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.lab import Lab
-from judge_gym.store import database as rooms
 from judge_gym.store import tables
 from judge_gym.store.database import HEAD, NEEDED, Database, open_database
 from judge_gym.store.deployment import DATA_MIGRATIONS, Deployment
+from stores import create_old_schema
 
 PROBES = 57
 LOOSE = "0008"
@@ -33,7 +33,7 @@ def loose(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
         f"sqlite:///{tmp_path / 'lab.db'}" if on_file else postgres.empty_url(), prepare=False
     )
     with opened.begin() as connection:
-        rooms._apply(connection, LOOSE)
+        create_old_schema(connection, LOOSE)
     plain = sa.create_engine(opened.url)  # on a file it checks no foreign key
     with plain.begin() as connection:
         if not on_file:
@@ -166,7 +166,7 @@ def test_upgrading_writes_out_the_knobs_of_stored_designs(tmp_path: Path, on_fil
     chosen = {"judge.model": "sim:strict", "rubric.scale": 5, "judge.temperature": 0.5}
     row = {"digest": "d", "task_type": "ecc", "concept": "c", "country": "", "seed": 1}
     with opened.begin() as connection:
-        rooms._apply(connection, "0009")
+        create_old_schema(connection, "0009")
         pool = {"hash": "h", "key": "k", "loaded": datetime.now(UTC)}
         connection.execute(tables.pools.insert().values(id=1, **pool))
         stored = tables.experiments.insert().values(pool_id=1, design=chosen, **row)
@@ -191,16 +191,17 @@ def test_opening_production_for_reading_upgrades_nothing(production: str, tmp_pa
 
 
 def test_opening_a_database_on_a_server_never_changes_its_schema() -> None:
-    url = postgres.fresh_url()
-    opened = open_database(url)
+    url = postgres.empty_url()
+    opened = open_database(url, prepare=False)
     with opened.begin() as connection:
-        connection.execute(sa.text("DROP TABLE identity"))
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0013'"))
+        create_old_schema(connection, "0009")
+    with pytest.raises(ConflictError, match=r"at schema 0009.*'judge-gym db upgrade'"):
+        Lab.open(url)
+    assert opened.revision() == "0009"
+    assert opened.upgrade() == ("0009", HEAD)
     opened.engine.dispose()
     with Lab.open(url) as lab:
         assert lab.runs.status()["runs"] == []
-        assert lab.store.database.revision() == "0013"
-        assert lab.store.database.upgrade() == ("0013", HEAD)
 
 
 def test_an_empty_database_gets_the_tightest_schema_at_once(tmp_path: Path) -> None:

@@ -20,11 +20,14 @@ from judge_gym.errors import (
     StoreError,
     unknown,
 )
+from judge_gym.store import tables as t
 
-HEAD = "0014"
+HEAD = "0015"
 """The newest schema revision, as a test checks."""
-NEEDED = "0013"
+NEEDED = "0015"
 """The oldest schema revision that this version works with."""
+OLDEST = "0008"
+"""The oldest schema revision that can be upgraded."""
 PROFILE = "JUDGE_GYM_PROFILE"
 PROFILES = ("dev", "prod")
 ENVIRONMENT = "JUDGE_GYM_DATABASE_URL"
@@ -237,16 +240,17 @@ class Database:
             if self.file is None:
                 connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})"))
             before = _revision(connection)
-            self._refuse_newer(before)
+            self._refuse_unknown(before)
             after = before or HEAD
-            if before is None:  # no rows to audit: all steps at once is much faster
-                _apply(connection, HEAD)
+            if before is None:
+                t.metadata.create_all(connection, checkfirst=False)
+                _alembic("stamp", connection, HEAD)
             for step in _pending(after):
                 if not (step.only_adds or contract):
                     break
                 if step.audit:
                     self._refuse_misfits(connection, step)
-                _apply(connection, step.revision)
+                _alembic("upgrade", connection, step.revision)
                 after = step.revision
             if self.file is None:
                 _grant_reader(connection)
@@ -254,7 +258,9 @@ class Database:
 
     def pending(self) -> list["Step"]:
         """Returns the steps from the database's revision to the newest."""
-        return _pending(self.revision())
+        revision = self.revision()
+        self._refuse_unknown(revision)
+        return _pending(revision)
 
     def prepare(self) -> None:
         """Creates the schema, or upgrades a file by steps that only add; refuses a newer schema.
@@ -262,7 +268,7 @@ class Database:
         An existing schema on a server, which others use, changes by `judge-gym db upgrade` alone.
         """
         revision = self.revision()
-        self._refuse_newer(revision)
+        self._refuse_unknown(revision)
         if revision is None:
             self.upgrade()
         elif self.file is not None and revision < HEAD and self.may_write:
@@ -283,12 +289,18 @@ class Database:
                 "run 'judge-gym db migrate' first"
             )
 
-    def _refuse_newer(self, revision: str | None) -> None:
+    def _refuse_unknown(self, revision: str | None) -> None:
+        """Refuses a schema of a newer version, and one that is too old to be upgraded."""
+        at = f"the database {self.display_url} is at schema {revision}"
+        other = f"or name another database in {ENVIRONMENT}"
         if revision is not None and revision > HEAD:
             raise ConflictError(
-                f"the database {self.display_url} is at schema {revision} of a newer judge-gym, "
-                f"this one knows {HEAD}: upgrade judge-gym, or name another database in "
-                f"{ENVIRONMENT}"
+                f"{at} of a newer judge-gym, this one knows {HEAD}: upgrade judge-gym, {other}"
+            )
+        if revision is not None and revision < OLDEST:
+            raise ConflictError(
+                f"{at}, and this judge-gym upgrades from {OLDEST} on: upgrade it with an earlier "
+                f"judge-gym first, {other}"
             )
 
 
@@ -322,12 +334,13 @@ def _pending(revision: str | None) -> list[Step]:
     return steps[::-1]
 
 
-def _apply(connection: sa.Connection, revision: str) -> None:
-    from alembic import command
+def _alembic(command: str, connection: sa.Connection, revision: str) -> None:
+    """Runs a command of Alembic, `upgrade` or `stamp`, in a transaction."""
+    import alembic.command
 
     config = alembic_config()
     config.attributes["connection"] = connection
-    command.upgrade(config, revision)
+    getattr(alembic.command, command)(config, revision)
 
 
 def _grant_reader(connection: sa.Connection) -> None:
@@ -381,10 +394,13 @@ def open_database(url: str | None = None, *, prepare: bool = True, create: bool 
         elif not file.exists():
             raise _no_lab(database)
     if prepare:
-        if not create and database.revision() is None:
+        try:
+            if not create and database.revision() is None:
+                raise _no_lab(database)
+            database.prepare()
+        except BaseException:
             database.engine.dispose()
-            raise _no_lab(database)
-        database.prepare()
+            raise
     return database
 
 

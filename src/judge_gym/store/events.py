@@ -45,7 +45,13 @@ class Events:
         """Records an event of runs."""
         now = datetime.now(UTC)
         rows = [
-            {"run_id": id, "at": now, "kind": kind, "said": message, "detail": dict(detail or {})}
+            {
+                "run_id": id,
+                "at": now,
+                "kind": kind,
+                "message": message,
+                "detail": dict(detail or {}),
+            }
             for id in sorted(run_ids)
         ]
         if rows:

@@ -130,7 +130,7 @@ class EvidenceRecords:
             "source": source,
             "added": added,
             "dropped": dict(dropped),
-            "fault": error,
+            "error": error,
         }
         with self._database.begin() as connection:
             connection.execute(t.collections.insert().values(row))
@@ -138,7 +138,7 @@ class EvidenceRecords:
     def collections(self, window_id: int) -> list[dict[str, Any]]:
         """Returns the searches and loads that filled a window, oldest first."""
         c = t.collections.c
-        query = sa.select(c.at, c.source, c.added, c.dropped, c.fault.label("error"))
+        query = sa.select(c.at, c.source, c.added, c.dropped, c.error)
         return self._database.rows(query.where(c.window_id == window_id).order_by(c.id))
 
     # --- pools -----------------------------------------------------------------------------------

@@ -50,8 +50,6 @@ class Identity:
     def _is_here(self) -> bool | None:
         """Returns whether the stored place is the present one; None where none is stored."""
         with self._database.read() as connection:
-            if not sa.inspect(connection).has_table(t.identity.name):
-                return True  # the schema of an older version
             stored = connection.scalar(sa.select(t.identity.c.place))
             return None if stored is None else bool(stored == self._place(connection))
 

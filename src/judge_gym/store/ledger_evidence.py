@@ -115,7 +115,7 @@ class EvidenceImport:
         if key not in self._windows:
             id = self._row(window)
             c = t.collections.c
-            finished = sa.select(c.id).where(c.window_id == id, c.fault == "").limit(1)
+            finished = sa.select(c.id).where(c.window_id == id, c.error == "").limit(1)
             searched_here = self._connection.scalar(finished) is not None
             self._windows[key] = None if searched_here else id
             if not searched_here:
@@ -125,7 +125,7 @@ class EvidenceImport:
                     "source": window.search.partition(" ")[0].rstrip(":"),
                     "added": 0,
                     "dropped": {},
-                    "fault": "",
+                    "error": "",
                 }
                 self._connection.execute(t.collections.insert(), search)
         return self._windows[key]

@@ -40,7 +40,7 @@ class Logs:
             .scalar_subquery()
         )
         events = sa.select(
-            e.id, e.at, e.run_id, tag.label("tag"), e.kind, e.said.label("message"), e.detail
+            e.id, e.at, e.run_id, tag.label("tag"), e.kind, e.message, e.detail
         ).order_by(e.id.desc())
         attempts = (
             sa.select(a.id, a.at, a.run_id, a.tag, a.stage, t.calls.c.model, a.call_id, a.error)

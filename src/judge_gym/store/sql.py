@@ -19,10 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from judge_gym.errors import BusyError, ConflictError, DatabaseGone, DesignError, unknown
-from judge_gym.store import (
-    sql_process,
-    suite_tables,  # noqa: F401  it declares tables that can be read, too
-)
+from judge_gym.store import sql_process
 from judge_gym.store import tables as t
 from judge_gym.store.database import READER, Database
 

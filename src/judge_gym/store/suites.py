@@ -24,14 +24,15 @@ from judge_gym.records.outcomes import (
 )
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import Ledger, bodies_of, latest_attempt
-from judge_gym.store.suite_tables import (
+from judge_gym.store.tables import (
+    attempts,
+    calls,
     code_tasks,
     suite_files,
     suite_results,
     suite_runs,
     suite_steps,
 )
-from judge_gym.store.tables import attempts, calls
 
 
 class Generation(NamedTuple):
@@ -98,8 +99,8 @@ class Suites:
             "suite": suite,
             "version": version,
             "model": model,
-            "experiment": condition,
-            "condition": json.loads(json.dumps(dict(settings))),
+            "condition": condition,
+            "settings": json.loads(json.dumps(dict(settings))),
             "series": series,
             "replicates": replicates,
             "evals": sorted(evals),
@@ -283,9 +284,7 @@ def _task(run: SuiteRun, category: str, name: str) -> sa.ColumnElement[bool]:
 
 
 def _run(row: dict[str, Any]) -> SuiteRun:
-    settings, condition = row.pop("condition"), row.pop("experiment")
-    evals = tuple(row.pop("evals"))
-    return SuiteRun(**row, condition=condition, settings=settings, evals=evals)
+    return SuiteRun(**{**row, "evals": tuple(row["evals"])})
 
 
 def _result(

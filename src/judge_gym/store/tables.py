@@ -34,6 +34,10 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value is not None and not value.tzinfo else value
 
 
+def _table(name: str, *parts: sa.schema.SchemaItem) -> sa.Table:
+    return sa.Table(name, metadata, *parts)
+
+
 def _id() -> sa.Column[int]:
     return sa.Column("id", sa.Integer, primary_key=True)
 
@@ -42,18 +46,21 @@ def _to(target: str, *, owned: bool = False) -> sa.ForeignKey:
     return sa.ForeignKey(target, ondelete="CASCADE" if owned else None)
 
 
+def _unique_where(condition: str, name: str, *columns: str) -> sa.Index:
+    where = sa.text(condition)
+    return sa.Index(name, *columns, unique=True, sqlite_where=where, postgresql_where=where)
+
+
 # --- the ledger ----------------------------------------------------------------------------------
 
-texts = sa.Table(
+texts = _table(
     "texts",
-    metadata,
     sa.Column("hash", sa.String(64), primary_key=True),
     sa.Column("body", sa.Text, nullable=False),
 )
 
-calls = sa.Table(
+calls = _table(
     "calls",
-    metadata,
     _id(),
     sa.Column("key", sa.String(64), nullable=False, unique=True),
     sa.Column("model", sa.String, nullable=False, index=True),
@@ -66,9 +73,8 @@ calls = sa.Table(
     sa.Column("ask", sa.Integer, nullable=False),
 )
 
-attempts = sa.Table(
+attempts = _table(
     "attempts",
-    metadata,
     _id(),
     sa.Column("call_id", _to("calls.id"), nullable=False, index=True),
     # The run that paid, even after it was deleted; null for an imported attempt.
@@ -92,9 +98,8 @@ attempts = sa.Table(
 
 # --- evidence ------------------------------------------------------------------------------------
 
-windows = sa.Table(
+windows = _table(
     "windows",
-    metadata,
     _id(),
     sa.Column("key", sa.String(64), nullable=False, unique=True),
     sa.Column("country", sa.String, nullable=False),
@@ -103,9 +108,8 @@ windows = sa.Table(
     sa.Column("search", sa.String, nullable=False, server_default=""),
 )
 
-evidence = sa.Table(
+evidence = _table(
     "evidence",
-    metadata,
     _id(),
     sa.Column("text", _to("texts.hash"), nullable=False, unique=True),
     sa.Column("title", sa.String, nullable=False),
@@ -116,9 +120,8 @@ evidence = sa.Table(
     sa.Column("pair", sa.Boolean, nullable=False, server_default=sa.false()),  # text is a JSON list
 )
 
-window_items = sa.Table(
+window_items = _table(
     "window_items",
-    metadata,
     _id(),  # the order of arrival
     sa.Column("window_id", _to("windows.id"), nullable=False),
     sa.Column("evidence_id", _to("evidence.id"), nullable=False, index=True),
@@ -128,21 +131,19 @@ window_items = sa.Table(
     sa.UniqueConstraint("window_id", "evidence_id"),
 )
 
-collections = sa.Table(  # append-only: the searches and loads that filled a window
+collections = _table(  # append-only: the searches and loads that filled a window
     "collections",
-    metadata,
     _id(),
     sa.Column("window_id", _to("windows.id"), nullable=False, index=True),
     sa.Column("at", UtcDateTime, nullable=False),
     sa.Column("source", sa.String, nullable=False),
     sa.Column("added", sa.Integer, nullable=False),
     sa.Column("dropped", JSON, nullable=False),  # {reason: how many}
-    sa.Column("fault", sa.String, nullable=False),  # empty if the search finished
+    sa.Column("error", sa.String, nullable=False),  # empty if the search finished
 )
 
-pools = sa.Table(
+pools = _table(
     "pools",
-    metadata,
     _id(),
     sa.Column("hash", sa.String(64), nullable=False, index=True),
     sa.Column("window_id", _to("windows.id")),
@@ -150,26 +151,23 @@ pools = sa.Table(
     sa.Column("loaded", UtcDateTime, nullable=False),
 )
 
-pool_items = sa.Table(
+pool_items = _table(
     "pool_items",
-    metadata,
     sa.Column("pool_id", _to("pools.id"), primary_key=True),
     sa.Column("position", sa.Integer, primary_key=True),
     sa.Column("evidence_id", _to("evidence.id"), nullable=False, index=True),
     sa.Column("truth", JSON_OR_NULL),
 )
 
-pool_names = sa.Table(
+pool_names = _table(
     "pool_names",
-    metadata,
     sa.Column("name", sa.String, primary_key=True),
     sa.Column("pool_id", _to("pools.id"), nullable=False),
     sa.Column("frozen", UtcDateTime, nullable=False),
 )
 
-labels = sa.Table(
+labels = _table(
     "labels",
-    metadata,
     _id(),
     sa.Column("evidence_id", _to("evidence.id"), nullable=False, index=True),
     sa.Column("concept", sa.String, nullable=False),  # empty: any concept
@@ -178,9 +176,8 @@ labels = sa.Table(
     sa.UniqueConstraint("evidence_id", "concept", "rater"),
 )
 
-views = sa.Table(
+views = _table(
     "views",
-    metadata,
     _id(),
     sa.Column("evidence_id", _to("evidence.id"), nullable=False),
     sa.Column("maker", sa.String(64), nullable=False),  # a hash of editor, prompt and slots
@@ -194,9 +191,8 @@ views = sa.Table(
 
 # --- rubrics -------------------------------------------------------------------------------------
 
-rubrics = sa.Table(
+rubrics = _table(
     "rubrics",
-    metadata,
     _id(),
     sa.Column("key", sa.String(64), nullable=False, unique=True),
     sa.Column("status", sa.String, nullable=False),
@@ -212,9 +208,8 @@ rubrics = sa.Table(
     sa.Column("call_id", _to("calls.id")),
 )
 
-critiques = sa.Table(
+critiques = _table(
     "critiques",
-    metadata,
     _id(),
     sa.Column("rubric_id", _to("rubrics.id"), nullable=False),
     sa.Column("maker", sa.String(64), nullable=False),
@@ -228,17 +223,15 @@ critiques = sa.Table(
 
 # --- experiments and runs ------------------------------------------------------------------------
 
-studies = sa.Table(
+studies = _table(
     "studies",
-    metadata,
     sa.Column("name", sa.String, primary_key=True),
     sa.Column("file", _to("texts.hash"), nullable=False),  # the YAML of the last run
     sa.Column("budget", JSON, nullable=False),
 )
 
-experiments = sa.Table(
+experiments = _table(
     "experiments",
-    metadata,
     sa.Column("digest", sa.String(64), primary_key=True),
     sa.Column("task_type", sa.String, nullable=False, index=True),
     sa.Column("concept", sa.String, nullable=False),
@@ -249,9 +242,8 @@ experiments = sa.Table(
     sa.Column("design", JSON, nullable=False),  # the value of every knob
 )
 
-tags = sa.Table(
+tags = _table(
     "tags",
-    metadata,
     sa.Column("tag", sa.String, primary_key=True),
     sa.Column("digest", _to("experiments.digest", owned=True), nullable=False, index=True),
     sa.Column("study", sa.String, nullable=False, index=True),
@@ -263,9 +255,8 @@ tags = sa.Table(
     sa.Column("truth", JSON_OR_NULL),
 )
 
-runs = sa.Table(
+runs = _table(
     "runs",
-    metadata,
     _id(),
     sa.Column("digest", _to("experiments.digest", owned=True), nullable=False),
     sa.Column("owner", sa.String, nullable=False, server_default=""),  # the study, as in `tags`
@@ -278,31 +269,21 @@ runs = sa.Table(
     sa.Column("critic_maker", sa.String(64)),
     sa.Column("created", UtcDateTime, nullable=False),
     sa.Column("superseded", UtcDateTime),
-    sa.Index(
-        "uq_runs_active",
-        "digest",
-        "owner",
-        "series",
-        unique=True,
-        sqlite_where=sa.text("superseded IS NULL"),
-        postgresql_where=sa.text("superseded IS NULL"),
-    ),
+    _unique_where("superseded IS NULL", "uq_runs_active", "digest", "owner", "series"),
 )
 
 NAMED_RUNS = sa.and_(runs.c.digest == tags.c.digest, runs.c.owner == tags.c.owner)
 """Joins tags with the runs that they name: studies with the same experiment have their own runs."""
 
-run_rubrics = sa.Table(
+run_rubrics = _table(
     "run_rubrics",
-    metadata,
     sa.Column("run_id", _to("runs.id", owned=True), primary_key=True),
     sa.Column("rubric_id", _to("rubrics.id"), primary_key=True),
     sa.Column("is_swap", sa.Boolean, nullable=False),
 )
 
-samples = sa.Table(
+samples = _table(
     "samples",
-    metadata,
     _id(),
     sa.Column("run_id", _to("runs.id", owned=True), nullable=False),
     sa.Column("rubric_id", _to("rubrics.id"), nullable=False, index=True),
@@ -320,9 +301,8 @@ samples = sa.Table(
     sa.Index("ix_samples_replicate", "run_id", "rubric_id", "is_swap", "replicate"),
 )
 
-probes = sa.Table(
+probes = _table(
     "probes",
-    metadata,
     _id(),
     sa.Column("sample_id", _to("samples.id", owned=True), nullable=False, unique=True),
     sa.Column("status", sa.String, nullable=False),
@@ -333,28 +313,25 @@ probes = sa.Table(
     sa.Index("ix_probes_progress", "run_id", "status"),
 )
 
-events = sa.Table(  # append-only: what users and workers did to runs
+events = _table(  # append-only: what users and workers did to runs
     "events",
-    metadata,
     _id(),
     sa.Column("run_id", sa.Integer, nullable=False),  # negated for a suite run
     sa.Column("at", UtcDateTime, nullable=False),
     sa.Column("kind", sa.String, nullable=False),
-    sa.Column("said", sa.String, nullable=False),
+    sa.Column("message", sa.String, nullable=False),
     sa.Column("detail", JSON, nullable=False),
     sa.Index("ix_events_run_id", "run_id", "id"),
 )
 
-leases = sa.Table(  # what worker processes share while they work
+leases = _table(  # what worker processes share while they work
     "leases",
-    metadata,
     sa.Column("scope", sa.String, primary_key=True),
     sa.Column("state", JSON, nullable=False),
 )
 
-tokens = sa.Table(  # for access over the network; only a hash of the secret is stored
+tokens = _table(  # for access over the network; only a hash of the secret is stored
     "tokens",
-    metadata,
     _id(),
     sa.Column("name", sa.String, nullable=False),
     sa.Column("scope", sa.String, nullable=False),
@@ -362,33 +339,91 @@ tokens = sa.Table(  # for access over the network; only a hash of the secret is 
     sa.Column("created", UtcDateTime, nullable=False),
     sa.Column("used", UtcDateTime),
     sa.Column("revoked", UtcDateTime),
-    sa.Index(
-        "uq_tokens_live",
-        "name",
-        unique=True,
-        sqlite_where=sa.text("revoked IS NULL"),
-        postgresql_where=sa.text("revoked IS NULL"),
-    ),
+    _unique_where("revoked IS NULL", "uq_tokens_live", "name"),
+)
+
+# --- suite runs: results are only added; the newest result of an eval counts ---------------------
+
+code_tasks = _table(  # the files of an eval, by version of its suite
+    "code_tasks",
+    _id(),
+    sa.Column("suite", sa.String, nullable=False),
+    sa.Column("version", sa.String, nullable=False),
+    sa.Column("category", sa.String, nullable=False),
+    sa.Column("name", sa.String, nullable=False),
+    sa.Column("source", _to("texts.hash"), nullable=False),  # JSON
+    sa.UniqueConstraint("suite", "version", "category", "name"),
+)
+
+suite_runs = _table(
+    "suite_runs",
+    # The ledger knows a suite run by its negated number, which no other run has.
+    _id(),
+    sa.Column("key", sa.String(64), nullable=False, unique=True),  # of all columns but the targets
+    sa.Column("suite", sa.String, nullable=False),
+    sa.Column("version", sa.String, nullable=False),
+    sa.Column("model", sa.String, nullable=False, index=True),
+    sa.Column("condition", sa.String, nullable=False),
+    sa.Column("settings", JSON, nullable=False),  # what the condition changes
+    sa.Column("series", sa.String, nullable=False),
+    sa.Column("replicates", sa.Integer, nullable=False),  # targets, which may be raised
+    sa.Column("evals", JSON, nullable=False),  # paths
+    sa.Column("created", UtcDateTime, nullable=False),
+)
+
+suite_results = _table(
+    "suite_results",
+    _id(),
+    sa.Column("run_id", _to("suite_runs.id", owned=True), nullable=False),
+    sa.Column("task_id", _to("code_tasks.id"), nullable=False),
+    sa.Column("replicate", sa.Integer, nullable=False),
+    sa.Column("outcome", sa.String, nullable=False),
+    sa.Column("why", sa.String, nullable=False),  # an inconclusive one's kind
+    sa.Column("step", sa.String, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("call_id", _to("calls.id")),
+    sa.Column("seconds", sa.Float, nullable=False),  # of the generation
+    sa.Column("usd", sa.Float),
+    sa.Column("isolation", sa.String, nullable=False),
+    sa.Column("at", UtcDateTime, nullable=False),
+    sa.Index("ix_suite_results_target", "run_id", "task_id", "replicate", "id"),
+)
+
+suite_steps = _table(
+    "suite_steps",
+    sa.Column("result_id", _to("suite_results.id", owned=True), primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String, nullable=False),
+    sa.Column("status", sa.String, nullable=False),
+    sa.Column("seconds", sa.Float, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("output", _to("texts.hash"), nullable=False),
+    sa.Column("tests_passed", sa.Integer),
+    sa.Column("tests_collected", sa.Integer),
+)
+
+suite_files = _table(
+    "suite_files",
+    sa.Column("result_id", _to("suite_results.id", owned=True), primary_key=True),
+    sa.Column("path", sa.String, primary_key=True),
+    sa.Column("text", _to("texts.hash"), nullable=False),
 )
 
 # --- the database itself -------------------------------------------------------------------------
 
-deployment = sa.Table(  # at most one row
+deployment = _table(  # at most one row
     "deployment",
-    metadata,
     _id(),
     sa.Column("profile", sa.String, nullable=False),
 )
 
-identity = sa.Table(  # one row, once anything was queued
+identity = _table(  # one row, once anything was queued
     "identity",
-    metadata,
     sa.Column("place", sa.String, primary_key=True),
 )
 
-data_migrations = sa.Table(
+data_migrations = _table(
     "data_migrations",
-    metadata,
     sa.Column("name", sa.String, primary_key=True),
     sa.Column("after", sa.Integer, nullable=False),  # the last id of the last batch
     sa.Column("changed", sa.Integer, nullable=False),
