@@ -83,6 +83,19 @@ def test_a_run_paused_before_it_begins_makes_no_calls_until_resumed(
     assert lab.runs.run("small").status == "complete"
 
 
+def test_resume_continues_the_series_that_it_names(lab: Lab, write_study: WriteStudy) -> None:
+    study = write_study(samples=1, judges=["sim:balanced"], seed=7)
+    for series in (None, "again"):
+        lab.runs.start(study, series=series)
+    lab.runs.pause("small")
+    with pytest.raises(NotFoundError, match="unknown series 'agian'; choose '7' or 'again'"):
+        lab.runs.resume("small", series="agian")
+    lab.runs.resume("small", series="again")
+    lab.engine.work(until_idle=True)
+    found = {run["series"]: run["status"] for run in lab.runs.status("small")["runs"]}
+    assert found == {"7": "paused", "again": "complete"}
+
+
 @pytest.mark.parametrize("stage", ["evidence", "rubric", "score"])
 def test_a_run_pauses_after_the_requested_workflow(
     lab: Lab, write_study: WriteStudy, stage: str

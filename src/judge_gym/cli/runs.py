@@ -88,6 +88,7 @@ def run(
 def start(
     target: Target,
     set: Set = NONE,
+    series: Series = None,
     budget: Budget = NONE,
     pause_after: PauseAfter = None,
     json: AsJson = False,
@@ -97,6 +98,7 @@ def start(
         tags = lab.runs.start(
             target,
             overrides=parse_pairs("--set", set),
+            series=series,
             budget=parse_pairs("--budget", budget),
             pause_after=workflow(pause_after),
         )
@@ -143,17 +145,23 @@ def resume(
     target: RunTarget,
     budget: Budget = NONE,
     pause_after: PauseAfter = None,
+    series: Annotated[
+        str | None, typer.Option(help="The series to continue, by default that of the seed.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Continue a paused, interrupted or over-budget study."""
     if target.startswith(SUITE):
         return _resume_suite(target, parse_pairs("--budget", budget), json)
     with read_lab() as lab:
+        if series is not None:
+            lab.runs.refuse_unknown_series(target, series)
         execute_and_end(
             lambda watch: lab.runs.run(
                 target,
                 budget=parse_pairs("--budget", budget),
                 pause_after=workflow(pause_after),
+                series=series,
                 watch=watch,
             ),
             json,

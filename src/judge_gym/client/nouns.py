@@ -260,6 +260,7 @@ class Runs:
         *,
         budget: Mapping[str, int | float | None] | None = None,
         pause_after: Workflow | None = None,
+        series: str | None = None,
     ) -> Sequence[str]:
         """Queues what was paused, interrupted or over its budget, and returns the tags."""
         return self._call("runs.resume", locals())

@@ -248,9 +248,11 @@ class Engine:
         return progress
 
     def idle(self) -> bool:
-        """Whether nothing is queued or executed that a worker on this machine could execute."""
+        """Whether nothing is queued, executed or to be tried again by a worker on this machine."""
         if self._store.identity.is_copy():
             return True
+        if self._store.events.retries():
+            return False
         with self._queue() as queue:
             able, _ = self._capabilities.look(queue)
             return queue.idle(["runs", "shards", *able])

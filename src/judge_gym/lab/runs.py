@@ -28,7 +28,7 @@ from judge_gym.engine import (
     study_of,
 )
 from judge_gym.engine.suite_reports import SuiteReport, reports
-from judge_gym.errors import BudgetError, ConflictError, DesignError, NotFoundError
+from judge_gym.errors import BudgetError, ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments, run_counts
@@ -247,22 +247,48 @@ class Runs:
         *,
         budget: Mapping[str, Any] | None = None,
         pause_after: Workflow | None = None,
+        series: str | None = None,
     ) -> Sequence[str]:
-        """Queues what was paused, interrupted or over its budget, and returns the tags."""
+        """Queues what was paused, interrupted or over its budget, and returns the tags.
+
+        Args:
+            target: a study file, a study's name, an experiment's tag, or `suite:RUN`.
+            budget: limits instead of the study's.
+            pause_after: pause when this workflow is done.
+            series: the series to continue, by default that of the study's seed.
+        """
+        if series is not None:
+            self.refuse_unknown_series(target, series)
         if (suite_run := self._suite_run(target)) is not None:
             self._change_budget(study_of(suite_run.suite), budget or {})
             self._engine.start_suite(suite_run)
             return [target]
-        self._refuse_exhausted(target, budget or {})
-        return self.start(target, budget=budget or {}, pause_after=pause_after)
+        self._refuse_exhausted(target, budget or {}, series)
+        return self.start(target, budget=budget or {}, pause_after=pause_after, series=series)
 
-    def _refuse_exhausted(self, target: str, budget: Mapping[str, Any]) -> None:
+    def refuse_unknown_series(self, target: str, series: str) -> None:
+        """Raises an error where no run of a target has this series: there is nothing to resume."""
+        if (suite_run := self._suite_run(target)) is not None:
+            known = {suite_run.series}
+        else:
+            tags = [row["tag"] for row in self._experiments.find(target)]
+            progress = self._store.progress.of_tags(tags)
+            known = {run.series for runs in progress.values() for run in runs}
+        if series not in known:
+            raise NotFoundError(unknown("series", series, sorted(known)), choices=sorted(known))
+
+    def _refuse_exhausted(self, target: str, budget: Mapping[str, Any], series: str | None) -> None:
         """Raises an error where all unfinished runs stopped at the budget that still applies."""
         rows = self._experiments.find(target)
         now = BudgetSpec.model_validate(self._store.studies.budget(rows[0]["study"]))
         now = now.changed(budget)
         progress = self._store.progress.of_tags([row["tag"] for row in rows])
-        unfinished = [run for runs in progress.values() for run in runs if not run.complete]
+        unfinished = [
+            run
+            for runs in progress.values()
+            for run in runs
+            if not run.complete and series in (None, run.series)
+        ]
         stopped = [
             run.event
             for run in unfinished
@@ -658,6 +684,5 @@ def _suite_state(report: SuiteReport, reason: str | None) -> RunState:
 
 
 def _run(progress: Progress) -> RunState:
-    started = progress.event is not None and progress.event.kind == "started"
-    in_progress = progress.executing or (started and not progress.ended)
+    in_progress = progress.executing or (progress.started and not progress.ended)
     return {"tag": progress.tag, **run_counts(progress), "in_progress": in_progress}

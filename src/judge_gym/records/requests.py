@@ -302,6 +302,7 @@ class Resume(OfTarget):
 
     budget: Budget = {}
     pause_after: Workflow | None = None
+    series: Annotated[Name | None, Field(description="By default that of the seed.")] = None
 
 
 class CallLimits(VerbRequest):

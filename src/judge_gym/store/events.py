@@ -74,6 +74,21 @@ class Events:
             rows = connection.execute(sa.select(t.events).where(e.id.in_(newest)))
             return {row.run_id: Event(*row) for row in rows}
 
+    def retries(self) -> list[Event]:
+        """Returns the last events of runs that wait for an endpoint which is tried again later."""
+        e, later = t.events.c, t.events.alias().c
+        changed = sa.exists().where(
+            later.run_id == e.run_id, later.id > e.id, later.kind.in_(STATES)
+        )
+        query = (
+            sa.select(t.events)
+            .join(t.runs, t.runs.c.id == e.run_id)
+            .where(e.kind == "waiting", t.runs.c.superseded.is_(None), ~changed)
+        )
+        with self._database.read() as connection:
+            waiting = [Event(*row) for row in connection.execute(query)]
+        return [event for event in waiting if "retry_at" in event.detail]
+
     def since(self, after: int, run_ids: Collection[int]) -> list[Event]:
         """Returns the events of runs after one of them, oldest first."""
         e = t.events.c

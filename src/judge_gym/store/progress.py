@@ -122,6 +122,12 @@ class Progress:
         return self.status in ("complete", "complete-with-failures", *STOPS.values())
 
     @property
+    def started(self) -> bool:
+        """Whether it was started and not stopped since; perhaps it tries an endpoint later."""
+        event = self.event
+        return event is not None and (event.kind == "started" or "retry_at" in event.detail)
+
+    @property
     def failed_share(self) -> float:
         """The share of targets whose calls failed."""
         return sum(self.failed.values()) / max(1, self._needed)
@@ -162,10 +168,7 @@ class ProgressQueries:
             for progress in self._read(sa.and_(some, t.runs.c.superseded.is_(None))):
                 found[progress.tag].append(progress)
         started = [
-            run.run_id
-            for runs in found.values()
-            for run in runs
-            if run.event is not None and run.event.kind == "started" and not run.ended
+            run.run_id for runs in found.values() for run in runs if run.started and not run.ended
         ]
         reasons = self.why_waiting(started)
         stopped = [

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from judge_gym.engine.calls.budget import Spend, input_tokens
+from judge_gym.engine.calls.circuit import Circuit, EndpointDown, Trial
 from judge_gym.engine.calls.limit import CallLimits, endpoint_of
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
@@ -38,8 +39,6 @@ MAX_WAITS = 100
 """How often one call waits because its provider asks for it."""
 LONGEST_BLOCK = 86_400.0
 """Seconds for which a provider can have calls held back; it may ask for years."""
-FAILURES_IN_A_ROW = 20
-"""Failed attempts of a run in a row after which its endpoint counts as down for it."""
 MAX_NAME = 200
 """Characters of a reported model name that are kept."""
 CHECK_INTERVAL = 0.1
@@ -54,13 +53,6 @@ OnAnswers = Callable[[Mapping[int, Answer]], None]
 
 class Stopped(JudgeGymError):
     """The user asked to stop; calls in flight have been recorded."""
-
-
-class EndpointDown(JudgeGymError):
-    """An endpoint cannot be used for now: its share of the work is paused, others continue."""
-
-    status = 502
-    retry = True
 
 
 class Models(Protocol):
@@ -111,9 +103,8 @@ class Asker:
         self._limits = CallLimits(models, limits or Limits(), leases)
         self._in_flight: dict[str, asyncio.Task[Answer]] = {}
         self._open: dict[str, Model] = {}
-        self._failures: dict[tuple[int, str], list[str]] = {}
-        """The errors of failed attempts in a row, by run and endpoint: what fails for one design
-        may be answered for another."""
+        self._circuits: dict[tuple[int, str], Circuit] = {}
+        """By run and endpoint: what fails for one design may be answered for another."""
         self._warned: set[tuple[int, str]] = set()
         """Runs and endpoints of which the first failed call was shown."""
         self.error: Exception | None = None
@@ -139,9 +130,23 @@ class Asker:
         """Returns why no further call begins for a run."""
         return self._held.get(run_id)
 
-    def release(self, run_id: int) -> None:
-        """Allows further calls for a run."""
+    def stopped(self, run_id: int) -> bool:
+        """Returns whether no further call begins for a run, or to one of its endpoints."""
+        open_for = {run for (run, _), circuit in self._circuits.items() if circuit.is_open}
+        return run_id in self._held or run_id in open_for
+
+    def release(self, run_id: int, trial: Trial | None = None) -> None:
+        """Allows further calls for a run, at first only one to the endpoint on trial."""
         self._held.pop(run_id, None)
+        for place in [place for place in self._circuits if place[0] == run_id]:
+            del self._circuits[place]
+        if trial is not None:
+            self._circuit(run_id, trial["endpoint"]).try_again(trial["wait"])
+
+    def _circuit(self, run_id: int, endpoint: str) -> Circuit:
+        if (run_id, endpoint) not in self._circuits:
+            self._circuits[run_id, endpoint] = Circuit(endpoint)
+        return self._circuits[run_id, endpoint]
 
     def retune(self, changes: Mapping[str, Any]) -> None:
         """Applies changed limits and budgets, also to calls that wait."""
@@ -239,8 +244,10 @@ class Asker:
         # every call to the model, in all processes, and each attempt is a row of the ledger.
         card, rng = self._models.card(request.model), random.Random(key)
         place = (payer.run_id, endpoint_of(card))
-        failed = waits = 0
+        circuit, failed, waits = self._circuit(*place), 0, 0
+        trial: asyncio.Lock | None = None
         try:
+            trial = await circuit.enter()
             while True:
                 try:
                     answer, error = await self._attempt(key, request, card, payer, progress)
@@ -255,10 +262,10 @@ class Asker:
                         EndpointDown(f"{error.message}; this design is paused, others continue"),
                     )
                 if not isinstance(error, UnavailableError):
-                    self._failures.pop(place, None)
+                    circuit.succeed()
                     return answer
                 failed += 1
-                self._failures.setdefault(place, []).append(error.message)
+                circuit.fail(error.message)
                 if error.wait is not None:
                     self._pause(card, error, error.wait)
                 if failed >= ATTEMPTS:
@@ -277,6 +284,8 @@ class Asker:
                 self.stop(error)
             raise
         finally:
+            if trial is not None:
+                trial.release()
             self._in_flight.pop(key, None)
 
     def _pause(self, card: ModelCard, error: ProviderError, wait: float, waits: int = 0) -> None:
@@ -287,20 +296,15 @@ class Asker:
             asked = f"{wait:.0f} s" if wait <= LONGEST_BLOCK else "more than a day"
             raise EndpointDown(
                 f"{card.id}: its provider asks to wait {asked} ({error.message}); its share of the "
-                "work is paused, everything so far is kept, the same command continues"
+                "work is paused, everything so far is kept",
+                {"endpoint": endpoint_of(card), "wait": min(wait, LONGEST_BLOCK)},
             ) from error
 
     def _refuse_to_begin(self, card: ModelCard, run_id: int) -> None:
         """Raises what prevents one more call."""
         if error := self.error or self._held.get(run_id):
             raise error
-        errors = self._failures.get((run_id, endpoint_of(card)), [])
-        if len(errors) >= FAILURES_IN_A_ROW:
-            raise EndpointDown(
-                f"{endpoint_of(card)} failed {FAILURES_IN_A_ROW} times in a row, last: "
-                f"{errors[-1]}; its share of the work is paused, everything so far is kept, the "
-                "same command continues"
-            )
+        self._circuit(run_id, endpoint_of(card)).refuse()
 
     async def _attempt(
         self, key: str, request: Request, card: ModelCard, payer: Payer, progress: RunProgress

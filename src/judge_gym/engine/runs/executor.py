@@ -5,9 +5,10 @@ import contextlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import Any
 
@@ -60,7 +61,8 @@ class QueueFull(StoreError):
 class Executor:
     """Executes queued runs in this process, which has one executor, as DBOS exists once.
 
-    Given limits replace those of the registry; `progress` holds the live counters by run.
+    Given limits replace those of the registry; `progress` holds the live counters by run. A run
+    that waits for an endpoint is tried again later, unless it is `awaited` by a command.
     """
 
     def __init__(
@@ -72,8 +74,10 @@ class Executor:
         limits: Limits,
         progress: dict[int, RunProgress],
         capabilities: Capabilities,
+        awaited: Collection[int] = (),
     ) -> None:
         self.name = lock.name
+        self._awaited = awaited
         self.queue = queue
         self.progress = progress
         self.errors: dict[str, Exception] = {}
@@ -108,7 +112,8 @@ class Executor:
         self._pipelines: OrderedDict[str, OpenPipeline] = OrderedDict()
         self._dbos: DBOS | None = None
         self._last_event = 0
-        self._followed: set[int] = set()
+        self._followed: dict[int, int] = {}
+        """The last event of each run that was applied."""
         self._orphaned: dict[str, int] = {}
 
     async def __aenter__(self) -> "Executor":
@@ -214,6 +219,9 @@ class Executor:
             )
             return
         self.queue.requeue(lost + orphaned)
+        for event in self._store.events.retries():
+            if event.detail["retry_at"] <= time.time():
+                self.queue.add_again(event.run_id)
         self._serve_queues()
 
     def _serve_queues(self) -> None:
@@ -318,10 +326,16 @@ class Executor:
 
     def _record_end(self, order: WorkOrder, outcome: Outcome) -> None:
         kind: Any = EVENTS.get(outcome.end, outcome.end)
+        detail: dict[str, Any] = {}
+        if kind == "waiting" and (order.run in self._awaited or outcome.trial is None):
+            outcome.message += ", the same command continues"
+        elif kind == "waiting" and outcome.trial is not None:
+            retry_at = datetime.now(UTC) + timedelta(seconds=outcome.trial["wait"])
+            outcome.message += f"; retrying at {retry_at:%H:%M:%S} UTC"
+            detail = {**outcome.trial, "retry_at": retry_at.timestamp()}
         latest = self._store.events.latest(order.run)
-        if latest is not None and latest.kind == kind:
-            return  # the command that pauses records it
-        detail = {}
+        if latest is not None and latest.kind in (kind, "paused", "cancelled"):
+            return  # the command that pauses records it, and only a command continues
         if kind == "over-budget" and order.suite is None:
             _, study = self._store.experiments.find(order.tag)
             detail = {"budget": dict(self._store.studies.budget(study))}
@@ -332,12 +346,15 @@ class Executor:
     def _follow(self, run_id: int, *, again: bool) -> None:
         """Applies the latest event of a run and the budgets as they are, and later events."""
         self.asker.reload_budgets()
-        if again or run_id not in self._followed:
-            self._followed.add(run_id)
+        if again or run_id not in self._followed or self.asker.stopped(run_id):
             latest = self._store.events.latest(run_id)
-            if latest is not None and latest.kind == "waiting":  # for a process like this one
-                self._store.events.record([run_id], "started")
-            elif latest is not None:
+            if latest is not None and latest.kind == "waiting":
+                # For a process like this one, or for an endpoint that is tried again now.
+                detail = {"trial": latest.detail} if "retry_at" in latest.detail else {}
+                self._store.events.record([run_id], "started", detail=detail)
+                latest = self._store.events.latest(run_id)
+            self._followed.setdefault(run_id, 0)
+            if latest is not None:
                 self._apply(latest)
 
     async def _follow_events(self) -> None:
@@ -350,12 +367,16 @@ class Executor:
                     self._apply(event)
 
     def _apply(self, event: Event) -> None:
+        """Applies an event of a run, unless it or a later one was applied already."""
+        if event.id <= self._followed[event.run_id]:
+            return
+        self._followed[event.run_id] = event.id
         match event.kind:
             case "paused":
                 self.asker.hold(event.run_id, Paused(event.message or "paused"))
             case "cancelled":
                 self.asker.hold(event.run_id, Cancelled(event.message or "cancelled"))
             case "started":
-                self.asker.release(event.run_id)
+                self.asker.release(event.run_id, event.detail.get("trial"))
             case "retuned":
                 self.asker.retune(event.detail)

@@ -87,7 +87,7 @@ class RunFollower:
                 while self._waiting and self.stopped is None:
                     try:
                         with worker_lock(self._store.database, queue.protocol) as lock:
-                            given = (self._limits, self.progress, self._capabilities)
+                            given = (self._limits, self.progress, self._capabilities, self.orders)
                             await self._execute(
                                 Executor(self._store, self._models, queue, lock, *given)
                             )

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from judge_gym.engine.calls.ask import EndpointDown, Stopped
+from judge_gym.engine.calls.ask import Stopped
 from judge_gym.engine.calls.budget import RunOverBudget
+from judge_gym.engine.calls.circuit import EndpointDown, Trial
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.options import WORKFLOWS, RunOptions, Workflow
 from judge_gym.errors import BudgetError, JudgeGymError
@@ -150,13 +151,16 @@ class Outcome:
     usd: float = 0.0
     saved: float = 0.0
     warnings: list[str] = field(default_factory=list)
+    trial: Trial | None = None
+    """The endpoint for which it waits, if that may be tried again."""
 
     @classmethod
     def of(cls, error: BaseException | None, progress: RunProgress) -> "Outcome":
         """Returns the outcome of work that ended with this error, or with None."""
         message = getattr(error, "message", None) or (repr(error) if error else "")
         counts = (progress.paid, progress.reused, progress.usd, progress.saved)
-        return cls(end_of(error), message, *counts, list(progress.warnings))
+        trial = getattr(error, "trial", None)
+        return cls(end_of(error), message, *counts, list(progress.warnings), trial)
 
     def add_to(self, progress: RunProgress) -> None:
         """Counts a shard in the progress of its run, but not where its process already did."""
@@ -169,4 +173,6 @@ class Outcome:
     @property
     def error(self) -> JudgeGymError | None:
         """The error that ended it early."""
+        if self.end == "waiting":
+            return EndpointDown(self.message, self.trial)
         return ENDS[self.end](self.message) if self.end != "done" else None

@@ -107,6 +107,11 @@ class RunQueue:
             self.client.enqueue(options, order.to_json())
         return id, id not in known
 
+    def add_again(self, run: int) -> None:
+        """Queues a run as it was ordered last."""
+        if (order := self.last_order(run)) is not None:
+            self.add(order)
+
     def register(self, orders: Iterable[WorkOrder]) -> None:
         """Creates the queues that orders need; it blocks, so no loop may run."""
         needed = {order.queues: order.suite is not None for order in orders}

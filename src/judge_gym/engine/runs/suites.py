@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from judge_gym.engine.calls.ask import Asker, EndpointDown
+from judge_gym.engine.calls.ask import Asker
+from judge_gym.engine.calls.circuit import EndpointDown
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.orders import EVALS, SuiteWork, WorkOrder, study_of
 from judge_gym.engine.runs.pipeline import Shard

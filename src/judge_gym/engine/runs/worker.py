@@ -49,7 +49,8 @@ async def work(
         if interrupted or executor.asker.error is not None:
             return True
         with suppress(DatabaseGone):
-            return until_idle and queue.idle(executor.served)
+            idle = until_idle and queue.idle(executor.served)
+            return idle and not store.events.retries()
         return False
 
     with first_interrupt(interrupt):
