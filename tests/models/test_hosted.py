@@ -748,7 +748,7 @@ def test_a_missing_sdk_is_refused_with_what_to_install(
 
 def test_no_sdk_is_loaded_before_a_hosted_model_is_opened() -> None:
     code = (
-        "import sys, asyncio, judge_gym.lab, judge_gym.cli; judge_gym.cli.whole_app();"
+        "import sys, asyncio, judge_gym.lab, judge_gym.cli; judge_gym.cli.load_app();"
         "from judge_gym.models import Registry; r = Registry(); r.open('sim:strict');"
         "r.card('openai:gpt-4.1').price(1, 1); r.card('anthropic:claude-sonnet-4-5');"
         "print([n for n in ('pydantic_ai', 'openai', 'anthropic', 'google.genai', 'xai_sdk',"

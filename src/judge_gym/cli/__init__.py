@@ -1,7 +1,10 @@
 """The command line, thin over `Lab`. Heavy libraries are loaded when a command needs them."""
 
+import gc
 import json
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from judge_gym.cli.app import BAD_INPUT, FAILED, INTERRUPTED, STOPPED
@@ -10,62 +13,83 @@ from judge_gym.errors import BudgetError, JudgeGymError, SourceError
 if TYPE_CHECKING:
     from typer import Typer
 
-__all__ = ["main"]
+COMMANDS = {
+    "init": "studies",
+    "demo": "demo",
+    "plan": "studies",
+    "run": "runs",
+    "start": "runs",
+    "status": "runs",
+    "pause": "runs",
+    "resume": "runs",
+    "cancel": "runs",
+    "retry": "runs",
+    "retune": "runs",
+    "reparse": "runs",
+    "cleanup": "runs",
+    "report": "reports",
+    "answers": "answers",
+    "export": "reports",
+    "usage": "reports",
+    "analyze": "failures",
+    "schedule": "schedule",
+    "calibrate": "calibrate",
+    "axes": "axes",
+    "lab": "serve",
+    "mcp": "serve",
+    "worker": "runs",
+    "evidence": "evidence",
+    "rubric": "workflows",
+    "score": "workflows",
+    "swap": "workflows",
+    "probe": "workflows",
+    "pool": "pools",
+    "labels": "labels",
+    "benchmark": "benchmarks",
+    "suite": "suites",
+    "models": "models",
+    "token": "tokens",
+    "db": "db",
+    "ledger": "ledger",
+    "sim": "simulated",
+}
+"""The commands and groups in the order of the help, each with the module that declares it."""
 
-# The order of the help, whichever module was loaded first; what is not named comes last.
-COMMANDS = (
-    "init demo plan run start status pause resume cancel retry retune reparse cleanup report "
-    "answers export usage analyze schedule calibrate axes lab mcp worker"
-).split()
-GROUPS = (
-    "evidence rubric score swap probe pool labels benchmark suite models token db ledger sim"
-).split()
 
-
-def whole_app() -> "Typer":
-    """Returns the application with all its commands, in the order of the help."""
-    from judge_gym.cli import (  # noqa: F401
-        answers,
-        axes,
-        benchmarks,
-        calibrate,
-        db,
-        demo,
-        evidence,
-        failures,
-        labels,
-        ledger,
-        models,
-        pools,
-        reports,
-        runs,
-        schedule,
-        serve,
-        simulated,
-        studies,
-        suites,
-        tokens,
-        workflows,
-    )
+def load_app(command: str | None = None) -> "Typer":
+    """Returns the application with one command; with all of them if there is no such command."""
     from judge_gym.cli.app import app
 
-    app.registered_groups.sort(key=lambda group: _place(str(group.name), GROUPS))
+    modules = [COMMANDS[command]] if command in COMMANDS else COMMANDS.values()
+    for module in modules:
+        import_module(f"{__name__}.{module}")
+    order = list(COMMANDS)
+    app.registered_groups.sort(key=lambda group: order.index(str(group.name)))
     app.registered_commands.sort(
-        key=lambda command: _place(getattr(command.callback, "__name__", ""), COMMANDS)
+        key=lambda command: order.index(getattr(command.callback, "__name__", ""))
     )
     return app
 
 
-def _place(name: str, order: list[str]) -> int:
-    return order.index(name) if name in order else len(order)
+def _command(words: Sequence[str]) -> str | None:
+    """Returns the first word that is neither a global option nor its value."""
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-"):
+            return word
+        if "=" not in word and word not in ("--version", "--help", "-h"):
+            next(rest, None)
+    return None
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs a command; errors that the user can fix are shown without a traceback."""
     from typer import Abort, Exit, TyperException
 
-    app = whole_app()
+    # Commands create many objects and little garbage: fewer, larger collections.
+    gc.set_threshold(200_000, 20, 20)
     words = sys.argv[1:] if arguments is None else arguments
+    app = load_app(_command(words))
     try:
         code = app(words, prog_name="judge-gym", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

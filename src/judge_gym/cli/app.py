@@ -1,7 +1,6 @@
 """The command-line application: its global options, and the lab that a command opens."""
 
 import os
-from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -57,6 +56,8 @@ def options(
 ) -> None:
     """Set the options of every command."""
     if version:
+        from importlib import metadata
+
         typer.echo(f"judge-gym {metadata.version('judge-gym')}")
         raise typer.Exit
     if profile is not None:

@@ -41,10 +41,12 @@ def console(*, stderr: bool = False) -> "Console":
 
 def _live(*, stderr: bool) -> "Live | None":
     """Returns a live display, or None if the console is no terminal."""
+    shown = console(stderr=stderr)
+    if not shown.is_terminal:
+        return None
     from rich.live import Live
 
-    shown = console(stderr=stderr)
-    return Live(console=shown, refresh_per_second=4, transient=True) if shown.is_terminal else None
+    return Live(console=shown, refresh_per_second=4, transient=True)
 
 
 def print_json(value: Any) -> None:

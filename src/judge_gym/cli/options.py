@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import yaml
 
 from judge_gym.errors import DesignError, unknown
 
@@ -85,6 +84,8 @@ Remote = Annotated[
 
 def parse_pairs(option: str, entries: Sequence[str]) -> dict[str, Any]:
     """Returns `NAME=VALUE` entries as a mapping, with values read as a study file's are."""
+    import yaml
+
     values = {}
     for entry in entries:
         name, equals, value = entry.partition("=")

@@ -65,9 +65,9 @@ def cli_page() -> str:
     from typer.cli import get_docs_for_click
     from typer.main import get_command
 
-    from judge_gym.cli import whole_app
+    from judge_gym.cli import load_app
 
-    command = get_command(whole_app())
+    command = get_command(load_app())
     page = get_docs_for_click(
         obj=command, ctx=typer.Context(command), name="judge-gym", title="Commands"
     )

@@ -22,7 +22,7 @@ Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 class Entry(BaseModel):
     """A table of a file; a key that it does not set keeps its value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     @property
     def given(self) -> dict[str, Any]:

@@ -7,7 +7,6 @@ declare theirs as entry points of the group `judge_gym.sources`, each an `Origin
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Literal
 
 from judge_gym.errors import DesignError, unknown
@@ -48,6 +47,8 @@ BUILT_IN = (
 @cache
 def search_origins() -> Mapping[str, Origin]:
     """Returns every search by its name, those of outside packages last."""
+    from importlib.metadata import entry_points
+
     outside = [entry.load() for entry in entry_points(group=GROUP)]
     return {origin.name: origin for origin in (*BUILT_IN, *outside)}
 

@@ -26,7 +26,9 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class _Line(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True
+    )
 
 
 class Header(_Line):
@@ -145,7 +147,9 @@ class EvidenceLine(_Line):
 
 
 AnyLine = Header | TextLine | CallLine | EvidenceLine
-_LINES: TypeAdapter[AnyLine] = TypeAdapter(Annotated[AnyLine, Field(discriminator="line")])
+_LINES: TypeAdapter[AnyLine] = TypeAdapter(
+    Annotated[AnyLine, Field(discriminator="line")], config=ConfigDict(defer_build=True)
+)
 
 
 def check_of(attempts: tuple[AttemptLine, ...]) -> str:

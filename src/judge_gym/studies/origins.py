@@ -14,7 +14,7 @@ from judge_gym.studies.lines import Path
 class Spec(BaseModel):
     """A part of a study file: frozen, without unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class WindowSpec(Spec):
@@ -41,7 +41,7 @@ class PoolSpec(Spec):
     It may also name one search of `records.search_origins`, such as `gdelt`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, defer_build=True)
 
     files: str | list[str] | None = None
     pool: str | None = None
@@ -138,7 +138,6 @@ class TruthSpec(Spec):
 
 def check_pool(pool: PoolSpec, path: Path) -> None:
     """Refuses an unknown origin, more than one, or keys that cannot act on it."""
-    searches = search_origins()
     _check_searches(pool, path)
     given = pool.origins
     if len(given) > 1:
@@ -146,7 +145,7 @@ def check_pool(pool: PoolSpec, path: Path) -> None:
             f"evidence comes from one origin, not from {' and '.join(given)}", path=path
         )
     if not given and pool.window is None:
-        choices = ("files", *searches, *FIXED[1:])
+        choices = ("files", *search_origins(), *FIXED[1:])
         raise DesignError(
             f"evidence needs an origin: {', '.join(choices)}, or a window that the lab holds",
             choices=choices,
@@ -163,13 +162,14 @@ def check_pool(pool: PoolSpec, path: Path) -> None:
             f"a {pool.origin} takes no window; leave window out", path=(*path, "window")
         )
     if pool.query and not pool.addresses:
-        queries = [name for name, origin in searches.items() if origin.takes == "query"]
+        queries = [name for name, origin in search_origins().items() if origin.takes == "query"]
         raise DesignError(
             f"query is a key of feeds; {' and '.join(queries)} take their own", path=path
         )
     if "limit" in pool.model_fields_set and not pool.searched:
+        searches = ", ".join(search_origins())
         raise DesignError(
-            f"limit is a key of searches ({', '.join(searches)}); here every item is judged",
+            f"limit is a key of searches ({searches}); here every item is judged",
             path=(*path, "limit"),
         )
     for address in pool.addresses:
@@ -185,14 +185,14 @@ def check_pool(pool: PoolSpec, path: Path) -> None:
 
 def _check_searches(pool: PoolSpec, path: Path) -> None:
     """Refuses a key that is not a search, and a value that its search does not take."""
-    searches, place = search_origins(), ".".join(map(str, path))
+    place = ".".join(map(str, path))
     for name, value in (pool.model_extra or {}).items():
-        if name not in searches:
+        if name not in search_origins():
             choices = sorted(PoolSpec.keys())
             raise DesignError(
                 unknown("key", name, choices, place), choices=choices, path=(*path, name)
             )
-        takes = searches[name].takes
+        takes = search_origins()[name].takes
         parts = value if takes == "addresses" and isinstance(value, list) else [value]
         if value is not None and not all(isinstance(part, str) for part in parts):
             raise DesignError(

@@ -12,8 +12,6 @@ import uuid
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 
-from filelock import FileLock, Timeout
-
 from judge_gym.errors import ConflictError, DatabaseGone
 from judge_gym.store import Database, SessionLock
 
@@ -153,6 +151,8 @@ def _taken(database: Database) -> LockTaken:
 
 @contextmanager
 def _file_lock(database: Database) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
     lock = FileLock(f"{database.file}.lock")
     try:
         lock.acquire(timeout=CHECK_TIME, poll_interval=CHECK_TIME / 4)

@@ -40,7 +40,7 @@ Files = dict[str, str]
 class CoderProfile(BaseModel):
     """The faults of a simulated coder, as shares of its answers over all tasks."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     family: str = Field("sim", description="maker")
     syntax: float = Field(0.0, ge=0, le=1, description="share that does not parse")

@@ -21,7 +21,7 @@ class JudgeProfile(BaseModel):
     `exp(-(perceived - stage)^2 / (2 noise^2) + position [shown first] + label [named first])`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     family: str = Field("sim", description="maker; judges of one family share their bias")
     bias: float = Field(
