@@ -429,7 +429,7 @@ def test_changed_evidence_says_how_many_calls_it_makes_new(
     file.write_text(file.read_text().replace("on paper", "on the web"))
     plan = lab.runs.plan(path)
     calls = plan["stages"]["all"]["to_pay"]
-    note = f"{calls} calls are new because the evidence changed since the last run"
+    note = f"{calls} calls are new because evidence 'here' changed since the last run"
     assert note in plan["warnings"] and calls == 1 + SAMPLES, "one view, and its scores"
     result = lab.runs.run(path)
     assert note in result.warnings and sum(run.calls for run in result.runs) == calls
@@ -447,7 +447,7 @@ def test_a_changed_rubric_says_how_many_calls_it_makes_new(
     lab.runs.run(path)
     stages[0]["criteria"] = ["another criterion"]
     (tmp_path / "rubric.json").write_text(json.dumps(rubric))
-    note = f"{ITEMS * SAMPLES} calls are new because the rubric changed since the last run"
+    note = f"{ITEMS * SAMPLES} calls are new because rubric.json changed since the last run"
     assert note in lab.runs.plan(path)["warnings"]
 
 

@@ -374,6 +374,13 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, at
     assert file.read_bytes() == b"Dear diary, " * 400
 
 
+def test_a_damaged_queue_is_named_and_not_the_lab(tmp_path: Path) -> None:
+    with Lab.open(url(tmp_path / "lab.db")) as lab:
+        (tmp_path / "lab.dbos.db").write_bytes(b"Dear diary, " * 400)
+        with pytest.raises(StoreError, match=r"lab\.dbos\.db cannot be used.*move it away"):
+            RunQueue(lab.store.database)
+
+
 def test_a_folder_that_is_a_file_and_a_file_that_is_a_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file" / "lab.db", tmp_path / "file" / "in" / "lab.db", tmp_path):

@@ -338,8 +338,8 @@ class Runs:
             pools = (old.task.pool, new.task.pool)
             rubrics = [task.rubric.stages if task.rubric else () for task in (old.task, new.task)]
             changed = [
-                *(["the rubric"] if rubrics[0] != rubrics[1] else []),
-                *(["the evidence"] if pools[0].hash != pools[1].hash else []),
+                *([new.task.rubric_file or "the rubric"] if rubrics[0] != rubrics[1] else []),
+                *([f"evidence {new.task.pool_name!r}"] if pools[0].hash != pools[1].hash else []),
             ]
             changes[new.tag] = " and ".join(changed) or "the design"
         return changes

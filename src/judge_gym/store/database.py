@@ -136,17 +136,26 @@ class Database:
             yield connection
 
     @contextmanager
-    def plain_errors(self) -> Iterator[None]:
-        """Turns database errors, also those of other libraries, into errors of the store."""
+    def plain_errors(self, sibling: sa.Engine | None = None) -> Iterator[None]:
+        """Turns database errors, also those of other libraries, into errors of the store.
+
+        Args:
+            sibling: the engine of `sibling_engine` on which the statements run.
+        """
         try:
             yield
         except sa.exc.IntegrityError:
             raise  # a bug in our code, not a problem of the database
         except sa.exc.DatabaseError as error:
             message = " ".join(str(error.orig).split())
-            gone = self.file is None and isinstance(error, sa.exc.OperationalError)
-            kind = DatabaseGone if gone else StoreError
-            raise kind(f"the database {self.display_url} cannot be used: {message}") from error
+            operational = isinstance(error, sa.exc.OperationalError)
+            kind = DatabaseGone if self.file is None and operational else StoreError
+            name, hint = self.display_url, ""
+            if sibling is not None and self.file is not None:
+                name = sibling.url.render_as_string(hide_password=True)
+                if not operational:  # the file is damaged
+                    hint = "; it holds the queue alone: move it away, then resume the runs"
+            raise kind(f"the database {name} cannot be used: {message}{hint}") from error
 
     def rows(self, query: Any, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Returns the rows of a query as dictionaries."""

@@ -232,7 +232,10 @@ class ProgressQueries:
             f"SELECT workflow_uuid FROM {table} WHERE name = 'run' AND status = 'PENDING'"
         )
         try:
-            with (engine or self._database.engine).connect() as connection:
+            with (
+                self._database.plain_errors(engine),
+                (engine or self._database.engine).connect() as connection,
+            ):
                 ids = connection.execute(query).scalars().all()
         finally:
             if engine is not None:

@@ -36,6 +36,8 @@ class Task:
     truth: Mapping[str, Any] | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Defaults of knobs that a benchmark replaces."""
+    rubric_file: str = ""
+    """The file of its rubric, as the study names it; empty where no study does."""
 
     @property
     def country(self) -> str:
@@ -208,6 +210,7 @@ def _task(
         dose=spec.dose,
         truth=spec.truth.reference() if spec.truth else None,
         defaults=benchmark.design if benchmark else {},
+        rubric_file=spec.rubric or "",
     )
     if task.type != "benchmark" and not task.country:
         raise DesignError(f"the pool of evidence {task.pool_name!r} has no window, so no country")

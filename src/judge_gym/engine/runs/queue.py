@@ -37,7 +37,7 @@ class RunQueue:
         logging.getLogger("dbos").handlers[:] = [logging.NullHandler()]
         self._database = database
         self.engine = database.sibling_engine("dbos")
-        with self._database.plain_errors():
+        with self._database.plain_errors(self.engine):
             if database.file is not None:
                 _create(Path(str(self.engine.url.database)))
             else:
@@ -103,7 +103,7 @@ class RunQueue:
             "workflow_id": id,
             "app_version": PROTOCOL,
         }
-        with self._database.plain_errors():
+        with self._database.plain_errors(self.engine):
             self.client.enqueue(options, order.to_json())
         return id, id not in known
 
@@ -115,7 +115,7 @@ class RunQueue:
     def register(self, orders: Iterable[WorkOrder]) -> None:
         """Creates the queues that orders need; it blocks, so no loop may run."""
         needed = {order.queues: order.suite is not None for order in orders}
-        with self._database.plain_errors():
+        with self._database.plain_errors(self.engine):
             for (runs, shards), of_suite in needed.items():
                 self._register(runs, AT_ONCE[RUNS])
                 self._register(shards, EVAL_SHARDS_AT_ONCE if of_suite else AT_ONCE[SHARDS])
@@ -188,7 +188,7 @@ class RunQueue:
         by_queue: dict[str, list[str]] = {}
         for row in rows:
             by_queue.setdefault(str(row.queue_name), []).append(row.workflow_id)
-        with self._database.plain_errors():
+        with self._database.plain_errors(self.engine):
             for queue, ids in by_queue.items():
                 self.client.resume_workflows(ids, queue_name=queue)
 
@@ -204,11 +204,11 @@ class RunQueue:
         self._cancel([row.workflow_id for row in waiting])
 
     def _cancel(self, ids: list[str]) -> None:
-        with self._database.plain_errors():
+        with self._database.plain_errors(self.engine):
             self.client.cancel_workflows(ids)
 
     def _rows(self, *, load_output: bool = False, **chosen: Any) -> list[WorkflowStatus]:
-        with self._database.plain_errors():
+        with self._database.plain_errors(self.engine):
             return self.client.list_workflows(load_input=False, load_output=load_output, **chosen)
 
 
