@@ -29,8 +29,8 @@ from stores import blank
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-    from browsed import Visit
-    from served import Served
+    from browser_pages import Visit
+    from lab_server import ServedLab
 
 # The same few examples each time: a change is judged by what it changes, and a busy machine is no
 # fault. `make fuzz` tries others, and more.
@@ -212,25 +212,25 @@ def succeed(said: Said) -> Said:
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
     """A browser; while it is open no test of its process can run a loop of its own."""
-    from browsed import chromium
+    from browser_pages import chromium
 
     with chromium() as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def page(browser: "Browser", lab: "Served") -> Iterator["Page"]:
+def page(browser: "Browser", lab: "ServedLab") -> Iterator["Page"]:
     """A page of the lab that the tests of a module share."""
-    from browsed import browsing
+    from browser_pages import open_page
 
-    with browsing(browser, lab) as opened:
+    with open_page(browser, lab) as opened:
         yield opened
 
 
 @pytest.fixture
-def visit(browser: "Browser", lab: "Served") -> Iterator["Visit"]:
+def visit(browser: "Browser", lab: "ServedLab") -> Iterator["Visit"]:
     """A page of that lab for one test."""
-    from browsed import Visit
+    from browser_pages import Visit
 
     made = Visit(browser, lab)
     yield made

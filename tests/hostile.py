@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from judge_gym.records import content_hash
 from judge_gym.store import tables as t
-from served import OURS, Served, served
+from lab_server import OURS, ServedLab, serve_lab
 
 RUN = "window.ran=1;top.ran=1;alert(1)"
 CORPUS = (
@@ -56,9 +56,9 @@ PATHS = {
 
 
 @contextmanager
-def hostile_lab(folder: Path) -> Iterator[Served]:
+def hostile_lab(folder: Path) -> Iterator[ServedLab]:
     """Serves a lab whose every name and text tries to become markup."""
-    with served(folder, run=False) as opened:
+    with serve_lab(folder, run=False) as opened:
         lab = opened.lab
         window = lab.create_window("2026-01-01", "2026-01-31", SHORT)
         titles = [one[:TITLED] for one in CORPUS]

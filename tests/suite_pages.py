@@ -10,18 +10,18 @@ from judge_gym.client import Client
 from judge_gym.records.outcomes import EvalSource, Failed, StepResult
 from judge_gym.store import SuiteRun
 from judge_gym.triage import RunInfo, make_finding, report_path, split_results, write_report
+from lab_server import ServedLab, serve_lab
 from made_runs import RESULTS, SLUG, cases, judge_verdicts
-from posted import MODEL, made_at, post, post_eval, post_run
-from served import Served, served
+from posted_suite_runs import MODEL, made_at, post, post_eval, post_run
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}</pre>"
 NAME = "<i onmouseover=alert(3)>\"'{{ 7 * 7 }} ?#%2F"
 
 
 @contextmanager
-def suites_lab(folder: Path) -> Iterator[Served]:
+def suites_lab(folder: Path) -> Iterator[ServedLab]:
     """Serves a lab with an analysed run, one of another model, a hostile and an unfinished one."""
-    with served(folder, run=False, public_reads=True) as opened:
+    with serve_lab(folder, run=False, public_reads=True) as opened:
         with Client(opened.url, opened.local) as client:
             run = post(client)
             post(client, model="openrouter:maker/model", condition="no_guidelines")

@@ -21,25 +21,25 @@ from judge_gym.errors import (
     UnavailableError,
 )
 from judge_gym.web.middleware import Limits
-from served import OURS, Served, alone, served
+from lab_server import OURS, ServedLab, serve_lab, without_workers
 from tables import each_row
 from web import JSON, Answer, Web
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("remote"), work=True) as opened:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    with serve_lab(tmp_path_factory.mktemp("remote"), work=True) as opened:
         yield opened
 
 
 @pytest.fixture
-def client(lab: Served) -> Iterator[Client]:
+def client(lab: ServedLab) -> Iterator[Client]:
     with Client(lab.url, lab.local) as opened:
         yield opened
 
 
 def test_a_list_is_read_page_by_page(
-    lab: Served, client: Client, monkeypatch: pytest.MonkeyPatch
+    lab: ServedLab, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("judge_gym.client.connection.PAGE", 4)
     for verb in ("list_samples", "list_probes"):
@@ -52,7 +52,7 @@ def sample(row: dict[str, Any]) -> Any:
     return row["sample"]
 
 
-def test_samples_are_downloaded_as_a_frame(lab: Served, client: Client) -> None:
+def test_samples_are_downloaded_as_a_frame(lab: ServedLab, client: Client) -> None:
     tags = ("pilot", "pilot/strict")
     found = pd.read_parquet(io.BytesIO(client.samples_file(*tags, format="parquet")))
     wanted = lab.lab.experiments.samples(*tags).drop(columns="truth")
@@ -94,8 +94,8 @@ def test_the_client_follows_the_runbook_of_the_blueprint(client: Client) -> None
     assert client.runs.plan("afar")["stages"]["all"]["to_pay"] == 0
 
 
-def test_the_client_controls_runs(lab: Served, client: Client) -> None:
-    with alone(lab.lab):
+def test_the_client_controls_runs(lab: ServedLab, client: Client) -> None:
+    with without_workers(lab.lab):
         assert client.runs.start("later", budget={"usd": 5}) == ["later"]
         assert client.runs.pause("later") == ["later"]
         assert client.experiments.show("later")["status"] == "paused"
@@ -109,7 +109,7 @@ def test_the_client_controls_runs(lab: Served, client: Client) -> None:
 # --- errors --------------------------------------------------------------------------------------
 
 
-def test_the_client_raises_the_errors_of_the_lab(lab: Served, client: Client) -> None:
+def test_the_client_raises_the_errors_of_the_lab(lab: ServedLab, client: Client) -> None:
     with pytest.raises(NotFoundError) as far:
         client.experiments.list_rubrics("pilo")
     with pytest.raises(NotFoundError) as near:
@@ -123,7 +123,7 @@ def test_the_client_raises_the_errors_of_the_lab(lab: Served, client: Client) ->
         client.evidence.freeze_pool("taken", window_id=1)
 
 
-def test_a_token_limits_what_the_client_may_do(lab: Served) -> None:
+def test_a_token_limits_what_the_client_may_do(lab: ServedLab) -> None:
     with Client(lab.url, lab.read) as reader:
         assert reader.evidence.list_windows()
         with pytest.raises(ScopeError, match="reader"):
@@ -133,7 +133,7 @@ def test_a_token_limits_what_the_client_may_do(lab: Served) -> None:
             nobody.evidence.list_windows()
 
 
-def test_the_printed_address_contains_the_token(lab: Served) -> None:
+def test_the_printed_address_contains_the_token(lab: ServedLab) -> None:
     with Client(f"{lab.url}/?token={lab.local}") as client:
         assert lab.local not in client.url
         assert client.evidence.list_windows()
@@ -141,7 +141,7 @@ def test_the_printed_address_contains_the_token(lab: Served) -> None:
 
 def test_an_exceeded_rate_is_reported(tmp_path: Any) -> None:
     rare = Limits(per_second=1, burst=1)
-    with served(tmp_path, run=False, limits=rare) as lab, Client(lab.url, lab.local) as client:
+    with serve_lab(tmp_path, run=False, limits=rare) as lab, Client(lab.url, lab.local) as client:
         for _ in range(3):  # it waits as long as it is asked to, and asks again
             assert client.evidence.list_windows()
         with pytest.raises(BusyError):
@@ -217,7 +217,7 @@ def test_an_error_of_an_unknown_kind_is_typed_by_its_status(
     assert type(refusal.value) is kind
 
 
-def test_a_search_does_not_reach_the_servers_own_network(lab: Served, client: Client) -> None:
+def test_a_search_does_not_reach_the_servers_own_network(lab: ServedLab, client: Client) -> None:
     """Else whoever may write could read what only the server reaches."""
     month = ("2026-01-01", "2026-01-31", "Valdoria")
     with pytest.raises(JudgeGymError, match="private"):

@@ -15,8 +15,8 @@ from conftest import Call, succeed
 from judge_gym.client import Client
 from judge_gym.lab import Lab
 from judge_gym.web import serve
-from posted import rows_in
-from served import EASY, Served, served
+from lab_server import EASY, ServedLab, serve_lab
+from posted_suite_runs import rows_in
 from stores import blank
 from suite_folders import known_by, write_suite
 from workers import write_entry
@@ -25,9 +25,9 @@ Rows = list[tuple[str, int, str, datetime]]
 
 
 @pytest.fixture
-def remote(tmp_path: Path) -> Iterator[Served]:
+def remote(tmp_path: Path) -> Iterator[ServedLab]:
     (tmp_path / "remote").mkdir()
-    with served(tmp_path / "remote", run=False) as opened:
+    with serve_lab(tmp_path / "remote", run=False) as opened:
         yield opened
 
 
@@ -54,7 +54,7 @@ def here(call: Call, tmp_path: Path) -> Iterator[Lab]:
 
 
 def test_a_whole_run_is_posted_to_the_remote_lab(
-    call: Call, here: Lab, remote: Served, suite: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, here: Lab, remote: ServedLab, suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)
     words = ("suite", "run", suite, "--model", weak(suite), "--lab", remote.url)
@@ -77,7 +77,7 @@ def test_a_whole_run_is_posted_to_the_remote_lab(
 
 
 def test_results_missed_by_an_unavailable_lab_are_posted_by_the_same_command(
-    call: Call, here: Lab, remote: Served, suite: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, here: Lab, remote: ServedLab, suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its address is that of nobody at first."""
     monkeypatch.setenv("JUDGE_GYM_TOKEN", _write_token(remote.lab))
@@ -99,7 +99,7 @@ def test_results_missed_by_an_unavailable_lab_are_posted_by_the_same_command(
 
 
 def test_a_token_that_may_not_write_is_refused_before_any_call(
-    call: Call, here: Lab, remote: Served, suite: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, here: Lab, remote: ServedLab, suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("suite", "run", suite, "--model", weak(suite), "--lab", remote.url)
     for token, said in ((remote.read, "may only read"), ("wrong", "unknown or revoked")):
@@ -111,7 +111,7 @@ def test_a_token_that_may_not_write_is_refused_before_any_call(
 
 
 def test_the_same_run_of_two_labs_is_not_mixed(
-    call: Call, remote: Served, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, remote: ServedLab, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)
     words = ("suite", "run", suite, "--model", weak(suite), "--lab", remote.url)
@@ -127,7 +127,7 @@ def test_the_same_run_of_two_labs_is_not_mixed(
 
 
 def test_the_schedule_asks_the_remote_lab(
-    call: Call, remote: Served, suite: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, remote: ServedLab, suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)
     words = ("schedule", suite, "--lab", remote.url)
@@ -149,7 +149,7 @@ def test_the_schedule_asks_the_remote_lab(
 
 @pytest.mark.slow
 def test_a_killed_run_continues_without_lost_or_duplicate_results(
-    remote: Served, tmp_path: Path
+    remote: ServedLab, tmp_path: Path
 ) -> None:
     """Results reach the remote lab while the run goes on, and the rest after it was killed."""
     evals = 12
@@ -180,7 +180,7 @@ def _write_token(lab: Lab) -> str:
 
 
 def test_the_schedule_of_a_remote_lab_uses_local_first_dates(
-    call: Call, remote: Served, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, remote: ServedLab, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)
     with simulated() as url:
@@ -195,7 +195,7 @@ def test_the_schedule_of_a_remote_lab_uses_local_first_dates(
 
 
 def test_a_token_that_is_refused_names_where_it_is_read_from(
-    call: Call, remote: Served, suite: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, remote: ServedLab, suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_GYM_TOKEN", "wrong")
     said = call("schedule", suite, "--lab", remote.url)

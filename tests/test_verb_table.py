@@ -21,7 +21,7 @@ from judge_gym.lab.nouns import NOUNS, describe
 from judge_gym.records.requests import VerbRequest
 from judge_gym.verbs import BY_NAME, VERBS, Verb
 from judge_gym.web import serve
-from served import EASY, OURS, copied
+from lab_server import EASY, OURS, copy_filled_lab
 
 ROOT = Path(__file__).parents[1]
 RUBRIC = {
@@ -154,7 +154,7 @@ CLOCK = {"at", "frozen", "created", "due", "due_from", "days"}
 def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lab, Client]]:
     """A lab, and a client of a copy of it."""
     here, there = tmp_path_factory.mktemp("here"), tmp_path_factory.mktemp("there")
-    url = copied(here)
+    url = copy_filled_lab(here)
     for file in here.iterdir():
         shutil.copy(file, there)
     with (

@@ -15,7 +15,7 @@ from judge_gym.analysis.hypotheses import (
     overstated_agreement,
 )
 from judge_gym.analysis.metrics.polarization import polarization
-from judged import Chances, judged
+from verdict_frames import Chances, draw_verdicts
 
 Judges = Mapping[str, Chances]
 LEFT, RIGHT = [0.8, 0.2, 0, 0], [0, 0, 0.2, 0.8]
@@ -26,8 +26,8 @@ def panel(contested: Judges, plain: Judges, seed: int = 0) -> pd.DataFrame:
     return tidy(
         pd.concat(
             [
-                judged(contested, seed=seed, task_type="ecc", concept="a"),
-                judged(plain, seed=seed + 1, first=100, task_type="control", concept="b"),
+                draw_verdicts(contested, seed=seed, task_type="ecc", concept="a"),
+                draw_verdicts(plain, seed=seed + 1, first=100, task_type="control", concept="b"),
             ]
         )
     )
@@ -76,7 +76,7 @@ def test_false_positive_rate_of_h1() -> None:
 def methods(single: Judges, subset: Judges) -> pd.DataFrame:
     knobs: list[dict[str, Any]] = [{"verdict.method": "single"}, {"verdict.method": "subset"}]
     parts = [
-        judged(chances, seed=number, items=40, replicates=8, **knob)
+        draw_verdicts(chances, seed=number, items=40, replicates=8, **knob)
         for number, (chances, knob) in enumerate(zip((single, subset), knobs, strict=True))
     ]
     return tidy(pd.concat(parts))
@@ -123,7 +123,7 @@ def probed(own: float, rival: float, noise: float = 0.05) -> pd.DataFrame:
     rng = np.random.default_rng(3)
     parts = []
     for author, is_swap, mean in (("own", False, own), ("rival", True, rival)):
-        part = judged({"a": ALIKE, "b": ALIKE}, seed=9, is_swap=is_swap)
+        part = draw_verdicts({"a": ALIKE, "b": ALIKE}, seed=9, is_swap=is_swap)
         rivals = {"a": "a", "b": "b"} if author == "own" else {"a": "b", "b": "a"}
         part["rubric_author"] = part["judge.model"].map(rivals)
         part["probe"] = (mean + noise * rng.standard_normal(len(part))).clip(0, 1)

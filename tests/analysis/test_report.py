@@ -36,9 +36,9 @@ from judge_gym.errors import DesignError, NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
-from judged import Chances, judged
 from panel_frames import samples
 from panel_frames import verdicts as verdict_frame
+from verdict_frames import Chances, draw_verdicts
 
 Write = Callable[..., Path]
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -223,7 +223,7 @@ def test_a_registered_section_is_in_the_report(monkeypatch: pytest.MonkeyPatch) 
     def empty(given: ReportInput) -> Section | None:
         return None
 
-    report = build_report("registered", judged({"a": [1.0, 0, 0, 0]}), None)
+    report = build_report("registered", draw_verdicts({"a": [1.0, 0, 0, 0]}), None)
     assert [section.title for section in report.sections] == ["First", "Second"]
     assert report.sections[1].lead == "60 samples"
 
@@ -256,7 +256,7 @@ def test_warnings_are_on_the_page(plain: Ran, monkeypatch: pytest.MonkeyPatch) -
     warned = replace(plain.report, warnings=("1 of 3 & more",), sections=())
     assert "1 of 3 & more" in Page(warned.html()).words
     monkeypatch.setattr(reports, "SECTIONS", [])
-    built = build_report("one", judged({"a": [1.0, 0, 0, 0]}), NO_USAGE, warnings=("a, b",))
+    built = build_report("one", draw_verdicts({"a": [1.0, 0, 0, 0]}), NO_USAGE, warnings=("a, b",))
     assert built.warnings == ("a, b",)
 
 
@@ -388,7 +388,7 @@ def test_an_unknown_study_is_refused(lab: Lab) -> None:
 
 
 def test_nominal_options_have_no_expected_stage() -> None:
-    frame = given(judged(PANEL, rubric_kind="nominal"))
+    frame = given(draw_verdicts(PANEL, rubric_kind="nominal"))
     section = verdicts.chosen_stages(frame)
     assert section is not None
     assert [one.title for one in section.tables] == ["Endpoints"]
@@ -403,7 +403,7 @@ def test_polarization_mentions_own_rubrics_only_if_judges_used_them() -> None:
         assert section is not None
         return next(one.note for one in section.tables if one.title == "Polarization")
 
-    shared = judged(PANEL)
+    shared = draw_verdicts(PANEL)
     assert "own rubric" not in note(shared.assign(rubric=1, rubric_author="sim:third"))
     assert "own rubric" in note(shared.assign(rubric=shared[JUDGE], rubric_author=shared[JUDGE]))
 
@@ -433,7 +433,7 @@ def test_names_from_a_study_are_escaped_on_the_page_and_on_a_terminal(
     concepts = ("<b onclick=alert(1)>power</b>", "[red]power[/red]", "power [/closed]")
     frame = pd.concat(
         [
-            judged({"a": EVEN, "b": EVEN}, concept=concept, country=country, probe=0.4)
+            draw_verdicts({"a": EVEN, "b": EVEN}, concept=concept, country=country, probe=0.4)
             for concept in concepts
         ],
         ignore_index=True,
@@ -558,7 +558,7 @@ def test_views_are_counted_by_editor_with_the_reasons_to_check_them() -> None:
         failed("sim:a", "refused"),
         failed("sim:c", "truncated"),
     ]
-    section = reports.answers.rubrics_evidence_cost(given(judged({"a": EVEN}), views=views))
+    section = reports.answers.rubrics_evidence_cost(given(draw_verdicts({"a": EVEN}), views=views))
     shown = table(section, "Views")
     assert list(shown) == [
         "editor", "views", "failed", "flagged", "too long", "numbers", "names", "length ratio",
@@ -569,7 +569,7 @@ def test_views_are_counted_by_editor_with_the_reasons_to_check_them() -> None:
         ["sim:c", 1, 1, 0, 0, 0, 0],
     ]
     assert shown["length ratio"].tolist() == pytest.approx([0.5, 1.5, float("nan")], nan_ok=True)
-    without = reports.answers.rubrics_evidence_cost(given(judged({"a": EVEN})))
+    without = reports.answers.rubrics_evidence_cost(given(draw_verdicts({"a": EVEN})))
     assert without is not None
     assert "Views" not in [one.title for one in without.tables]
 
@@ -756,37 +756,39 @@ PANEL: dict[str, Chances] = {"a": EVEN, "b": [0.7, 0.3, 0, 0], "c": {"1 2": 0.6,
 
 def varied(concept: str = "", **levels: Any) -> pd.DataFrame:
     """The panel, with knobs at these levels."""
-    return judged(PANEL, concept=concept, **{"verdict.output": "suffix"} | levels)
+    return draw_verdicts(PANEL, concept=concept, **{"verdict.output": "suffix"} | levels)
 
 
 ODD: dict[str, pd.DataFrame] = {
-    "one judge": judged({"a": EVEN}),
-    "one item": judged(PANEL, items=1),
-    "one replicate": judged(PANEL, replicates=1),
-    "one of everything": judged({"a": EVEN}, items=1, replicates=1),
-    "no common item": pd.concat([judged({"a": EVEN}), judged({"b": EVEN}, first=50)]),
-    "nobody scores": judged({"a": {"abstain": 1.0}, "b": {"abstain": 1.0}}),
-    "one judge never scores": judged({**PANEL, "d": {"abstain": 1.0}}),
-    "all alike and certain": judged({"a": [0, 1, 0, 0], "b": [0, 1, 0, 0]}),
-    "many abstain": judged({"a": SHY, "b": SHY}, probe=0.9),
-    "two stages": judged({"a": [0.5, 0.5], "b": [0.9, 0.1]}, n_stages=2),
-    "26 stages": judged({"a": [1 / 26] * 26, "b": {"1 26": 0.5, "13": 0.5}}, n_stages=26),
+    "one judge": draw_verdicts({"a": EVEN}),
+    "one item": draw_verdicts(PANEL, items=1),
+    "one replicate": draw_verdicts(PANEL, replicates=1),
+    "one of everything": draw_verdicts({"a": EVEN}, items=1, replicates=1),
+    "no common item": pd.concat([draw_verdicts({"a": EVEN}), draw_verdicts({"b": EVEN}, first=50)]),
+    "nobody scores": draw_verdicts({"a": {"abstain": 1.0}, "b": {"abstain": 1.0}}),
+    "one judge never scores": draw_verdicts({**PANEL, "d": {"abstain": 1.0}}),
+    "all alike and certain": draw_verdicts({"a": [0, 1, 0, 0], "b": [0, 1, 0, 0]}),
+    "many abstain": draw_verdicts({"a": SHY, "b": SHY}, probe=0.9),
+    "two stages": draw_verdicts({"a": [0.5, 0.5], "b": [0.9, 0.1]}, n_stages=2),
+    "26 stages": draw_verdicts({"a": [1 / 26] * 26, "b": {"1 26": 0.5, "13": 0.5}}, n_stages=26),
     "two scales": pd.concat(
         [
-            judged(PANEL),
-            judged({"a": [1.0, 0, 0], "b": [0.5, 0, 0.5]}, n_stages=3, first=20, rubric=2),
+            draw_verdicts(PANEL),
+            draw_verdicts({"a": [1.0, 0, 0], "b": [0.5, 0, 0.5]}, n_stages=3, first=20, rubric=2),
         ]
     ),
-    "options without order": judged(PANEL, rubric_kind="nominal", truth=2, probe=0.5),
-    "probes alone": judged({"a": EVEN}, probe=0.5),
-    "certain probes": judged(PANEL, probe=1.0),
-    "a truth that is a label": judged(PANEL, truth="mild"),
+    "options without order": draw_verdicts(PANEL, rubric_kind="nominal", truth=2, probe=0.5),
+    "probes alone": draw_verdicts({"a": EVEN}, probe=0.5),
+    "certain probes": draw_verdicts(PANEL, probe=1.0),
+    "a truth that is a label": draw_verdicts(PANEL, truth="mild"),
     "a knob in one task only": pd.concat(
         [varied("x"), varied("x", **{"verdict.output": "json"}), varied("y")]
     ),
-    "two series": pd.concat([judged(PANEL, series="1"), judged(PANEL, series="2", seed=3)]),
-    "swaps alone": judged(PANEL, is_swap=True, rubric_author="z", probe=0.4),
-    "a control alone": judged(PANEL, task_type="control", reference=0.4, dose=0),
+    "two series": pd.concat(
+        [draw_verdicts(PANEL, series="1"), draw_verdicts(PANEL, series="2", seed=3)]
+    ),
+    "swaps alone": draw_verdicts(PANEL, is_swap=True, rubric_author="z", probe=0.4),
+    "a control alone": draw_verdicts(PANEL, task_type="control", reference=0.4, dose=0),
 }
 
 
@@ -811,7 +813,7 @@ def test_every_figure_of_any_samples_can_be_drawn() -> None:
 def test_cost_per_verdict_is_drawn_against_accuracy() -> None:
     chances: dict[str, Chances] = {"cheap": [0.5, 0.5, 0, 0], "dear": [0.1, 0.9, 0, 0]}
     price = {"cheap": 0.001, "dear": 0.02}
-    frame = judged(chances, items=30, truth=2)
+    frame = draw_verdicts(chances, items=30, truth=2)
     report = build_report("priced", frame.assign(usd=frame[JUDGE].map(price)), None)
     [chart] = [one.chart for one in report.charts if one.title == "Cost against accuracy"]
     [rows] = chart.to_dict()["datasets"].values()
@@ -836,35 +838,35 @@ def own_rubrics(draws: int) -> pd.DataFrame:
     """The panel under rubrics that each judge wrote, several times."""
     parts = []
     for draw in range(draws):
-        part = judged(PANEL)
+        part = draw_verdicts(PANEL)
         named = part[JUDGE] + str(draw)
         parts.append(part.assign(rubric_author=part[JUDGE], rubric_draw=draw, rubric=named))
     return pd.concat(parts)
 
 
 LIMITS = {
-    "one judge: ": judged({"a": EVEN}),
-    "one verdict per cell: ": judged(PANEL, replicates=1),
-    "1 evidence item: ": judged(PANEL, items=1),
-    "no verdict is scored: ": judged({"a": {"abstain": 1.0}, "b": {"abstain": 1.0}}),
-    "% of the verdicts abstain or cannot be read: ": judged(
+    "one judge: ": draw_verdicts({"a": EVEN}),
+    "one verdict per cell: ": draw_verdicts(PANEL, replicates=1),
+    "1 evidence item: ": draw_verdicts(PANEL, items=1),
+    "no verdict is scored: ": draw_verdicts({"a": {"abstain": 1.0}, "b": {"abstain": 1.0}}),
+    "% of the verdicts abstain or cannot be read: ": draw_verdicts(
         {"a": {"2": 0.1, "abstain": 0.9}, "b": {"2": 0.1, "abstain": 0.9}}
     ),
-    "a: fewer than three verdicts of other judges": judged({"a": EVEN}, probe=0.8),
+    "a: fewer than three verdicts of other judges": draw_verdicts({"a": EVEN}, probe=0.8),
     "cannot be separated; with 5 drawn per author, intervals cover": own_rubrics(draws=5),
     "cannot be separated; with 2 drawn per author, results hold for": own_rubrics(draws=2),
 }
 
 
 def test_limitations_come_from_the_data() -> None:
-    usual = limits_of(judged(PANEL, items=14))
+    usual = limits_of(draw_verdicts(PANEL, items=14))
     for text, frame in LIMITS.items():
         assert any(text in limit for limit in limits_of(frame)), text
         assert not any(text in limit for limit in usual), text
 
 
 def test_one_verdict_per_cell_is_not_compared_with_chance() -> None:
-    section = disagreement.disagreement(given(judged(PANEL, replicates=1)))
+    section = disagreement.disagreement(given(draw_verdicts(PANEL, replicates=1)))
     assert section is not None and "chance" not in section.lead
     found = table(section, "Polarization")
     assert found["p"].notna().all()
@@ -919,4 +921,4 @@ def test_the_table_of_metrics_says_which_rubrics_were_used() -> None:
         return next(one.note for one in section.tables if one.title == "Metrics")
 
     assert "under the judges' own rubrics" in note(swapped_panel(0.1))
-    assert "own rubrics" not in note(judged(PANEL, rubric_author="z"))
+    assert "own rubrics" not in note(draw_verdicts(PANEL, rubric_author="z"))

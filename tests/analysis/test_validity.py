@@ -7,7 +7,7 @@ import pytest
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.validity import Thresholds, validity
 from judge_gym.errors import DesignError
-from judged import Chances, judged
+from verdict_frames import Chances, draw_verdicts
 
 ALIKE = [0.05, 0.9, 0.05, 0]
 LEFT, RIGHT = [1, 0, 0, 0], [0, 0, 0, 1]
@@ -19,7 +19,7 @@ def checked(frame: pd.DataFrame, name: str, **gates: float) -> pd.Series:
 
 
 def control(judges: dict[str, Chances], **columns: object) -> pd.DataFrame:
-    return judged(judges, task_type="control", concept="plain", **columns)  # type: ignore[arg-type]
+    return draw_verdicts(judges, task_type="control", concept="plain", **columns)  # type: ignore[arg-type]
 
 
 def test_judges_that_agree_on_controls_pass() -> None:
@@ -42,7 +42,7 @@ def test_a_control_that_passes_by_abstaining_fails() -> None:
 
 
 def test_without_a_control_there_is_nothing_to_check() -> None:
-    found = checked(judged({"a": ALIKE, "b": ALIKE}), "discriminant control")
+    found = checked(draw_verdicts({"a": ALIKE, "b": ALIKE}), "discriminant control")
     assert found["result"] == "lacks data"
     assert np.isnan(found["value"])
 
@@ -50,7 +50,7 @@ def test_without_a_control_there_is_nothing_to_check() -> None:
 def doses(*distances: float) -> pd.DataFrame:
     """Two judges who part, on a share of the scale that grows with the dose."""
     return pd.concat(
-        judged(
+        draw_verdicts(
             {"a": [1, 0, 0, 0], "b": [1 - apart, 0, 0, apart]},
             dose=dose,
             concept=f"c{dose}",
@@ -78,7 +78,7 @@ def test_one_dose_is_no_response() -> None:
 
 def benchmark(right: float) -> pd.DataFrame:
     chances: Chances = {"1": right, "2": 1 - right}
-    return judged({"a": chances}, items=40, task_type="benchmark", truth=1)
+    return draw_verdicts({"a": chances}, items=40, task_type="benchmark", truth=1)
 
 
 @pytest.mark.parametrize(("right", "result"), [(0.9, "pass"), (0.2, "fail"), (0.6, "lacks data")])
@@ -109,7 +109,7 @@ def test_replicates_that_differ_are_not_consistent() -> None:
 
 
 def test_singletons_have_half_the_squared_euclidean_distance() -> None:
-    found = checked(judged({"a": LEFT, "b": [0.3, 0.3, 0.2, 0.2]}), "belief functions")
+    found = checked(draw_verdicts({"a": LEFT, "b": [0.3, 0.3, 0.2, 0.2]}), "belief functions")
     assert found["result"] == "pass"
     assert found["value"] < 1e-12
     assert found["items"] == 12
@@ -117,20 +117,24 @@ def test_singletons_have_half_the_squared_euclidean_distance() -> None:
 
 def test_subsets_alone_leave_belief_functions_unchecked() -> None:
     wide: Chances = {"1 2": 0.5, "2 3 4": 0.5}
-    assert checked(judged({"a": wide, "b": wide}), "belief functions")["result"] == "lacks data"
+    assert (
+        checked(draw_verdicts({"a": wide, "b": wide}), "belief functions")["result"] == "lacks data"
+    )
 
 
 def test_pairs_in_both_orders_and_many_rubrics_have_that_distance_too() -> None:
     chances: dict[str, Chances] = {"a": [0.5, 0.5, 0, 0], "b": [0.2, 0.8, 0, 0]}
-    both = pd.concat([judged(chances, seed=one, flipped=bool(one)) for one in range(2)])
+    both = pd.concat([draw_verdicts(chances, seed=one, flipped=bool(one)) for one in range(2)])
     assert checked(both, "belief functions")["result"] == "pass"
-    drawn = pd.concat([judged(chances, seed=one, rubric=one, rubric_draw=one) for one in range(6)])
+    drawn = pd.concat(
+        [draw_verdicts(chances, seed=one, rubric=one, rubric_draw=one) for one in range(6)]
+    )
     assert checked(drawn, "belief functions")["result"] == "pass"
 
 
 def test_differing_rubrics_are_not_inconsistency() -> None:
     low, high = (
-        judged({"a": chances, "b": chances}, rubric=number, rubric_draw=number)
+        draw_verdicts({"a": chances, "b": chances}, rubric=number, rubric_draw=number)
         for number, chances in enumerate(([1, 0, 0, 0], [0, 0, 0, 1]))
     )
     assert checked(pd.concat([low, high]), "internal consistency")["value"] == 0

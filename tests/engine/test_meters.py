@@ -14,8 +14,8 @@ from judge_gym.errors import BudgetError
 from judge_gym.records import Completion, Draw, Message, Request
 from judge_gym.store import Payer, Store
 from judge_gym.studies import BudgetSpec, Caps
+from memory_leases import MemoryLeases, ProcessLeases
 from stores import recorded
-from together import Part, Together
 
 WORST = Spend(1, 100, 0.01)
 
@@ -25,7 +25,7 @@ class Payers:
 
     def __init__(self, caps: Caps) -> None:
         self.caps = caps
-        self.together = Together()
+        self.shared = MemoryLeases()
         self.paid, self.flying = Spend(), Spend()
 
     def account(self, name: str) -> SharedAccount:
@@ -33,7 +33,7 @@ class Payers:
             "the budget",
             self.caps,
             Spend(),
-            leases=Part(self.together, name),
+            leases=ProcessLeases(self.shared, name),
             scope="x",
             paid=lambda: Spend(self.paid.calls, self.paid.tokens, self.paid.usd),
             one_round=asyncio.Lock(),
@@ -103,7 +103,7 @@ def test_calls_wait_for_what_another_process_holds() -> None:
         assert not call.done(), "it may still come about"
         assert dead._rounds._task is not None
         dead._rounds._task.cancel()
-        payers.together.parts.pop("dead")  # it has lapsed
+        payers.shared.parts.pop("dead")  # it has lapsed
         assert await asyncio.wait_for(call, 60)
 
     asyncio.run(calls())
@@ -114,8 +114,8 @@ def test_an_idle_process_holds_nothing() -> None:
         payers = Payers(Caps(calls=100))
         account = payers.account("a")
         await asyncio.gather(*(payers.call(account, random.Random(n)) for n in range(20)))
-        assert len(payers.together.parts) == 1
-        while payers.together.parts:
+        assert len(payers.shared.parts) == 1
+        while payers.shared.parts:
             await asyncio.sleep(0.05)
 
     asyncio.run(asyncio.wait_for(let_go(), 60))
@@ -126,7 +126,7 @@ def test_without_a_budget_no_lease_is_taken() -> None:
         payers = Payers(Caps())
         account = payers.account("a")
         await asyncio.gather(*(payers.call(account, random.Random(n)) for n in range(50)))
-        return payers.together.rounds
+        return payers.shared.rounds
 
     assert asyncio.run(rounds()) == 0
 

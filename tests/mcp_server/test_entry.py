@@ -16,7 +16,7 @@ from judge_gym.mcp import over_http
 from judge_gym.mcp.tools import TOOLS
 from judge_gym.web import serve
 from judge_gym.web.middleware import HEADERS, Limits
-from served import Served, served
+from lab_server import ServedLab, serve_lab
 
 CALL = {
     "jsonrpc": "2.0",
@@ -28,8 +28,8 @@ SENT = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version":
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("entered"), run=False, agents=over_http) as opened:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    with serve_lab(tmp_path_factory.mktemp("entered"), run=False, agents=over_http) as opened:
         yield opened
 
 
@@ -43,13 +43,13 @@ def contents(lab: Lab) -> list[Any]:
     ]
 
 
-def plain(lab: Served, token: str | None = None, **headers: str) -> httpx.Response:
+def plain(lab: ServedLab, token: str | None = None, **headers: str) -> httpx.Response:
     """A call as any program could send it."""
     return lab.ask("POST", "/mcp", token, json=CALL, headers={**SENT, **headers})
 
 
 @pytest.mark.parametrize("token", ["none", "wrong", "revoked"])
-def test_connecting_requires_a_valid_token(lab: Served, token: str) -> None:
+def test_connecting_requires_a_valid_token(lab: ServedLab, token: str) -> None:
     secret = {"none": None, "wrong": "jg_" + "x" * 43, "revoked": lab.revoked}[token]
     with pytest.raises((MCPError, httpx2.HTTPError, ExceptionGroup)):
         with agents.over_http(lab.url, secret) as agent:
@@ -59,7 +59,7 @@ def test_connecting_requires_a_valid_token(lab: Served, token: str) -> None:
     assert said.headers["WWW-Authenticate"] == "Bearer"
 
 
-def test_a_reading_token_reads_and_nothing_else(lab: Served) -> None:
+def test_a_reading_token_reads_and_nothing_else(lab: ServedLab) -> None:
     before = contents(lab.lab)
     with agents.over_http(lab.url, lab.read) as agent:
         assert agent.call("runs_status")["runs"] == []
@@ -79,7 +79,7 @@ def test_a_reading_token_reads_and_nothing_else(lab: Served) -> None:
     assert contents(lab.lab) == before
 
 
-def test_a_writing_token_writes_until_it_is_revoked(lab: Served) -> None:
+def test_a_writing_token_writes_until_it_is_revoked(lab: ServedLab) -> None:
     _, secret = lab.lab.store.tokens.create("passing", "write")
     with agents.over_http(lab.url, secret) as agent:
         made = agent.call("evidence_freeze_pool", name="now", window_id=1)
@@ -90,7 +90,7 @@ def test_a_writing_token_writes_until_it_is_revoked(lab: Served) -> None:
     assert plain(lab, secret).status_code == 401
 
 
-def test_each_request_counts_by_its_own_token(lab: Served) -> None:
+def test_each_request_counts_by_its_own_token(lab: ServedLab) -> None:
     """Nothing is kept between two: whoever knows of another's session gains nothing by it."""
     opened = lab.ask(
         "POST",
@@ -115,7 +115,7 @@ def test_each_request_counts_by_its_own_token(lab: Served) -> None:
     assert said["isError"] and said["structuredContent"]["error"]["kind"] == "scope"
 
 
-def test_a_session_cookie_does_not_authenticate_agents(lab: Served) -> None:
+def test_a_session_cookie_does_not_authenticate_agents(lab: ServedLab) -> None:
     with httpx.Client(base_url=lab.url, timeout=60) as browser:
         assert browser.get(f"/?token={lab.local}").status_code == 303
         assert browser.get("/api/session").status_code == 200
@@ -127,12 +127,12 @@ def test_a_session_cookie_does_not_authenticate_agents(lab: Served) -> None:
     assert lab.ask("GET", f"/mcp?token={lab.local}", "", headers=SENT).status_code == 401
 
 
-def test_a_foreign_host_is_refused_even_with_a_token(lab: Served) -> None:
+def test_a_foreign_host_is_refused_even_with_a_token(lab: ServedLab) -> None:
     said = plain(lab, Host="evil.example")
     assert (said.status_code, said.json()["error"]["kind"]) == (400, "host")
 
 
-def test_responses_have_the_security_headers(lab: Served) -> None:
+def test_responses_have_the_security_headers(lab: ServedLab) -> None:
     for token in (None, ""):
         said = plain(lab, token)
         assert {name: said.headers.get(name) for name in HEADERS} == HEADERS
@@ -142,7 +142,9 @@ def test_responses_have_the_security_headers(lab: Served) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"nonsense", b'{"jsonrpc": "2.0"}', b"\xff\xfe", b"[" * 100_000]
 )
-def test_an_invalid_message_is_refused_without_an_internal_error(lab: Served, body: bytes) -> None:
+def test_an_invalid_message_is_refused_without_an_internal_error(
+    lab: ServedLab, body: bytes
+) -> None:
     sent = {**SENT, "Content-Type": "application/json"}
     said = lab.ask("POST", "/mcp", content=body, headers=sent)
     assert 400 <= said.status_code < 500
@@ -152,7 +154,7 @@ def test_an_invalid_message_is_refused_without_an_internal_error(lab: Served, bo
 
 def test_long_messages_and_excessive_rates_are_refused(tmp_path: Path) -> None:
     few = Limits(body=2000, per_second=0.1, burst=6)
-    with served(tmp_path, run=False, agents=over_http, limits=few) as lab:
+    with serve_lab(tmp_path, run=False, agents=over_http, limits=few) as lab:
         long = {**CALL, "params": {"name": "admin_query", "arguments": {"sql": "x" * 5000}}}
         assert lab.ask("POST", "/mcp", json=long, headers=SENT).status_code == 413
         codes = [plain(lab).status_code for _ in range(8)]

@@ -16,7 +16,7 @@ from judge_gym.mcp import over_http
 from judge_gym.mcp.tools import TOOLS, is_tool
 from judge_gym.mcp.truncation import MAX_SIZE
 from judge_gym.verbs import VERBS
-from served import OURS, Served, alone, served
+from lab_server import OURS, ServedLab, serve_lab, without_workers
 
 PAID = {"runs_start", "runs_resume", "runs_retry", "evidence_collect"}
 DESTRUCTIVE = {
@@ -29,13 +29,13 @@ DESTRUCTIVE = {
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("offered"), agents=over_http) as opened:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    with serve_lab(tmp_path_factory.mktemp("offered"), agents=over_http) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def agent(lab: Served) -> Iterator[Agent]:
+def agent(lab: ServedLab) -> Iterator[Agent]:
     with agents.over_http(lab.url, lab.local) as connected:
         yield connected
 
@@ -100,7 +100,7 @@ def test_all_tools_together_are_short(tools: dict[str, Any]) -> None:
 # --- what they say -------------------------------------------------------------------------------
 
 
-def test_read_returns_what_the_api_returns(lab: Served, agent: Agent) -> None:
+def test_read_returns_what_the_api_returns(lab: ServedLab, agent: Agent) -> None:
     for function, path, arguments in (
         ("evidence_list_windows", "/api/windows", {}),
         (
@@ -139,7 +139,7 @@ def test_status_reports_the_progress_of_runs(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-def test_cursors_lead_through_all_pages(lab: Served, agent: Agent, order: str) -> None:
+def test_cursors_lead_through_all_pages(lab: ServedLab, agent: Agent, order: str) -> None:
     seen, cursor = [], None
     while True:
         page = agent.call(
@@ -164,7 +164,7 @@ def test_listed_tables_can_be_queried(agent: Agent) -> None:
 
 
 def test_a_select_is_answered_and_a_write_is_refused_by_the_database(
-    lab: Served, agent: Agent
+    lab: ServedLab, agent: Agent
 ) -> None:
     found = agent.call(
         "admin_query", sql="SELECT status, count(*) AS n FROM samples GROUP BY status"
@@ -190,10 +190,10 @@ def test_the_environment_is_reported_without_values(
     assert "sk-of-the-house" not in str(result) and "secret.example" not in str(result)
 
 
-def test_plans_are_free_and_runs_can_be_controlled(lab: Served, agent: Agent) -> None:
+def test_plans_are_free_and_runs_can_be_controlled(lab: ServedLab, agent: Agent) -> None:
     plan = agent.call("runs_plan", target="later")
     assert plan["stages"]["all"]["to_pay"] > 0
-    with alone(lab.lab):
+    with without_workers(lab.lab):
         assert agent.call("runs_start", target="later", budget={"usd": 5}) == {"started": ["later"]}
         assert agent.call("runs_status", target="later")["in_progress"]
         assert agent.call("runs_pause", target="later") == {"paused": ["later"]}
@@ -205,7 +205,7 @@ def test_plans_are_free_and_runs_can_be_controlled(lab: Served, agent: Agent) ->
     assert kinds == ["cancelled", "started", "retuned", "paused", "started"], "newest first"
 
 
-def test_the_log_is_paged_and_lists_each_event_once(lab: Served, agent: Agent) -> None:
+def test_the_log_is_paged_and_lists_each_event_once(lab: ServedLab, agent: Agent) -> None:
     whole = agent.call("runs_logs", limit=1000)["items"]
     seen, cursor = [], None
     while True:
@@ -218,7 +218,7 @@ def test_the_log_is_paged_and_lists_each_event_once(lab: Served, agent: Agent) -
     assert sorted((row["at"] for row in whole), reverse=True) == [row["at"] for row in whole]
 
 
-def test_tools_create_evidence_and_benchmarks(lab: Served, agent: Agent) -> None:
+def test_tools_create_evidence_and_benchmarks(lab: ServedLab, agent: Agent) -> None:
     made = agent.call(
         "evidence_create_window", start_date="2026-03-01", end_date="2026-03-31", country="Norvessa"
     )
@@ -348,7 +348,7 @@ def test_an_error_names_the_value_and_the_choices(
     assert said in error["message"]
 
 
-def test_an_error_has_the_message_of_the_api(lab: Served, agent: Agent) -> None:
+def test_an_error_has_the_message_of_the_api(lab: ServedLab, agent: Agent) -> None:
     sent = {
         "experiment_tag": "odd",
         "window_id": 1,
@@ -363,7 +363,7 @@ def test_an_error_has_the_message_of_the_api(lab: Served, agent: Agent) -> None:
 
 
 def test_an_internal_error_reveals_no_details(
-    lab: Served, agent: Agent, monkeypatch: pytest.MonkeyPatch
+    lab: ServedLab, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("the secret of the house")
@@ -377,7 +377,7 @@ def test_an_internal_error_reveals_no_details(
 # --- resources -----------------------------------------------------------------------------------
 
 
-def test_studies_and_reports_are_resources(lab: Served, agent: Agent) -> None:
+def test_studies_and_reports_are_resources(lab: ServedLab, agent: Agent) -> None:
     text = (
         "study: small-one\nsamples: 1\nprobe: false\n"
         "evidence: {here: {files: news.jsonl, window: {country: Valdoria}}}\n"

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from judge_gym.models.cards import Limits
 from judge_gym.models.limits import BURST, MARGIN, amounts_of
 from judge_gym.models.shared_limits import SharedThrottle, fair_share
-from together import Together
+from memory_leases import MemoryLeases
 
 
-def throttles(together: Together, limits: Limits, count: int) -> list[SharedThrottle]:
-    return [SharedThrottle(limits, together.of(f"p{n}"), "x") for n in range(count)]
+def throttles(shared: MemoryLeases, limits: Limits, count: int) -> list[SharedThrottle]:
+    return [SharedThrottle(limits, shared.of(f"p{n}"), "x") for n in range(count)]
 
 
 steps = st.tuples(
@@ -28,19 +28,19 @@ steps = st.tuples(
 def test_no_order_of_rounds_lets_more_through_than_the_limit(
     rounds: list[tuple[int, float, list[tuple[int, int]]]],
 ) -> None:
-    together = Together()
-    three = throttles(together, Limits(rpm=120, tpm=60_000), 3)
+    shared = MemoryLeases()
+    three = throttles(shared, Limits(rpm=120, tpm=60_000), 3)
     waiting: list[list[dict[str, float]]] = [[], [], []]
     taken = {"requests": 0.0, "tokens": 0.0}
     for who, later, calls in rounds:
-        together.now += later
+        shared.now += later
         waiting[who] += [amounts_of(*call) for call in calls]
-        said = together.of(f"p{who}").change("x", three[who]._round(waiting[who]))
+        said = shared.of(f"p{who}").change("x", three[who]._round(waiting[who]))
         started, waiting[who] = waiting[who][: said.started], waiting[who][said.started :]
         assert (said.wait > 0) == bool(waiting[who])
         for kind, rate, largest in (("requests", 2, 0), ("tokens", 1000, 1000)):
             taken[kind] += sum(size[kind] for size in started)
-            assert taken[kind] <= rate * MARGIN * (together.now - 1_000 + BURST) + largest + 1e-6
+            assert taken[kind] <= rate * MARGIN * (shared.now - 1_000 + BURST) + largest + 1e-6
 
 
 @given(
@@ -72,15 +72,15 @@ def test_a_crowd_shares_evenly_after_a_few_rounds(whole: int, parts: list[int]) 
 
 def test_a_pause_that_one_is_asked_for_reaches_the_others() -> None:
     async def waited() -> tuple[bool, bool]:
-        together = Together()
-        first, second = throttles(together, Limits(rpm=6000), 2)
+        shared = MemoryLeases()
+        first, second = throttles(shared, Limits(rpm=6000), 2)
         await second.reserve(1, 1)
         first.block(30.0)
         await asyncio.sleep(0.2)
         call = asyncio.create_task(second.reserve(1, 1))
         await asyncio.sleep(0.3)
         before = call.done()
-        together.now += 31
+        shared.now += 31
         await asyncio.wait_for(call, 60)
         return before, call.done()
 
@@ -89,7 +89,7 @@ def test_a_pause_that_one_is_asked_for_reaches_the_others() -> None:
 
 def test_what_was_reserved_and_not_used_comes_back_to_all() -> None:
     async def begun() -> None:
-        first, second = throttles(Together(), Limits(tpm=60_000), 2)
+        first, second = throttles(MemoryLeases(), Limits(tpm=60_000), 2)
         reserved = await first.reserve(100, 800)
         call = asyncio.create_task(second.reserve(100, 700))
         await asyncio.sleep(0.2)
@@ -103,13 +103,13 @@ def test_what_was_reserved_and_not_used_comes_back_to_all() -> None:
 
 def test_simultaneous_calls_take_one_round_and_an_idle_process_none() -> None:
     async def rounds() -> int:
-        together = Together()
-        [throttle] = throttles(together, Limits(rpm=60_000), 1)
+        shared = MemoryLeases()
+        [throttle] = throttles(shared, Limits(rpm=60_000), 1)
         await asyncio.gather(*(throttle.reserve(1, 1) for _ in range(500)))
-        made = together.rounds
-        while together.parts:
+        made = shared.rounds
+        while shared.parts:
             await asyncio.sleep(0.05)
-        assert together.rounds <= made + 2
+        assert shared.rounds <= made + 2
         return made
 
     assert asyncio.run(asyncio.wait_for(rounds(), 60)) <= 2
@@ -118,7 +118,7 @@ def test_simultaneous_calls_take_one_round_and_an_idle_process_none() -> None:
 @pytest.mark.parametrize("limits", [Limits(rpm=1), Limits(concurrency=1)])
 def test_who_waits_is_let_go_when_the_work_ends(limits: Limits) -> None:
     async def calls() -> None:
-        [throttle] = throttles(Together(), limits, 1)
+        [throttle] = throttles(MemoryLeases(), limits, 1)
 
         async def call() -> None:
             async with throttle.slot:
@@ -138,9 +138,9 @@ def test_a_round_that_cannot_be_held_fails_those_who_wait_and_the_next_goes_on(
     limits: Limits,
 ) -> None:
     async def calls() -> None:
-        together = Together()
-        together.fault = ConnectionError("gone")
-        [throttle] = throttles(together, limits, 1)
+        shared = MemoryLeases()
+        shared.fault = ConnectionError("gone")
+        [throttle] = throttles(shared, limits, 1)
 
         async def call() -> None:
             async with throttle.slot:
@@ -148,7 +148,7 @@ def test_a_round_that_cannot_be_held_fails_those_who_wait_and_the_next_goes_on(
 
         with pytest.raises(ConnectionError):
             await call()
-        together.fault = None
+        shared.fault = None
         await asyncio.wait_for(call(), 60)
 
     asyncio.run(calls())
@@ -156,7 +156,7 @@ def test_a_round_that_cannot_be_held_fails_those_who_wait_and_the_next_goes_on(
 
 def test_who_gives_up_waiting_takes_nothing_with_it() -> None:
     async def calls() -> None:
-        [throttle] = throttles(Together(), Limits(concurrency=2), 1)
+        [throttle] = throttles(MemoryLeases(), Limits(concurrency=2), 1)
         flying = 0
 
         async def call(check: Callable[[int], bool]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from judge_gym.errors import NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.store import Store
-from served import create, fill
+from lab_server import create, fill
 
 pytestmark = pytest.mark.postgres
 FAILING = "sim:balanced?fail=0.6"

@@ -13,7 +13,7 @@ from judge_gym.errors import NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.store import Selection, samples
 from judge_gym.store import tables as t
-from served import create, fill
+from lab_server import create, fill
 
 TAG = "pilot"
 

@@ -7,7 +7,7 @@ import pytest
 from judge_gym.lab import Lab
 from judge_gym.records import Completion, Draw, Message, Request
 from judge_gym.store import Payer, Store
-from served import create, fill
+from lab_server import create, fill
 from stores import recorded
 
 

@@ -13,7 +13,7 @@ import yaml
 
 from conftest import study_file
 from judge_gym.store import tables as t
-from served import TEXTS, Served, served
+from lab_server import TEXTS, ServedLab, serve_lab
 
 ODD = [
     "../../etc/passwd",
@@ -32,8 +32,8 @@ ODD = [
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("asked")) as opened:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    with serve_lab(tmp_path_factory.mktemp("asked")) as opened:
         yield opened
 
 
@@ -42,7 +42,7 @@ def plain(value: Any) -> Any:
     return json.loads(json.dumps(value, default=lambda time: time.isoformat()))
 
 
-def pages(lab: Served, path: str, limit: int, **query: Any) -> list[list[dict[str, Any]]]:
+def pages(lab: ServedLab, path: str, limit: int, **query: Any) -> list[list[dict[str, Any]]]:
     """All pages of a table."""
     found = []
     while True:
@@ -61,7 +61,7 @@ def key(row: dict[str, Any]) -> Any:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def test_tables_match_the_lab(lab: Served) -> None:
+def test_tables_match_the_lab(lab: ServedLab) -> None:
     verbs = lab.lab
     window = verbs.evidence.list_windows()[0]["window"]
     asked: list[tuple[str, dict[str, Any], Sequence[Mapping[str, Any]]]] = [
@@ -81,7 +81,7 @@ def test_tables_match_the_lab(lab: Served) -> None:
         assert lab.get(path, **query) == {"items": plain(rows), "next": None}, path
 
 
-def test_documents_match_the_lab(lab: Served) -> None:
+def test_documents_match_the_lab(lab: ServedLab) -> None:
     verbs = lab.lab
     summary = lab.get("/api/experiments/pilot/strict")
     assert summary == plain(verbs.get_experiment_summary("pilot/strict"))
@@ -100,7 +100,7 @@ def test_documents_match_the_lab(lab: Served) -> None:
     assert page.text.lstrip().startswith("<!doctype html>")
 
 
-def test_axes_and_models_describe_themselves(lab: Served) -> None:
+def test_axes_and_models_describe_themselves(lab: ServedLab) -> None:
     knobs = {knob["path"]: knob for knob in lab.get("/api/axes")["knobs"]}
     assert knobs["verdict.method"]["levels"] == ["single", "subset"]
     assert lab.get("/api/models/gpt-4.1")["id"] == "openai:gpt-4.1"
@@ -114,7 +114,7 @@ def test_axes_and_models_describe_themselves(lab: Served) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 4, 7, 15, 1000])
-def test_pages_contain_every_sample_once(lab: Served, limit: int) -> None:
+def test_pages_contain_every_sample_once(lab: ServedLab, limit: int) -> None:
     whole = plain(lab.lab.list_experiment_samples("pilot"))
     found = pages(lab, "/api/samples", limit, experiment_tag="pilot")
     assert [len(page) for page in found[:-1]] == [limit] * (len(found) - 1)
@@ -128,7 +128,7 @@ def test_pages_contain_every_sample_once(lab: Served, limit: int) -> None:
 def test_a_page_of_a_study_is_refused_with_its_tags(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    with served(tmp_path_factory.mktemp("study"), run=False) as own:
+    with serve_lab(tmp_path_factory.mktemp("study"), run=False) as own:
         path = study_file(own.folder)
         tags = own.lab.runs.start(path)
         for resource in ("samples", "probes", "rubrics"):
@@ -141,27 +141,27 @@ def test_a_page_of_a_study_is_refused_with_its_tags(
 
 
 @pytest.mark.parametrize("value", ["0", "many", "-3"])
-def test_an_invalid_number_is_repeated_in_the_error(lab: Served, value: str) -> None:
+def test_an_invalid_number_is_repeated_in_the_error(lab: ServedLab, value: str) -> None:
     said = lab.ask("GET", "/api/samples", params={"experiment_tag": "pilot", "limit": value})
     assert said.status_code == 422
     message = said.json()["error"]["message"]
     assert message.startswith("query.limit: ") and message.endswith(f", not {value!r}")
 
 
-def test_pages_contain_every_probe_once(lab: Served) -> None:
+def test_pages_contain_every_probe_once(lab: ServedLab) -> None:
     rows = [row for page in pages(lab, "/api/probes", 4, experiment_tag="pilot") for row in page]
     whole = plain(lab.lab.list_experiment_probes("pilot"))
     assert whole and sorted(rows, key=key) == sorted(whole, key=key)
 
 
-def test_pages_of_experiments_and_evidence_are_complete_and_in_order(lab: Served) -> None:
+def test_pages_of_experiments_and_evidence_are_complete_and_in_order(lab: ServedLab) -> None:
     tags = [row["tag"] for page in pages(lab, "/api/experiments", 1) for row in page]
     assert tags == [row["tag"] for row in lab.lab.list_experiments()]
     items = [row for page in pages(lab, "/api/windows/1/evidence", 2) for row in page]
     assert items == plain(lab.lab.evidence.list(1))
 
 
-def test_a_page_may_be_of_one_status_or_one_item(lab: Served) -> None:
+def test_a_page_may_be_of_one_status_or_one_item(lab: ServedLab) -> None:
     whole = plain(lab.lab.list_experiment_samples("pilot/strict"))
     for name, values in (("status", {row["status"] for row in whole}), ("evidence", {1, 2})):
         for value in values:
@@ -172,7 +172,7 @@ def test_a_page_may_be_of_one_status_or_one_item(lab: Served) -> None:
 
 
 def test_new_rows_do_not_move_pages(tmp_path: Path) -> None:
-    with served(tmp_path) as lab:
+    with serve_lab(tmp_path) as lab:
         before = {row["sample"] for row in lab.lab.list_experiment_samples("pilot")}
         page = lab.get("/api/samples", experiment_tag="pilot", limit=4)
         seen = [row["sample"] for row in page["items"]]
@@ -183,7 +183,7 @@ def test_new_rows_do_not_move_pages(tmp_path: Path) -> None:
         assert before <= set(seen)
 
 
-def test_an_unknown_cursor_is_an_empty_page_or_an_error(lab: Served) -> None:
+def test_an_unknown_cursor_is_an_empty_page_or_an_error(lab: ServedLab) -> None:
     for cursor in ("x", "0", "-1", "99999999999999999999", "1 OR 1=1", "²"):
         said = lab.ask("GET", "/api/samples", params={"experiment_tag": "pilot", "cursor": cursor})
         assert said.status_code == 422, cursor
@@ -192,7 +192,7 @@ def test_an_unknown_cursor_is_an_empty_page_or_an_error(lab: Served) -> None:
     assert said.status_code == 422
 
 
-def test_a_page_is_read_by_index(lab: Served) -> None:
+def test_a_page_is_read_by_index(lab: ServedLab) -> None:
     """However many samples there are, the last page costs as much as the first."""
     place = "run_id, rubric_id, evidence_id, replicate, flipped, is_swap"
     query = (
@@ -207,7 +207,7 @@ def test_a_page_is_read_by_index(lab: Served) -> None:
 # --- files ---------------------------------------------------------------------------------------
 
 
-def test_csv_matches_the_lab(lab: Served) -> None:
+def test_csv_matches_the_lab(lab: ServedLab) -> None:
     for targets in (["pilot"], ["pilot/strict"], ["pilot", "pilot/strict", "later"], ["later"]):
         said = lab.ask("GET", "/api/samples/file", params={"target": targets})
         assert said.text == lab.lab.export_design_space_csv(targets)
@@ -217,7 +217,7 @@ def test_csv_matches_the_lab(lab: Served) -> None:
     assert one.text == lab.lab.export_experiment_csv("pilot")
 
 
-def test_parquet_matches_the_lab(lab: Served, tmp_path: Path) -> None:
+def test_parquet_matches_the_lab(lab: ServedLab, tmp_path: Path) -> None:
     lab.lab.experiments.export([], tmp_path / "all.parquet", format="parquet")
     said = lab.ask("GET", "/api/samples/file", params={"format": "parquet"})
     found = pd.read_parquet(io.BytesIO(said.content))
@@ -231,7 +231,7 @@ def test_parquet_matches_the_lab(lab: Served, tmp_path: Path) -> None:
     "windows experiments usage pools labels rubrics?experiment_tag=pilot windows/1/evidence "
     "probes?experiment_tag=pilot samples?experiment_tag=pilot".split(),
 )
-def test_every_table_can_be_downloaded(lab: Served, path: str) -> None:
+def test_every_table_can_be_downloaded(lab: ServedLab, path: str) -> None:
     mark = "&" if "?" in path else "?"
     rows = lab.get(f"/api/{path}{mark}limit=1000")["items"]
     said = lab.ask("GET", f"/api/{path}{mark}format=csv")
@@ -243,7 +243,7 @@ def test_every_table_can_be_downloaded(lab: Served, path: str) -> None:
 
 
 def test_downloads_leave_no_temporary_file(
-    lab: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lab: ServedLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for format in ("csv", "parquet"):
@@ -256,7 +256,7 @@ def test_downloads_leave_no_temporary_file(
 # --- writing -------------------------------------------------------------------------------------
 
 
-def test_evidence_is_sent_and_frozen_and_dropped(lab: Served) -> None:
+def test_evidence_is_sent_and_frozen_and_dropped(lab: ServedLab) -> None:
     made = lab.post(
         "/api/windows", start_date="2026-03-01", end_date="2026-03-31", country="Norvessa"
     )
@@ -279,7 +279,7 @@ def test_evidence_is_sent_and_frozen_and_dropped(lab: Served) -> None:
     assert (said.status_code, said.json()["error"]["kind"]) == (409, "conflict")
 
 
-def test_a_benchmark_is_sent_with_its_rubric(lab: Served) -> None:
+def test_a_benchmark_is_sent_with_its_rubric(lab: ServedLab) -> None:
     stages = [{"label": label, "criteria": [f"It is {label}"]} for label in ("minor", "major")]
     rubric = {"kind": "ordinal", "stages": stages}
     items = [{"title": "A typo", "text": "The comment has one.", "truth": "minor"}]
@@ -301,7 +301,7 @@ def test_a_benchmark_is_sent_with_its_rubric(lab: Served) -> None:
     assert [item.truth for item in experiment.task.pool.items] == [1]
 
 
-def test_labels_are_sent_all_or_none(lab: Served) -> None:
+def test_labels_are_sent_all_or_none(lab: ServedLab) -> None:
     good = {"item": "calm", "rater": "ada, the first", "stage": "1"}
     bad = {"item": "nothing like it", "rater": "ada, the first", "stage": "1"}
     said = lab.ask("POST", "/api/labels", json={"labels": [good, bad]})
@@ -312,7 +312,7 @@ def test_labels_are_sent_all_or_none(lab: Served) -> None:
     assert [row["rater"] for row in lab.get("/api/labels")["items"]] == ["ada, the first"]
 
 
-def test_a_study_is_planned_and_started_from_its_text(lab: Served) -> None:
+def test_a_study_is_planned_and_started_from_its_text(lab: ServedLab) -> None:
     study = {
         "study": "sent",
         "samples": 1,
@@ -338,7 +338,7 @@ def test_a_study_is_planned_and_started_from_its_text(lab: Served) -> None:
     assert lab.post("/api/runs/resume", target="sent")["started"] == started
 
 
-def test_errors_name_the_choices(lab: Served) -> None:
+def test_errors_name_the_choices(lab: ServedLab) -> None:
     sent = {"experiment_tag": "x", "window_id": 1, "model_id": "sim:nobody", "task_type": "ecc"}
     said = lab.ask("POST", "/api/experiments", json={**sent, "concept": "x"})
     error = said.json()["error"]
@@ -350,7 +350,7 @@ def test_errors_name_the_choices(lab: Served) -> None:
     assert unknown.status_code == 422 and "window" in unknown.json()["error"]["message"]
 
 
-def test_an_experiment_is_deleted(lab: Served) -> None:
+def test_an_experiment_is_deleted(lab: ServedLab) -> None:
     lab.lab.create_experiment(
         "short", 1, "sim:hasty", "ecc", "x", {"evidence.view": "raw", "rubric.critic": "sim:critic"}
     )
@@ -362,7 +362,7 @@ def test_an_experiment_is_deleted(lab: Served) -> None:
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_hostile_names_change_nothing(lab: Served, name: str) -> None:
+def test_hostile_names_change_nothing(lab: ServedLab, name: str) -> None:
     with lab.lab.store.database.read() as connection:
         before = connection.scalar(sa.select(sa.func.count()).select_from(t.samples))
     for path in ("/api/report", "/api/report/file", "/api/samples/file", "/api/events"):
@@ -387,7 +387,7 @@ def test_hostile_names_change_nothing(lab: Served, name: str) -> None:
     "linked/*.jsonl **/secret.jsonl ..\\secret.jsonl ~/x.jsonl ./news.jsonl/../../x".split(),
 )
 @pytest.mark.parametrize("place", ["files", "benchmark", "judgebench", "rubric", "vdem"])
-def test_a_study_names_no_file_outside_its_folder(lab: Served, path: str, place: str) -> None:
+def test_a_study_names_no_file_outside_its_folder(lab: ServedLab, path: str, place: str) -> None:
     outside = lab.folder.parent / "outside"
     outside.mkdir(exist_ok=True)
     (outside / "secret.jsonl").write_text('{"title": "secret", "text": "the secret of the house"}')
@@ -413,7 +413,7 @@ def test_a_study_names_no_file_outside_its_folder(lab: Served, path: str, place:
 
 
 @pytest.mark.parametrize("place", ["judges", "assistant", "overrides"])
-def test_a_model_file_of_the_labs_machine_is_refused(lab: Served, place: str) -> None:
+def test_a_model_file_of_the_labs_machine_is_refused(lab: ServedLab, place: str) -> None:
     path = "local:/srv/models/any.gguf"
     study: dict[str, Any] = {
         "study": "s",
@@ -433,11 +433,11 @@ def test_a_model_file_of_the_labs_machine_is_refused(lab: Served, place: str) ->
     assert "only its command line may" in lab.ask("GET", f"/api/models/{path}").text
 
 
-def test_a_downloaded_model_may_be_named(lab: Served) -> None:
+def test_a_downloaded_model_may_be_named(lab: ServedLab) -> None:
     assert lab.get("/api/models/local:smollm2")["kind"] == "local"
 
 
-def test_an_endless_study_is_refused(lab: Served) -> None:
+def test_an_endless_study_is_refused(lab: ServedLab) -> None:
     lines = [
         "a: &a [x, x]",
         *(f"{c}: &{c} [*{b}, *{b}]" for b, c in zip("abcdefgh", "bcdefghi", strict=False)),
@@ -469,7 +469,7 @@ def test_an_endless_study_is_refused(lab: Served) -> None:
         assert said.status_code == 422, said.text[:200]
 
 
-def test_deeply_nested_json_is_refused(lab: Served) -> None:
+def test_deeply_nested_json_is_refused(lab: ServedLab) -> None:
     sent = {"Content-Type": "application/json"}
     for body in (b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b'{"target": "\\ud800"}', b""):
         said = lab.ask("POST", "/api/runs/pause", content=body, headers=sent)
@@ -477,14 +477,14 @@ def test_deeply_nested_json_is_refused(lab: Served) -> None:
         assert set(said.json()["error"]) == {"kind", "message", "choices"}
 
 
-def test_too_large_numbers_are_refused(lab: Served) -> None:
+def test_too_large_numbers_are_refused(lab: ServedLab) -> None:
     for path in ("/api/evidence/{}", "/api/calls/{}", "/api/windows/{}/evidence"):
         for number in (0, -1, 2**31, 2**63, 10**40):
             assert lab.ask("GET", path.format(number)).status_code == 422
         assert lab.ask("GET", path.format(10**6)).status_code == 404
 
 
-def test_evidence_is_never_interpreted(lab: Served) -> None:
+def test_evidence_is_never_interpreted(lab: ServedLab) -> None:
     title = "<script>alert('x')</script>"
     window = lab.lab.create_window("2026-05-01", "2026-05-02", "Norvessa")
     sent = [{"title": title, "text": "</script><img src=x onerror=alert(1)>"}]

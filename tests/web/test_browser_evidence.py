@@ -10,21 +10,21 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import expect
 
-from browsed import PHONE, Visit
+from browser_pages import PHONE, Visit
 from judge_gym.web.pages.evidence import ROWS
-from served import TEXTS, Served, served
+from lab_server import TEXTS, ServedLab, serve_lab
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("read")) as opened:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    with serve_lab(tmp_path_factory.mktemp("read")) as opened:
         yield opened
 
 
 def test_texts_are_added_to_a_new_window_frozen_and_compared(
-    visit: Visit, lab: Served, tmp_path: Path
+    visit: Visit, lab: ServedLab, tmp_path: Path
 ) -> None:
     lines = [{"title": "one", "text": "The first text of all."}, {"text": "A text without title."}]
     file = tmp_path / "more.jsonl"
@@ -62,7 +62,7 @@ def test_texts_are_added_to_a_new_window_frozen_and_compared(
     expect(page.locator("[name='task.evidence']")).to_have_value("february")
 
 
-def test_a_text_is_read_beside_its_view(visit: Visit, lab: Served) -> None:
+def test_a_text_is_read_beside_its_view(visit: Visit, lab: ServedLab) -> None:
     [item] = [row for row in lab.lab.evidence.list(1) if row["title"] == "harsh"]
     page = visit.open(f"/evidence/{item['id']}")
     expect(page.locator("section").nth(0).locator(".text")).to_have_text(TEXTS["harsh"])
@@ -79,7 +79,7 @@ def test_a_text_is_read_beside_its_view(visit: Visit, lab: Served) -> None:
     assert visit.fits()
 
 
-def test_a_pair_is_shown_as_a_pair(visit: Visit, lab: Served) -> None:
+def test_a_pair_is_shown_as_a_pair(visit: Visit, lab: ServedLab) -> None:
     made = lab.post("/api/windows", start_date="2026-03-01", end_date="2026-03-31", country="X")
     pair = {"title": "a pair", "text": "Which is right?", "responses": ["It is 4.", "It is 5."]}
     lab.post(f"/api/windows/{made['window_id']}/evidence", items=[pair])
@@ -91,7 +91,7 @@ def test_a_pair_is_shown_as_a_pair(visit: Visit, lab: Served) -> None:
     expect(page.locator("section").nth(1).locator(".text")).to_have_text("It is 5.")
 
 
-def test_many_items_come_in_pages_that_are_small(visit: Visit, lab: Served) -> None:
+def test_many_items_come_in_pages_that_are_small(visit: Visit, lab: ServedLab) -> None:
     made = lab.post("/api/windows", start_date="2026-04-01", end_date="2026-04-30", country="Y")
     count, long = ROWS + 7, "w " * 400_000
     items = [{"title": f"item {n}", "text": f"Text number {n}."} for n in range(count - 1)]

@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browsed import browsing, drawn, go, of
+from browser_pages import count_figures, experiment_path, open_page, open_path
 from judge_gym.web import analysis_cache
 from judge_gym.web.pages import experiment
-from served import TEXTS, Served, create, served
+from lab_server import TEXTS, ServedLab, create, serve_lab
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 EVIL = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>"
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
     """Two judges of one design, on evidence one of whose titles is a script."""
     folder = tmp_path_factory.mktemp("experiment")
-    with served(folder, run=False, work=True) as opened:
+    with serve_lab(folder, run=False, work=True) as opened:
         line = {"title": EVIL, "text": f"Judges were dismissed. {EVIL}"}
         (folder / "evil.jsonl").write_text(json.dumps(line))
         window = opened.lab.create_window("2026-02-01", "2026-02-28", "Valdoria")
@@ -41,9 +41,9 @@ def shown(page: Page) -> list[int]:
 
 
 def test_the_page_says_what_the_experiment_is_and_what_sets_it_apart(
-    lab: Served, page: Page
+    lab: ServedLab, page: Page
 ) -> None:
-    go(page, lab, of("judged"))
+    open_path(page, lab, experiment_path("judged"))
     expect(page.get_by_text("The judge is simulated")).to_be_visible()
     page.locator("select[name=against]").select_option("judged/strict")
     page.wait_for_url("**against=judged%2Fstrict*")
@@ -53,11 +53,11 @@ def test_the_page_says_what_the_experiment_is_and_what_sets_it_apart(
 
 
 def test_the_name_of_its_evidence_leads_to_the_items_that_it_judges(
-    lab: Served, page: Page
+    lab: ServedLab, page: Page
 ) -> None:
     [row] = lab.lab.store.experiments.rows(tags=["judged"])
     judged = {one["evidence_title"] for one in lab.lab.list_experiment_samples("judged")}
-    go(page, lab, of("judged"))
+    open_path(page, lab, experiment_path("judged"))
     page.locator("dd").get_by_role("link", name=row["pool_name"], exact=True).click()
     expect(page.locator("h1")).to_contain_text("Evidence of judged")
     titles = page.locator("#items td.long a").all_inner_texts()
@@ -65,10 +65,10 @@ def test_the_name_of_its_evidence_leads_to_the_items_that_it_judges(
 
 
 def test_the_form_asks_by_the_address_and_pages_lead_on_and_back(
-    lab: Served, page: Page, monkeypatch: pytest.MonkeyPatch
+    lab: ServedLab, page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(experiment, "PAGE", 10)
-    page.goto(lab.url + of("judged"))
+    page.goto(lab.url + experiment_path("judged"))
     page.locator("select[name=status]").select_option("scored")
     page.locator("form", has=page.locator("select[name=status]")).get_by_role(
         "button", name="Filter"
@@ -87,12 +87,12 @@ def test_the_form_asks_by_the_address_and_pages_lead_on_and_back(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_figures_are_drawn_for_either_ground(browser: Browser, lab: Served, scheme: Any) -> None:
-    with browsing(browser, lab, color_scheme=scheme) as page:
-        go(page, lab, of("judged/strict"))
+def test_figures_are_drawn_for_either_ground(browser: Browser, lab: ServedLab, scheme: Any) -> None:
+    with open_page(browser, lab, color_scheme=scheme) as page:
+        open_path(page, lab, experiment_path("judged/strict"))
         expect(page.get_by_role("heading", name="Are judges overconfident?")).to_be_visible()
         expect(page.get_by_text("Compared with 1 other judge")).to_be_visible()
-        assert drawn(page) >= 5
+        assert count_figures(page) >= 5
         chosen = page.locator("figure img").first.evaluate("picture => picture.currentSrc")
     assert ("theme=dark" in chosen) == (scheme == "dark")
     picture = lab.ask("GET", chosen.removeprefix(lab.url))
@@ -100,10 +100,10 @@ def test_figures_are_drawn_for_either_ground(browser: Browser, lab: Served, sche
     assert analysis_cache.INKS[scheme] in picture.text and "currentColor" not in picture.text
 
 
-def test_what_evidence_says_is_shown_as_text(lab: Served, page: Page) -> None:
+def test_what_evidence_says_is_shown_as_text(lab: ServedLab, page: Page) -> None:
     rows = lab.lab.list_experiment_samples("judged")
     item = next(row["evidence"] for row in rows if row["evidence_title"] == EVIL)
-    page.goto(f"{lab.url}{of('judged')}?evidence={item}")
+    page.goto(f"{lab.url}{experiment_path('judged')}?evidence={item}")
     expect(page.locator("#sample-table").get_by_text(EVIL).first).to_be_visible()
     page.locator("#sample-table td:first-child a").first.click()
     expect(page.locator("details.turn pre").nth(1)).to_contain_text(EVIL)
@@ -112,8 +112,8 @@ def test_what_evidence_says_is_shown_as_text(lab: Served, page: Page) -> None:
     assert heat.status_code == 200 and "<script" not in heat.text and "<img" not in heat.text
 
 
-def test_a_run_is_started_and_watched_to_its_end(lab: Served, page: Page) -> None:
-    go(page, lab, of("later"))
+def test_a_run_is_started_and_watched_to_its_end(lab: ServedLab, page: Page) -> None:
+    open_path(page, lab, experiment_path("later"))
     page.get_by_role("button", name="Run it").click()
     expect(page.locator("#live [data-run]")).to_have_count(1)
     expect(page.locator("h1 .pill")).to_have_text("complete", timeout=60_000)

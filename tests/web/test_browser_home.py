@@ -6,18 +6,18 @@ import pytest
 import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
-from browsed import go, of
+from browser_pages import experiment_path, open_path
 from judge_gym.store import tables as t
 from judge_gym.web.pages.home import PAGE
-from served import Served, create, served
+from lab_server import ServedLab, create, serve_lab
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
     """A lab with more experiments than a page holds, one of them with failures."""
-    with served(tmp_path_factory.mktemp("home"), work=True) as opened:
+    with serve_lab(tmp_path_factory.mktemp("home"), work=True) as opened:
         window = opened.lab.evidence.list_windows()[0]["window"]
         for number in range(PAGE):
             judge = ("sim:alarmist", "sim:cautious")[number % 2]
@@ -37,10 +37,10 @@ def tags(page: Page) -> list[str]:
 
 
 def test_every_experiment_stands_on_one_page_and_filters_are_in_the_address(
-    lab: Served, page: Page
+    lab: ServedLab, page: Page
 ) -> None:
     every = {row["tag"]: row["judge"] for row in lab.lab.list_experiments()}
-    go(page, lab, "/")
+    open_path(page, lab, "/")
     seen = tags(page)
     assert len(seen) == PAGE
     page.get_by_role("link", name="Next page").click()
@@ -57,14 +57,14 @@ def test_every_experiment_stands_on_one_page_and_filters_are_in_the_address(
     assert tags(page) == sorted(tag for tag, judge in every.items() if judge == "sim:cautious")
     page.reload()
     expect(page.locator("select[name=judge]")).to_have_value("sim:cautious")
-    go(page, lab, "/?task_type=benchmark")
+    open_path(page, lab, "/?task_type=benchmark")
     expect(page.get_by_text("No experiments match.")).to_be_visible()
 
 
 def test_failures_and_costs_are_seen_at_a_glance_and_lead_to_their_rows(
-    lab: Served, page: Page
+    lab: ServedLab, page: Page
 ) -> None:
-    go(page, lab, "/")
+    open_path(page, lab, "/")
     row = page.locator('tr[data-tag="pilot/strict"]')
     summary = lab.lab.get_experiment_summary("pilot/strict")
     lost = sum(summary["runs"][-1]["failed"].values())
@@ -74,12 +74,12 @@ def test_failures_and_costs_are_seen_at_a_glance_and_lead_to_their_rows(
     expect(row.locator("[data-cost]")).to_have_text("$0.00")  # simulated judges are free
     expect(page.locator("[data-cost-all]")).to_have_text("$0.00")
     row.locator("[data-failed]").click()
-    page.wait_for_url(f"**{of('pilot/strict')}?status=provider_error#samples")
+    page.wait_for_url(f"**{experiment_path('pilot/strict')}?status=provider_error#samples")
     expect(page.locator("#sample-table .pill.provider_error")).to_have_count(lost)
 
 
-def test_a_run_is_watched_to_its_end_without_a_reload(lab: Served, page: Page) -> None:
-    go(page, lab, "/")
+def test_a_run_is_watched_to_its_end_without_a_reload(lab: ServedLab, page: Page) -> None:
+    open_path(page, lab, "/")
     row = page.locator('tr[data-tag="later"]')
     expect(row.locator(".pill")).to_have_text("pending")
     page.evaluate("window.stayed = true")

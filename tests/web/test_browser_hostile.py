@@ -8,21 +8,21 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import Browser, Page, expect
 
-from browsed import Visit
+from browser_pages import Visit
 from hostile import PATHS, hostile_lab
-from served import Served
+from lab_server import ServedLab
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
     with hostile_lab(tmp_path_factory.mktemp("hostile")) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_what_is_hostile_is_shown_as_text(browser: Browser, lab: Served, path: str) -> None:
+def test_what_is_hostile_is_shown_as_text(browser: Browser, lab: ServedLab, path: str) -> None:
     visit = Visit(browser, lab)
     page = visit.open(path)
     if path.startswith("/report"):

@@ -9,9 +9,9 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import Browser, expect
 
-from browsed import PHONE, browsing, go, sideways
+from browser_pages import PHONE, open_page, open_path, overflow_width
+from lab_server import ServedLab
 from made_runs import SLUG
-from served import Served
 from suite_pages import hostile_pages, of_run, suites_lab
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
@@ -33,7 +33,7 @@ PATHS = [
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
     with suites_lab(tmp_path_factory.mktemp("layout")) as opened:
         opened.lab.runs.run("pilot")
         opened.lab.runs.run("pilot/strict", samples=2)
@@ -44,12 +44,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     "look", [{"viewport": PHONE}, {"color_scheme": "dark"}], ids=["phone", "dark"]
 )
 def test_pages_fit_their_window_and_can_be_read(
-    browser: Browser, lab: Served, look: dict[str, Any]
+    browser: Browser, lab: ServedLab, look: dict[str, Any]
 ) -> None:
-    with browsing(browser, lab, **look) as page:
+    with open_page(browser, lab, **look) as page:
         for path in PATHS:
-            go(page, lab, path)
-            assert sideways(page) <= 0, path
+            open_path(page, lab, path)
+            assert overflow_width(page) <= 0, path
             ink, ground = page.evaluate(
                 "[getComputedStyle(document.querySelector('main')).color,"
                 " getComputedStyle(document.body).backgroundColor]"
@@ -57,8 +57,8 @@ def test_pages_fit_their_window_and_can_be_read(
             assert ink != ground
 
 
-def test_the_first_tab_skips_to_the_content(browser: Browser, lab: Served) -> None:
-    with browsing(browser, lab) as page:
-        go(page, lab, "/")
+def test_the_first_tab_skips_to_the_content(browser: Browser, lab: ServedLab) -> None:
+    with open_page(browser, lab) as page:
+        open_path(page, lab, "/")
         page.keyboard.press("Tab")
         expect(page.get_by_role("link", name="Skip to content")).to_be_focused()

@@ -11,19 +11,19 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import Browser, Page, expect
 
-from browsed import PHONE, Visit
+from browser_pages import PHONE, Visit
 from judge_gym.axes import Design
 from judge_gym.studies import read_study
-from served import Served, served
+from lab_server import ServedLab, serve_lab
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 ROLES = {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"}
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
     """A lab with a frozen pool, whose server carries runs out."""
-    with served(tmp_path_factory.mktemp("planned"), run=False, work=True) as opened:
+    with serve_lab(tmp_path_factory.mktemp("planned"), run=False, work=True) as opened:
         window = opened.lab.evidence.list_windows()[0]["window"]
         opened.lab.evidence.freeze_pool("january", window_id=window)
         yield opened
@@ -141,7 +141,7 @@ def test_the_address_brings_the_form_back(visit: Visit) -> None:
     expect(page.locator("[name='level:verdict.method']").first).to_be_visible()
 
 
-def test_the_text_can_be_changed_by_hand_and_saved(visit: Visit, lab: Served) -> None:
+def test_the_text_can_be_changed_by_hand_and_saved(visit: Visit, lab: ServedLab) -> None:
     page = visit.open("/new")
     choose(page)
     expect(page.locator("#experiments")).to_have_text("1")
@@ -162,7 +162,9 @@ def test_the_text_can_be_changed_by_hand_and_saved(visit: Visit, lab: Served) ->
     assert text_of(page).startswith("study: new-study\n")
 
 
-def test_a_study_is_started_from_the_form_and_watched_to_its_end(visit: Visit, lab: Served) -> None:
+def test_a_study_is_started_from_the_form_and_watched_to_its_end(
+    visit: Visit, lab: ServedLab
+) -> None:
     page = visit.open("/new")
     choose(page)
     page.fill("[name=study]", "watched")
@@ -211,7 +213,7 @@ def test_the_form_is_used_by_keyboard_and_on_a_phone(visit: Visit) -> None:
     assert visit.fits()
 
 
-def test_who_may_only_read_is_told_so(browser: Browser, lab: Served) -> None:
+def test_who_may_only_read_is_told_so(browser: Browser, lab: ServedLab) -> None:
     reading = Visit(browser, lab, lab.read)
     page = reading.open("/new")
     expect(page.locator("aside")).to_contain_text("Your token may only read")

@@ -12,8 +12,8 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import Browser, expect
 
-from browsed import PHONE, Visit
-from served import OURS, Served, served
+from browser_pages import PHONE, Visit
+from lab_server import OURS, ServedLab, serve_lab
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 STUDIES = {"told": ["sim:balanced", "sim:strict"], "silent": ["sim:cautious"]}
@@ -22,10 +22,10 @@ MADE = 180_000
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
     """A lab with a study of two judges that was run, and one that was not."""
     folder = tmp_path_factory.mktemp("reported")
-    with served(folder, run=False) as opened:
+    with serve_lab(folder, run=False) as opened:
         for name, judges in STUDIES.items():
             study = {
                 "study": name,
@@ -42,7 +42,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def test_a_report_is_waited_for_shown_kept_and_downloaded(
-    browser: Browser, lab: Served, tmp_path: Path
+    browser: Browser, lab: ServedLab, tmp_path: Path
 ) -> None:
     visit = Visit(browser, lab)
     page = visit.open("/report/told")
@@ -77,7 +77,7 @@ def test_a_report_is_waited_for_shown_kept_and_downloaded(
     visit.close()
 
 
-def test_no_script_runs_in_a_report_and_nobody_else_frames_it(lab: Served) -> None:
+def test_no_script_runs_in_a_report_and_nobody_else_frames_it(lab: ServedLab) -> None:
     patience = 300
     while lab.ask("GET", "/report/told/report.html").status_code == 409 and patience:
         patience -= 1
@@ -91,7 +91,7 @@ def test_no_script_runs_in_a_report_and_nobody_else_frames_it(lab: Served) -> No
     assert "script-src 'self'" in shell and "frame-ancestors 'none'" in shell
 
 
-def test_a_study_without_samples_says_so(browser: Browser, lab: Served) -> None:
+def test_a_study_without_samples_says_so(browser: Browser, lab: ServedLab) -> None:
     visit = Visit(browser, lab)
     page = visit.open("/report/silent")
     expect(page.locator(".empty")).to_contain_text("has no samples yet", timeout=MADE)

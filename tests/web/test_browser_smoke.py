@@ -8,22 +8,22 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import Page, expect
 
-from browsed import PHONE, go, sideways
-from served import Served, served
+from browser_pages import PHONE, open_path, overflow_width
+from lab_server import ServedLab, serve_lab
 
 pytestmark = pytest.mark.needs("chromium")
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("smoke")) as opened:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    with serve_lab(tmp_path_factory.mktemp("smoke")) as opened:
         yield opened
 
 
 def test_a_visitor_goes_from_home_to_a_result_a_sample_and_a_comparison(
-    lab: Served, page: Page
+    lab: ServedLab, page: Page
 ) -> None:
-    go(page, lab, "/")
+    open_path(page, lab, "/")
     expect(page.locator("[data-cost-all]")).to_have_text("$0.00")  # loaded by the script
     expect(page.locator("[data-failed-all]")).to_have_text("0")  # by live events
     page.get_by_role("link", name="pilot", exact=True).first.click()
@@ -32,10 +32,10 @@ def test_a_visitor_goes_from_home_to_a_result_a_sample_and_a_comparison(
     page.locator("#sample-table a").first.click()
     expect(page.locator("#answer mark")).to_have_count(1)
     page.go_back()
-    go(page, lab, "/")
+    open_path(page, lab, "/")
     for tag in ("pilot", "pilot/strict"):
         page.get_by_label(f"Compare {tag}", exact=True).check()
     page.get_by_role("button", name="Compare selected").click()
     expect(page.get_by_role("heading", name="Effects")).to_be_visible()
     page.set_viewport_size(PHONE)
-    assert sideways(page) <= 0
+    assert overflow_width(page) <= 0

@@ -15,18 +15,18 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import Browser, expect
 
-from browsed import PHONE, Visit
+from browser_pages import PHONE, Visit
 from judge_gym.lab import Lab
-from served import OURS, Served, served
+from lab_server import OURS, ServedLab, serve_lab
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 FAILING = "sim:strict?fail=0.5"
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
     """A lab that nobody works on until a test has somebody do it."""
-    with served(tmp_path_factory.mktemp("steered"), run=False) as opened:
+    with serve_lab(tmp_path_factory.mktemp("steered"), run=False) as opened:
         window = opened.lab.evidence.list_windows()[0]["window"]
         opened.lab.evidence.freeze_pool("january", window_id=window)
         yield opened
@@ -52,12 +52,12 @@ def work(lab: Lab) -> None:
     subprocess.run(command, env=env, check=True, capture_output=True, timeout=120)
 
 
-def statuses(lab: Served, name: str) -> set[str]:
+def statuses(lab: ServedLab, name: str) -> set[str]:
     return {row["status"] for row in lab.lab.list_experiments(study=name)}
 
 
 def test_what_is_ordered_waits_is_paused_resumed_and_carried_out_before_ones_eyes(
-    visit: Visit, lab: Served
+    visit: Visit, lab: ServedLab
 ) -> None:
     lab.post("/api/runs", study=study("steered"))
     page = visit.open("/studies/steered")
@@ -80,7 +80,7 @@ def test_what_is_ordered_waits_is_paused_resumed_and_carried_out_before_ones_eye
     expect(page.locator("#toast")).to_have_text("Nothing to pause.")
 
 
-def test_a_study_is_cancelled_only_after_a_question(browser: Browser, lab: Served) -> None:
+def test_a_study_is_cancelled_only_after_a_question(browser: Browser, lab: ServedLab) -> None:
     lab.post("/api/runs", study=study("given-up"))
     visit = Visit(browser, lab)
     page = visit.open("/studies/given-up")
@@ -100,7 +100,7 @@ def test_a_study_is_cancelled_only_after_a_question(browser: Browser, lab: Serve
     visit.close()
 
 
-def test_budget_and_limits_are_changed_while_it_goes_on(visit: Visit, lab: Served) -> None:
+def test_budget_and_limits_are_changed_while_it_goes_on(visit: Visit, lab: ServedLab) -> None:
     lab.post("/api/runs", study=study("thrifty", budget={"usd": 5, "calls": 1000}))
     page = visit.open("/studies/thrifty")
     page.click("text=Limits and budget")
@@ -126,7 +126,7 @@ def test_budget_and_limits_are_changed_while_it_goes_on(visit: Visit, lab: Serve
     expect(page.locator("#retune .error")).to_have_text("usd must be a number, not much")
 
 
-def test_failures_are_shown_linked_and_asked_again(visit: Visit, lab: Served) -> None:
+def test_failures_are_shown_linked_and_asked_again(visit: Visit, lab: ServedLab) -> None:
     lab.post("/api/runs", study=study("flawed", judges=["sim:balanced", FAILING], samples=4))
     work(lab.lab)
     [failed] = [row for row in lab.lab.list_experiments(study="flawed") if row["judge"] == FAILING]
@@ -143,7 +143,9 @@ def test_failures_are_shown_linked_and_asked_again(visit: Visit, lab: Served) ->
     expect(page.locator("#toast")).to_contain_text("started:")
 
 
-def test_experiments_come_in_pages_and_the_ticked_are_compared(visit: Visit, lab: Served) -> None:
+def test_experiments_come_in_pages_and_the_ticked_are_compared(
+    visit: Visit, lab: ServedLab
+) -> None:
     levels = [f"a judge of kind {number}" for number in range(30)]
     lab.post("/api/runs", study=study("many", vary={"prompt.slots.scorer.persona": levels}))
     page = visit.open("/studies/many")
@@ -165,7 +167,7 @@ def test_experiments_come_in_pages_and_the_ticked_are_compared(visit: Visit, lab
 
 
 def test_the_page_fits_a_phone_and_leaves_buttons_to_who_may_write(
-    browser: Browser, lab: Served
+    browser: Browser, lab: ServedLab
 ) -> None:
     lab.post("/api/runs", study=study("read-only"))
     reading = Visit(browser, lab, lab.read)

@@ -9,17 +9,17 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import Browser, expect
 
-from browsed import PHONE, Visit
+from browser_pages import PHONE, Visit
 from judge_gym.store import tables as t
-from served import Served, served
+from lab_server import ServedLab, serve_lab
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
     """A lab whose attempts cost something, in two studies and on two days."""
-    with served(tmp_path_factory.mktemp("paid")) as opened:
+    with serve_lab(tmp_path_factory.mktemp("paid")) as opened:
         a = t.attempts.c
         with opened.lab.store.database.begin() as connection:
             strict = a.tag == "pilot/strict"
@@ -29,7 +29,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield opened
 
 
-def test_sums_are_those_of_the_ledger(browser: Browser, lab: Served) -> None:
+def test_sums_are_those_of_the_ledger(browser: Browser, lab: ServedLab) -> None:
     visit = Visit(browser, lab)
     page = visit.open("/usage")
     costs = {row["study"]: f"${row['usd']:,.2f}" for row in lab.lab.reports.usage(by=["study"])}
@@ -48,7 +48,7 @@ def test_sums_are_those_of_the_ledger(browser: Browser, lab: Served) -> None:
 def test_a_lab_without_a_call_says_so(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    with served(tmp_path_factory.mktemp("unpaid"), run=False) as lab:
+    with serve_lab(tmp_path_factory.mktemp("unpaid"), run=False) as lab:
         visit = Visit(browser, lab)
         page = visit.open("/usage")
         expect(page.locator(".empty")).to_have_text("No calls yet.")

@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from judge_gym.web.reference import http_page
-from served import Served, served
+from lab_server import ServedLab, serve_lab
 
 CHECKS: list[Any] = [
     not_a_server_error,
@@ -32,13 +32,13 @@ UNTRIED = ("/api/events", "/api/windows/search")
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("described")) as opened:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    with serve_lab(tmp_path_factory.mktemp("described")) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def description(lab: Served) -> dict[str, Any]:
+def description(lab: ServedLab) -> dict[str, Any]:
     found: dict[str, Any] = httpx.get(f"{lab.url}/api/openapi.json", timeout=60).json()
     return found
 
@@ -84,7 +84,7 @@ def with_known_names(description: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_generated_requests_get_only_described_responses(
-    lab: Served, description: dict[str, Any]
+    lab: ServedLab, description: dict[str, Any]
 ) -> None:
     schema = schemathesis.openapi.from_dict(with_known_names(description))
     asked = []
@@ -137,7 +137,7 @@ def test_every_resource_but_health_requires_a_token(description: dict[str, Any])
     assert open == ["/api/health"]
 
 
-def test_nothing_is_loaded_from_other_sites(description: dict[str, Any], lab: Served) -> None:
+def test_nothing_is_loaded_from_other_sites(description: dict[str, Any], lab: ServedLab) -> None:
     assert "://" not in str(description).replace("https://judge-gym", "")
     for page in ("/docs", "/redoc"):
         assert lab.ask("GET", page).status_code == 404

@@ -15,17 +15,17 @@ from judge_gym.lab import Lab
 from judge_gym.store import Event, Kind
 from judge_gym.web import events as watching
 from judge_gym.web.events import RunWatcher
-from served import Served, alone, served
+from lab_server import ServedLab, serve_lab, without_workers
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
     """A lab whose server carries runs out."""
-    with served(tmp_path_factory.mktemp("watched"), run=False, work=True) as opened:
+    with serve_lab(tmp_path_factory.mktemp("watched"), run=False, work=True) as opened:
         yield opened
 
 
-def follow(lab: Served, target: str | None, **headers: str) -> list[dict[str, Any]]:
+def follow(lab: ServedLab, target: str | None, **headers: str) -> list[dict[str, Any]]:
     """What is told of a target, until all has ended."""
     found: list[dict[str, Any]] = []
     headers["Authorization"] = f"Bearer {lab.read}"
@@ -50,7 +50,7 @@ def follow(lab: Served, target: str | None, **headers: str) -> list[dict[str, An
     raise AssertionError("the stream ended before the runs did")
 
 
-def test_events_follow_a_run_started_over_http_to_its_end(lab: Served) -> None:
+def test_events_follow_a_run_started_over_http_to_its_end(lab: ServedLab) -> None:
     assert lab.post("/api/runs", target="pilot", samples=3) == {"started": ["pilot"]}
     told = follow(lab, "pilot")
     kinds = [one["data"]["kind"] for one in told if one["event"] == "event"]
@@ -69,7 +69,7 @@ def test_events_follow_a_run_started_over_http_to_its_end(lab: Served) -> None:
     assert not [one for one in last if one["event"] == "event"]
 
 
-def test_stages_are_started_one_by_one(lab: Served) -> None:
+def test_stages_are_started_one_by_one(lab: ServedLab) -> None:
     seen, after = [], "0"
     for workflow in ("evidence", "rubric"):
         lab.post("/api/runs", target="later", workflows=[workflow])
@@ -80,9 +80,9 @@ def test_stages_are_started_one_by_one(lab: Served) -> None:
     assert lab.lab.list_experiment_samples("later") == []
 
 
-def test_a_different_order_during_a_run_is_a_conflict(lab: Served) -> None:
+def test_a_different_order_during_a_run_is_a_conflict(lab: ServedLab) -> None:
     """It would be lost: the run goes on as it was ordered first."""
-    with alone(lab.lab):
+    with without_workers(lab.lab):
         lab.post("/api/runs", target="pilot/strict", workflows=["evidence"])
         said = lab.ask(
             "POST", "/api/runs", json={"target": "pilot/strict", "workflows": ["rubric"]}
@@ -92,13 +92,15 @@ def test_a_different_order_during_a_run_is_a_conflict(lab: Served) -> None:
     assert follow(lab, "pilot/strict")[-1]["data"] == {"pilot/strict": "evidence-done"}
 
 
-def test_following_an_unknown_target_is_refused(lab: Served) -> None:
+def test_following_an_unknown_target_is_refused(lab: ServedLab) -> None:
     assert lab.ask("GET", "/api/events", params={"target": "nothing"}).status_code == 404
     odd = lab.ask("GET", "/api/events", headers={"Last-Event-ID": "x"})
     assert odd.status_code == 422
 
 
-def test_too_many_event_streams_are_refused(lab: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_event_streams_are_refused(
+    lab: ServedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watching, "MAX_STREAMS", 0)
     said = lab.ask("GET", "/api/events")
     assert (said.status_code, said.json()["error"]["kind"]) == (429, "busy")
@@ -139,7 +141,7 @@ def test_streams_of_one_target_share_one_query(
 
 
 def test_the_server_stops_while_a_stream_is_open(tmp_path: Path) -> None:
-    with served(tmp_path, run=False) as lab:
+    with serve_lab(tmp_path, run=False) as lab:
         headers = {"Authorization": f"Bearer {lab.local}"}
         client = httpx.Client(timeout=60)
         request = client.build_request("GET", f"{lab.url}/api/events", headers=headers)
@@ -152,7 +154,7 @@ def test_the_server_stops_while_a_stream_is_open(tmp_path: Path) -> None:
 
 
 def test_a_client_that_disconnects_causes_no_error(
-    lab: Served, caplog: pytest.LogCaptureFixture
+    lab: ServedLab, caplog: pytest.LogCaptureFixture
 ) -> None:
     headers = {"Authorization": f"Bearer {lab.read}"}
     for lines in range(12):  # at one of these a message is on its way

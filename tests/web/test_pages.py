@@ -16,14 +16,14 @@ from judge_gym.web import analysis_cache
 from judge_gym.web.pages import evidence
 from judge_gym.web.pages.evidence import word_differences
 from judge_gym.web.pages.home import PAGE
-from served import Served, create, served
+from lab_server import ServedLab, create, serve_lab
 
 HTML = {"Accept": "text/html"}
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("pages")) as opened:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    with serve_lab(tmp_path_factory.mktemp("pages")) as opened:
         window = opened.lab.evidence.list_windows()[0]["window"]
         create(opened.lab, window, "pilot/subset", **{"verdict.method": "subset"})
         opened.lab.runs.run("pilot/subset", samples=2)
@@ -31,7 +31,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield opened
 
 
-def page(lab: Served, path: str, status: int = 200) -> Any:
+def page(lab: ServedLab, path: str, status: int = 200) -> Any:
     answer = lab.ask("GET", path, headers=HTML)
     assert answer.status_code == status, (path, answer.text[:500])
     return parse(answer.text)
@@ -60,7 +60,7 @@ def page(lab: Served, path: str, status: int = 200) -> Any:
         "/suites": ["No suite runs yet"],
     }.items(),
 )
-def test_a_page_shows_its_subject(lab: Served, path: str, words: list[str]) -> None:
+def test_a_page_shows_its_subject(lab: ServedLab, path: str, words: list[str]) -> None:
     read = text(page(lab, path))
     assert [word for word in words if word not in read] == []
 
@@ -83,12 +83,12 @@ def test_a_page_shows_its_subject(lab: Served, path: str, words: list[str]) -> N
     ],
 )
 def test_an_error_is_a_page_that_says_what_is_wrong(
-    lab: Served, path: str, status: int, words: str
+    lab: ServedLab, path: str, status: int, words: str
 ) -> None:
     assert words in text(page(lab, path, status).find(".//main"))
 
 
-def test_empty_form_fields_are_no_filter(lab: Served) -> None:
+def test_empty_form_fields_are_no_filter(lab: ServedLab) -> None:
     shown = page(lab, "/experiments/pilot?status=&stage=&evidence=")
     assert len(rows(shown.find(".//table[@id='sample-table']"))) == 15
 
@@ -99,7 +99,7 @@ def test_empty_form_fields_are_no_filter(lab: Served) -> None:
 @pytest.mark.parametrize(
     "query", ["status=scored", "stage=2", "swap=0", "swap=1", "conflicting=1&swap=0", "evidence=1"]
 )
-def test_the_samples_shown_are_those_of_the_filter(lab: Served, query: str) -> None:
+def test_the_samples_shown_are_those_of_the_filter(lab: ServedLab, query: str) -> None:
     samples = lab.lab.experiments.list_samples("pilot")
     frame = tidy(lab.lab.experiments.samples("pilot")).query("not is_swap")
     conflicting = set(conflicting_cells(frame)["evidence"])
@@ -116,7 +116,7 @@ def test_the_samples_shown_are_those_of_the_filter(lab: Served, query: str) -> N
     assert sorted(shown) == sorted(row["sample"] for row in samples if filters[query](row))
 
 
-def test_stages_count_the_verdicts_that_name_them(lab: Served) -> None:
+def test_stages_count_the_verdicts_that_name_them(lab: ServedLab) -> None:
     samples = lab.lab.experiments.list_samples("pilot/strict")
     table = region(page(lab, "/parts/experiment?tag=pilot/strict"), "Stages")
     named = [
@@ -126,7 +126,7 @@ def test_stages_count_the_verdicts_that_name_them(lab: Served) -> None:
     assert [int(row[1]) for row in rows(table)] == named
 
 
-def test_every_rubric_is_shown_with_the_critics_scores(lab: Served) -> None:
+def test_every_rubric_is_shown_with_the_critics_scores(lab: ServedLab) -> None:
     shown = page(lab, "/experiments/pilot").findall(".//div[@id='rubric-list']/details")
     rubrics = lab.lab.experiments.list_rubrics("pilot")
     assert len(shown) == len(rubrics) > 0
@@ -138,7 +138,7 @@ def test_every_rubric_is_shown_with_the_critics_scores(lab: Served) -> None:
 
 
 def test_too_many_samples_for_a_page_are_refused(
-    lab: Served, monkeypatch: pytest.MonkeyPatch
+    lab: ServedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(analysis_cache, "MAX_SAMPLES", 3)
     answer = lab.ask("GET", "/parts/experiment", params={"tag": "later"})
@@ -148,7 +148,7 @@ def test_too_many_samples_for_a_page_are_refused(
     assert "6 samples are too many" in answer.json()["error"]["message"]
 
 
-def test_figures_have_the_ink_of_their_theme(lab: Served) -> None:
+def test_figures_have_the_ink_of_their_theme(lab: ServedLab) -> None:
     parts = page(lab, "/parts/experiment?tag=pilot/strict")
     [source, *_] = [img.get("src") for img in parts.iter("img")]
     drawn = {}
@@ -190,7 +190,7 @@ def test_texts_that_are_too_long_are_not_compared(monkeypatch: pytest.MonkeyPatc
 # --- a sample ------------------------------------------------------------------------------------
 
 
-def test_a_sample_shows_its_prompt_its_answer_and_the_line_that_decided(lab: Served) -> None:
+def test_a_sample_shows_its_prompt_its_answer_and_the_line_that_decided(lab: ServedLab) -> None:
     samples = lab.lab.experiments.list_samples("pilot")
     row = [sample for sample in samples if sample["status"] == "scored"][-1]
     call = lab.get(f"/api/calls/{row['call_id']}")
@@ -212,7 +212,7 @@ def test_a_sample_shows_its_prompt_its_answer_and_the_line_that_decided(lab: Ser
     assert probe["attempts"][-1]["body"].splitlines()[-1] in text(shown)
 
 
-def test_neighbours_of_a_sample_are_those_of_the_filter(lab: Served) -> None:
+def test_neighbours_of_a_sample_are_those_of_the_filter(lab: ServedLab) -> None:
     ids = [
         row["sample"] for row in lab.lab.experiments.list_samples("pilot") if row["evidence"] == 1
     ]
@@ -227,7 +227,7 @@ def test_neighbours_of_a_sample_are_those_of_the_filter(lab: Served) -> None:
 # --- compare -------------------------------------------------------------------------------------
 
 
-def test_effects_are_those_of_the_analysis_and_come_as_a_sentence_first(lab: Served) -> None:
+def test_effects_are_those_of_the_analysis_and_come_as_a_sentence_first(lab: ServedLab) -> None:
     from judge_gym.analysis.stats.contrasts import contrasts
 
     shown = page(lab, "/parts/compare?tag=pilot&tag=pilot/subset")
@@ -247,7 +247,7 @@ def test_effects_are_those_of_the_analysis_and_come_as_a_sentence_first(lab: Ser
     )
 
 
-def test_pairs_that_differ_in_several_knobs_are_refused_by_name(lab: Served) -> None:
+def test_pairs_that_differ_in_several_knobs_are_refused_by_name(lab: ServedLab) -> None:
     tags = ("pilot", "pilot/subset", "pilot/strict", "later")
     shown = page(lab, "/parts/compare?" + "&".join(f"tag={tag}" for tag in tags))
     [refused] = [text(one) for one in shown.iter("p") if "data-refused" in one.attrib]
@@ -258,7 +258,7 @@ def test_pairs_that_differ_in_several_knobs_are_refused_by_name(lab: Served) -> 
     assert knobs == {"verdict.method", "judge.model"}
 
 
-def test_items_are_ordered_by_how_far_experiments_disagree(lab: Served) -> None:
+def test_items_are_ordered_by_how_far_experiments_disagree(lab: ServedLab) -> None:
     shown = page(lab, "/parts/compare?tag=pilot&tag=pilot/subset")
     frame = lab.lab.experiments.samples("pilot", "pilot/subset").query("status == 'scored'")
 
@@ -277,7 +277,7 @@ def test_items_are_ordered_by_how_far_experiments_disagree(lab: Served) -> None:
 
 
 def test_totals_are_those_of_the_ledger(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with served(tmp_path_factory.mktemp("paid")) as lab:
+    with serve_lab(tmp_path_factory.mktemp("paid")) as lab:
         with lab.lab.store.database.begin() as connection:
             strict = t.attempts.c.tag == "pilot/strict"
             connection.execute(t.attempts.update().values(usd=0.25, study="cheap"))
@@ -305,7 +305,7 @@ def test_totals_are_those_of_the_ledger(tmp_path_factory: pytest.TempPathFactory
 def test_cached_sums_follow_the_ledger(
     tmp_path_factory: pytest.TempPathFactory, by: list[str]
 ) -> None:
-    with served(tmp_path_factory.mktemp("sums")) as lab:
+    with serve_lab(tmp_path_factory.mktemp("sums")) as lab:
         known = [name for name in by if name != "imported"]
 
         def compare() -> None:
@@ -338,7 +338,7 @@ def test_cached_sums_follow_the_ledger(
 def test_the_list_of_experiments_paginates_in_both_directions(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    with served(tmp_path_factory.mktemp("home"), run=False) as lab:
+    with serve_lab(tmp_path_factory.mktemp("home"), run=False) as lab:
         window = lab.lab.evidence.list_windows()[0]["window"]
         for number in range(PAGE):
             config: dict[str, Any] = {"rubric.scale": 3 + number % 4}
@@ -360,7 +360,7 @@ def test_the_list_of_experiments_paginates_in_both_directions(
 
 
 def test_an_empty_lab_says_how_to_start(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with served(tmp_path_factory.mktemp("empty"), run=False) as lab:
+    with serve_lab(tmp_path_factory.mktemp("empty"), run=False) as lab:
         for tag in ("pilot", "pilot/strict", "later"):
             lab.lab.experiments.cleanup(tag)
         with lab.lab.store.database.begin() as connection:
@@ -373,19 +373,19 @@ def test_an_empty_lab_says_how_to_start(tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
     with hostile_lab(tmp_path_factory.mktemp("hostile")) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("path", [path for path in PATHS if "report" not in path])
-def test_hostile_text_is_escaped(hostile: Served, path: str) -> None:
+def test_hostile_text_is_escaped(hostile: ServedLab, path: str) -> None:
     answer = hostile.ask("GET", path, headers=HTML)
     assert answer.status_code == 200
     refuse_harm(answer.text)
 
 
-def test_hostile_text_is_escaped_in_parts_of_pages(hostile: Served) -> None:
+def test_hostile_text_is_escaped_in_parts_of_pages(hostile: ServedLab) -> None:
     for path, query in (
         ("/parts/experiment", {"tag": TAG}),
         ("/parts/experiment/usage", {"tag": TAG}),

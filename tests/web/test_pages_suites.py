@@ -11,21 +11,21 @@ from documents import parse, rows, text
 from judge_gym.records.outcomes import Failed
 from judge_gym.store import SuiteRun
 from judge_gym.web.failure_reports import failure_analyses
+from lab_server import ServedLab
 from made_runs import RESULTS, SLUG, SLUG_CODE, SLUG_GRADER
-from posted import BEGUN, MODEL, SUITE, VERSION
-from served import Served
+from posted_suite_runs import BEGUN, MODEL, SUITE, VERSION
 from suite_pages import HOSTILE, NAME, hostile_pages, of_run, suites_lab, write_analysis
 
 HTML = {"Accept": "text/html"}
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
     with suites_lab(tmp_path_factory.mktemp("suites")) as opened:
         yield opened
 
 
-def page(lab: Served, path: str, token: str | None = None) -> Any:
+def page(lab: ServedLab, path: str, token: str | None = None) -> Any:
     answer = lab.ask("GET", path, token, headers=HTML)
     assert answer.status_code == 200, (path, answer.text[:500])
     return parse(answer.text)
@@ -36,7 +36,7 @@ def links(element: Any) -> dict[str, str]:
     return {text(link): str(link.get("href")) for link in element.iter("a")}
 
 
-def test_suites_lists_the_leaderboard_and_the_runs(lab: Served) -> None:
+def test_suites_lists_the_leaderboard_and_the_runs(lab: ServedLab) -> None:
     shown = page(lab, "/suites")
     assert text(shown.find(".//nav/a[@aria-current]")) == "Suites"
     assert SUITE in text(shown.find(".//h3"))
@@ -48,7 +48,7 @@ def test_suites_lists_the_leaderboard_and_the_runs(lab: Served) -> None:
     assert "unfinished" in runs["4"] and "no score" in runs["4"]
 
 
-def test_links_lead_from_a_model_to_a_failure_and_its_analysis(lab: Served) -> None:
+def test_links_lead_from_a_model_to_a_failure_and_its_analysis(lab: ServedLab) -> None:
     board = page(lab, "/suites").find(".//table[@class='board']")
     model = page(lab, links(board)[MODEL])
     run = page(lab, links(model.find(".//tr[@data-run='1']"))["1"])
@@ -70,7 +70,7 @@ def test_links_lead_from_a_model_to_a_failure_and_its_analysis(lab: Served) -> N
     assert "Run 1" in text(page(lab, links(found)["run 1"]).find(".//h1"))
 
 
-def test_only_failed_evals_have_an_analysis(lab: Served) -> None:
+def test_only_failed_evals_have_an_analysis(lab: ServedLab) -> None:
     run = page(lab, of_run())
     failed = [result for result in RESULTS if isinstance(result.outcome, Failed)]
     assert [text(link) for link in run.iterfind(".//td/a")].count("MODEL_FAULT") == len(failed) == 4
@@ -81,7 +81,7 @@ def test_only_failed_evals_have_an_analysis(lab: Served) -> None:
     assert "Analysed in" in text(run) and "Analysed in" not in text(page(lab, of_run(4)))
 
 
-def test_the_same_pages_are_found_by_condition(lab: Served) -> None:
+def test_the_same_pages_are_found_by_condition(lab: ServedLab) -> None:
     group = page(lab, "/experiment/no_guidelines")
     model = page(lab, links(group)["openrouter:maker/model"])
     assert text(model.find(".//h1")) == "openrouter:maker/model"
@@ -102,13 +102,13 @@ def test_the_same_pages_are_found_by_condition(lab: Served) -> None:
         f"{of_run()}/{SLUG.path}?replicate=1",
     ],
 )
-def test_a_page_that_does_not_exist_is_not_found(lab: Served, path: str) -> None:
+def test_a_page_that_does_not_exist_is_not_found(lab: ServedLab, path: str) -> None:
     answer = lab.ask("GET", path, headers=HTML)
     assert answer.status_code == 404
     assert "Not found" in answer.text
 
 
-def test_hostile_text_is_escaped(lab: Served) -> None:
+def test_hostile_text_is_escaped(lab: ServedLab) -> None:
     for path in hostile_pages():
         shown = page(lab, path)
         main = shown.find(".//main")
@@ -120,7 +120,7 @@ def test_hostile_text_is_escaped(lab: Served) -> None:
     assert NAME in "".join(page(lab, path).find(".//h1").itertext())
 
 
-def test_scores_are_public_and_nothing_else_is(lab: Served) -> None:
+def test_scores_are_public_and_nothing_else_is(lab: ServedLab) -> None:
     shown = page(lab, "/suites", token="")
     assert [text(link) for link in shown.findall(".//header/nav/a")] == ["Suites"]
     model = page(lab, links(shown.find(".//table[@class='board']"))[MODEL], token="")

@@ -15,7 +15,7 @@ from judge_gym.verbs import VERBS
 from judge_gym.web import connections, security, serve
 from judge_gym.web.middleware import HEADERS, Limits
 from judge_gym.web.security import Authenticator, RateLimiter, is_loopback
-from served import Served, served
+from lab_server import ServedLab, serve_lab
 from tables import each_row
 
 PUBLIC = {"/api/health", "/api/openapi.json"}
@@ -26,12 +26,12 @@ READS_BY_POST = {
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("secured"), run=False) as opened:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    with serve_lab(tmp_path_factory.mktemp("secured"), run=False) as opened:
         yield opened
 
 
-def resources(lab: Served) -> list[tuple[str, str]]:
+def resources(lab: ServedLab) -> list[tuple[str, str]]:
     """Every method and path of the API, with something in the place of each parameter."""
     paths = httpx.get(f"{lab.url}/api/openapi.json", timeout=60).json()["paths"]
     return [
@@ -55,7 +55,7 @@ def contents(lab: Lab) -> list[Any]:
 # --- tokens --------------------------------------------------------------------------------------
 
 
-def test_every_write_needs_a_token_that_may_write(lab: Served) -> None:
+def test_every_write_needs_a_token_that_may_write(lab: ServedLab) -> None:
     before = contents(lab.lab)
     writes = [(method, path) for method, path in resources(lab) if method != "GET"]
     assert len(writes) >= 15 and READS_BY_POST == {"/api/plan"}
@@ -73,7 +73,7 @@ def test_every_write_needs_a_token_that_may_write(lab: Served) -> None:
     assert contents(lab.lab) == before
 
 
-def test_every_read_needs_a_token_too(lab: Served) -> None:
+def test_every_read_needs_a_token_too(lab: ServedLab) -> None:
     reads = [(method, path) for method, path in resources(lab) if method == "GET"]
     for method, path in reads:
         if path in PUBLIC:
@@ -83,14 +83,14 @@ def test_every_read_needs_a_token_too(lab: Served) -> None:
             assert lab.ask(method, path, token).status_code == 401, path
 
 
-def test_a_reading_token_reads(lab: Served) -> None:
+def test_a_reading_token_reads(lab: ServedLab) -> None:
     assert lab.ask("GET", "/api/experiments", lab.read).status_code == 200
 
 
 @pytest.mark.parametrize(
     "header", ["", "Bearer", "Basic eDp5", "Bearer é", "Bearer x y", "bearer\tx"]
 )
-def test_an_odd_header_is_nobody(lab: Served, header: str) -> None:
+def test_an_odd_header_is_nobody(lab: ServedLab, header: str) -> None:
     said = httpx.get(
         f"{lab.url}/api/windows", headers={b"Authorization": header.encode("latin-1")}, timeout=60
     )
@@ -98,12 +98,12 @@ def test_an_odd_header_is_nobody(lab: Served, header: str) -> None:
     assert said.headers["WWW-Authenticate"] == "Bearer"
 
 
-def test_a_token_in_an_address_of_the_api_counts_for_nothing(lab: Served) -> None:
+def test_a_token_in_an_address_of_the_api_counts_for_nothing(lab: ServedLab) -> None:
     """It would stand in logs and histories."""
     assert lab.ask("GET", f"/api/windows?token={lab.local}", "").status_code == 401
 
 
-def test_a_token_that_is_revoked_ends_at_once(lab: Served) -> None:
+def test_a_token_that_is_revoked_ends_at_once(lab: ServedLab) -> None:
     _, secret = lab.lab.store.tokens.create("passing", "read")
     assert lab.ask("GET", "/api/windows", secret).status_code == 200
     lab.lab.store.tokens.revoke("passing")
@@ -120,7 +120,7 @@ def test_what_others_reach_needs_a_token_in_the_lab(tmp_path: Path) -> None:
             assert at.token is None, "nobody is local there"
 
 
-def test_an_address_that_is_taken_is_said(lab: Served) -> None:
+def test_an_address_that_is_taken_is_said(lab: ServedLab) -> None:
     port = int(lab.url.rpartition(":")[2])
     with pytest.raises(ConflictError, match="cannot listen"):
         with serve(lab.lab, port=port, work=False):
@@ -131,7 +131,7 @@ def test_an_address_that_is_taken_is_said(lab: Served) -> None:
 
 
 @pytest.fixture
-def browser(lab: Served) -> Iterator[httpx.Client]:
+def browser(lab: ServedLab) -> Iterator[httpx.Client]:
     """A browser that has opened the address which the server prints."""
     with httpx.Client(base_url=lab.url, timeout=60) as client:
         said = client.get(f"/?token={lab.local}")
@@ -139,7 +139,7 @@ def browser(lab: Served) -> Iterator[httpx.Client]:
         yield client
 
 
-def test_a_browser_gets_a_cookie_for_the_token_in_its_address(lab: Served) -> None:
+def test_a_browser_gets_a_cookie_for_the_token_in_its_address(lab: ServedLab) -> None:
     said = httpx.get(f"{lab.url}/some/page?a=1&token={lab.local}&b=2", timeout=60)
     assert (said.status_code, said.headers["location"]) == (303, "/some/page?a=1&b=2")
     cookie = said.headers["set-cookie"]
@@ -147,13 +147,13 @@ def test_a_browser_gets_a_cookie_for_the_token_in_its_address(lab: Served) -> No
     assert lab.local not in cookie, "the token itself stays out of it"
 
 
-def test_a_wrong_token_in_an_address_gets_no_cookie(lab: Served) -> None:
+def test_a_wrong_token_in_an_address_gets_no_cookie(lab: ServedLab) -> None:
     said = httpx.get(f"{lab.url}/?token=wrong", timeout=60)
     assert said.status_code == 401
     assert "set-cookie" not in said.headers
 
 
-def test_an_address_leads_to_no_other_site(lab: Served) -> None:
+def test_an_address_leads_to_no_other_site(lab: ServedLab) -> None:
     port = int(lab.url.rpartition(":")[2])
     with httpx.Client(timeout=60) as client:
         url = httpx.URL(f"http://127.0.0.1:{port}").copy_with(
@@ -169,7 +169,7 @@ def test_a_browser_reads_with_its_cookie(browser: httpx.Client) -> None:
 
 
 def test_a_browser_writes_only_with_what_its_own_pages_know(
-    lab: Served, browser: httpx.Client
+    lab: ServedLab, browser: httpx.Client
 ) -> None:
     body = {"start_date": "2026-02-01", "end_date": "2026-02-02", "country": "Norvessa"}
     csrf = browser.get("/api/session").json()["csrf"]
@@ -185,7 +185,7 @@ def test_a_browser_writes_only_with_what_its_own_pages_know(
     assert browser.post("/api/windows", json=body, headers=own).status_code == 201
 
 
-def test_the_secret_of_one_session_is_of_no_use_in_another(lab: Served) -> None:
+def test_the_secret_of_one_session_is_of_no_use_in_another(lab: ServedLab) -> None:
     with (
         httpx.Client(base_url=lab.url, timeout=60) as one,
         httpx.Client(base_url=lab.url, timeout=60) as other,
@@ -196,7 +196,7 @@ def test_the_secret_of_one_session_is_of_no_use_in_another(lab: Served) -> None:
         assert other.post("/api/pools", json={}, headers=stolen).status_code == 403
 
 
-def test_a_session_ends_with_its_token(lab: Served) -> None:
+def test_a_session_ends_with_its_token(lab: ServedLab) -> None:
     _, secret = lab.lab.store.tokens.create("visitor", "write")
     with httpx.Client(base_url=lab.url, timeout=60) as client:
         client.get(f"/?token={secret}")
@@ -206,13 +206,13 @@ def test_a_session_ends_with_its_token(lab: Served) -> None:
 
 
 @pytest.mark.parametrize("cookie", ["", ";", "judge-gym=", "a=b; \x01=2", "{name}=jg_unknown"])
-def test_an_odd_cookie_is_nobody(lab: Served, cookie: str) -> None:
+def test_an_odd_cookie_is_nobody(lab: ServedLab, cookie: str) -> None:
     name = f"judge-gym-{lab.url.rpartition(':')[2]}"
     headers = {"Cookie": cookie.replace("{name}", name)}
     assert lab.ask("GET", "/api/windows", "", headers=headers).status_code == 401
 
 
-def test_old_sessions_are_forgotten_first(lab: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_sessions_are_forgotten_first(lab: ServedLab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(security, "MAX_SESSIONS", 2)
     auth = Authenticator(lab.lab.admin.find_token, hosts=[], local=True)
     assert auth.local is not None
@@ -224,7 +224,7 @@ def test_old_sessions_are_forgotten_first(lab: Served, monkeypatch: pytest.Monke
 def test_requests_without_a_token_do_not_keep_others_of_their_address_from_logging_in(
     tmp_path: Path,
 ) -> None:
-    with served(tmp_path, run=False, limits=Limits(anonymous_per_second=0.001)) as lab:
+    with serve_lab(tmp_path, run=False, limits=Limits(anonymous_per_second=0.001)) as lab:
         for _ in range(50):
             refused = lab.ask("GET", "/", "")
         assert refused.status_code == 429
@@ -232,7 +232,7 @@ def test_requests_without_a_token_do_not_keep_others_of_their_address_from_loggi
         assert lab.ask("GET", f"/?token={lab.read}", "").status_code == 303
 
 
-def test_a_cookie_is_sent_over_tls_only_where_the_page_is(lab: Served) -> None:
+def test_a_cookie_is_sent_over_tls_only_where_the_page_is(lab: ServedLab) -> None:
     for headers, secure in (({}, False), ({"X-Forwarded-Proto": "https"}, True)):
         said = lab.ask("GET", f"/?token={lab.read}", "", headers=headers)
         assert ("Secure" in said.headers["set-cookie"]) is secure
@@ -242,7 +242,7 @@ def test_a_cookie_is_sent_over_tls_only_where_the_page_is(lab: Served) -> None:
 
 
 def test_a_connection_without_a_whole_request_is_closed(
-    lab: Served, monkeypatch: pytest.MonkeyPatch
+    lab: ServedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.2)
     host, port = lab.url.removeprefix("http://").split(":")
@@ -255,7 +255,7 @@ def test_a_connection_without_a_whole_request_is_closed(
 
 
 def test_a_body_that_stops_arriving_ends_its_request(tmp_path: Path) -> None:
-    with served(tmp_path, run=False, limits=Limits(body_seconds=0.2)) as lab:
+    with serve_lab(tmp_path, run=False, limits=Limits(body_seconds=0.2)) as lab:
         host, port = lab.url.removeprefix("http://").split(":")
         head = f"POST /api/plan HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {lab.read}\r\n"
         head += "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
@@ -276,7 +276,7 @@ def test_a_body_that_stops_arriving_ends_its_request(tmp_path: Path) -> None:
     ],
 )
 def test_a_body_with_many_errors_is_refused_by_its_first_ones(
-    lab: Served, path: str, body: dict[str, Any], message: str
+    lab: ServedLab, path: str, body: dict[str, Any], message: str
 ) -> None:
     said = lab.ask("POST", path, json=body)
     assert said.status_code == 422
@@ -306,20 +306,20 @@ def test_a_body_with_many_errors_is_refused_by_its_first_ones(
         (":", False),
     ],
 )
-def test_a_server_answers_to_its_own_names(lab: Served, host: str, known: bool) -> None:
+def test_a_server_answers_to_its_own_names(lab: ServedLab, host: str, known: bool) -> None:
     """Any site may have its name lead to 127.0.0.1, and then its pages speak to this server."""
     auth = Authenticator(lab.lab.admin.find_token, hosts=["localhost", "lab.example"], local=True)
     assert auth.allows_host(host) is known
 
 
-def test_a_foreign_host_is_refused_even_with_a_token(lab: Served) -> None:
+def test_a_foreign_host_is_refused_even_with_a_token(lab: ServedLab) -> None:
     said = lab.ask("GET", "/api/windows", headers={"Host": "evil.example"})
     assert (said.status_code, said.json()["error"]["kind"]) == (400, "host")
 
 
 @pytest.mark.parametrize("path", ["/", "/api/health", "/api/windows", "/api/nothing", "/nothing"])
 @pytest.mark.parametrize("token", [None, ""])
-def test_every_answer_carries_the_headers(lab: Served, path: str, token: str | None) -> None:
+def test_every_answer_carries_the_headers(lab: ServedLab, path: str, token: str | None) -> None:
     said = lab.ask("GET", path, token)
     assert {name: said.headers.get(name) for name in HEADERS} == HEADERS
     assert said.headers["Cache-Control"] == "no-store"
@@ -328,14 +328,14 @@ def test_every_answer_carries_the_headers(lab: Served, path: str, token: str | N
     assert "unsafe" not in policy and "http" not in policy and "default-src 'none'" in policy
 
 
-def test_other_sites_are_given_nothing_to_read(lab: Served) -> None:
+def test_other_sites_are_given_nothing_to_read(lab: ServedLab) -> None:
     asked = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
     for method in ("GET", "OPTIONS"):
         said = lab.ask(method, "/api/windows", headers=asked)
         assert not [name for name in said.headers if name.startswith("access-control")]
 
 
-def test_an_unknown_path_and_method_are_errors_in_the_same_shape(lab: Served) -> None:
+def test_an_unknown_path_and_method_are_errors_in_the_same_shape(lab: ServedLab) -> None:
     for method, path, status in (("GET", "/api/nothing", 404), ("PUT", "/api/windows", 405)):
         said = lab.ask(method, path)
         assert said.status_code == status
@@ -344,7 +344,7 @@ def test_an_unknown_path_and_method_are_errors_in_the_same_shape(lab: Served) ->
 
 
 def test_a_fault_of_ours_tells_nothing_of_itself(
-    lab: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    lab: ServedLab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail() -> None:
         raise RuntimeError("the secret of the house")
@@ -364,7 +364,7 @@ def test_a_fault_of_ours_tells_nothing_of_itself(
 
 
 def test_a_long_body_is_refused_before_and_while_it_is_read(tmp_path: Path) -> None:
-    with served(tmp_path, run=False, limits=Limits(body=1000)) as lab:
+    with serve_lab(tmp_path, run=False, limits=Limits(body=1000)) as lab:
         long = b'{"country": "' + b"x" * 2000 + b'"}'
         sent = {"Content-Type": "application/json"}
         told = lab.ask("POST", "/api/windows", content=long, headers=sent)
@@ -376,7 +376,7 @@ def test_a_long_body_is_refused_before_and_while_it_is_read(tmp_path: Path) -> N
 
 def test_who_asks_too_often_is_told_when_to_come_back(tmp_path: Path) -> None:
     rare = Limits(per_second=0.1, burst=3, anonymous_per_second=0.1, anonymous_burst=2)
-    with served(tmp_path, run=False, limits=rare) as lab:
+    with serve_lab(tmp_path, run=False, limits=rare) as lab:
         for token, allowed, status in (("", 2, 401), (None, 3, 200), (lab.read, 3, 200)):
             said = [lab.ask("GET", "/api/session", token) for _ in range(allowed + 1)]
             assert [one.status_code for one in said] == [status] * allowed + [429]

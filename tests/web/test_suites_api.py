@@ -16,8 +16,9 @@ from judge_gym.errors import ConflictError, DesignError, NotFoundError, ScopeErr
 from judge_gym.records.outcomes import Passed, search_step
 from judge_gym.records.searches import Search
 from judge_gym.suites import CONDITIONS
+from lab_server import ServedLab, serve_lab
 from made_runs import RESULTS, SLUG, SOURCES, inconclusive, passed
-from posted import (
+from posted_suite_runs import (
     BEGUN,
     MODEL,
     PATHS,
@@ -30,7 +31,6 @@ from posted import (
     post_tasks,
     rows_in,
 )
-from served import Served, served
 
 FAILED = {
     "000-strings/001-slugify": "tests",
@@ -44,13 +44,13 @@ FAILED = {
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path, run=False) as opened:
+def lab(tmp_path: Path) -> Iterator[ServedLab]:
+    with serve_lab(tmp_path, run=False) as opened:
         yield opened
 
 
 @pytest.fixture
-def client(lab: Served) -> Iterator[Client]:
+def client(lab: ServedLab) -> Iterator[Client]:
     with Client(lab.url, lab.local) as opened:
         yield opened
 
@@ -87,7 +87,7 @@ def test_an_eval_is_shown_with_all_that_was_posted(client: Client) -> None:
     ]
 
 
-def test_what_a_model_searched_is_posted_and_shown(lab: Served, client: Client) -> None:
+def test_what_a_model_searched_is_posted_and_shown(lab: ServedLab, client: Client) -> None:
     post_tasks(client)
     run = post_run(client, condition="web_search", settings=CONDITIONS["web_search"].key)
     found = search_step([Search("python slug", ("https://docs.example/slug",)), Search()])
@@ -102,7 +102,7 @@ def test_what_a_model_searched_is_posted_and_shown(lab: Served, client: Client) 
     assert refused.status_code == 422
 
 
-def test_the_client_says_what_the_lab_says(lab: Served, client: Client) -> None:
+def test_the_client_says_what_the_lab_says(lab: ServedLab, client: Client) -> None:
     run = post(client)
     board = lab.lab.suites.leaderboard()
     assert client.suites.leaderboard() == board
@@ -122,7 +122,7 @@ def test_the_client_says_what_the_lab_says(lab: Served, client: Client) -> None:
         client.suites.show_eval(999)
 
 
-def test_tables_come_in_pages_and_as_files(lab: Served, client: Client) -> None:
+def test_tables_come_in_pages_and_as_files(lab: ServedLab, client: Client) -> None:
     run = post(client)
     found, cursor = [], None
     while True:
@@ -139,7 +139,7 @@ def test_tables_come_in_pages_and_as_files(lab: Served, client: Client) -> None:
 # --- once and for all ----------------------------------------------------------------------------
 
 
-def test_a_result_that_is_posted_twice_is_kept_once(lab: Served, client: Client) -> None:
+def test_a_result_that_is_posted_twice_is_kept_once(lab: ServedLab, client: Client) -> None:
     run = post(client)
     before = client.suites.show_run(run)
     assert post(client) == run
@@ -147,7 +147,7 @@ def test_a_result_that_is_posted_twice_is_kept_once(lab: Served, client: Client)
     assert rows_in(lab.lab) == len(RESULTS)
 
 
-def test_concurrent_posts_of_one_result_store_it_once(lab: Served, client: Client) -> None:
+def test_concurrent_posts_of_one_result_store_it_once(lab: ServedLab, client: Client) -> None:
     post_tasks(client)
 
     def all_of_it(_: int) -> list[int]:
@@ -161,7 +161,7 @@ def test_concurrent_posts_of_one_result_store_it_once(lab: Served, client: Clien
     assert rows_in(lab.lab) == len(RESULTS)
 
 
-def test_a_conclusive_result_is_not_replaced(lab: Served, client: Client) -> None:
+def test_a_conclusive_result_is_not_replaced(lab: ServedLab, client: Client) -> None:
     run = post(client)
     better = replace(SLUG, outcome=Passed())
     with pytest.raises(ConflictError, match="another series"):
@@ -234,7 +234,7 @@ ODD: list[dict[str, Any]] = [
 ]
 
 
-def test_invalid_and_oversized_results_are_refused(lab: Served, client: Client) -> None:
+def test_invalid_and_oversized_results_are_refused(lab: ServedLab, client: Client) -> None:
     post_tasks(client)
     run = post_run(client)
     for changes in ODD:
@@ -245,7 +245,7 @@ def test_invalid_and_oversized_results_are_refused(lab: Served, client: Client) 
     assert rows_in(lab.lab) == 0
 
 
-def test_a_request_that_is_too_long_is_refused(lab: Served, client: Client) -> None:
+def test_a_request_that_is_too_long_is_refused(lab: ServedLab, client: Client) -> None:
     post_tasks(client)
     run = post_run(client)
     body = b'{"files": {"a.py": "' + b"x" * (17 * 1024**2) + b'"}}'
@@ -256,7 +256,7 @@ def test_a_request_that_is_too_long_is_refused(lab: Served, client: Client) -> N
 # --- who may -------------------------------------------------------------------------------------
 
 
-def test_posting_needs_a_token_that_may_write(lab: Served, client: Client) -> None:
+def test_posting_needs_a_token_that_may_write(lab: ServedLab, client: Client) -> None:
     run = post(client)
     for token, kind in (("", TokenError), (lab.revoked, TokenError), (lab.read, ScopeError)):
         with Client(lab.url, token or "none") as other:
@@ -272,7 +272,7 @@ def test_posting_needs_a_token_that_may_write(lab: Served, client: Client) -> No
 
 
 def test_reads_are_public_only_if_the_server_is_started_so(
-    lab: Served, client: Client, tmp_path: Path
+    lab: ServedLab, client: Client, tmp_path: Path
 ) -> None:
     run = post(client)
     eval = client.suites.list_failed(run)[0]["eval"]
@@ -298,7 +298,7 @@ def test_reads_are_public_only_if_the_server_is_started_so(
         assert lab.ask("GET", path, "").status_code == 401, path
     folder = tmp_path / "public"
     folder.mkdir()
-    with served(folder, run=False, public_reads=True) as opened:
+    with serve_lab(folder, run=False, public_reads=True) as opened:
         with Client(opened.url, opened.local) as writer:
             assert post(writer) == run
         for path in shown:

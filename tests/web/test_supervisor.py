@@ -11,7 +11,7 @@ import pytest
 from judge_gym.lab import Lab
 from judge_gym.web import supervisor as module
 from judge_gym.web.supervisor import MAX_FAILURES, WorkerSupervisor
-from served import create, fill
+from lab_server import create, fill
 from stores import blank
 
 Process = subprocess.Popen[bytes]

@@ -29,7 +29,7 @@ EASY = Limits(anonymous_per_second=1000, anonymous_burst=10_000)
 """Limits that no test reaches by chance."""
 
 
-class Served(NamedTuple):
+class ServedLab(NamedTuple):
     """A lab that is served, and those who may ask it."""
 
     lab: Lab
@@ -77,7 +77,7 @@ def create(lab: Lab, window: int, tag: str, judge: str = "sim:balanced", **confi
 
 
 @contextmanager
-def alone(lab: Lab) -> Iterator[None]:
+def without_workers(lab: Lab) -> Iterator[None]:
     """Keep workers from beginning anything, once the last one has ended."""
     patience = time.monotonic() + 240
     while True:
@@ -110,7 +110,7 @@ def _filled(run: bool) -> Path:
     return folder
 
 
-def copied(folder: Path, *, run: bool = True) -> str:
+def copy_filled_lab(folder: Path, *, run: bool = True) -> str:
     """Copies a lab with three experiments, two of which were run if `run`, and returns its URL."""
     for file in _filled(run).iterdir():
         if file.is_file():
@@ -119,13 +119,13 @@ def copied(folder: Path, *, run: bool = True) -> str:
 
 
 @contextmanager
-def served(folder: Path, *, run: bool = True, **given: Any) -> Iterator[Served]:
+def serve_lab(folder: Path, *, run: bool = True, **given: Any) -> Iterator[ServedLab]:
     """A lab with three experiments, two of which were run if `run`, and its server."""
-    with Lab.open(copied(folder, run=run), folder=folder) as lab:
+    with Lab.open(copy_filled_lab(folder, run=run), folder=folder) as lab:
         _, read = lab.admin.create_token("reader", "read")
         _, revoked = lab.admin.create_token("gone", "write")
         lab.admin.revoke_token("gone")
         options = {"port": 0, "work": False, "limits": EASY, **given}
         with serve(lab, **options) as at, httpx.Client(base_url=at.url, timeout=120) as http:
             assert at.token is not None
-            yield Served(lab, at.url, at.token, read, revoked, folder, http)
+            yield ServedLab(lab, at.url, at.token, read, revoked, folder, http)

@@ -16,7 +16,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from served import Served
+from lab_server import ServedLab
 
 WAIT = 120_000
 """Milliseconds that a busy machine may take."""
@@ -33,7 +33,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def browsing(browser: Browser, lab: Served, **options: Any) -> Iterator[Page]:
+def open_page(browser: Browser, lab: ServedLab, **options: Any) -> Iterator[Page]:
     """A page of a browser that has shown its token; errors on its console fail the test.
 
     Args:
@@ -62,25 +62,25 @@ def errors_in(message: ConsoleMessage) -> list[str]:
     return [message.text] if message.type == "error" and not refused else []
 
 
-def go(page: Page, lab: Served, path: str) -> Page:
+def open_path(page: Page, lab: ServedLab, path: str) -> Page:
     """Open a page, and wait for what comes after it."""
     page.goto(f"{lab.url}{path}")
     expect(page.locator("[data-load]:not([data-loaded])")).to_have_count(0)
     return page
 
 
-def of(tag: str) -> str:
+def experiment_path(tag: str) -> str:
     """The address of an experiment."""
     return f"/experiments/{quote(tag)}"
 
 
-def sideways(page: Page) -> int:
+def overflow_width(page: Page) -> int:
     """By how much a page is wider than its window."""
     wide: int = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     return wide
 
 
-def drawn(page: Page) -> int:
+def count_figures(page: Page) -> int:
     """How many figures a page has; each is a picture that could be drawn."""
     pictures = page.locator("figure img")
     for number in range(pictures.count()):
@@ -100,7 +100,7 @@ class Visit:
         token: whose eyes; by default those of whoever started the server.
     """
 
-    def __init__(self, browser: Browser, lab: Served, token: str | None = None) -> None:
+    def __init__(self, browser: Browser, lab: ServedLab, token: str | None = None) -> None:
         self.lab = lab
         self.faults: list[str] = []
         self.page: Page = browser.new_page()
@@ -120,7 +120,7 @@ class Visit:
 
     def fits(self) -> bool:
         """Whether the page itself does not scroll sideways."""
-        return sideways(self.page) <= 0
+        return overflow_width(self.page) <= 0
 
     def close(self) -> None:
         """Leave, if nothing went wrong."""

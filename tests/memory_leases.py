@@ -9,7 +9,7 @@ from judge_gym.models.leases import LeaseChange
 T = TypeVar("T")
 
 
-class Together:
+class MemoryLeases:
     """What processes share, in memory, with a clock that a test sets forward."""
 
     def __init__(self) -> None:
@@ -20,8 +20,8 @@ class Together:
         self.fault: Exception | None = None
         self._lock = threading.Lock()
 
-    def of(self, holder: str) -> "Part":
-        return Part(self, holder)
+    def of(self, holder: str) -> "ProcessLeases":
+        return ProcessLeases(self, holder)
 
     def change(self, holder: str, how: LeaseChange[T]) -> T:
         with self._lock:
@@ -36,11 +36,11 @@ class Together:
             return result
 
 
-class Part:
+class ProcessLeases:
     """One process."""
 
-    def __init__(self, together: Together, holder: str) -> None:
-        self._together, self._holder = together, holder
+    def __init__(self, shared: MemoryLeases, holder: str) -> None:
+        self._shared, self._holder = shared, holder
 
     def change(self, scope: str, how: LeaseChange[T]) -> T:
-        return self._together.change(self._holder, how)
+        return self._shared.change(self._holder, how)

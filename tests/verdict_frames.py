@@ -10,7 +10,7 @@ Chances = Sequence[float] | np.ndarray | Mapping[str, float]
 """A chance per stage, the same on every item or a row per item; or per chosen set ("2 3")."""
 
 
-def judged(
+def draw_verdicts(
     judges: Mapping[str, Chances],
     *,
     items: int = 12,
