@@ -190,7 +190,7 @@ def test_the_same_question_with_other_responses_is_another_item(write: Write) ->
 @pytest.mark.parametrize(
     ("rubric", "words"),
     [
-        ({"stages": []}, ["kind"]),
+        ({"stages": []}, ["2 to 26"]),
         ({**RUBRIC, "kind": "rising"}, ["'rising'", "'ordinal' or 'nominal'"]),
         ({**RUBRIC, "stages": RUBRIC["stages"][:1]}, ["2 to 26"]),
         ([], ["a rubric is"]),
