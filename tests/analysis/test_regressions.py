@@ -145,7 +145,7 @@ def test_intervals_cover_where_cells_are_alike_by_item_and_by_rubric() -> None:
         x = np.column_stack([np.ones(600), rng.normal(size=20)[rubric]])
         alike = 0.5 * rng.normal(size=30)[item] + rng.normal(size=20)[rubric]
         y = 0.3 * x[:, 1] + alike + rng.normal(size=600)
-        low, high = cluster_robust(y, x, np.column_stack([item, rubric])).conf_int()[1]
+        low, high = cluster_robust(y, x, item, rubric).conf_int()[1]
         covered += low <= 0.3 <= high
         low, high = cluster_robust(y, x, item).conf_int()[1]
         one_way += low <= 0.3 <= high
@@ -196,7 +196,7 @@ def test_a_model_that_does_not_converge_is_a_row_that_says_so(
             return np.full((9, 2), np.nan)
 
     monkeypatch.setattr(
-        "judge_gym.analysis.stats.regressions.OrderedModel.fit", lambda *_, **__: Lost()
+        "statsmodels.miscmodels.ordinal_model.OrderedModel.fit", lambda *_, **__: Lost()
     )
     table = regressions(tidy(panel("lost", items=12)))
     assert note(table, "score, ordered logit", "all") == "not fitted: did not converge"

@@ -317,8 +317,6 @@ def test_coverage_of_the_fourth_hypothesis_and_of_the_checks() -> None:
     covers(checks.get_group("discriminant control"), truth, "value low high")
     within = LEAN[0] * (1 - LEAN[0]) - OF_DRAW**2 / 3 - OF_ITEM**2 / 3
     covers(checks.get_group("internal consistency"), within, "value low high")
-    # The check on the distance itself counts the same pairs of verdicts as the distance does.
-    assert set(checks.get_group("belief functions")["result"]) == {"pass"}
 
 
 def test_coverage_of_the_slope_over_doses() -> None:

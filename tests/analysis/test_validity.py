@@ -108,30 +108,6 @@ def test_replicates_that_differ_are_not_consistent() -> None:
     assert checked(torn, "internal consistency")["result"] == "fail"
 
 
-def test_singletons_have_half_the_squared_euclidean_distance() -> None:
-    found = checked(draw_verdicts({"a": LEFT, "b": [0.3, 0.3, 0.2, 0.2]}), "belief functions")
-    assert found["result"] == "pass"
-    assert found["value"] < 1e-12
-    assert found["items"] == 12
-
-
-def test_subsets_alone_leave_belief_functions_unchecked() -> None:
-    wide: Chances = {"1 2": 0.5, "2 3 4": 0.5}
-    assert (
-        checked(draw_verdicts({"a": wide, "b": wide}), "belief functions")["result"] == "lacks data"
-    )
-
-
-def test_pairs_in_both_orders_and_many_rubrics_have_that_distance_too() -> None:
-    chances: dict[str, Chances] = {"a": [0.5, 0.5, 0, 0], "b": [0.2, 0.8, 0, 0]}
-    both = pd.concat([draw_verdicts(chances, seed=one, flipped=bool(one)) for one in range(2)])
-    assert checked(both, "belief functions")["result"] == "pass"
-    drawn = pd.concat(
-        [draw_verdicts(chances, seed=one, rubric=one, rubric_draw=one) for one in range(6)]
-    )
-    assert checked(drawn, "belief functions")["result"] == "pass"
-
-
 def test_differing_rubrics_are_not_inconsistency() -> None:
     low, high = (
         draw_verdicts({"a": chances, "b": chances}, rubric=number, rubric_draw=number)

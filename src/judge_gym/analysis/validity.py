@@ -6,7 +6,6 @@ wholly on the wrong side, and lacks data otherwise. Users may set thresholds bef
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 import pandas as pd
@@ -15,11 +14,9 @@ from judge_gym.analysis.endpoints import accuracy, positions
 from judge_gym.analysis.frames import CELL, ITEM, JUDGE, PANEL, once_per_call, own_rows, select_rows
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.metrics.distances import distances_without_draws, item_distances, per_item
-from judge_gym.analysis.panels import ratio
 from judge_gym.analysis.stats.intervals import Estimate, skewed, undefined
 from judge_gym.analysis.stats.regressions import MIN_CLUSTERS, cluster_robust
 from judge_gym.analysis.stats.rubric_draws import (
-    MANY_DRAWS,
     ErrorPart,
     draw_part,
     estimate_over_items,
@@ -47,8 +44,6 @@ class Thresholds:
     """The accuracy on benchmarks is above it."""
     consistency: float = 0.056
     """The variance over replicates, on a scale from 0 to 1, is below it: 0.5 on four stages."""
-    sanity: float = 1e-9
-    """For single stages, the distance is half the squared Euclidean one, up to this error."""
 
     @staticmethod
     def of(given: Mapping[str, float]) -> "Thresholds":
@@ -150,28 +145,11 @@ def _distance(frame: pd.DataFrame) -> Estimate:
     return estimate_over_items(skewed, values.to_numpy(float), without, mean_over_draws=False)
 
 
-def _belief_sanity(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
-    name = "belief functions"
-    rule = "for single stages, squared distance = half the squared Euclidean distance"
-    single = frame[(frame["mask"] > 0) & (np.bitwise_count(frame["mask"].to_numpy()) == 1)]
-    if single.empty:
-        return _row(name, rule, undefined(), "lacks data", "no verdict names a single stage")
-    found = item_distances(single, PANEL).dropna(subset=["distance"])
-    both = found.merge(_euclidean(single), on=[*PANEL, "judge", "other", "evidence"])
-    if both.empty:
-        return _row(name, rule, undefined(), "lacks data", "needs two judges with two replicates")
-    worst = float((both["distance"] - both["euclidean"]).abs().max())
-    result = "pass" if worst <= limits.sanity else "fail"
-    note = f"largest difference over {len(both):,} pairs on items"
-    return _row(name, rule, undefined(both["evidence"].nunique(), worst), result, note)
-
-
 CHECKS: tuple[Callable[[pd.DataFrame, Thresholds], dict[str, object]], ...] = (
     _discriminant_control,
     _dose_response,
     _external_benchmark,
     _consistency,
-    _belief_sanity,
 )
 
 
@@ -206,51 +184,6 @@ def _slope(found: pd.DataFrame, without: Sequence[pd.Series]) -> Estimate:
             parts.append(part._replace(error=part.error * abs(float(weight[dose == one].sum()))))
     value, half = float(fitted.params[1]), half_width(parts)
     return Estimate(value, value - half, value + half, len(clusters))
-
-
-def _euclidean(single: pd.DataFrame) -> pd.DataFrame:
-    """Returns half the squared Euclidean distance of judges with single stages, from counts."""
-    parts = []
-    for (task, variant), part in single.groupby(PANEL, observed=True):
-        once = once_per_call(part, [JUDGE])
-        item, items = pd.factorize(once["evidence"], sort=True)
-        judge, judges = pd.factorize(once[JUDGE], sort=True)
-        stage = np.bitwise_count(once["mask"].to_numpy() - 1)
-        draw = pd.factorize(once["rubric_draw"])[0]
-        replicate = pd.factorize(once["replicate"])[0]
-        shape = [len(judges), len(items), *(of.max() + 1 for of in (draw, replicate, stage))]
-        chosen = np.zeros(shape)
-        np.add.at(chosen, (judge, item, draw, replicate, stage), 1)
-        given = chosen.sum(axis=4, keepdims=True)
-        alike = {
-            (a, b): ratio(_pairs(chosen[a], chosen[b]), _pairs(given[a], given[b]))
-            for a, b in combinations_with_replacement(range(len(judges)), 2)
-        }
-        for a, b in combinations(range(len(judges)), 2):
-            values = (alike[a, a] + alike[b, b]) / 2 - alike[a, b]
-            named = {"task": task, "variant": variant, "judge": judges[a], "other": judges[b]}
-            parts.append(pd.DataFrame({"evidence": items, "euclidean": values}).assign(**named))
-    columns = [*PANEL, "judge", "other", "evidence", "euclidean"]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
-
-
-def _pairs(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Counts by item the pairs of equal verdicts of different displays and, if many, draws.
-
-    Args:
-        ours: the counts of stages by item, draw, replicate and stage.
-        theirs: the counts of another judge.
-    """
-
-    def equal(*pooled: int) -> np.ndarray:
-        left, right = (side.sum(axis=pooled, keepdims=True) for side in (ours, theirs))
-        total: np.ndarray = (left * right).sum(axis=(1, 2, 3))
-        return total
-
-    found: np.ndarray = equal(1, 2) - equal(1)
-    if ours.shape[1] >= MANY_DRAWS:
-        found += equal() - equal(2)
-    return found
 
 
 def _row(check: str, criterion: str, found: Estimate, result: str, note: str) -> dict[str, object]:

@@ -266,14 +266,14 @@ class Experiments:
 
     def show(self, experiment_tag: str) -> ExperimentSummary:
         """Returns an experiment's design, the progress of its runs and why targets failed."""
-        [summary] = self._summaries(self._store.experiments.rows(tags=[experiment_tag]))
+        [summary] = self.summaries(self._store.experiments.rows(tags=[experiment_tag]))
         return summary
 
     def list(
         self, *, study: str | None = None, task_type: str | None = None
     ) -> Sequence[ExperimentSummary]:
         """Returns experiments with the status of their newest run."""
-        return self._summaries(self._store.experiments.rows(study=study, task_type=task_type))
+        return self.summaries(self._store.experiments.rows(study=study, task_type=task_type))
 
     def page(
         self,
@@ -302,7 +302,7 @@ class Experiments:
         )
         names = [row["tag"] for row in tags.rows]
         rows = self._store.experiments.rows(tags=names) if names else []
-        found = self._summaries(rows, reasons=reasons)
+        found = self.summaries(rows, reasons=reasons)
         return Page(cast(Any, found), tags.next, tags.previous)
 
     def page_tags(
@@ -320,7 +320,7 @@ class Experiments:
             after=after, before=before, limit=limit, study=study, task_type=task_type, judge=judge
         )
 
-    def _summaries(
+    def summaries(
         self, rows: Sequence[Mapping[str, Any]], *, reasons: bool = True
     ) -> Sequence[ExperimentSummary]:
         """Returns experiments with their runs, by as many statements for many as for one."""

@@ -69,7 +69,7 @@ class Reports:
 
     def _warnings(self, study: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         """Returns what a reader must know beside the numbers: what is unfinished or re-asked."""
-        summaries = [self._experiments.show(row["tag"]) for row in rows]
+        summaries = self._experiments.summaries(rows, reasons=False)
         unfinished = [summary for summary in summaries if summary["status"] not in FINISHED]
         asks = self._store.usage.asks(study)
         warnings = []

@@ -13,6 +13,7 @@ from judge_gym.analysis.figures.disagreement import pair_figure as pair_figure
 from judge_gym.analysis.figures.disagreement import polarization_figure as polarization_figure
 from judge_gym.analysis.figures.drawing import FIGURES as FIGURES
 from judge_gym.analysis.figures.drawing import Figure as Figure
+from judge_gym.analysis.figures.drawing import FigureKind as FigureKind
 from judge_gym.analysis.figures.drawing import caption as caption
 from judge_gym.analysis.figures.drawing import panels as panels
 from judge_gym.analysis.figures.drawing import png as png

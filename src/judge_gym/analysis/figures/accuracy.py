@@ -1,12 +1,11 @@
 """Accuracy of judges, and accuracy against cost."""
 
-import altair as alt
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from judge_gym.analysis.figures import drawing
-from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS
+from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, alt
 from judge_gym.analysis.frames import JUDGE
 
 _BEST, _DOMINATED = "none cheaper is better", "another is cheaper and better"

@@ -1,11 +1,10 @@
 """Disagreement of judges by task, by pair, and with single stages against subsets."""
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.figures import drawing
-from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS
+from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, alt
 from judge_gym.analysis.stats.intervals import seeded
 
 _MEASURES = {"above": "above chance", "p": "raw P", "null": "chance at this n"}

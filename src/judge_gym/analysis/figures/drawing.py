@@ -12,20 +12,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-import altair as alt
 import pandas as pd
 
 from judge_gym.errors import DesignError
 from judge_gym.records import content_hash
 
-Figure = (
-    alt.Chart
-    | alt.LayerChart
-    | alt.FacetChart
-    | alt.ConcatChart
-    | alt.HConcatChart
-    | alt.VConcatChart
-)
+
+class _Altair:
+    """Loads altair on first use: a report without pictures does not need it."""
+
+    def __getattr__(self, name: str) -> Any:
+        import altair
+
+        return getattr(altair, name)
+
+
+alt: Any = _Altair()
+Figure = Any
+"""A chart of altair, of any kind."""
 INK: Final = "currentColor"
 # Okabe and Ito's colours without black and yellow, which fade on one of the two backgrounds.
 BLUE, ORANGE, RED, PINK, SKY = "#0072B2", "#E69F00", "#D55E00", "#CC79A7", "#56B4E9"
@@ -35,7 +39,7 @@ WIDTH: Final = 250
 MAX_PANELS, MAX_ROWS = 12, 40
 """The largest numbers drawn; the rest is counted in a note."""
 _NAME, _TITLE_LINE, _TITLE_LINES, _MAX_HEIGHT = 28, 92, 3, 1600
-SHARE: Final = alt.Scale(domain=[0, 1])
+SHARE: Final = {"domain": [0, 1]}
 OUTLINE: Final[dict[str, Any]] = {"stroke": INK, "strokeWidth": 0.5, "strokeOpacity": 0.55}
 Symbol = tuple[str, str, str, bool]
 """A kind of point: name, shape, colour, and whether it is filled."""
@@ -50,7 +54,7 @@ class FigureKind:
     """A figure that draws frames with given columns.
 
     Args:
-        draw: draws the prepared data; returns None if there is nothing to show.
+        draw: draws the prepared data.
         finding: states in one sentence what the prepared data show.
         columns: the columns that are needed.
         known: the columns in which undefined values are left out.
@@ -59,7 +63,7 @@ class FigureKind:
 
     def __init__(
         self,
-        draw: Callable[..., Drawn | None],
+        draw: Callable[..., Drawn],
         finding: Callable[..., str],
         columns: Sequence[str],
         known: Sequence[str],
@@ -69,16 +73,17 @@ class FigureKind:
         self.columns, self._known, self._optional = columns, known, optional
         self.__doc__ = draw.__doc__
 
-    def __call__(
-        self, frame: pd.DataFrame, title: str | None = None, **options: Any
-    ) -> Figure | None:
+    def __call__(self, frame: pd.DataFrame, title: str | None = None, **options: Any) -> Figure:
         """Draws the figure under a title, by default its finding; None without data."""
         data = self.data(frame)
-        drawn = None if data.empty else self._draw(data, **options)
-        if drawn is None:
+        if data.empty:
             return None
-        chart, notes = drawn
+        chart, notes = self._draw(data, **options)
         return titled(chart, title or self._finding(data, **options), *notes)
+
+    def has_data(self, frame: pd.DataFrame) -> bool:
+        """Whether anything of the frame can be drawn."""
+        return not self.data(frame).empty
 
     def finding(self, frame: pd.DataFrame, **options: Any) -> str:
         """Returns in one sentence what the figure shows."""
@@ -110,10 +115,10 @@ def figure(
     known: Sequence[str],
     finding: Callable[..., str],
     optional: Sequence[str] = (),
-) -> Callable[[Callable[..., Drawn | None]], FigureKind]:
+) -> Callable[[Callable[..., Drawn]], FigureKind]:
     """Registers a function that draws a figure, under its own name."""
 
-    def register(draw: Callable[..., Drawn | None]) -> FigureKind:
+    def register(draw: Callable[..., Drawn]) -> FigureKind:
         FIGURES[draw.__name__] = FigureKind(draw, finding, columns, known, optional)
         return FIGURES[draw.__name__]
 

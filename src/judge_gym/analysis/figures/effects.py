@@ -3,12 +3,11 @@
 import textwrap
 from typing import Any
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.figures import drawing
-from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS
+from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, alt
 
 LEVEL = 0.05
 """The q-value below which a contrast has a clear effect."""

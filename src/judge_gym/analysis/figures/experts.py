@@ -1,10 +1,9 @@
 """Stated expert agreement: its distribution, its calibration, and the effect of another rubric."""
 
-import altair as alt
 import pandas as pd
 
 from judge_gym.analysis.figures import drawing
-from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, SHARE
+from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, SHARE, alt
 from judge_gym.analysis.frames import JUDGE
 
 _MAX_RIVALS = 4
@@ -73,11 +72,8 @@ def _reliability_finding(curve: pd.DataFrame) -> str:
     known=["stated", "reference"],
     finding=_reliability_finding,
 )
-def reliability_figure(data: pd.DataFrame) -> drawing.Drawn | None:
+def reliability_figure(data: pd.DataFrame) -> drawing.Drawn:
     """Shows found against stated agreement, a panel per judge; the line is perfect calibration."""
-    data = data[data["n"] > 0]
-    if data.empty:
-        return None
     shown, more = drawing.first_values(data, JUDGE, drawing.MAX_PANELS, "judges")
     most = int(shown["n"].max())
     sizes = sorted({max(1, most // 10), max(1, most // 2), most})

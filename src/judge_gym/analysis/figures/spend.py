@@ -1,9 +1,9 @@
 """Spending by day and model."""
 
-import altair as alt
 import pandas as pd
 
 from judge_gym.analysis.figures import drawing
+from judge_gym.analysis.figures.drawing import alt
 
 COLOURS = (drawing.BLUE, drawing.ORANGE, drawing.SKY, drawing.RED, drawing.PINK)
 OTHERS = "others"

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
@@ -18,6 +17,7 @@ from judge_gym.analysis.figures.drawing import (
     RED,
     SHARE,
     SKY,
+    alt,
 )
 from judge_gym.analysis.frames import CELL, JUDGE
 from judge_gym.records import STATUSES

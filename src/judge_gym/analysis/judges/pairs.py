@@ -11,10 +11,10 @@ from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
 
 from judge_gym.analysis.stats.agreement_coefficients import krippendorff_alpha
 from judge_gym.analysis.stats.intervals import Estimate, share, student
+from judge_gym.analysis.stats.paired_tests import exact_sign_test
 from judge_gym.errors import DesignError
 from judge_gym.records import digest
 
@@ -287,7 +287,7 @@ def _contrast(
         other=other,
         only_judge=wins,
         only_other=losses,
-        p=float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0,
+        p=exact_sign_test(wins, losses),
         difference=(wins - losses) / len(right),
         interval=_difference_interval(judge, other, wins, losses, len(right)),
         agreement=float((ours == theirs)[decided].mean()) if decided.any() else None,

@@ -8,11 +8,19 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from judge_gym.analysis.frames import CELL, ITEM, OrdinalFrame
 from judge_gym.analysis.stats.agreement import ratings, stage_shares
-from judge_gym.analysis.stats.intervals import LEVEL, Estimate, Floats, share, student, undefined
+from judge_gym.analysis.stats.intervals import (
+    LEVEL,
+    Estimate,
+    Floats,
+    share,
+    student,
+    t_quantile,
+    undefined,
+)
 from judge_gym.errors import DesignError, unknown
 
 COLUMNS = ("tag", "evidence", "rater", "stage")
@@ -136,6 +144,8 @@ def alt_test_raters(
         p = np.array([test.p for test in tests])
         adjusted = np.full(len(p), np.nan)
         if (known := ~np.isnan(p)).any():
+            from scipy import stats
+
             adjusted[known] = stats.false_discovery_control(p[known], method="by")
         for rater, test, value in zip(given.columns, tests, adjusted, strict=True):
             beaten = None if np.isnan(value) else bool(value <= FALSE_DISCOVERIES)
@@ -181,7 +191,8 @@ def _test(wins: Floats, epsilon: float) -> _Test:
     elif np.ptp(gap) == 0:  # without variance t is infinite, and p its limit
         p = 0.0 if gap[0] < epsilon else 1.0
     else:
-        p = float(stats.ttest_1samp(gap, epsilon, alternative="less").pvalue)
+        t = (gap.mean() - epsilon) / (gap.std(ddof=1) / np.sqrt(len(gap)))
+        p = float(special.stdtr(len(gap) - 1, t))
     return _Test(len(gap), float(judge.mean()), float(gap.mean()), p)
 
 
@@ -238,7 +249,7 @@ def prediction_powered_mean(
     error = weight**2 * elsewhere.var(ddof=1) / others + rest.var(ddof=2) / n
     if not error > 0:
         return undefined(n, value), weight
-    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 2) * np.sqrt(error))
+    half = float(t_quantile(n - 2) * np.sqrt(error))
     return Estimate(value, value - half, value + half, n), weight
 
 
@@ -259,7 +270,7 @@ def rogan_gladen(called: Floats, right_yes: Floats, right_no: Floats) -> Estimat
     if sharpness <= 0:
         return undefined(len(called))
     value = float(np.clip((called.mean() + right_no.mean() - 1) / sharpness, 0, 1))
-    z = float(stats.norm.ppf((1 + LEVEL) / 2))
+    z = float(special.ndtri((1 + LEVEL) / 2))
     p, p_error = _padded(called, z**2)
     yes, yes_error = _padded(right_yes, 2)
     no, no_error = _padded(right_no, 2)

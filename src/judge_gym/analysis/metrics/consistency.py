@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from judge_gym.analysis.belief import Verdicts, replicate_conflict
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
@@ -29,11 +28,11 @@ from judge_gym.analysis.panels import (
 )
 from judge_gym.analysis.stats.agreement_coefficients import Level, krippendorff_alpha
 from judge_gym.analysis.stats.intervals import (
-    LEVEL,
     Estimate,
     SumStatistic,
     bootstrap,
     jackknife_error,
+    t_quantile,
     undefined,
 )
 
@@ -242,5 +241,5 @@ def _alpha(item: IntArray, values: np.ndarray, level: Level) -> Estimate:
     error = float(jackknife_error(whole.rows, whole)) if parts > 2 else 0.0
     if not error > 0:
         return undefined(items, whole.value)
-    half = float(stats.t.ppf((1 + LEVEL) / 2, parts - 1)) * error
+    half = float(t_quantile(parts - 1)) * error
     return Estimate(whole.value, whole.value - half, min(1.0, whole.value + half), items)

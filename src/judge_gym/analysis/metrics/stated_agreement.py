@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from judge_gym.analysis.belief.masses import matched
 from judge_gym.analysis.frames import CELL, JUDGE, PANEL, once_per_call
@@ -22,6 +22,7 @@ from judge_gym.analysis.stats.intervals import (
     share,
     skewed,
     student,
+    t_quantile,
     undefined,
 )
 from judge_gym.analysis.stats.rubric_draws import (
@@ -376,7 +377,7 @@ def _error(rows: Floats) -> Floats:
 def _resampled_change(rows: Floats, key: Any) -> Floats:
     """Returns the changes of sums over resampled rows, widened for few rows by Student's t."""
     n = len(rows)
-    widening = stats.t.ppf((1 + LEVEL) / 2, n - 1) / stats.norm.ppf((1 + LEVEL) / 2)
+    widening = t_quantile(n - 1) / special.ndtri((1 + LEVEL) / 2)
     drawn: Floats = bootstrap_sums(rows, key=key) - rows.sum(axis=0)
     drawn *= float(widening * np.sqrt(n / (n - 1)))
     return drawn

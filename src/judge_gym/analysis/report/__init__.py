@@ -21,10 +21,14 @@ from judge_gym.analysis.report import (  # noqa: F401
 )
 from judge_gym.analysis.report.page import Chart, Report, Section, Table, simulation_banner
 from judge_gym.analysis.report.sections import SECTIONS, ReportInput, scored_share
+from judge_gym.analysis.stats.regressions import BLUEPRINT_KNOBS
 from judge_gym.analysis.validity import DEFAULTS, Thresholds
+from judge_gym.axes import Design
 from judge_gym.errors import DesignError
 
 __all__ = ["Chart", "Report", "ReportInput", "Section", "Table", "build_report"]
+_NAMES = ("study", "concept", "country", "pool", "run", "sample")
+"""Columns that `task` and `tag` repeat."""
 
 
 def build_report(
@@ -54,7 +58,7 @@ def build_report(
         raise DesignError(f"{title} has no samples yet; run it first")
     frame = tidy(samples, source=title)
     paid = pd.DataFrame() if usage is None else usage
-    given = ReportInput(Dataset(frame), paid, views, people, thresholds)
+    given = ReportInput(Dataset(_needed(frame)), paid, views, people, thresholds)
     parts = [section.build(given) for section in SECTIONS]
     # If no call was answered, no model was reported; the judge that was asked counts then.
     models = {*frame["reported_model"].astype(object).fillna(frame[JUDGE])}
@@ -66,6 +70,12 @@ def build_report(
         warnings=warnings,
         sections=tuple(part for part in parts if part is not None),
     )
+
+
+def _needed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns the columns that analyses read: selecting rows takes as long as there are columns."""
+    constant = {*Design.knobs()} - {JUDGE, *varied_knobs(frame), *BLUEPRINT_KNOBS}
+    return frame.drop(columns=[name for name in frame if name in constant or name in _NAMES])
 
 
 def _facts(frame: pd.DataFrame, usage: pd.DataFrame | None) -> dict[str, str]:

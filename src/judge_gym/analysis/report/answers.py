@@ -9,7 +9,7 @@ from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.judges.pairs import PAIR_RULE
 from judge_gym.analysis.judges.people import alt_test, majority_agreement, prediction_powered
 from judge_gym.analysis.metrics.accuracy import ground_truth
-from judge_gym.analysis.report.page import Section, Table, section
+from judge_gym.analysis.report.page import Chart, Section, Table, section
 from judge_gym.analysis.report.sections import ReportInput, report_section
 from judge_gym.analysis.report.views import views_table
 from judge_gym.stages.evidence import MAX_WORDS
@@ -23,12 +23,11 @@ def accuracy(given: ReportInput) -> Section | None:
     known = known_answers(singles, CELL)
     truth = ground_truth(own)
     scores = _scores(pairs, known)
-    drawn = figures.accuracy_figure(scores)
     people = given.people if given.people is not None and len(given.people) else None
     return section(
         "How accurate are the judges?",
         figures.accuracy_figure.finding(scores)
-        if drawn is not None
+        if figures.accuracy_figure.has_data(scores)
         else "Against reference values and people.",
         tables=[
             Table(
@@ -47,8 +46,8 @@ def accuracy(given: ReportInput) -> Section | None:
             *(_people(singles, people) if people is not None else ()),
         ],
         charts=[
-            ("Accuracy", drawn),
-            ("Cost against accuracy", figures.cost_figure(_costs(own, scores))),
+            Chart("Accuracy", figures.accuracy_figure, scores),
+            Chart("Cost against accuracy", figures.cost_figure, _costs(own, scores)),
         ],
     )
 

@@ -15,7 +15,7 @@ from judge_gym.analysis.metrics.entrenchment import entrenchment
 from judge_gym.analysis.metrics.polarization import pairwise, polarization
 from judge_gym.analysis.metrics.uncertainty import uncertainty
 from judge_gym.analysis.panels import Panel
-from judge_gym.analysis.report.page import Section, Table, section
+from judge_gym.analysis.report.page import Chart, Section, Table, section
 from judge_gym.analysis.report.sections import ReportInput, report_section
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 
@@ -35,7 +35,6 @@ def disagreement(given: ReportInput) -> Section | None:
     if not data.scored or scored_rows(data.own).groupby("task")[JUDGE].nunique().max() < 2:
         return None
     p, pairs = polarization(data), pairwise(data)
-    drawn = figures.polarization_figure(p)
     note = POLARIZATION + (OWN_RUBRICS if (p["measures"] == "judge and rubric").any() else "")
     agreement = [nominal_agreement(data.frame)]
     if len(ordered := data.ordinal.own):
@@ -43,7 +42,7 @@ def disagreement(given: ReportInput) -> Section | None:
     return section(
         "How much do judges disagree?",
         figures.polarization_figure.finding(p)
-        if drawn is not None
+        if figures.polarization_figure.has_data(p)
         else "No item was scored by two judges.",
         tables=[
             Table("Polarization", note, p),
@@ -68,9 +67,9 @@ def disagreement(given: ReportInput) -> Section | None:
             ),
         ],
         charts=[
-            ("Polarization by task", drawn),
-            ("Pairs of judges against chance", figures.pair_figure(pairs)),
-            ("Single against subset", figures.method_figure(_methods(data.own))),
+            Chart("Polarization by task", figures.polarization_figure, p),
+            Chart("Pairs of judges against chance", figures.pair_figure, pairs),
+            Chart("Single against subset", figures.method_figure, _methods(data.own)),
         ],
     )
 
@@ -119,7 +118,7 @@ def decisiveness(given: ReportInput) -> Section | None:
                 uncertainty(data),
             ),
         ],
-        charts=[("Belief and plausibility by stage", figures.belief_figure(beliefs))],
+        charts=[Chart("Belief and plausibility by stage", figures.belief_figure, beliefs)],
     )
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.report.page import Section, Table, section
+from judge_gym.analysis.report.page import Chart, Section, Table, section
 from judge_gym.analysis.report.sections import ReportInput, report_section
 from judge_gym.analysis.stats.contrasts import ALL, contrasts, judge_contrasts
 from judge_gym.analysis.stats.ranking import ranking
@@ -55,7 +55,7 @@ def axis_effects(given: ReportInput) -> Section | None:
             ),
         ],
         charts=[
-            ("Effects on the expected stage", figures.forest_figure(headlines)),
-            ("Ranks of levels by axis", figures.rank_figure(ranks)),
+            Chart("Effects on the expected stage", figures.forest_figure, headlines),
+            Chart("Ranks of levels by axis", figures.rank_figure, ranks),
         ],
     )

@@ -14,7 +14,7 @@ from judge_gym.analysis.metrics.stated_agreement import (
     verdicts_without_draws,
 )
 from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs, swap_sensitivity
-from judge_gym.analysis.report.page import Section, Table, section
+from judge_gym.analysis.report.page import Chart, Section, Table, section
 from judge_gym.analysis.report.sections import ReportInput, report_section
 from judge_gym.analysis.stats.intervals import Estimate
 
@@ -57,8 +57,8 @@ def overconfidence(given: ReportInput) -> Section | None:
             Table("Reliability", "By stated probability, in ten bins.", curve),
         ],
         charts=[
-            ("Reliability by judge", figures.reliability_figure(drawn, lead)),
-            ("Stated expert agreement", figures.probe_figure(_stated(frame))),
+            Chart("Reliability by judge", figures.reliability_figure, drawn, lead),
+            Chart("Stated expert agreement", figures.probe_figure, _stated(frame)),
         ],
     )
 
@@ -129,5 +129,5 @@ def rubric_author(given: ReportInput) -> Section | None:
                 stages,
             ),
         ],
-        charts=[("Own and rivals' rubrics", figures.swap_figure(drawn.reset_index(), lead))],
+        charts=[Chart("Own and rivals' rubrics", figures.swap_figure, drawn.reset_index(), lead)],
     )

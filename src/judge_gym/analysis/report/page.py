@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
@@ -29,12 +30,20 @@ class Table:
     frame: pd.DataFrame
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Chart:
-    """A figure of a report."""
+    """A figure of a report, drawn when it is needed."""
 
     title: str
-    chart: Any
+    kind: figures.FigureKind
+    frame: pd.DataFrame
+    finding: str | None = None
+    """The heading of the figure; by default, its own finding."""
+
+    @cached_property
+    def chart(self) -> figures.Figure:
+        """The drawn figure."""
+        return self.kind(self.frame, self.finding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +135,11 @@ def section(
     lead: str,
     *,
     tables: Sequence[Table] = (),
-    charts: Sequence[tuple[str, figures.Figure | None]] = (),
+    charts: Sequence[Chart] = (),
 ) -> Section | None:
     """Returns a section of the tables and figures that are not empty; None without any."""
     kept = tuple(table for table in tables if not table.frame.empty)
-    drawn = tuple(Chart(name, chart) for name, chart in charts if chart is not None)
+    drawn = tuple(chart for chart in charts if chart.kind.has_data(chart.frame))
     return Section(title, lead, kept, drawn) if kept or drawn else None
 
 

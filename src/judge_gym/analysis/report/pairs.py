@@ -7,7 +7,7 @@ import pandas as pd
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import JUDGE
 from judge_gym.analysis.judges.pairs import PAIR_RULE, Comparison, PairScore
-from judge_gym.analysis.report.page import Report, Table, section, simulation_banner
+from judge_gym.analysis.report.page import Chart, Report, Table, section, simulation_banner
 
 
 def build_pair_report(
@@ -41,7 +41,7 @@ def build_pair_report(
         "How accurate are the judges?",
         lead,
         tables=tables,
-        charts=[("Accuracy", figures.accuracy_figure(shares, lead))],
+        charts=[Chart("Accuracy", figures.accuracy_figure, shares, lead)],
     )
     return Report(
         title=title,

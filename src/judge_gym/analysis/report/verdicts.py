@@ -12,7 +12,7 @@ from judge_gym.analysis.endpoints import (
 from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, ordinal
 from judge_gym.analysis.metrics.consistency import conflicting_cells, consistency
 from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
-from judge_gym.analysis.report.page import Section, Table, section
+from judge_gym.analysis.report.page import Chart, Section, Table, section
 from judge_gym.analysis.report.sections import ReportInput, report_section, scored_share
 from judge_gym.records import STATUSES
 
@@ -34,7 +34,7 @@ def response_outcomes(given: ReportInput) -> Section | None:
                 rates[[*CELL, "n"]].assign(**shares),
             )
         ],
-        charts=[("Response outcomes by judge", figures.status_figure(rates))],
+        charts=[Chart("Response outcomes by judge", figures.status_figure, rates)],
     )
 
 
@@ -59,11 +59,16 @@ def chosen_stages(given: ReportInput) -> Section | None:
             ),
         ],
         charts=[
-            (
+            Chart(
                 "Distribution of verdicts",
-                figures.distribution_figure(distributions(given.data.own, CELL)),
+                figures.distribution_figure,
+                distributions(given.data.own, CELL),
             ),
-            ("Item by item", figures.heat_figure(_items(stages)) if ordered.scored else None),
+            Chart(
+                "Item by item",
+                figures.heat_figure,
+                _items(stages) if ordered.scored else pd.DataFrame(),
+            ),
         ],
     )
 
@@ -116,9 +121,10 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
             ),
         ],
         charts=[
-            (
+            Chart(
                 "Shapes of verdicts by judge",
-                figures.shape_figure(drawn.assign(shape=drawn["shape"].str.replace("_", "-"))),
+                figures.shape_figure,
+                drawn.assign(shape=drawn["shape"].str.replace("_", "-")),
             )
         ],
     )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # its subpackages load on first use: reading a score needs none of them
+from scipy import special  # not scipy.stats, which takes half a second to load
 
 from judge_gym.records import digest
 
@@ -87,6 +87,11 @@ def _known(values: npt.ArrayLike) -> Floats:
     return found
 
 
+def t_quantile(freedom: npt.ArrayLike, level: float = LEVEL) -> Floats:
+    """Returns the quantile of Student's t at the upper end of an interval."""
+    return np.asarray(special.stdtrit(freedom, (1 + level) / 2))
+
+
 def student(values: npt.ArrayLike) -> Estimate:
     """Returns the mean over items with Student's t interval, ignoring missing values.
 
@@ -103,7 +108,7 @@ def student(values: npt.ArrayLike) -> Estimate:
     spread = float(known.std(ddof=1)) if n > 1 else 0.0
     if spread <= 1e-12 * max(1.0, abs(mean)):
         return undefined(n, mean)
-    half = float(scipy.stats.t.ppf((1 + LEVEL) / 2, n - 1) * spread / np.sqrt(n))
+    half = float(t_quantile(n - 1) * spread / np.sqrt(n))
     return Estimate(mean, mean - half, mean + half, n)
 
 
@@ -147,12 +152,15 @@ def share(values: npt.ArrayLike) -> Estimate:
     return student(known).clipped(0.0, 1.0)
 
 
-def wilson(successes: int, n: int) -> Estimate:
+def wilson(successes: int, n: int, level: float = LEVEL) -> Estimate:
     """Returns a binomial proportion with Wilson's interval."""
     if n == 0:
         return undefined()
-    found = scipy.stats.binomtest(successes, n).proportion_ci(LEVEL, method="wilson")
-    return Estimate(successes / n, float(found.low), float(found.high), n)
+    p, z = successes / n, float(special.ndtri(0.5 + 0.5 * level))
+    middle = (2 * n * p + z**2) / (2 * (n + z**2))
+    half = z / (2 * (n + z**2)) * float(np.sqrt(4 * n * p * (1 - p) + z**2))
+    low, high = middle - half if successes else 0.0, middle + half if successes < n else 1.0
+    return Estimate(p, low, high, n)
 
 
 # --- statistics other than means -----------------------------------------------------------------

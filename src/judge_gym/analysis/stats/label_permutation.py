@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.panels import Panel
@@ -94,7 +94,7 @@ def _limit_p(observed: FloatArray, expected: FloatArray, squares: FloatArray, dr
     above = float(observed.mean() - means.mean())
     if error == 0:
         return 1.0
-    return max(1 / (1 + MOST), float(stats.norm.sf(above / error)))
+    return max(1 / (1 + MOST), float(special.ndtr(-above / error)))
 
 
 class _Scored(NamedTuple):

@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
-from statsmodels.stats.contingency_tables import mcnemar as mcnemar_table
-from statsmodels.stats.multitest import fdrcorrection
+from scipy import special
 
 from judge_gym.analysis.stats.intervals import Estimate, Floats, seeded, student
 from judge_gym.analysis.stats.rubric_draws import ErrorPart, draw_part, p_value, widened_by_draws
@@ -104,8 +102,14 @@ def mcnemar(left: npt.ArrayLike, right: npt.ArrayLike) -> float:
     if not len(ours):
         return np.nan
     more, less = int((ours & ~theirs).sum()), int((~ours & theirs).sum())
-    exact = more + less < EXACT_DISCORDANT
-    return float(mcnemar_table([[0, more], [less, 0]], exact=exact, correction=True).pvalue)
+    if more + less < EXACT_DISCORDANT:
+        return exact_sign_test(more, less)
+    return float(special.chdtrc(1, (abs(more - less) - 1) ** 2 / (more + less)))
+
+
+def exact_sign_test(more: int, less: int) -> float:
+    """Returns the two-sided binomial p-value of two counts that are equally likely."""
+    return min(1.0, 2 * float(special.bdtr(min(more, less), more + less, 0.5)))
 
 
 def cliffs_delta(left: npt.ArrayLike, right: npt.ArrayLike) -> float:
@@ -117,21 +121,27 @@ def cliffs_delta(left: npt.ArrayLike, right: npt.ArrayLike) -> float:
     ours, theirs = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
     if not len(ours) or not len(theirs):
         return np.nan
-    rank_sum = stats.rankdata(np.concatenate([ours, theirs]))[: len(ours)].sum()
+    _, place, counts = np.unique(
+        np.concatenate([ours, theirs]), return_inverse=True, return_counts=True
+    )
+    ranks = counts.cumsum() - (counts - 1) / 2  # equal values share the mean of their ranks
+    rank_sum = ranks[place[: len(ours)]].sum()
     wins = rank_sum - len(ours) * (len(ours) + 1) / 2
     return float(2 * wins / (len(ours) * len(theirs)) - 1)
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
     """Returns p-values corrected to control the false discovery rate."""
-    return np.asarray(fdrcorrection(np.asarray(p, dtype=float))[1], dtype=np.float64)
+    known = np.asarray(p, dtype=float)
+    order, n = np.argsort(known, kind="stable"), len(known)
+    steps = known[order] / (np.arange(1, n + 1) / n)
+    found = np.empty(n)
+    found[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
+    return found
 
 
 def holm(p: npt.ArrayLike) -> Floats:
     """Returns p-values corrected to control the family-wise error rate.
-
-    Written by hand because `multipletests` runs the garbage collector on every call, which takes
-    longer than the correction.
 
     >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.06, 0.06]

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
 from judge_gym.analysis.endpoints import AVERAGED, sample_values
 from judge_gym.analysis.frames import CELL, once_per_call, own_rows
 from judge_gym.analysis.stats.contrasts import ALL, find_contrasts
-from judge_gym.analysis.stats.intervals import LEVEL, Floats
+from judge_gym.analysis.stats.intervals import LEVEL, Floats, t_quantile
 from judge_gym.errors import DesignError, unknown
 
 WHAT = ["task", "judge", "quantity", "knob", "level", "base", "at"]
@@ -84,10 +83,12 @@ def _one_way(values: pd.DataFrame) -> dict[str, float]:
 
 def power_of(effect: npt.ArrayLike, variance: npt.ArrayLike, items: npt.ArrayLike) -> Floats:
     """Returns the power of the two-sided t test at 5 %, from the variance of an item's value."""
+    from scipy import stats
+
     n = np.asarray(items, dtype=float)
     shift = np.abs(np.asarray(effect, dtype=float)) * np.sqrt(n / np.asarray(variance, dtype=float))
     shift = np.minimum(shift, 100.0)  # beyond it, power is 1 and the noncentral t unstable
-    limit = stats.t.ppf((1 + LEVEL) / 2, n - 1)
+    limit = t_quantile(n - 1)
     # A tail too thin to compute is NaN, and adds nothing.
     other = np.nan_to_num(stats.nct.cdf(-limit, n - 1, shift), nan=0.0)
     found: Floats = stats.nct.sf(limit, n - 1, shift) + other

@@ -8,7 +8,6 @@ thousands of items, most of all where groups do not differ.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from judge_gym.analysis.stats.intervals import Floats
 
@@ -34,6 +33,8 @@ class _Fit(NamedTuple):
 
 def random_intercept(y: Floats, matrix: Floats, groups: np.ndarray) -> RandomIntercept:
     """Fits a linear model of y on independent columns, with errors correlated within groups."""
+    from scipy.optimize import minimize_scalar
+
     n, terms = matrix.shape
     table = np.column_stack([matrix, y])
     whole = table.T @ table

@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import special, stats
-from statsmodels.miscmodels.ordinal_model import OrderedModel
-from statsmodels.regression.linear_model import OLS
+from scipy import special
 
 from judge_gym.analysis.endpoints import GAP, cell_endpoints
 from judge_gym.analysis.frames import CELL, JUDGE, PANEL, level_name, varied_knobs
-from judge_gym.analysis.stats.intervals import LEVEL, Floats, seeded
+from judge_gym.analysis.stats.intervals import LEVEL, Floats, seeded, t_quantile
 from judge_gym.analysis.stats.random_intercept import random_intercept
 from judge_gym.axes import Design
 
@@ -182,17 +180,47 @@ def _columns(term: str, values: pd.Series) -> list[tuple[str, Floats]]:
 # --- models --------------------------------------------------------------------------------------
 
 
-def cluster_robust(y: Floats, matrix: Floats, groups: np.ndarray) -> Any:
+class ClusteredFit(NamedTuple):
+    """The estimates of a linear model, with errors that are robust to clusters."""
+
+    params: Floats
+    bse: Floats
+    """The standard errors."""
+    freedom: int
+
+    def conf_int(self, alpha: float = 1 - LEVEL) -> Floats:
+        """Returns the lower and upper ends of the intervals."""
+        half = t_quantile(self.freedom, 1 - alpha) * self.bse
+        return np.column_stack([self.params - half, self.params + half])
+
+    @property
+    def pvalues(self) -> Floats:
+        """The two-sided p-value of each term."""
+        return 2 * np.asarray(special.stdtr(self.freedom, -np.abs(self.params / self.bse)))
+
+
+def cluster_robust(y: Floats, matrix: Floats, *groups: np.ndarray) -> ClusteredFit:
     """Fits least squares with errors clustered on groups (CR1), with t of clusters - 1.
 
-    With two columns of groups, errors are clustered both ways, and the fewer clusters count.
+    With two groupings, errors are clustered both ways, and the fewer clusters count.
     """
-    return OLS(y, matrix).fit(
-        method="qr",
-        cov_type="cluster",
-        cov_kwds={"groups": groups, "use_correction": True},
-        use_t=True,
-    )
+    q, r = np.linalg.qr(matrix)
+    params, bread = np.linalg.solve(r, q.T @ y), np.linalg.inv(r.T @ r)
+    scores = matrix * (y - matrix @ params)[:, None]
+    n, terms = matrix.shape
+
+    def covariance(of: np.ndarray) -> Floats:
+        sums = np.stack([np.bincount(of, column) for column in scores.T], axis=1)
+        factor = len(sums) / (len(sums) - 1) * ((n - 1) / (n - terms))
+        found: Floats = bread @ (sums.T @ sums) @ bread.T * factor
+        return found
+
+    found = sum(covariance(of) for of in groups)
+    if len(groups) == 2:
+        found -= covariance(np.unique(np.stack(groups), axis=1, return_inverse=True)[1])
+    with np.errstate(invalid="ignore"):  # a variance of 0 may round to a negative one
+        errors = np.sqrt(np.diag(found))
+    return ClusteredFit(params, errors, min(int(of.max()) for of in groups))
 
 
 def _few(clusters: int) -> str:
@@ -228,8 +256,7 @@ def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
         ]
     if rubrics.max() + 1 < MIN_CLUSTERS:
         return _rows(cluster_robust(y, terms.matrix, groups), terms.names, size)
-    both = np.column_stack([groups, rubrics])
-    found = _rows(cluster_robust(y, terms.matrix, both), terms.names, size)
+    found = _rows(cluster_robust(y, terms.matrix, groups, rubrics), terms.names, size)
     return [{**row, "note": row["note"] or TWO_WAY.format(rubrics.max() + 1)} for row in found]
 
 
@@ -239,8 +266,8 @@ def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]
     groups = pd.factorize(terms.rows["evidence"])[0]
     clusters = int(groups.max()) + 1
     found = random_intercept(y, terms.matrix, groups)
-    half = stats.t.ppf((1 + LEVEL) / 2, clusters - 1) * found.errors
-    p = 2 * stats.t.sf(np.abs(found.params / found.errors), clusters - 1)
+    half = t_quantile(clusters - 1) * found.errors
+    p = 2 * special.stdtr(clusters - 1, -np.abs(found.params / found.errors))
     numbers = np.column_stack(
         [found.params, found.errors, found.params - half, found.params + half, p]
     )
@@ -274,6 +301,8 @@ def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
     groups, steps = pd.factorize(rows["evidence"])[0], matrix[:, 1:]
 
     def fit() -> Any:
+        from statsmodels.miscmodels.ordinal_model import OrderedModel
+
         model = OrderedModel(stage, steps, distr="logit")
         model.cdf = special.expit  # the same function as scipy.stats.logistic.cdf, without checks
         clusters = {"cov_type": "cluster", "cov_kwds": {"groups": groups}}

@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import optimize, stats
+from scipy import special
 
-from judge_gym.analysis.stats.intervals import LEVEL, Estimate, Floats, share, skewed
+from judge_gym.analysis.stats.intervals import LEVEL, Estimate, Floats, share, skewed, t_quantile
 
 MANY_DRAWS = 5
 """The number of draws of rubrics from which a result holds beyond these rubrics."""
@@ -63,21 +63,23 @@ def pseudo_values(whole: npt.ArrayLike, without: npt.ArrayLike) -> Floats:
 def half_width(parts: Sequence[ErrorPart], level: float = LEVEL) -> float:
     """Returns half the width of an interval whose error has several components."""
     errors, freedoms = np.array(parts, dtype=float).T
-    return float(np.hypot.reduce(stats.t.ppf((1 + level) / 2, freedoms) * errors))
+    return float(np.hypot.reduce(t_quantile(freedoms, level) * errors))
 
 
 def p_value(value: float, parts: Sequence[ErrorPart]) -> float:
     """Returns the two-sided p-value that corresponds to the interval of `half_width`."""
+    from scipy.optimize import brentq
+
     errors, freedoms = np.array(parts, dtype=float).T
     if not np.isfinite(half_width(parts)) or not errors.any():
         return np.nan
 
     def beyond(log_p: float) -> float:
-        reach = np.hypot.reduce(stats.t.isf(np.exp(log_p) / 2, freedoms) * errors)
+        reach = np.hypot.reduce(-special.stdtrit(freedoms, np.exp(log_p) / 2) * errors)
         return float(reach - abs(value))
 
     least = -200.0
-    return float(np.exp(optimize.brentq(beyond, least, 0.0) if beyond(least) > 0 else least))
+    return float(np.exp(brentq(beyond, least, 0.0) if beyond(least) > 0 else least))
 
 
 def widened_by_draws(

@@ -22,7 +22,7 @@ from judge_gym.web.rendering import render
 if TYPE_CHECKING:
     import pandas as pd
 
-    from judge_gym.analysis.report import Section
+    from judge_gym.analysis.report import Chart, Section
 
 router = APIRouter()
 MAX_TAGS = 8
@@ -110,7 +110,7 @@ def analyse(lab: Lab, tags: tuple[str, ...]) -> ComparisonResults:
     from judge_gym.analysis.dataset import Dataset
     from judge_gym.analysis.figures import forest_figure
     from judge_gym.analysis.report import ReportInput, disagreement
-    from judge_gym.analysis.report.page import section
+    from judge_gym.analysis.report.page import Chart, section
 
     rows = {row["tag"]: row for row in lab.experiments.find_tags(tags)}
     names = _names(list(rows.values()))
@@ -127,12 +127,12 @@ def analyse(lab: Lab, tags: tuple[str, ...]) -> ComparisonResults:
         section(
             "Effects",
             "Level minus base, paired by item; intervals are 95 %.",
-            charts=[("Effects on the expected stage", forest_figure(on_stage))],
+            charts=[Chart("Effects on the expected stage", forest_figure, on_stage)],
         ),
         section(
             "Item by item",
             "The expected stage of each item in each experiment; 0 is the first stage, 1 the last.",
-            charts=[("Heat map", _heat(cells, names))],
+            charts=[_heat(cells, names)],
         ),
         disagreement.disagreement(ReportInput(Dataset(frame))),
     ]
@@ -236,18 +236,19 @@ def _cells(own: "pd.DataFrame") -> "pd.DataFrame":
     return cells.rename(columns={"item": "evidence"})
 
 
-def _heat(cells: "pd.DataFrame", names: Mapping[str, str]) -> Any:
+def _heat(cells: "pd.DataFrame", names: Mapping[str, str]) -> "Chart":
     from judge_gym.analysis import figures
     from judge_gym.analysis.frames import JUDGE
+    from judge_gym.analysis.report.page import Chart
 
     if cells.empty:
-        return None
+        return Chart("Heat map", figures.heat_figure, cells)
     titles = cells.drop_duplicates("evidence").set_index("evidence")["evidence_title"].astype(str)
     repeated = titles.duplicated(keep=False)
     item = titles.where(~repeated, titles + " (" + titles.index.astype(str) + ")")
     drawn = cells.assign(item=cells["evidence"].map(item), **{JUDGE: cells["tag"].map(names)})
     finding = figures.heat_figure.finding(drawn).replace("Judges", "Experiments")
-    return figures.heat_figure(drawn, finding)
+    return Chart("Heat map", figures.heat_figure, drawn, finding)
 
 
 def _disagreement(cells: "pd.DataFrame") -> list[dict[str, Any]]:
