@@ -22,7 +22,7 @@ test: required
 
 # What takes long: chaos, outages, notebooks, browser flows, long simulations. CI runs it too.
 test-slow: required
-	REQUIRE=$(REQUIRE) $(BIN)/pytest -m slow
+	REQUIRE=$(REQUIRE) $(BIN)/pytest -m slow $$(grep -rl "mark.slow" --include "test_*.py" tests)
 
 check: $(VENV)/check
 	$(BIN)/ruff format --check .

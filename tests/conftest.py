@@ -1,5 +1,6 @@
 """What tests share: a lab on its own file, a small study, models that do as they are told."""
 
+import gc
 import json
 import os
 import shutil
@@ -43,6 +44,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 take_shortcuts()
+gc.disable()  # until the tests are collected
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 REQUIRE_ALL = os.environ.get("REQUIRE") == "all"
@@ -268,9 +270,14 @@ class Scripted:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are processors for us, since many tests wait for others."""
+    """Two processes more than there are processors for us, since many tests wait for others."""
     ours = getattr(os, "sched_getaffinity", None)  # only Linux tells
-    return (len(ours(0)) if ours else os.cpu_count() or 1) + 1
+    return (len(ours(0)) if ours else os.cpu_count() or 1) + 2
+
+
+def pytest_collection_finish() -> None:
+    """Collects garbage again: what is imported and collected before is never garbage."""
+    gc.enable()
 
 
 @cache

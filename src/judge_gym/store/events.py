@@ -29,6 +29,19 @@ class Event:
     detail: Mapping[str, Any]
 
 
+LATEST = sa.select(t.events).where(
+    t.events.c.id.in_(
+        sa.select(sa.func.max(t.events.c.id))
+        .where(
+            t.events.c.run_id.in_(sa.bindparam("runs", expanding=True)),
+            t.events.c.kind.in_(STATES),
+        )
+        .group_by(t.events.c.run_id)
+    )
+)
+"""The last event that changed each run's state. Built once, since every step of a run asks."""
+
+
 class Events:
     """Records and finds events."""
 
@@ -64,14 +77,8 @@ class Events:
 
     def latest_by_run(self, run_ids: Collection[int]) -> dict[int, Event]:
         """Returns the last event that changed each run's state, of runs that were started."""
-        e = t.events.c
-        newest = (
-            sa.select(sa.func.max(e.id))
-            .where(e.run_id.in_(run_ids), e.kind.in_(STATES))
-            .group_by(e.run_id)
-        )
         with self._database.read() as connection:
-            rows = connection.execute(sa.select(t.events).where(e.id.in_(newest)))
+            rows = connection.execute(LATEST, {"runs": [*run_ids]})
             return {row.run_id: Event(*row) for row in rows}
 
     def retries(self) -> list[Event]:

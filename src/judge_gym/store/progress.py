@@ -165,7 +165,7 @@ class ProgressQueries:
         found: dict[str, list[Progress]] = {tag: [] for tag in tags}
         for start in range(0, len(tags), CHUNK):
             some = t.tags.c.tag.in_(tags[start : start + CHUNK])
-            for progress in self._read(sa.and_(some, t.runs.c.superseded.is_(None))):
+            for progress in self._read(RUNS.where(some, t.runs.c.superseded.is_(None))):
                 found[progress.tag].append(progress)
         started = [
             run.run_id for runs in found.values() for run in runs if run.started and not run.ended
@@ -187,7 +187,7 @@ class ProgressQueries:
 
     def of_run(self, run_id: int, tag: str) -> Progress:
         """Returns the progress of one run, under the tag that it was started by."""
-        [progress] = self._read(sa.and_(t.runs.c.id == run_id, t.tags.c.tag == tag))
+        [progress] = self._read(ONE_RUN, {"run": run_id, "tag": tag})
         return progress
 
     def has_worker(self) -> bool:
@@ -251,17 +251,11 @@ class ProgressQueries:
         queued = {int(id.partition(".")[0]): int(protocol) for id, protocol in rows}
         return {id: queued[id] for id in run_ids if id in queued}
 
-    def _read(self, condition: sa.ColumnElement[bool]) -> list[Progress]:
-        e = t.experiments.c
-        query = (
-            sa.select(t.runs, t.tags.c.tag, e.pool_id, e.design, e.rubric_id)
-            .join(t.experiments, e.digest == t.runs.c.digest)
-            .join(t.tags, t.NAMED_RUNS)
-            .where(condition)
-            .order_by(t.runs.c.id)
-        )
+    def _read(
+        self, query: sa.Select[Any], values: Mapping[str, Any] | None = None
+    ) -> list[Progress]:
         with self._database.read() as connection:
-            rows = connection.execute(query).mappings().all()
+            rows = connection.execute(query, values).mappings().all()
             counts = _counts(connection, rows)
         events = self._events.latest_by_run({row["id"] for row in rows})
         return [_progress(row, counts, events.get(row["id"])) for row in rows]
@@ -329,40 +323,75 @@ class _Counts:
     """Probes by run, then by status."""
 
 
-def _counts(connection: sa.Connection, rows: Sequence[sa.RowMapping]) -> _Counts:
-    runs, pools = {row["id"] for row in rows}, {row["pool_id"] for row in rows}
-    makers = {row["view_maker"] for row in rows if row["view_maker"]}
+def _statements() -> dict[str, sa.Select[Any]]:
+    """Returns the statements of `_counts`, by table."""
     p, v, s, r, n = t.pool_items.c, t.views.c, t.samples.c, t.rubrics.c, sa.func.count()
+    runs, pools, makers = (
+        sa.bindparam(name, expanding=True) for name in ("runs", "pools", "makers")
+    )
+    swap, used_by, probed = t.run_rubrics.c.is_swap, t.run_rubrics.c.run_id, t.probes.c
     of_pools = p.pool_id.in_(pools)
-    items = sa.select(p.pool_id, n).where(of_pools).group_by(p.pool_id)
-    first = sa.select(p.pool_id, t.evidence.c.pair).join(t.evidence).where(of_pools)
-    views = (
-        sa.select(p.pool_id, v.maker, v.status, n)
+    return {
+        "items": sa.select(p.pool_id, n).where(of_pools).group_by(p.pool_id),
+        "paired": sa.select(p.pool_id, t.evidence.c.pair)
+        .join(t.evidence)
+        .where(of_pools, p.position == 0),
+        "views": sa.select(p.pool_id, v.maker, v.status, n)
         .join(t.views, v.evidence_id == p.evidence_id)
         .where(of_pools, v.maker.in_(makers))
-        .group_by(p.pool_id, v.maker, v.status)
+        .group_by(p.pool_id, v.maker, v.status),
+        "rubrics": sa.select(used_by, swap, r.status, n)
+        .join(t.rubrics)
+        .where(used_by.in_(runs))
+        .group_by(used_by, swap, r.status),
+        "samples": sa.select(s.run_id, s.is_swap, s.status, n)
+        .where(s.run_id.in_(runs))
+        .group_by(s.run_id, s.is_swap, s.status),
+        "probes": sa.select(probed.run_id, probed.status, n)
+        .where(probed.run_id.in_(runs))
+        .group_by(probed.run_id, probed.status),
+    }
+
+
+# Statements are built once, since every step of every run counts what is done.
+STATEMENTS = _statements()
+RUNS = (
+    sa.select(
+        t.runs,
+        t.tags.c.tag,
+        t.experiments.c.pool_id,
+        t.experiments.c.design,
+        t.experiments.c.rubric_id,
     )
-    swap, used_by = t.run_rubrics.c.is_swap, t.run_rubrics.c.run_id
-    rubrics = sa.select(used_by, swap, r.status, n).join(t.rubrics).where(used_by.in_(runs))
-    samples = sa.select(s.run_id, s.is_swap, s.status, n).where(s.run_id.in_(runs))
-    probed = t.probes.c.run_id
-    probes = sa.select(probed, t.probes.c.status, n).where(probed.in_(runs))
+    .join(t.experiments, t.experiments.c.digest == t.runs.c.digest)
+    .join(t.tags, t.NAMED_RUNS)
+    .order_by(t.runs.c.id)
+)
+ONE_RUN = RUNS.where(t.runs.c.id == sa.bindparam("run"), t.tags.c.tag == sa.bindparam("tag"))
+
+
+def _counts(connection: sa.Connection, rows: Sequence[sa.RowMapping]) -> _Counts:
+    of_runs = {"runs": [*{row["id"] for row in rows}]}
+    of_pools = {"pools": [*{row["pool_id"] for row in rows}]}
+    makers = {row["view_maker"] for row in rows if row["view_maker"]}
 
     by_maker: dict[tuple[int, str], dict[str, int]] = defaultdict(dict)
     if makers:
-        for pool, maker, status, count in connection.execute(views):
+        for pool, maker, status, count in connection.execute(
+            STATEMENTS["views"], {**of_pools, "makers": [*makers]}
+        ):
             by_maker[pool, maker][status] = count
     written, scored = defaultdict(list), defaultdict(list)
-    for run, *counted in connection.execute(rubrics.group_by(used_by, swap, r.status)):
+    for run, *counted in connection.execute(STATEMENTS["rubrics"], of_runs):
         written[run].append(tuple(counted))
-    for run, *counted in connection.execute(samples.group_by(s.run_id, s.is_swap, s.status)):
+    for run, *counted in connection.execute(STATEMENTS["samples"], of_runs):
         scored[run].append(tuple(counted))
     by_run: dict[int, dict[str, int]] = defaultdict(dict)
-    for run, status, count in connection.execute(probes.group_by(probed, t.probes.c.status)):
+    for run, status, count in connection.execute(STATEMENTS["probes"], of_runs):
         by_run[run][status] = count
     return _Counts(
-        {pool: count for pool, count in connection.execute(items)},
-        {pool: pair for pool, pair in connection.execute(first.where(p.position == 0))},
+        {pool: count for pool, count in connection.execute(STATEMENTS["items"], of_pools)},
+        {pool: pair for pool, pair in connection.execute(STATEMENTS["paired"], of_pools)},
         by_maker,
         written,
         scored,

@@ -38,7 +38,7 @@ from judge_gym.stages import (
     Stage,
 )
 from judge_gym.stages.rubric import ASKS, POOR_QUALITY
-from judge_gym.store import Answer, Payer, Run, Store
+from judge_gym.store import Answer, Payer, Progress, Run, Store
 
 T = TypeVar("T")
 R = TypeVar("R", View, Critique, Sample, Probe)
@@ -99,13 +99,13 @@ class StudyPipeline:
         ordered = [workflow for workflow in WORKFLOWS if workflow in self.order.workflows]
         whole.wanted = {workflow: found.wanted[workflow] for workflow in ordered}
         whole.asked = {workflow: asked[workflow] or "" for workflow in ordered}
-        self._count_done()
+        self._count_done(found)
 
-    def _count_done(self) -> None:
+    def _count_done(self, found: Progress | None = None) -> None:
         """Sets the live counters from the rows; what is done from now on is added."""
         whole = self.progress.whole
         assert whole is not None
-        found = self.store.progress.of_run(self.run.id, self.run.experiment.tag)
+        found = found or self.store.progress.of_run(self.run.id, self.run.experiment.tag)
         whole.done = {step: found.done[step] for step, wanted in whole.wanted.items() if wanted}
 
     @property
