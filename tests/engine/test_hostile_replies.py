@@ -113,6 +113,23 @@ def test_a_body_that_is_too_large_or_unreadable_is_a_failed_call_and_not_asked_a
     assert result.status in ("failed", "complete-with-failures")
     assert len(failed) == len(scoring) > 1
     assert all(message in row.error for row in failed)
+    assert any(message in note for note in result.warnings), "the end of the run says why"
+
+
+def test_a_text_that_is_longer_than_its_tokens_can_be_is_cut_and_counts_as_truncated(
+    lab: Lab, write_study: WriteStudy, web: Web
+) -> None:
+    def long(asked: Asked) -> Answer:
+        message = {"role": "assistant", "content": "VERDICT: A" + "x" * 1024**2}
+        return reply(asked, choices=[{"message": message, "finish_reason": "stop"}])
+
+    web.on(CHAT, lambda asked: long(asked) if is_scoring(asked) else reply(asked))
+    result = run(lab, write_study(**FEW), Endpoint(web.url))
+    assert result.runs[0].counts.keys() == {"truncated"}
+    with lab.store.database.read() as connection:
+        assert connection.scalar(sa.select(sa.func.max(sa.func.length(t.texts.c.body)))) == (
+            2048 * ask.LONGEST_TOKEN
+        )
 
 
 def test_a_compressed_reply_is_read(lab: Lab, write_study: WriteStudy, web: Web) -> None:

@@ -6,7 +6,7 @@ limit is an error of its call, and the memory of all replies that are being read
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 
 from judge_gym.errors import RejectedError
@@ -16,8 +16,10 @@ MAX_BODY = 8 * 1024**2
 """Bytes of one reply, decompressed."""
 LARGE = 64 * 1024
 """Bytes from which a reply counts as large."""
-LARGE_AT_ONCE = 16
-"""Large replies that are read at once, 128 MB in all; further ones wait."""
+LARGE_AT_ONCE = 8
+"""Large replies that are read at once, 64 MB in all; further ones wait."""
+MAX_VALUES = 200_000
+"""Commas in one reply: a list of small values takes 25 times the memory of its text."""
 ENCODINGS = "gzip, deflate"
 """What servers may send, as the header Accept-Encoding."""
 
@@ -32,7 +34,7 @@ class UnreadableBody(RejectedError):
 
 async def read_body(
     chunks: AsyncIterator[bytes], headers: Mapping[str, str], stack: AsyncExitStack
-) -> bytes:
+) -> bytearray:
     """Returns a body, decompressed.
 
     Args:
@@ -40,36 +42,55 @@ async def read_body(
         headers: of the reply.
         stack: holds the turn of a large body until its caller has read what it needs.
     """
-    unpack = _unpacker(headers.get("Content-Encoding", ""))
+    encoding = headers.get("Content-Encoding", "").strip().lower()
     body = bytearray()
-    large = False
+    try:
+        async for piece in limited(_decompressed(chunks, encoding), stack):
+            body += piece
+    except BaseException:
+        body.clear()  # the error's traceback would keep it
+        raise
+    return body
+
+
+async def limited(chunks: AsyncIterator[bytes], stack: AsyncExitStack) -> AsyncIterator[bytes]:
+    """Yields a body up to the limit on its size; a large one waits for its turn."""
+    size = values = 0
     async for chunk in chunks:
-        body += unpack(chunk)
-        if len(body) > MAX_BODY:
+        before, size = size, size + len(chunk)
+        values += chunk.count(b",")
+        if size > MAX_BODY:
             raise UnreadableBody(TOO_LARGE)
-        if not large and len(body) > LARGE:
-            large = True
+        if values > MAX_VALUES:
+            raise UnreadableBody(f"its reply has more than {MAX_VALUES:,} values")
+        if before <= LARGE < size:
             await stack.enter_async_context(await _turns.get(_new_turns))
-    return bytes(body)
+        yield chunk
 
 
 async def _new_turns(_: AsyncExitStack) -> asyncio.Semaphore:
     return asyncio.Semaphore(LARGE_AT_ONCE)
 
 
-def _unpacker(encoding: str) -> Callable[[bytes], bytes]:
-    """Returns what decompresses chunks, each up to a little more than the limit."""
-    match encoding.strip().lower():
-        case "" | "identity":
-            return bytes
-        case "gzip" | "x-gzip" | "deflate":
-            stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # gzip or zlib, by its head
-
-            def unpack(chunk: bytes) -> bytes:
-                try:
-                    return stream.decompress(chunk, MAX_BODY + 1)
-                except zlib.error as error:
-                    raise UnreadableBody(f"its reply cannot be decompressed: {error}") from error
-
-            return unpack
-    raise UnreadableBody(f"its reply is encoded as {encoding[:40]!r}, which was not asked for")
+async def _decompressed(chunks: AsyncIterator[bytes], encoding: str) -> AsyncIterator[bytes]:
+    """Yields a body in small pieces: a few compressed bytes may hold gigabytes."""
+    if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        raise UnreadableBody(f"its reply is encoded as {encoding[:40]!r}, which was not asked for")
+    stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # gzip or zlib, by its head
+    received = 0
+    async for chunk in chunks:
+        received += len(chunk)
+        if received > MAX_BODY:  # also where nothing comes out of it
+            raise UnreadableBody(TOO_LARGE)
+        if encoding in ("", "identity"):
+            yield chunk
+            continue
+        more = True
+        while more and not stream.eof:
+            try:
+                piece = stream.decompress(chunk, LARGE)
+            except zlib.error as error:
+                raise UnreadableBody(f"its reply cannot be decompressed: {error}") from error
+            yield piece
+            chunk = stream.unconsumed_tail
+            more = bool(chunk) or len(piece) == LARGE

@@ -19,7 +19,7 @@ from judge_gym.errors import (
 from judge_gym.models import quota_headers
 from judge_gym.models.cards import ModelCard
 from judge_gym.models.event_loops import LoopResources
-from judge_gym.models.openers import OPENERS, received
+from judge_gym.models.openers import OPENERS, Received, received
 from judge_gym.models.provider_errors import translated
 from judge_gym.models.redaction import Redactor
 from judge_gym.models.web_search import SETTINGS, charged_searches, joined_text, searches_of
@@ -100,7 +100,7 @@ class HostedModel:
         """Returns one reply; `before` is the one that it continues, which is already paid for."""
         from pydantic_ai.direct import model_request
 
-        with received() as response:
+        async with received() as response:
             try:
                 return await model_request(
                     model,
@@ -109,18 +109,25 @@ class HostedModel:
                     model_request_parameters=self._parameters(request),
                 )
             except Exception as raised:  # SDKs raise anything for an answer that they cannot read
-                if response.unreadable:
-                    raise RejectedError(f"{self.id}: {response.unreadable}") from None
-                bill = bill_of(response.body, self._card.price)
-                if before is not None:
-                    bill = _sum([bill, self._bill(before)])
-                error: ProviderError = translated(self.id, raised, self._redact, bill)
-                if before is not None and isinstance(error, RateLimitError):
-                    # Not as if nothing had been asked: the beginning is paid for.
-                    error = UnavailableError(error.message, wait=error.wait, bill=bill)
-                raise error from None  # not from what was raised: its words may contain the key
+                error = self._error(raised, response, before)
             finally:
                 quota_headers.report(response.headers)
+        raise error  # not from what was raised: that may hold the key, and holds the whole body
+
+    def _error(
+        self, raised: Exception, response: Received, before: "ModelResponse | None"
+    ) -> ProviderError:
+        """Returns our error for what an SDK raised."""
+        if response.unreadable:
+            return RejectedError(f"{self.id}: {response.unreadable}")
+        bill = bill_of(response.body, self._card.price)
+        if before is not None:
+            bill = _sum([bill, self._bill(before)])
+        error = translated(self.id, raised, self._redact, response.headers, bill)
+        if before is not None and isinstance(error, RateLimitError):
+            # Not as if nothing had been asked: the beginning is paid for.
+            return UnavailableError(error.message, wait=error.wait, bill=bill)
+        return error
 
     def _settings(self, request: Request) -> "ModelSettings":
         settings: ModelSettings = {

@@ -5,13 +5,13 @@ what connects in the event loop that makes the calls. The SDKs are set to retry 
 follow no redirect. OpenAI's and Anthropic's use aiohttp, which takes less CPU than their default.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
-from judge_gym.models.bodies import MAX_BODY, TOO_LARGE, UnreadableBody
+from judge_gym.models.bodies import UnreadableBody, limited
 from judge_gym.models.cards import ModelCard
 from judge_gym.records import bare_endpoint
 
@@ -163,12 +163,17 @@ def _http(card: ModelCard, base_url: str) -> dict[str, Any]:
 
 
 class Received:
-    """The HTTP response of a call, which an SDK does not pass on where it cannot read it."""
+    """The HTTP response of a call, which an SDK does not pass on where it cannot read it.
 
-    def __init__(self) -> None:
+    Args:
+        turn: holds the turn of a large body.
+    """
+
+    def __init__(self, turn: AsyncExitStack) -> None:
         self.response: Response | None = None
         self.unreadable = ""
         """Why its body was not read, or not to its end."""
+        self.turn = turn
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -184,45 +189,42 @@ class Received:
             return None
 
 
-_received: ContextVar[Received | None] = ContextVar("received", default=None)
+_received: ContextVar[Received] = ContextVar("received")
 
 
-@contextmanager
-def received() -> Iterator[Received]:
+@asynccontextmanager
+async def received() -> AsyncIterator[Received]:
     """Keeps the response to the call within; calls of one model run concurrently."""
-    kept = Received()
-    token = _received.set(kept)
-    try:
-        yield kept
-    finally:
-        _received.reset(token)
+    async with AsyncExitStack() as turn:
+        kept = Received(turn)
+        token = _received.set(kept)
+        try:
+            yield kept
+        finally:
+            _received.reset(token)
+            kept.response = None  # its stream refers to what is kept
 
 
 async def _keep_response(response: "Response") -> None:
     """Keeps a response and limits its body."""
-    kept = _received.get() or Received()
-    kept.response = response
-    if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        kept.unreadable = "its reply is compressed, which was not asked for"
-        raise UnreadableBody(kept.unreadable)
-    response.stream = _limited(response.stream, kept)
-
-
-def _limited(body: Any, kept: Received) -> Any:
-    """Returns a stream that ends with an error where a body is too long."""
     from httpx2 import AsyncByteStream
+
+    kept, body = _received.get(), cast("AsyncByteStream", response.stream)
+    kept.response = response
 
     class Limited(AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
-            async for chunk in body:
-                size += len(chunk)
-                if size > MAX_BODY:
-                    kept.unreadable = TOO_LARGE
-                    raise UnreadableBody(TOO_LARGE)
-                yield chunk
+            try:
+                async for chunk in limited(aiter(body), kept.turn):
+                    yield chunk
+            except UnreadableBody as error:
+                kept.unreadable = error.message
+                raise
 
         async def aclose(self) -> None:
             await body.aclose()
 
-    return Limited()
+    if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+        kept.unreadable = "its reply is compressed, which was not asked for"
+        raise UnreadableBody(kept.unreadable)
+    response.stream = Limited()

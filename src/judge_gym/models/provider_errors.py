@@ -1,7 +1,7 @@
 """Translates what SDKs raise and servers answer into errors that say whether a retry can help."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from judge_gym.errors import (
     Bill,
@@ -13,6 +13,7 @@ from judge_gym.errors import (
 )
 from judge_gym.models.redaction import Redactor
 from judge_gym.models.wire_replies import complaint
+from judge_gym.models.wire_replies import wait as seconds_to_wait
 
 REFUSES_PARAMETER = (400, 404, 415, 422, 500, 501)
 """Statuses with which servers refuse a parameter; llama.cpp answers 500."""
@@ -41,24 +42,31 @@ TEMPORARY = (408, 409, 425)
 
 
 def translated(
-    id: str, error: Exception, redact: Redactor, bill: Bill | None = None
+    id: str,
+    error: Exception,
+    redact: Redactor,
+    headers: Mapping[str, str],
+    bill: Bill | None = None,
 ) -> ProviderError:
     """Returns our error for whatever a call raised, with what the call cost."""
     from pydantic_ai import exceptions as theirs
 
+    wait = seconds_to_wait(headers)  # pydantic-ai does not read one without end
+    if wait is None:
+        wait = getattr(error, "retry_after", None)
     if isinstance(error, theirs.ModelHTTPError):
         message = answered(id, error.status_code, redact(complaint(error.body)[0]))
     else:
         message = f"{id} gave no answer ({redact(str(error)) or type(error).__name__})"
     match error:
         case theirs.ModelRateLimitError():
-            return RateLimitError(message, wait=error.retry_after)
+            return RateLimitError(message, wait=wait)
         case theirs.ModelQuotaExceededError() | theirs.ModelRequestRejectedError():
             return RejectedError(message)
         case theirs.ModelUnavailableError() | theirs.ModelServerError():
-            return UnavailableError(message, wait=error.retry_after, bill=bill)
+            return UnavailableError(message, wait=wait, bill=bill)
         case theirs.ModelHTTPError():
-            return error_for_status(message, error.status_code, wait=error.retry_after)
+            return error_for_status(message, error.status_code, wait=wait)
         case theirs.ModelRequestTimeout() | theirs.ModelTimeoutError():
             return UnavailableError(f"{id} did not answer in time")
         case theirs.UserError():  # such as a schema that the provider cannot take

@@ -171,7 +171,7 @@ class WireModel:
 
     async def _post(
         self, body: Mapping[str, Any], stack: AsyncExitStack
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    ) -> tuple[int, Mapping[str, str], bytearray]:
         session = await _sessions.get(_open_session)
         data = json.dumps(body, separators=(",", ":")).encode()
         # A redirect would turn the POST into a GET, and might carry the key elsewhere.

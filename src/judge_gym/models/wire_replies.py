@@ -13,11 +13,13 @@ Price = Callable[[int, int, int], float | None]
 """The cost in US dollars of input, output and cached input tokens."""
 MOST_TOKENS = 1_000_000_000
 """Tokens of one call; a server that reports more reports nothing."""
+MAX_COMPLAINT = 10_000
+"""Characters of an error message that are read."""
 FINISHES: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
 """Finish reasons other than a normal end; servers have many names for that one."""
 
 
-def parsed(headers: Mapping[str, str], body: bytes) -> Any:
+def parsed(headers: Mapping[str, str], body: bytearray) -> Any:
     """Returns the JSON of an answer; None where it is not JSON."""
     kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
@@ -89,8 +91,8 @@ def complaint(data: Any) -> tuple[str, object]:
     error = data.get("error", data) if isinstance(data, Mapping) else data
     if isinstance(error, Mapping):
         message = error.get("message") or error.get("detail") or ""
-        return " ".join(str(message).split()), error.get("code")
-    return " ".join(str(error or "").split()), None
+        return " ".join(str(message)[:MAX_COMPLAINT].split()), error.get("code")
+    return " ".join(str(error or "")[:MAX_COMPLAINT].split()), None
 
 
 def lost(error: Exception) -> str:

@@ -41,6 +41,8 @@ LONGEST_BLOCK = 86_400.0
 """Seconds for which a provider can have calls held back; it may ask for years."""
 MAX_NAME = 200
 """Characters of a reported model name that are kept."""
+LONGEST_TOKEN = 128
+"""Characters of a token; a text that is longer than its tokens can be is cut."""
 CHECK_INTERVAL = 0.1
 """Seconds between the checks of a call that waits until its process has confirmed its lock."""
 GRACE = 5.0
@@ -261,15 +263,15 @@ class Asker:
                         payer.run_id,
                         EndpointDown(f"{error.message}; this design is paused, others continue"),
                     )
-                if not isinstance(error, UnavailableError):
+                if isinstance(error, UnavailableError):
+                    failed += 1
+                    circuit.fail(error.message)
+                    if error.wait is not None:
+                        self._pause(card, error, error.wait)
+                else:
                     circuit.succeed()
-                    return answer
-                failed += 1
-                circuit.fail(error.message)
-                if error.wait is not None:
-                    self._pause(card, error, error.wait)
-                if failed >= ATTEMPTS:
-                    if place not in self._warned:  # one is enough to see why
+                if not isinstance(error, UnavailableError) or failed >= ATTEMPTS:
+                    if error is not None and place not in self._warned:  # one shows why
                         self._warned.add(place)
                         progress.warn(f"calls fail: {error.message}")
                     return answer
@@ -337,9 +339,13 @@ class Asker:
                 try:
                     quota, known = reservations[0]
                     with quota_headers.quota_listener(partial(quota.note_quota, known)):
-                        completion = cost = _storable(await self._complete(request, card), card)
+                        completion = cost = _storable(
+                            await self._complete(request, card), card, request.max_tokens
+                        )
                 except Exception as raised:  # whatever an adapter raises, the attempt is recorded
                     error, cost = raised, getattr(raised, "bill", None)
+                    if isinstance(raised, ProviderError):
+                        raised.__traceback__ = None  # its frames hold the whole reply
                 finally:
                     progress.end_call(card.id, str(error) if error else None)
                     used = (cost.input_tokens, cost.output_tokens) if cost else (0, 0)
@@ -381,10 +387,12 @@ class Asker:
             raise UnavailableError(f"{card.id} took over {card.deadline:g} s") from error
 
 
-def _storable(completion: Completion, card: ModelCard) -> Completion:
-    """Returns a completion whose numbers and name can be stored, whatever its adapter reports."""
+def _storable(completion: Completion, card: ModelCard, max_tokens: int) -> Completion:
+    """Returns a completion that can be stored, whatever its adapter reports."""
+    most, name = max_tokens * LONGEST_TOKEN, completion.model[:MAX_NAME]
+    if len(completion.text) > most:
+        completion = replace(completion, text=completion.text[:most], finish="length")
     counts = (completion.input_tokens, completion.output_tokens, completion.cached_tokens)
-    name = completion.model[:MAX_NAME]
     if all(map(plausible_count, counts)):
         return completion if name == completion.model else replace(completion, model=name)
     read, wrote, cached = (count if plausible_count(count) else 0 for count in counts)
