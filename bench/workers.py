@@ -4,6 +4,8 @@ One, two and four `judge-gym worker` carry out a study; the server enforces the 
 none of its first minute's allowance left, so that every call too many is refused. One worker has 64
 calls in flight, each of a second, so that two stay below the limit and four would not. In the last
 line one of four is killed when a third is done.
+
+`python bench/workers.py --slots 100` measures a limit of calls in flight instead.
 """
 
 import argparse
@@ -25,6 +27,8 @@ from judge_gym.store import tables
 
 RPM = 9000
 LATENCY = 1.0
+SLOT_LATENCY = 1.0
+"""Seconds of a call where the calls in flight are limited."""
 SETTLED = (0.2, 0.5)
 """The part of a run, by calls, in which all workers are busy."""
 OTHERS = len(WORDS) + 2
@@ -42,15 +46,18 @@ HEADS = (
 )
 
 
-def measured(count: int, samples: int, *, kill: bool = False) -> str:
-    """What so many workers make of a study."""
-    server = SimulatedServer(rpm=RPM, latency=LATENCY)
-    server._requests.take(RPM * 59 / 60)
+def measured(count: int, samples: int, *, kill: bool = False, slots: int | None = None) -> str:
+    """What so many workers make of a study, within a rate or with so many calls in flight."""
+    if slots is None:
+        server, limit = SimulatedServer(rpm=RPM, latency=LATENCY), f"rpm = {RPM}"
+        server._requests.take(RPM * 59 / 60)
+    else:
+        server, limit = SimulatedServer(latency=SLOT_LATENCY), f"concurrency = {slots}"
     folder = Path(tempfile.mkdtemp(prefix="judge-gym-workers-"))
     with serve(server) as url:
         bench = Bench(folder, postgres.fresh_url(), url)
         try:
-            entry = f'[endpoints.lab]\nbase_url = "{url}"\nseed = true\nrpm = {RPM}\n'
+            entry = f'[endpoints.lab]\nbase_url = "{url}"\nseed = true\n{limit}\n'
             (folder / "judge-gym.models.toml").write_text(entry)
             study = write_study(
                 folder, judges=["lab:balanced"], samples=samples, swap="none", probe=False
@@ -65,7 +72,7 @@ def measured(count: int, samples: int, *, kill: bool = False) -> str:
                 workers[0].kill()
                 workers[0].communicate()
             _wait(bench, calls, workers[kill:])
-            return _line(bench, server, f"{count}, one killed" if kill else str(count))
+            return _line(bench, server, f"{count}, one killed" if kill else str(count), slots)
         finally:
             bench.close()
 
@@ -87,7 +94,7 @@ def _wait(bench: Bench, calls: int, workers: list[Process]) -> None:
                 raise
 
 
-def _line(bench: Bench, server: SimulatedServer, who: str) -> str:
+def _line(bench: Bench, server: SimulatedServer, who: str, slots: int | None) -> str:
     a = tables.attempts.c
     with bench.store.database.read() as connection:
         rows = connection.execute(sa.select(a.at, a.seconds).where(a.stage == "scorer")).all()
@@ -105,7 +112,7 @@ def _line(bench: Bench, server: SimulatedServer, who: str) -> str:
         str(len(began)),
         f"{began[-1] - began[0]:.1f}",
         f"{rate:.1f}",
-        f"{rate / RPM * 60:.1%}",
+        f"{rate / (slots / SLOT_LATENCY if slots else RPM / 60):.1%}",
         str(server._outcomes["429"]),
         str(stats["requests"] - stats["bodies"]["distinct"]),
         str(bench.answered_twice()),
@@ -118,12 +125,19 @@ def main() -> None:
     """Measure each number of workers and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=1000, help="of each text, by default 1000")
-    samples = parser.parse_args().samples
-    print(f"limit {RPM / 60:.0f} calls/s; {CONCURRENCY} in flight to a worker, {LATENCY:g} s each")
+    parser.add_argument("--slots", type=int, help="calls in flight, in place of a rate")
+    given = parser.parse_args()
+    rounds = [(1, False), (2, False), (4, False), (4, True)]
+    if given.slots:
+        rounds.pop()
+        print(f"limit {given.slots} calls in flight, {SLOT_LATENCY:g} s each")
+    else:
+        rate = f"{RPM / 60:.0f} calls/s"
+        print(f"limit {rate}; {CONCURRENCY} in flight to a worker, {LATENCY:g} s each")
     print(" ".join(f"{head:>14}" for head in HEADS))
     start = time.monotonic()
-    for count, kill in ((1, False), (2, False), (4, False), (4, True)):
-        print(measured(count, samples, kill=kill), flush=True)
+    for count, kill in rounds:
+        print(measured(count, given.samples, kill=kill, slots=given.slots), flush=True)
     print(f"{time.monotonic() - start:.0f} s")
 
 

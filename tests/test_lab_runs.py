@@ -1,7 +1,9 @@
 """Control of runs from Python: start, pause, resume, cancel, retry, retune."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,10 @@ import pytest
 from conftest import Scripted
 from engines import replace_engine
 from judge_gym.engine import Engine
-from judge_gym.engine.runs import queue
+from judge_gym.engine.runs import pipeline, queue
 from judge_gym.errors import DesignError, NotFoundError, RejectedError
 from judge_gym.lab import Lab
+from judge_gym.models import ModelCard
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
 
@@ -68,6 +71,36 @@ def test_a_study_larger_than_a_shard_is_split(lab: Lab, write_study: WriteStudy)
     assert set(models.tried.values()) == {1}
     frame = lab.experiments.samples("small")
     assert len(frame) == 600 and not frame.duplicated(["evidence", "replicate"]).any()
+
+
+def test_the_shards_of_a_small_study_do_not_wait_for_those_of_a_large_one(
+    lab: Lab, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "SHARD", 4)
+    small = 0
+
+    class Occupied(Counting):
+        """The verdicts of a large study arrive after all those of a small one."""
+
+        def card(self, id: str) -> ModelCard:
+            return replace(super().card(id), endpoint=f"http://{id.partition(':')[2]}")
+
+        async def complete(self, request: Request) -> Completion:
+            nonlocal small
+            if "VERDICT: [" in request.messages[-1].content:
+                small += request.model == "sim:balanced"
+                async with asyncio.timeout(60):
+                    while small < 9:
+                        await asyncio.sleep(0.01)
+            return await super().complete(request)
+
+    replace_engine(lab, Engine(lab.store, Occupied()))
+    for name, judge, samples in (("large", "sim:strict", 10), ("small", "sim:balanced", 3)):
+        lab.runs.start(
+            write_study(f"{name}.yaml", study=name, judges=[judge], samples=samples, probe=False)
+        )
+    lab.engine.work(until_idle=True)
+    assert {run["status"] for run in lab.runs.status()["runs"]} == {"complete"}
 
 
 @pytest.mark.postgres

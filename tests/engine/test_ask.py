@@ -18,6 +18,7 @@ from conftest import Scripted
 from engines import replace_engine
 from judge_gym.engine import Engine
 from judge_gym.engine.calls import ask
+from judge_gym.engine.runs import executor
 from judge_gym.errors import BudgetError, RateLimitError, RejectedError, UnavailableError
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
@@ -316,3 +317,26 @@ def test_an_endpoint_that_fails_repeatedly_is_paused(lab: Lab, write_study: Writ
     assert any("failed 20 times in a row" in note for note in result.warnings)
     assert {run.status for run in result.runs if "balanced" in run.tag} == {"complete"}
     assert asked < 20 + 64
+
+
+@pytest.mark.postgres
+def test_calls_in_flight_in_one_process_are_seen_by_others(
+    lab: Lab, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "LISTEN", 0.01)
+    monkeypatch.setattr(executor, "REPORT", 0.01)
+    seen: list[dict[str, int]] = []
+
+    class Watched(Faulty):
+        async def complete(self, request: Request) -> Completion:
+            scoring = "VERDICT: [" in request.messages[-1].content
+            async with asyncio.timeout(60):
+                while scoring and not any(row.get("sim:balanced") == 6 for row in seen):
+                    rows = await asyncio.to_thread(lab.runs.models, "small")
+                    seen.append({row["model"]: row["in_flight"] for row in rows})
+                    await asyncio.sleep(0.01)
+            return await super().complete(request)
+
+    run(lab, write_study(samples=2, judges=["sim:balanced"], probe=False), Watched())
+    assert max(row["sim:balanced"] for row in seen) == 6
+    assert {row["in_flight"] for row in lab.runs.models("small")} == {0}

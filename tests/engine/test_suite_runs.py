@@ -176,12 +176,14 @@ def message(lab: Lab, run: SuiteRun) -> str:
 def test_a_run_is_paused_or_cancelled_from_elsewhere_and_then_repeats_nothing(
     lab: Lab, suite: Path, monkeypatch: pytest.MonkeyPatch, verb: str, status: str
 ) -> None:
-    applied = threading.Event()
+    applied, seen = threading.Event(), threading.Event()
+    in_progress = []
     apply = Executor._apply
 
     def note(self: Executor, event: Event) -> None:
         apply(self, event)
         if event.kind == status:
+            assert seen.wait(60)
             applied.set()
 
     monkeypatch.setattr(Executor, "_apply", note)
@@ -191,13 +193,17 @@ def test_a_run_is_paused_or_cancelled_from_elsewhere_and_then_repeats_nothing(
     def control() -> None:
         models.reached.wait()
         assert getattr(lab.runs, verb)("suite:1") == ["suite:1"]
+        in_progress.append(lab.runs.status("suite:1")["runs"][0]["in_progress"])
+        seen.set()
 
     elsewhere = threading.Thread(target=control)
     elsewhere.start()
     report = lab.suites.run(suite, f"sim:{known_by(suite)}")
     elsewhere.join()
     assert (report.status, len(models.asked), len(report.results)) == (status, 3, 2)
+    assert in_progress == [True], "the third call was in flight"
     [row] = lab.runs.status("suite:1")["runs"]
+    assert not row["in_progress"]
     assert (row["status"], row["done"], row["wanted"]) == (status, {"evals": 2}, {"evals": 8})
     models.number = 0
     assert lab.suites.resume(1).status == "complete"
@@ -210,6 +216,8 @@ def test_a_budget_stops_a_run_and_a_raised_one_continues_it(lab: Lab, suite: Pat
     report = lab.suites.run(suite, f"sim:{known_by(suite)}", budget={"calls": 3})
     assert isinstance(report.stopped, BudgetError)
     assert (report.status, len(report.results), len(models.asked)) == ("over-budget", 3, 3)
+    with pytest.raises(BudgetError, match=r"3 calls is reached.*nothing was started.*calls=LIMIT"):
+        lab.runs.resume("suite:1")
     lab.runs.retune("suite:1", budget={"calls": 100})
     assert lab.runs.resume("suite:1") == ["suite:1"]
     lab.engine.work(until_idle=True)

@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -9,9 +11,14 @@ from hypothesis import strategies as st
 
 from judge_gym.errors import RateLimitError
 from judge_gym.models.cards import Limits
+from judge_gym.models.leases import LeaseChange
 from judge_gym.models.limits import BURST, MARGIN, Reservation, Throttle
 from judge_gym.models.quota_headers import Remaining
+from judge_gym.models.shared_limits import SharedThrottle
 from tables import each_row
+from together import Together
+
+T = TypeVar("T")
 
 
 class Clock:
@@ -229,7 +236,7 @@ def test_so_many_calls_are_in_flight_and_no_more() -> None:
 
         async def call() -> None:
             nonlocal flying, found
-            async with throttle.slot:
+            async with throttle.slots.hold():
                 flying += 1
                 found = max(found, flying)
                 await asyncio.sleep(0.01)
@@ -252,3 +259,66 @@ def test_calls_that_wait_reserve_what_the_answers_of_others_have_shown_meanwhile
         return before, sum(one.done() for one in waiting)
 
     assert asyncio.run(first_then_the_rest()) == (1, 20)
+
+
+# --- payers take turns ---------------------------------------------------------------------------
+
+MANY, FEW = 40, 4
+
+
+async def order_of(begin: Callable[[str], Coroutine[Any, Any, object]]) -> list[str]:
+    """The order in which calls begin, of which a small study's come after all of a large one."""
+    began: list[str] = []
+
+    async def call(payer: str) -> None:
+        await begin(payer)
+        began.append(payer)
+
+    calls = [asyncio.create_task(call(payer)) for payer in ["large"] * MANY + ["small"] * FEW]
+    await asyncio.wait_for(asyncio.gather(*calls), 30)
+    return began
+
+
+def test_a_small_study_takes_turns_with_a_large_one_for_calls_in_flight() -> None:
+    async def began() -> list[str]:
+        throttle = Throttle(Limits(concurrency=2))
+
+        async def begin(payer: str) -> None:
+            async with throttle.slots.hold(payer):
+                await asyncio.sleep(0)
+
+        return await order_of(begin)
+
+    assert "small" not in asyncio.run(began())[2 + 2 * FEW :]
+
+
+def test_a_small_study_takes_turns_with_a_large_one_within_a_rate() -> None:
+    async def began() -> list[str]:
+        clock = Clock()
+        throttle = Throttle(Limits(rpm=60), clock)
+
+        async def pass_time() -> None:
+            while True:
+                clock.now += 0.1
+                throttle._changed.set()
+                await asyncio.sleep(0)
+
+        passing = asyncio.create_task(pass_time())
+        order = await order_of(lambda payer: throttle.reserve(1, 1, payer))
+        passing.cancel()
+        return order
+
+    assert "small" not in asyncio.run(began())[2 + 2 * FEW :]
+
+
+def test_a_small_study_takes_turns_with_a_large_one_within_a_rate_of_all_processes() -> None:
+    class Passing(Together):
+        def change(self, holder: str, how: LeaseChange[T]) -> T:
+            self.now += 1.0
+            return super().change(holder, how)
+
+    async def began() -> list[str]:
+        throttle = SharedThrottle(Limits(rpm=300), Passing().of("p"), "x")
+        return await order_of(lambda payer: throttle.reserve(1, 1, payer))
+
+    assert "small" not in asyncio.run(began())[5 + 2 * FEW :]

@@ -121,7 +121,7 @@ def test_who_waits_is_let_go_when_the_work_ends(limits: Limits) -> None:
         [throttle] = throttles(MemoryLeases(), limits, 1)
 
         async def call() -> None:
-            async with throttle.slot:
+            async with throttle.slots.hold():
                 await throttle.reserve(1, 1)
                 await asyncio.sleep(0.3)
 
@@ -143,7 +143,7 @@ def test_a_round_that_cannot_be_held_fails_those_who_wait_and_the_next_goes_on(
         [throttle] = throttles(shared, limits, 1)
 
         async def call() -> None:
-            async with throttle.slot:
+            async with throttle.slots.hold():
                 await throttle.reserve(1, 1)
 
         with pytest.raises(ConnectionError):
@@ -161,7 +161,7 @@ def test_who_gives_up_waiting_takes_nothing_with_it() -> None:
 
         async def call(check: Callable[[int], bool]) -> None:
             nonlocal flying
-            async with throttle.slot:
+            async with throttle.slots.hold():
                 flying += 1
                 assert check(flying)
                 await asyncio.sleep(0.01)
@@ -173,6 +173,6 @@ def test_who_gives_up_waiting_takes_nothing_with_it() -> None:
             task.cancel()
         await asyncio.wait_for(asyncio.gather(*some, return_exceptions=True), 60)
         await asyncio.wait_for(asyncio.gather(*(call(lambda n: n <= 2) for _ in range(4))), 60)
-        assert throttle._in_flight == 0
+        assert throttle.slots.in_flight == 0
 
     asyncio.run(calls())

@@ -30,6 +30,8 @@ class SuiteReport:
     event: Event | None = None
     """The last event of its execution; None where it was posted, or made by an older version."""
     execution: SuiteExecution | None = None
+    executing: bool = False
+    """Whether it was stopped, and calls in flight are still awaited."""
 
     @property
     def status(self) -> str:
@@ -49,9 +51,9 @@ class SuiteReport:
 
     @property
     def in_progress(self) -> bool:
-        """Whether it was started and has neither ended nor stopped; perhaps it waits."""
+        """Whether it was started and has not ended; perhaps it waits."""
         started = self.event is not None and self.event.kind in ("started", "waiting")
-        return started and not self.ended
+        return (started or self.executing) and not self.ended
 
     @property
     def failed(self) -> bool:
@@ -124,12 +126,15 @@ def reports(
     events = store.events.latest_by_run([run.payer for run in runs])
     # Of one run its own rows are read, of many all rows.
     rows = store.suites.results(*(run.id for run in runs if len(runs) == 1))
+    stopped = [id for id, event in events.items() if event.kind in STOPS]
+    executing = store.progress.executing(stopped)
     made = []
     for run in runs:
         own = tuple(rows.get(run.id, ()))
         whole = len(run.evals) == sizes.get((run.suite, run.version))
         score, event = _score(run, own, whole), events.get(run.payer)
-        made.append(SuiteReport(run, score, own, whole, event, execution))
+        awaited = run.payer in executing
+        made.append(SuiteReport(run, score, own, whole, event, execution, awaited))
     return tuple(made)
 
 

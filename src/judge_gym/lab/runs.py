@@ -260,10 +260,21 @@ class Runs:
         if series is not None:
             self.refuse_unknown_series(target, series)
         if (suite_run := self._suite_run(target)) is not None:
+            [report] = reports(self._store, [suite_run])
+            stops = [] if report.ended else [report.event]
+            self._refuse_exhausted(target, study_of(suite_run.suite), stops, budget or {})
             self._change_budget(study_of(suite_run.suite), budget or {})
             self._engine.start_suite(suite_run)
             return [target]
-        self._refuse_exhausted(target, budget or {}, series)
+        rows = self._experiments.find(target)
+        progress = self._store.progress.of_tags([row["tag"] for row in rows])
+        stops = [
+            run.event
+            for runs in progress.values()
+            for run in runs
+            if not run.complete and series in (None, run.series)
+        ]
+        self._refuse_exhausted(target, str(rows[0]["study"]), stops, budget or {})
         return self.start(target, budget=budget or {}, pause_after=pause_after, series=series)
 
     def refuse_unknown_series(self, target: str, series: str) -> None:
@@ -277,31 +288,35 @@ class Runs:
         if series not in known:
             raise NotFoundError(unknown("series", series, sorted(known)), choices=sorted(known))
 
-    def _refuse_exhausted(self, target: str, budget: Mapping[str, Any], series: str | None) -> None:
-        """Raises an error where all unfinished runs stopped at the budget that still applies."""
-        rows = self._experiments.find(target)
-        now = BudgetSpec.model_validate(self._store.studies.budget(rows[0]["study"]))
-        now = now.changed(budget)
-        progress = self._store.progress.of_tags([row["tag"] for row in rows])
-        unfinished = [
-            run
-            for runs in progress.values()
-            for run in runs
-            if not run.complete and series in (None, run.series)
+    def _refuse_exhausted(
+        self,
+        target: str,
+        study: str,
+        stops: Sequence[Event | None],
+        budget: Mapping[str, Any],
+    ) -> None:
+        """Raises an error where all unfinished runs stopped at the budget that still applies.
+
+        Args:
+            target: as it was named.
+            study: whose budget it is.
+            stops: the last event of each unfinished run.
+            budget: limits instead of the study's.
+        """
+        now = BudgetSpec.model_validate(self._store.studies.budget(study)).changed(budget)
+        exhausted = [
+            event
+            for event in stops
+            if event is not None
+            and event.kind == "over-budget"
+            and "budget" in event.detail
+            and BudgetSpec.model_validate(event.detail["budget"]) == now
         ]
-        stopped = [
-            run.event
-            for run in unfinished
-            if run.status == "over-budget"
-            and run.event is not None
-            and "budget" in run.event.detail
-            and BudgetSpec.model_validate(run.event.detail["budget"]) == now
-        ]
-        if stopped and len(stopped) == len(unfinished):
+        if exhausted and len(exhausted) == len(stops):
             limits = now.model_dump(exclude_none=True)
             name = next((name for name in limits if name != "run"), "run.calls")
             raise BudgetError(
-                f"{stopped[0].message}: nothing was started; raise it with "
+                f"{exhausted[0].message}: nothing was started; raise it with "
                 f"'judge-gym resume {target} --budget {name}=LIMIT'"
             )
 

@@ -8,12 +8,13 @@ reports applies in addition, also where no limit is configured.
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from judge_gym.errors import RateLimitError
 from judge_gym.models.cards import Limits
 from judge_gym.models.quota_headers import KINDS, Quota
+from judge_gym.models.turns import Slots
 
 UNLIMITED = 1_000_000
 MARGIN = 0.98
@@ -72,13 +73,15 @@ class _Reported:
 
 @dataclass
 class Throttle:
-    """The limits of one endpoint or model. Callers are served in order."""
+    """The limits of one endpoint or model. Payers take turns, each in the order of its calls."""
 
     limits: Limits
     clock: Callable[[], float] = time.monotonic
     _buckets: dict[str, Bucket] = field(default_factory=dict)
-    _order: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _slots: asyncio.Semaphore = field(init=False)
+    _next: Slots = field(default_factory=lambda: Slots(1))
+    """Held by the call that is next to begin."""
+    slots: Slots = field(init=False)
+    """The calls that may be in flight."""
     _taken: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
     _reported: dict[str, _Reported] = field(default_factory=dict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -99,16 +102,16 @@ class Throttle:
             if limit is not None:
                 rate = limit * MARGIN / 60
                 self._buckets[name] = Bucket(rate, max(1.0, rate * BURST), now)
-        self._slots = asyncio.Semaphore(self.limits.concurrency or UNLIMITED)
+        self.slots = Slots(self.limits.concurrency or UNLIMITED)
 
-    async def reserve(self, input_tokens: int, max_tokens: int) -> Reservation:
+    async def reserve(self, input_tokens: int, max_tokens: int, payer: str = "") -> Reservation:
         """Waits until a call of the expected size fits within the limits, and reserves it.
 
         Raises:
             RateLimitError: the provider asks for a wait above `LONGEST_WAIT`.
         """
         if self._buckets or self._reported or self._blocked_until > self.clock():
-            async with self._order:
+            async with self._next.hold(payer):
                 await self._fit(input_tokens, max_tokens)
         output_tokens = self._expected(max_tokens)
         for name, amount in amounts_of(input_tokens, output_tokens).items():
@@ -146,11 +149,6 @@ class Throttle:
             if name != "requests":
                 bucket.level += before[name] - after[name]
         self._changed.set()
-
-    @property
-    def slot(self) -> AbstractAsyncContextManager[None]:
-        """A slot among the calls that may be in flight."""
-        return self._slots
 
     def release(self) -> None:
         """Ends all waits: the work is being stopped, and no call will be made."""

@@ -6,15 +6,14 @@ for a single call, and nothing is reserved for a process that does not need it.
 
 import asyncio
 import math
-from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from judge_gym.models.cards import Limits
 from judge_gym.models.leases import GAP, RENEW, LeaseChange, LeaseRounds, Leases, Pause
-from judge_gym.models.limits import Bucket, Reservation, Throttle, amounts_of
+from judge_gym.models.limits import UNLIMITED, Bucket, Reservation, Throttle, amounts_of
+from judge_gym.models.turns import FairQueue, Slots
 
 
 class _Waiting(NamedTuple):
@@ -48,19 +47,20 @@ class SharedThrottle(Throttle):
         self._leases = leases
         self._scope = scope
         self._rounds = LeaseRounds(self._hold_round, self._busy, self._fail)
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: FairQueue[_Waiting] = FairQueue()
         self._returned = dict.fromkeys(self._rates, 0.0)
         self._pause_requested = 0.0
-        self._in_flight = self._share = 0
-        self._queue: deque[asyncio.Future[None]] = deque()
-        """Calls that wait for one in flight to end."""
+        self._gap = 0.0
+        """Seconds between rounds that do not change the share of this process."""
+        if limits.concurrency:  # of which a round gives this process its share
+            self.slots = Slots(0, on_wait=self._rounds.wake)
 
-    async def reserve(self, input_tokens: int, max_tokens: int) -> Reservation:
+    async def reserve(self, input_tokens: int, max_tokens: int, payer: str = "") -> Reservation:
         """Waits as the provider asks, then until the common limits leave room for a call."""
-        reserved = await super().reserve(input_tokens, max_tokens)
+        reserved = await super().reserve(input_tokens, max_tokens, payer)
         if self._rates and not self._ended:
             started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-            self._waiting.append(_Waiting(input_tokens, max_tokens, started))
+            self._waiting.append(payer, _Waiting(input_tokens, max_tokens, started))
             self._rounds.wake()
             # Answers that came meanwhile may have changed the expected length.
             reserved = replace(reserved, output_tokens=await started)
@@ -88,87 +88,57 @@ class SharedThrottle(Throttle):
             call = self._waiting.popleft()
             if not call.started.done():
                 call.started.set_result(self._expected(call.max_tokens))
-        self._fill_slots()
-
-    # --- calls in flight -------------------------------------------------------------------------
-
-    @property
-    def slot(self) -> AbstractAsyncContextManager[None]:
-        """A slot among the calls that may be in flight in all processes together."""
-        return self._counted() if self.limits.concurrency else super().slot
-
-    @asynccontextmanager
-    async def _counted(self) -> AsyncIterator[None]:
-        if self._in_flight < self._share or self._ended:
-            self._in_flight += 1
-        else:
-            await self._queued()
-        try:
-            yield
-        finally:
-            self._in_flight -= 1
-            self._fill_slots()
-
-    async def _queued(self) -> None:
-        slot = asyncio.get_running_loop().create_future()
-        self._queue.append(slot)
-        self._rounds.wake()
-        try:
-            await slot
-        except asyncio.CancelledError:
-            if slot in self._queue:
-                self._queue.remove(slot)
-            elif not slot.cancelled():  # it was free already
-                self._in_flight -= 1
-                self._fill_slots()
-            raise
-
-    def _fill_slots(self) -> None:
-        while self._queue and (self._in_flight < self._share or self._ended):
-            slot = self._queue.popleft()
-            if not slot.done():  # otherwise the call was cancelled
-                self._in_flight += 1
-                slot.set_result(None)
+        self.slots.limit = UNLIMITED
+        self.slots.fill()
 
     # --- rounds ----------------------------------------------------------------------------------
 
     def _busy(self) -> bool:
-        return bool(self._waiting or self._queue or self._in_flight) and not self._ended
+        in_flight = self.limits.concurrency and (self.slots.waiting or self.slots.in_flight)
+        return bool(self._waiting or in_flight) and not self._ended
 
     def _fail(self, error: Exception) -> None:
-        slots: list[asyncio.Future[Any]] = [call.started for call in self._waiting]
-        for slot in slots + list(self._queue):
-            if not slot.done():
-                slot.set_exception(error)
-        self._waiting.clear()
-        self._queue.clear()
+        while self._waiting:
+            call = self._waiting.popleft()
+            if not call.started.done():
+                call.started.set_exception(error)
+        self.slots.fail(error)
 
     async def _hold_round(self) -> Pause:
+        before = self.slots.limit
         asked = [(call, self._expected(call.max_tokens)) for call in self._waiting]
         sizes = [amounts_of(call.input_tokens, expected) for call, expected in asked]
         change = self._round(sizes)
         result = await asyncio.to_thread(self._leases.change, self._scope, change)
         for (call, expected), size in zip(asked[: result.started], sizes, strict=False):
-            if self._waiting:  # otherwise all waits were ended meanwhile
-                self._waiting.popleft()
+            if call in self._waiting:  # otherwise all waits were ended meanwhile
+                self._waiting.remove(call)
             if not call.started.done():
                 call.started.set_result(expected)
             else:  # the call was cancelled
                 for name in self._rates:
                     self._returned[name] += size[name]
-        self._share = result.share
-        self._fill_slots()
+        if self.limits.concurrency and not self._ended:
+            self.slots.limit = result.share
+            self.slots.fill()
         least = GAP * result.processes
         if result.started < len(asked):
             return Pause(max(least, min(result.wait, RENEW)), 0.0)
-        return Pause(least, max(4 * GAP, least) if self._queue else RENEW)
+        if not self.slots.waiting:
+            return Pause(least, RENEW)
+        self._gap = min(RENEW, 2 * self._gap) if result.share == before else 4 * GAP
+        return Pause(least, max(least, self._gap))
 
     def _round(self, waiting: Sequence[Mapping[str, float]]) -> LeaseChange[_RoundResult]:
         """Returns the change of one round, which runs in another thread, from the present state."""
         returned, self._returned = self._returned, dict.fromkeys(self._rates, 0.0)
         pause, self._pause_requested = self._pause_requested, 0.0
-        in_flight, wanted, here = self._in_flight, self._in_flight + len(self._queue), self._busy()
-        self._share = min(self._share, in_flight)  # until then none starts beyond these
+        here, in_flight = self._busy(), self.slots.in_flight
+        wanted = in_flight + len(self.slots.waiting)
+        if self.limits.concurrency and not self._ended:
+            # Until the round has ended, none starts beyond what the others know of.
+            self.slots.limit = min(self.slots.limit, wanted)
+            in_flight = max(in_flight, self.slots.limit)
 
         def change(
             common: dict[str, Any],

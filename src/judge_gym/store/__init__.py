@@ -7,6 +7,7 @@ from judge_gym.store.events import Event, Events, Kind
 from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.experiments import Experiments, Page
 from judge_gym.store.identity import Identity
+from judge_gym.store.in_flight import Claims, InFlight
 from judge_gym.store.leases import Leases
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.ledger_export import Exported, export_ledger
@@ -29,6 +30,7 @@ __all__ = [
     "USAGE_BY",
     "Answer",
     "Attempt",
+    "Claims",
     "Database",
     "Event",
     "Exported",
@@ -76,6 +78,7 @@ class Store:
         self.events = Events(database)
         self.logs = Logs(database)
         self.usage = Usage(database)
+        self.in_flight = InFlight(database)
         self.usage_totals = UsageTotals(database)
         self.suites = Suites(database, self.ledger)
         self.tokens = Tokens(database)
@@ -89,6 +92,10 @@ class Store:
     def leases(self, holder: str) -> Leases | None:
         """Returns the leases that processes share; None on a file, which has one process."""
         return Leases(self.database, holder) if self.database.file is None else None
+
+    def claims(self, holder: str) -> Claims | None:
+        """Returns the claims of a process on calls; None on a file, which has one process."""
+        return Claims(self.database, holder) if self.database.file is None else None
 
     def close(self) -> None:
         """Closes the connections."""

@@ -174,7 +174,7 @@ class ProgressQueries:
         stopped = [
             run.run_id for runs in found.values() for run in runs if run.status in STOPS.values()
         ]
-        executing = self._executing(stopped)
+        executing = self.executing(stopped)
         for runs in found.values():
             runs[:] = [
                 replace(
@@ -218,8 +218,12 @@ class ProgressQueries:
             if protocol not in working
         }
 
-    def _executing(self, run_ids: Collection[int]) -> set[int]:
-        """Returns those of some runs whose workflow a process has begun and not ended."""
+    def executing(self, run_ids: Collection[int]) -> set[int]:
+        """Returns those of some runs whose workflow a process has begun and not ended.
+
+        Args:
+            run_ids: their numbers; negated for a suite run.
+        """
         if not run_ids or not self.has_worker():
             return set()
         file, table = self._database.file, "dbos.workflow_status"

@@ -324,6 +324,19 @@ events = _table(  # append-only: what users and workers did to runs
     sa.Index("ix_events_run_id", "run_id", "id"),
 )
 
+claims = _table(  # the calls that processes are making, on a server
+    "claims",
+    sa.Column("key", sa.String, primary_key=True),
+    sa.Column("holder", sa.String, nullable=False),
+)
+
+in_flight = _table(  # what each process reports about once a second
+    "in_flight",
+    sa.Column("holder", sa.String, primary_key=True),
+    sa.Column("at", UtcDateTime, nullable=False),
+    sa.Column("calls", JSON, nullable=False),  # by study and model
+)
+
 leases = _table(  # what worker processes share while they work
     "leases",
     sa.Column("scope", sa.String, primary_key=True),

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
+from judge_gym.store.in_flight import InFlight
 
 USAGE_BY = ("study", "tag", "stage", "model", "day")
 RECENT = 5_000
@@ -68,7 +69,7 @@ class Usage:
         return calls or 0, int(tokens_paid or 0), usd or 0.0, last or after
 
     def by_model(self, study: str) -> list[dict[str, Any]]:
-        """Returns what each model answered in a study: in all, in the last minute, its last error.
+        """Returns what each model answered in a study, what is in flight, and its last error.
 
         The last minute and the error are those of the newest attempts of the lab.
         """
@@ -87,15 +88,19 @@ class Usage:
             query = sa.select(a.id, a.error).where(a.id.in_(failed))
             errors = {id: error for id, error in connection.execute(query)} if failed else {}
         rows = [row for row in self.rows(by=["model"], study=study) if not row["imported"]]
+        in_flight = InFlight(self._database).of_study(study)
+        made = {model: {"attempts": 0, "calls": 0} for model in in_flight}
+        made |= {row["model"]: row for row in rows}
         return [
             {
-                "model": row["model"],
+                "model": model,
                 "paid": row["attempts"],
                 "answered": row["calls"],
-                "last_minute": (seen.get(row["model"]) or (0, None))[0],
-                "last_error": errors.get((seen.get(row["model"]) or (0, None))[1]),
+                "in_flight": in_flight[model],
+                "last_minute": (seen.get(model) or (0, None))[0],
+                "last_error": errors.get((seen.get(model) or (0, None))[1]),
             }
-            for row in rows
+            for model, row in made.items()
         ]
 
     def pace(self, model: str, endpoint: str) -> float | None:

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 
 from judge_gym.engine.calls.budget import Spend, input_tokens
 from judge_gym.engine.calls.circuit import Circuit, EndpointDown, Trial
+from judge_gym.engine.calls.claims import ClaimedCalls
 from judge_gym.engine.calls.limit import CallLimits, endpoint_of
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
@@ -30,7 +32,7 @@ from judge_gym.models.leases import Leases
 from judge_gym.models.limits import LONGEST_WAIT
 from judge_gym.models.wire_replies import plausible_count
 from judge_gym.records import Completion, Request
-from judge_gym.store import Answer, Attempt, Ledger, Payer
+from judge_gym.store import Answer, Attempt, Claims, Ledger, Payer
 
 ATTEMPTS = 5
 BACKOFF = 0.5
@@ -83,6 +85,7 @@ class Asker:
         meters: of the budgets.
         limits: where given, they replace those of the registry.
         leases: shared with other processes; None if this one is alone.
+        claims: on calls, among processes; None if this one is alone.
         confirmed: returns whether no other process can have taken over the work of this one; until
             then, no call begins.
     """
@@ -95,15 +98,19 @@ class Asker:
         *,
         limits: Limits | None = None,
         leases: Leases | None = None,
+        claims: Claims | None = None,
         confirmed: Callable[[], bool] = lambda: True,
     ) -> None:
         self._ledger = ledger
         self._confirmed = confirmed
+        self._claims = claims
         self._recorder = Recorder(ledger)
         self._models = models
         self._meters = meters
         self._limits = CallLimits(models, limits or Limits(), leases)
         self._in_flight: dict[str, asyncio.Task[Answer]] = {}
+        self.begun: Counter[tuple[str, str]] = Counter()
+        """The calls that a model is answering, by study and model."""
         self._open: dict[str, Model] = {}
         self._circuits: dict[tuple[int, str], Circuit] = {}
         """By run and endpoint: what fails for one design may be answered for another."""
@@ -185,20 +192,24 @@ class Asker:
         awaited: dict[asyncio.Task[Answer], str] = {}
         borrowed: set[str] = set()
         reused = {key: None for key in positions if key in known}
+        new = {key for key in positions if key not in known and key not in self._in_flight}
+        refuse = partial(self._refuse_run, payer.run_id)
+        claimed = ClaimedCalls(new, self._claims, self._ledger, refuse)
         for key, (first, *_) in positions.items():
             if key in known:
                 continue
             if key in self._in_flight:  # another run is asking the same
                 borrowed.add(key)
             else:
-                call = self._call(key, requests[first], payer, progress)
+                call = self._call(key, requests[first], payer, progress, claimed)
                 self._in_flight[key] = asyncio.create_task(call)
             awaited[self._in_flight[key]] = key
         errors: dict[str, BaseException] = {}
 
         def hand_over(arrived: Collection[str]) -> None:
             answers = {n: known[key] for key in arrived for n in positions[key]}
-            costs = [known[key].completion for key in arrived if key in borrowed or key in reused]
+            shared = {*borrowed, *reused, *claimed.answered_by_others}
+            costs = [known[key].completion for key in arrived if key in shared]
             costs += [known[key].completion for key in arrived for _ in positions[key][1:]]
             progress.reuse(len(costs), sum((cost.usd or 0.0) if cost else 0.0 for cost in costs))
             try:
@@ -210,21 +221,26 @@ class Asker:
             hand_over(reused)
         # All calls are awaited even if one fails: an answer on its way is paid for.
         unpaid: list[str] = []
-        while awaited:
-            done, _ = await asyncio.wait(awaited, timeout=HAND_OVER)
-            arrived = []
-            for key, task in [(awaited.pop(task), task) for task in done]:
-                try:
-                    known[key] = task.result()
-                    arrived.append(key)
-                except BaseException as error:
-                    of_other_run = isinstance(error, BudgetError | EndpointDown | Stopped)
-                    if key in borrowed and of_other_run and error is not self.error:
-                        unpaid.append(key)  # the other run may not ask it; this one may
-                    else:
-                        errors[key] = error
-            if arrived:
-                hand_over(arrived)
+        try:
+            while awaited:
+                done, _ = await asyncio.wait(awaited, timeout=HAND_OVER)
+                arrived = []
+                ended = [(awaited.pop(task), task) for task in done]
+                for key, task in ended:
+                    try:
+                        known[key] = task.result()
+                        arrived.append(key)
+                    except BaseException as error:
+                        of_other_run = isinstance(error, BudgetError | EndpointDown | Stopped)
+                        if key in borrowed and of_other_run and error is not self.error:
+                            unpaid.append(key)  # the other run may not ask it; this one may
+                        else:
+                            errors[key] = error
+                await claimed.release({key for key, _ in ended})
+                if arrived:
+                    hand_over(arrived)
+        finally:
+            await claimed.release()
         for key in ("", *positions):
             if key in errors:
                 raise errors[key]
@@ -239,7 +255,12 @@ class Asker:
         return [known[key] for key in keys]
 
     async def _call(
-        self, key: str, request: Request, payer: Payer, progress: RunProgress
+        self,
+        key: str,
+        request: Request,
+        payer: Payer,
+        progress: RunProgress,
+        claimed: ClaimedCalls,
     ) -> Answer:
         """Asks until there is an answer, or until further attempts are useless or too many."""
         # Not stamina or tenacity: a wait that a provider asks for costs no attempt and holds back
@@ -249,6 +270,8 @@ class Asker:
         circuit, failed, waits = self._circuit(*place), 0, 0
         trial: asyncio.Lock | None = None
         try:
+            if (other := await claimed.other_answer(key)) is not None:
+                return other
             trial = await circuit.enter()
             while True:
                 try:
@@ -302,10 +325,14 @@ class Asker:
                 {"endpoint": endpoint_of(card), "wait": min(wait, LONGEST_BLOCK)},
             ) from error
 
-    def _refuse_to_begin(self, card: ModelCard, run_id: int) -> None:
-        """Raises what prevents one more call."""
+    def _refuse_run(self, run_id: int) -> None:
+        """Raises what prevents one more call of a run."""
         if error := self.error or self._held.get(run_id):
             raise error
+
+    def _refuse_to_begin(self, card: ModelCard, run_id: int) -> None:
+        """Raises what prevents one more call of a run to a model."""
+        self._refuse_run(run_id)
         self._circuit(run_id, endpoint_of(card)).refuse()
 
     async def _attempt(
@@ -317,7 +344,8 @@ class Asker:
         """
         tokens = input_tokens(request)
         refuse = partial(self._refuse_to_begin, card, payer.run_id)
-        async with self._limits.reserve(card, tokens, request.max_tokens, refuse) as reservations:
+        sizes = tokens, request.max_tokens
+        async with self._limits.reserve(card, *sizes, refuse, payer.study) as reservations:
             refuse()
             worst = Spend(
                 1, tokens + request.max_tokens, card.price(tokens, request.max_tokens) or 0.0
@@ -336,6 +364,7 @@ class Asker:
                 error: Exception | None = None
                 cost: Completion | Bill | None = None
                 progress.begin_call(card.id)
+                self.begun[payer.study, card.id] += 1
                 try:
                     quota, known = reservations[0]
                     with quota_headers.quota_listener(partial(quota.note_quota, known)):
@@ -348,6 +377,7 @@ class Asker:
                         raised.__traceback__ = None  # its frames hold the whole reply
                 finally:
                     progress.end_call(card.id, str(error) if error else None)
+                    self.begun[payer.study, card.id] -= 1
                     used = (cost.input_tokens, cost.output_tokens) if cost else (0, 0)
                     for throttle, reserved in reservations:
                         throttle.settle(reserved, *used)

@@ -1,6 +1,5 @@
 """Keeps calls within limits: calls in flight, and rates from one model's to all providers'."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
@@ -11,6 +10,7 @@ from judge_gym.models.cards import Limits
 from judge_gym.models.leases import Leases
 from judge_gym.models.limits import Reservation, Throttle
 from judge_gym.models.shared_limits import SharedThrottle
+from judge_gym.models.turns import Slots
 
 if TYPE_CHECKING:
     from judge_gym.engine.calls.ask import Models
@@ -22,7 +22,7 @@ CONCURRENCY = 64
 class _ModelLimits(NamedTuple):
     """The limits of a call to one model."""
 
-    slots: asyncio.Semaphore
+    slots: Slots
     quota: Throttle
     throttle: Throttle
     ceiling: Throttle
@@ -39,7 +39,7 @@ class CallLimits:
         self._models = models
         self._given = {name: limit for name, limit in asdict(limits).items() if limit}
         self._leases = leases
-        self._slots: dict[str, asyncio.Semaphore] = {}
+        self._slots: dict[str, Slots] = {}
         self._throttles: dict[tuple[str, Limits], Throttle] = {}
         self._by_model: dict[str, _ModelLimits] = {}
         self._cards: dict[str, ModelCard] = {}
@@ -78,7 +78,12 @@ class CallLimits:
 
     @asynccontextmanager
     async def reserve(
-        self, card: ModelCard, tokens: int, most: int, refuse: Callable[[], None]
+        self,
+        card: ModelCard,
+        tokens: int,
+        most: int,
+        refuse: Callable[[], None],
+        payer: str = "",
     ) -> AsyncIterator[Reservations]:
         """Holds a slot and reservations within the limits that hold when the call's turn comes.
 
@@ -87,25 +92,28 @@ class CallLimits:
             tokens: of the request.
             most: tokens of the answer.
             refuse: raises what prevents the call by then; nothing is reserved in that case.
+            payer: the study, which takes turns with others.
         """
         while True:
             limits = self._limits(card)
-            async with limits.slots, limits.throttle.slot:
+            async with limits.slots.hold(payer), limits.throttle.slots.hold(payer):
                 refuse()
-                reserved = [(limit, await limit.reserve(tokens, most)) for limit in limits[1:]]
+                reserved = [
+                    (limit, await limit.reserve(tokens, most, payer)) for limit in limits[1:]
+                ]
                 if limits is self._by_model.get(card.id):
                     yield reserved
                     return
             for throttle, part in reserved:  # the limits were changed meanwhile
                 throttle.settle(part, 0, 0)
 
-    def _slot(self, card: ModelCard) -> asyncio.Semaphore:
+    def _slot(self, card: ModelCard) -> Slots:
         """Returns the slots: of all calls where the user gives a number, else of an endpoint."""
         given = self._given.get("concurrency")
         where = "" if given else endpoint_of(card)
         if where not in self._slots:
             usual = max(CONCURRENCY, card.limits.concurrency or 0)
-            self._slots[where] = asyncio.Semaphore(given or usual)
+            self._slots[where] = Slots(given or usual)
         return self._slots[where]
 
     def _throttle(self, card: ModelCard) -> Throttle:

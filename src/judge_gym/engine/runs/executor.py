@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -28,6 +28,7 @@ from judge_gym.engine.runs.orders import (
     ProcessEnding,
     WorkOrder,
     end_of,
+    study_of,
 )
 from judge_gym.engine.runs.pipeline import Shard, StudyPipeline, shown_texts
 from judge_gym.engine.runs.queue import RUNS, SHARDS, RunQueue, parent
@@ -38,6 +39,8 @@ from judge_gym.store import Event, Store
 
 LISTEN = 0.5
 """Seconds between two queries of the events of runs."""
+REPORT = 1.0
+"""Seconds between two reports of the calls in flight."""
 SWEEP = 1.0
 """Seconds between two searches for the work of dead processes."""
 ORPHANED = 10
@@ -97,13 +100,14 @@ class Executor:
         self._sandboxes: list[ThreadPoolExecutor] = []
         self._stop_sandboxes = threading.Event()
         self._lock = lock
-        self._leases = store.leases(self.name)
+        self._leases, self._claims = store.leases(self.name), store.claims(self.name)
         self.asker = Asker(
             store.ledger,
             models,
             Meters(store, self._leases),
             limits=limits,
             leases=self._leases,
+            claims=self._claims,
             confirmed=lock.confirmed,
         )
         self.offline = OfflineAsker(store.ledger, models)
@@ -139,9 +143,11 @@ class Executor:
             sandboxes.shutdown(wait=False)
         # DBOS had made its threads those of the loop, and has ended them.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
-        if self._leases is not None:
-            with contextlib.suppress(DatabaseGone):  # then they lapse
+        with contextlib.suppress(DatabaseGone):  # then they lapse
+            self._store.in_flight.report(self.name, {})
+            if self._leases is not None and self._claims is not None:
                 self._leases.release()
+                self._claims.release_all()
 
     # --- the process -----------------------------------------------------------------------------
 
@@ -200,10 +206,13 @@ class Executor:
             return
         self._lock.confirm(looked)
         others = {row.executor_id or "" for row in rows}
-        others |= self._leases.holders() if self._leases is not None else set()
+        if self._leases is not None and self._claims is not None:
+            others |= self._leases.holders() | self._claims.holders()
         dead = self._lock.dead(others - {self.name})
-        if self._leases is not None:
+        if self._leases is not None and self._claims is not None:
             self._leases.dead = dead
+            if dead:
+                self._claims.release_all(dead)
         lost = [row for row in rows if row.executor_id in dead]
         # A workflow that has just started or ended looks like this, too, but not for long.
         self._orphaned = {
@@ -336,8 +345,11 @@ class Executor:
         latest = self._store.events.latest(order.run)
         if latest is not None and latest.kind in (kind, "paused", "cancelled"):
             return  # the command that pauses records it, and only a command continues
-        if kind == "over-budget" and order.suite is None:
-            _, study = self._store.experiments.find(order.tag)
+        if kind == "over-budget":
+            if order.suite is not None:
+                study = study_of(self._store.suites.find_run(-order.run).suite)
+            else:
+                _, study = self._store.experiments.find(order.tag)
             detail = {"budget": dict(self._store.studies.budget(study))}
         self._store.events.record([order.run], kind, outcome.message, detail)
 
@@ -358,9 +370,14 @@ class Executor:
                 self._apply(latest)
 
     async def _follow_events(self) -> None:
+        reported, due = Counter[tuple[str, str]](), 0.0
         while True:
             await asyncio.sleep(LISTEN)
             with contextlib.suppress(DatabaseGone):
+                calls = +self.asker.begun
+                if (calls or reported) and time.monotonic() >= due:
+                    reported, due = calls, time.monotonic() + REPORT
+                    await asyncio.to_thread(self._store.in_flight.report, self.name, calls)
                 since, runs = self._last_event, set(self._followed)
                 for event in await asyncio.to_thread(self._store.events.since, since, runs):
                     self._last_event = event.id

@@ -121,6 +121,11 @@ class WorkOrder:
         return cls(run.payer, f"suite:{run.id}", (), suite=work, models=models)
 
     @property
+    def study(self) -> str:
+        """The first part of its tag: workers execute the orders of several studies at once."""
+        return self.tag.partition("/")[0]
+
+    @property
     def queues(self) -> tuple[str, str]:
         """The names of the queues of the run and of its shards.
 

@@ -15,18 +15,23 @@ from judge_gym.errors import ConflictError
 from judge_gym.store import Database
 from judge_gym.store.database import create_private
 
-PROTOCOL = "3"
+PROTOCOL = "4"
 """The meaning of stored orders, shards and outcomes. It is raised when this version cannot continue
 what an older one stored."""
 NAME = "judge-gym"
 RUNS, SHARDS = "runs", "shards"
 AT_ONCE = {RUNS: 8, SHARDS: 4}
-"""How many of each a process executes at once. Few shards, which make for a thousand calls in
-flight: what one process has taken the others cannot do."""
+"""How many of each a process executes at once of one study. Few shards, which make for a thousand
+calls in flight: what one process has taken the others cannot do."""
+STUDIES = 3
+"""How many studies a process executes in full at once; what others have taken, a study need not
+wait for."""
 EVAL_SHARDS_AT_ONCE = 16
 """Shards of a suite that a process executes at once; they hold few evals each."""
 POLL = 0.2
 """Seconds between two polls of the queue."""
+SERVER_POLL = 0.5
+"""Seconds between two polls on a server, where each of many workers polls."""
 ACTIVE = ("PENDING", "ENQUEUED")
 
 
@@ -36,6 +41,7 @@ class RunQueue:
     def __init__(self, database: Database) -> None:
         logging.getLogger("dbos").handlers[:] = [logging.NullHandler()]
         self._database = database
+        self._poll = POLL if database.file is not None else SERVER_POLL
         self.engine = database.sibling_engine("dbos")
         with self._database.plain_errors(self.engine):
             if database.file is not None:
@@ -54,8 +60,9 @@ class RunQueue:
     def _register(self, name: str, at_once: int) -> None:
         self.client.register_queue(
             name,
-            worker_concurrency=at_once,
-            polling_interval_sec=POLL,
+            worker_concurrency=STUDIES * at_once,
+            partition_worker_concurrency=at_once,
+            polling_interval_sec=self._poll,
             on_conflict="always_update",
         )
 
@@ -78,7 +85,7 @@ class RunQueue:
             application_version=PROTOCOL,
             executor_id=executor,
             log_level="WARNING",
-            notification_listener_polling_interval_sec=POLL,
+            notification_listener_polling_interval_sec=self._poll,
             serializer=DBOSPortableJSONSerializer(),
         )
 
@@ -100,6 +107,7 @@ class RunQueue:
         options: Any = {
             "workflow_name": "run",
             "queue_name": order.queues[0],
+            "queue_partition_key": order.study,
             "workflow_id": id,
             "app_version": PROTOCOL,
         }

@@ -7,7 +7,7 @@ executing one again neither asks nor writes anything twice.
 from collections.abc import Sequence
 from typing import Any
 
-from dbos import DBOS, SetWorkflowID
+from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 from dbos._error import DBOSAwaitedWorkflowCancelledError
 
 from judge_gym.engine.runs.executor import Executor, Pipeline
@@ -46,7 +46,8 @@ def register(executor: Executor) -> None:
         id, handles = str(DBOS.workflow_id), []
         _, queue = pipeline.order.queues
         for number, shard in enumerate(shards):
-            with SetWorkflowID(f"{id}/{step}/{number}"):
+            study = SetEnqueueOptions(queue_partition_key=pipeline.order.study)
+            with SetWorkflowID(f"{id}/{step}/{number}"), study:
                 order = pipeline.order.to_json()
                 handles.append(
                     await DBOS.enqueue_workflow_async(queue, run_shard, order, step, shard)

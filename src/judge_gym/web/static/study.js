@@ -70,7 +70,7 @@ async function drawCost(minimumAge = 5000) {
   at("models").replaceChildren(...paid.models.map((model) => {
     const item = document.createElement("li");
     const error = model.last_error ? `, last error: ${model.last_error}` : "";
-    item.textContent = `${model.model}: ${lab.count(model.answered)} answered, ${lab.count(model.last_minute)} in the last minute${error}`;
+    item.textContent = `${model.model}: ${lab.count(model.answered)} answered, ${lab.count(model.in_flight)} in flight, ${lab.count(model.last_minute)} in the last minute${error}`;
     return item;
   }));
 }

@@ -1,0 +1,89 @@
+"""Keeps processes on one server from paying for the same call at the same time.
+
+A process claims calls in the database before it makes them. What another process has claimed is
+awaited: its answer appears in the ledger, or its claim ends with its work or its process.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection
+from contextlib import suppress
+
+from judge_gym.errors import DatabaseGone
+from judge_gym.store import Answer, Claims, Ledger
+
+POLL = 0.5
+"""Seconds between two looks at calls that another process makes."""
+PATIENCE = 60
+"""Looks in a row, a second apart, that may fail because the database is away."""
+
+
+class ClaimedCalls:
+    """Claims the calls of one set of requests; without `claims`, this process is alone.
+
+    Args:
+        keys: of the calls.
+        claims: of this process.
+        ledger: where the answers of others appear.
+        refuse: raises why the calls may not be made any more.
+    """
+
+    def __init__(
+        self,
+        keys: Collection[str],
+        claims: Claims | None,
+        ledger: Ledger,
+        refuse: Callable[[], None],
+    ) -> None:
+        self._claims = claims
+        self._ledger = ledger
+        self._refuse = refuse
+        self._mine: set[str] = set()
+        self.answered_by_others: set[str] = set()
+        self._settled: dict[str, asyncio.Future[Answer | None]] = {}
+        self._task: asyncio.Task[None] | None = None
+        if claims is not None and keys:
+            loop = asyncio.get_running_loop()
+            self._settled = {key: loop.create_future() for key in keys}
+            self._task = loop.create_task(self._settle(claims))
+
+    async def other_answer(self, key: str) -> Answer | None:
+        """Returns the answer that another process got; None once this one may make the call."""
+        return await self._settled[key] if key in self._settled else None
+
+    async def release(self, keys: Collection[str] | None = None) -> None:
+        """Releases the claims on calls that were made, or on all."""
+        if keys is None and self._task is not None:
+            self._task.cancel()
+        made = self._mine if keys is None else self._mine & set(keys)
+        self._mine = self._mine - made
+        if self._claims is not None and made:
+            with suppress(DatabaseGone):  # they end with this process
+                await asyncio.to_thread(self._claims.release, made)
+
+    async def _settle(self, claims: Claims) -> None:
+        waiting, missed = set(self._settled), 0
+        try:
+            while waiting:
+                self._refuse()
+                try:
+                    taken = await asyncio.to_thread(claims.take, waiting)
+                    self._mine |= taken
+                    # After the claim: what another process answered before is there by now.
+                    found = await asyncio.to_thread(self._ledger.find, waiting)
+                except DatabaseGone:
+                    missed += 1
+                    if missed > PATIENCE:
+                        raise
+                    await asyncio.sleep(1.0)
+                    continue
+                missed = 0
+                await self.release(taken & found.keys())
+                for key in waiting & (taken | found.keys()):
+                    self._settled[key].set_result(found.get(key))
+                self.answered_by_others |= found.keys()
+                waiting -= taken | found.keys()
+                if waiting:
+                    await asyncio.sleep(POLL)
+        except Exception as error:  # it becomes that of each call
+            for key in waiting:
+                self._settled[key].set_exception(error)
