@@ -15,8 +15,8 @@ from judge_gym.models.leases import LeaseChange
 from judge_gym.models.limits import BURST, MARGIN, Reservation, Throttle
 from judge_gym.models.quota_headers import Remaining
 from judge_gym.models.shared_limits import SharedThrottle
+from memory_leases import MemoryLeases
 from tables import each_row
-from together import Together
 
 T = TypeVar("T")
 
@@ -312,7 +312,7 @@ def test_a_small_study_takes_turns_with_a_large_one_within_a_rate() -> None:
 
 
 def test_a_small_study_takes_turns_with_a_large_one_within_a_rate_of_all_processes() -> None:
-    class Passing(Together):
+    class Passing(MemoryLeases):
         def change(self, holder: str, how: LeaseChange[T]) -> T:
             self.now += 1.0
             return super().change(holder, how)
