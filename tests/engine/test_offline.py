@@ -89,6 +89,7 @@ def paid(result: Any) -> int:
 # --- a finished study ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_finished_study_is_the_same_elsewhere(
     lab: Lab, elsewhere: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:

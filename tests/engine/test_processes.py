@@ -113,7 +113,7 @@ def test_calls_in_flight_are_counted_in_all_processes(
         ({"calls": 301}, "calls", 4),
         pytest.param({"tokens": 60_000}, "tokens", 4, marks=pytest.mark.slow),
         pytest.param({"usd": 0.1}, "usd", 4, marks=pytest.mark.slow),
-        ({"run": {"calls": 150}}, "calls", 2),
+        pytest.param({"run": {"calls": 150}}, "calls", 2, marks=pytest.mark.slow),
     ],
     ids=["calls", "tokens", "usd", "of a run"],
 )

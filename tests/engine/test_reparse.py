@@ -1,5 +1,6 @@
 """Reading stored answers again: what changes is shown, then written; a second time is nothing."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conftest import study_file
 from judge_gym.engine import Reparsed, reparse
 from judge_gym.lab import Lab
 from judge_gym.store.tables import critiques, probes, samples
-from stores import rows
+from stores import blank, rows
 
 WriteStudy = Callable[..., Path]
 BUSY: dict[str, Any] = {
@@ -27,11 +29,21 @@ BUSY: dict[str, Any] = {
 COLUMNS = ["tag", "sample", "status", "stages", "probe", "probe_status", "call_id"]
 
 
+@pytest.fixture(scope="module")
+def finished_lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a lab with a finished study of every kind of answer, to be copied."""
+    folder = tmp_path_factory.mktemp("finished")
+    with Lab.open(blank(folder / "lab.db")) as lab:
+        lab.runs.run(study_file(folder, **BUSY))
+    return folder
+
+
 @pytest.fixture
-def done(lab: Lab, write_study: WriteStudy) -> Lab:
-    """A lab with a finished study of every kind of answer."""
-    lab.runs.run(write_study(**BUSY))
-    return lab
+def done(finished_lab: Path, tmp_path: Path) -> Iterator[Lab]:
+    """A lab with that study."""
+    shutil.copytree(finished_lab, tmp_path / "done")
+    with Lab.open(f"sqlite:///{tmp_path / 'done' / 'lab.db'}") as opened:
+        yield opened
 
 
 def edit(lab: Lab, table: sa.Table, where: Any, **values: Any) -> int:

@@ -24,6 +24,7 @@ def test_an_answer_passes() -> None:
     assert result.steps[-1].tests_collected == task.tests
 
 
+@pytest.mark.slow
 def test_a_wrong_answer_that_prints_a_report_fails() -> None:
     suite = load_suite(SUITE)
     task = suite.find("001-parse-result")
