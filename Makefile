@@ -34,7 +34,6 @@ docs: $(VENV)/run
 	$(BIN)/judge-gym axes --markdown > docs/axes.md
 	$(BIN)/python -m judge_gym.cli.reference > docs/cli.md
 	$(BIN)/python scripts/generate_from_verbs.py
-	$(BIN)/python -m judge_gym.web.reference > docs/http-api.md
 	$(BIN)/python scripts/architecture.py
 
 # Each measures side by side in one run, because machines differ.

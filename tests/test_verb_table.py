@@ -264,9 +264,15 @@ def generator() -> Any:
 
 
 def test_the_table_of_tools_is_current(generator: Any) -> None:
-    page = generator.PAGE.read_text(encoding="utf-8")
+    page = (ROOT / "docs/mcp.md").read_text(encoding="utf-8")
     assert generator.tools_page(page) == page, "run: make docs"
     assert page.count("| `runs_start` |") == 1
+
+
+def test_the_tables_of_the_http_api_are_current(generator: Any) -> None:
+    page = (ROOT / "docs/http-api.md").read_text(encoding="utf-8")
+    assert generator.http_page(page) == page, "run: make docs"
+    assert page.count("| `start` | `POST /api/runs` |") == 1
 
 
 def test_the_generated_client_is_current(generator: Any) -> None:

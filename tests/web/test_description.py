@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,7 +16,6 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from judge_gym.web.reference import http_page
 from lab_server import ServedLab, serve_lab
 
 CHECKS: list[Any] = [
@@ -141,8 +139,3 @@ def test_nothing_is_loaded_from_other_sites(description: dict[str, Any], lab: Se
     assert "://" not in str(description).replace("https://judge-gym", "")
     for page in ("/docs", "/redoc"):
         assert lab.ask("GET", page).status_code == 404
-
-
-def test_the_api_page_is_up_to_date() -> None:
-    page = Path(__file__).parents[2] / "docs/http-api.md"
-    assert page.read_text() == http_page(), "run: make docs"

@@ -7,46 +7,8 @@ from datetime import date, datetime
 from typing import Any, Literal
 
 from judge_gym.client.connection import Connection
-from judge_gym.records import Status, TaskType
+from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.requests import UsageColumn, Workflow
-from judge_gym.records.responses import (
-    AnswerRow,
-    Axes,
-    CallTranscript,
-    Collected,
-    DueRow,
-    EvalDetail,
-    EvalRow,
-    ExperimentSummary,
-    FrozenPool,
-    ItemDetail,
-    ItemSummary,
-    LabelRow,
-    LabStatus,
-    LeaderboardRow,
-    LogRow,
-    ModelInfo,
-    ModelList,
-    PlanSummary,
-    PoolDifference,
-    PoolRow,
-    ProbeRow,
-    QueryResult,
-    Reparsed,
-    ReportTables,
-    Retuned,
-    RubricRow,
-    SampleRow,
-    StudyFile,
-    StudyRow,
-    SuiteRunDetail,
-    SuiteRunRow,
-    TableInfo,
-    UsageRow,
-    Variable,
-    WindowItem,
-    WindowRow,
-)
 
 
 class Evidence:
@@ -55,7 +17,7 @@ class Evidence:
     def __init__(self, connection: Connection) -> None:
         self._call = connection.call
 
-    def list_windows(self) -> Sequence[WindowRow]:
+    def list_windows(self) -> Sequence[responses.WindowRow]:
         """Returns every window with its number of items and how it was filled."""
         return self._call("evidence.list_windows", locals())
 
@@ -63,7 +25,7 @@ class Evidence:
         """Creates a window for evidence, or finds the same one, and returns its number."""
         return self._call("evidence.create_window", locals())
 
-    def list(self, window_id: int) -> Sequence[WindowItem]:
+    def list(self, window_id: int) -> Sequence[responses.WindowItem]:
         """Returns the items of a window."""
         return self._call("evidence.list", locals())
 
@@ -93,7 +55,7 @@ class Evidence:
         query: str = "",
         addresses: Sequence[str] = (),
         limit: int = 100,
-    ) -> Collected:
+    ) -> responses.Collected:
         """Searches the web for texts of a window and keeps what is new, even if it ends early."""
         return self._call("evidence.collect", locals())
 
@@ -101,25 +63,25 @@ class Evidence:
         """Removes items from their window, or restores them; frozen pools keep them."""
         return self._call("evidence.drop", locals())
 
-    def show(self, id: int) -> ItemDetail:
+    def show(self, id: int) -> responses.ItemDetail:
         """Returns an item with its text and all its views."""
         return self._call("evidence.show", locals())
 
-    def list_pools(self) -> Sequence[PoolRow]:
+    def list_pools(self) -> Sequence[responses.PoolRow]:
         """Returns the frozen pools."""
         return self._call("evidence.list_pools", locals())
 
     def freeze_pool(
         self, name: str, *, window_id: int | None = None, experiment_tag: str | None = None
-    ) -> FrozenPool:
+    ) -> responses.FrozenPool:
         """Freezes the items of a window, of files or of an experiment under a permanent name."""
         return self._call("evidence.freeze_pool", locals())
 
-    def diff_pools(self, before: str, after: str) -> PoolDifference:
+    def diff_pools(self, before: str, after: str) -> responses.PoolDifference:
         """Returns what was added, removed, reordered and relabelled between two frozen pools."""
         return self._call("evidence.diff_pools", locals())
 
-    def list_pool_items(self, name: str) -> Sequence[ItemSummary]:
+    def list_pool_items(self, name: str) -> Sequence[responses.ItemSummary]:
         """Returns the items of a frozen pool, in its order."""
         return self._call("evidence.list_pool_items", locals())
 
@@ -130,7 +92,7 @@ class Labels:
     def __init__(self, connection: Connection) -> None:
         self._call = connection.call
 
-    def list(self) -> Sequence[LabelRow]:
+    def list(self) -> Sequence[responses.LabelRow]:
         """Returns all labels, in the order in which they were given."""
         return self._call("labels.list", locals())
 
@@ -154,7 +116,7 @@ class Experiments:
 
     def list(
         self, *, study: str | None = None, task_type: TaskType | None = None
-    ) -> Sequence[ExperimentSummary]:
+    ) -> Sequence[responses.ExperimentSummary]:
         """Returns experiments with the status of their newest run."""
         return self._call("experiments.list", locals())
 
@@ -173,7 +135,7 @@ class Experiments:
         """Creates an experiment on the current evidence of a window, and returns its digest."""
         return self._call("experiments.create", locals())
 
-    def show(self, experiment_tag: str) -> ExperimentSummary:
+    def show(self, experiment_tag: str) -> responses.ExperimentSummary:
         """Returns an experiment's design, the progress of its runs and why targets failed."""
         return self._call("experiments.show", locals())
 
@@ -183,15 +145,15 @@ class Experiments:
         """Deletes an experiment's runs; the ledger keeps every answer unless `ledger` is given."""
         return self._call("experiments.cleanup", locals())
 
-    def list_studies(self) -> Sequence[StudyRow]:
+    def list_studies(self) -> Sequence[responses.StudyRow]:
         """Returns studies with their number of experiments, and whether their file is stored."""
         return self._call("experiments.list_studies", locals())
 
-    def show_study(self, name: str) -> StudyFile:
+    def show_study(self, name: str) -> responses.StudyFile:
         """Returns a study's file as it was last run, empty if it had none, and its budget."""
         return self._call("experiments.show_study", locals())
 
-    def list_rubrics(self, experiment_tag: str) -> Sequence[RubricRow]:
+    def list_rubrics(self, experiment_tag: str) -> Sequence[responses.RubricRow]:
         """Returns the rubrics of an experiment with the critic's scores."""
         return self._call("experiments.list_rubrics", locals())
 
@@ -201,15 +163,17 @@ class Experiments:
 
     def list_samples(
         self, experiment_tag: str, *, status: Status | None = None, evidence: int | None = None
-    ) -> Sequence[SampleRow]:
+    ) -> Sequence[responses.SampleRow]:
         """Returns the samples of an experiment with decoded stages."""
         return self._call("experiments.list_samples", locals())
 
-    def list_answers(self, target: str, *, status: Status | None = None) -> Sequence[AnswerRow]:
+    def list_answers(
+        self, target: str, *, status: Status | None = None
+    ) -> Sequence[responses.AnswerRow]:
         """Returns what judges answered, word for word, in a study or an experiment."""
         return self._call("experiments.list_answers", locals())
 
-    def list_probes(self, experiment_tag: str) -> Sequence[ProbeRow]:
+    def list_probes(self, experiment_tag: str) -> Sequence[responses.ProbeRow]:
         """Returns probes with the probability of expert agreement; null if unreadable."""
         return self._call("experiments.list_probes", locals())
 
@@ -232,7 +196,7 @@ class Runs:
         overrides: Mapping[str, Any] | None = None,
         series: str | None = None,
         samples: int | None = None,
-    ) -> PlanSummary:
+    ) -> responses.PlanSummary:
         """Estimates what a study would ask and cost at most, and what is in the ledger already."""
         return self._call("runs.plan", locals())
 
@@ -283,19 +247,19 @@ class Runs:
         *,
         budget: Mapping[str, int | float | None] | None = None,
         limits: Mapping[str, Any] | None = None,
-    ) -> Retuned:
+    ) -> responses.Retuned:
         """Changes the budget of a study, or limits on calls, while its runs continue."""
         return self._call("runs.retune", locals())
 
-    def reparse(self, target: str, *, write: bool = False) -> Reparsed:
+    def reparse(self, target: str, *, write: bool = False) -> responses.Reparsed:
         """Reads stored answers with today's parsers and returns what changes; asks nothing."""
         return self._call("runs.reparse", locals())
 
-    def status(self, target: str | None = None, *, limit: int = 20) -> LabStatus:
+    def status(self, target: str | None = None, *, limit: int = 20) -> responses.LabStatus:
         """Returns the progress of runs, active ones first: of a target, or of the newest."""
         return self._call("runs.status", locals())
 
-    def logs(self, target: str | None = None) -> Sequence[LogRow]:
+    def logs(self, target: str | None = None) -> Sequence[responses.LogRow]:
         """Returns events of runs, and attempts at calls that failed and why, newest first."""
         return self._call("runs.logs", locals())
 
@@ -306,13 +270,13 @@ class Reports:
     def __init__(self, connection: Connection) -> None:
         self._call = connection.call
 
-    def show(self, target: str) -> ReportTables:
+    def show(self, target: str) -> responses.ReportTables:
         """Returns the tables of the report on a study or an experiment."""
         return self._call("reports.show", locals())
 
     def usage(
         self, target: str | None = None, *, by: Sequence[UsageColumn] | None = None
-    ) -> Sequence[UsageRow]:
+    ) -> Sequence[responses.UsageRow]:
         """Returns what was paid, of a study, a tag, or everything; imported calls separately."""
         return self._call("reports.usage", locals())
 
@@ -335,7 +299,7 @@ class Suites:
 
     def list_runs(
         self, *, suite: str | None = None, model: str | None = None
-    ) -> Sequence[SuiteRunRow]:
+    ) -> Sequence[responses.SuiteRunRow]:
         """Returns suite runs with their scores, oldest first."""
         return self._call("suites.list_runs", locals())
 
@@ -355,7 +319,7 @@ class Suites:
         """Stores a run that another lab makes, or raises its targets, and returns its number."""
         return self._call("suites.save_run", locals())
 
-    def show_run(self, run: int) -> SuiteRunDetail:
+    def show_run(self, run: int) -> responses.SuiteRunDetail:
         """Returns a suite run with its score and all its evals."""
         return self._call("suites.show_run", locals())
 
@@ -377,19 +341,21 @@ class Suites:
         """Stores a result of a run and returns its number; only an inconclusive one is replaced."""
         return self._call("suites.save_eval", locals())
 
-    def list_failed(self, run: int) -> Sequence[EvalRow]:
+    def list_failed(self, run: int) -> Sequence[responses.EvalRow]:
         """Returns the evals of a run that did not pass, with the step and the reason."""
         return self._call("suites.list_failed", locals())
 
-    def show_eval(self, eval: int) -> EvalDetail:
+    def show_eval(self, eval: int) -> responses.EvalDetail:
         """Returns an eval's task, steps, output files, reference answer, grader and gaps."""
         return self._call("suites.show_eval", locals())
 
-    def leaderboard(self, *, suite: str | None = None) -> Sequence[LeaderboardRow]:
+    def leaderboard(self, *, suite: str | None = None) -> Sequence[responses.LeaderboardRow]:
         """Returns the last complete runs of each model, condition and version; the best first."""
         return self._call("suites.leaderboard", locals())
 
-    def due(self, suite: str = "python", *, models: Sequence[str] = ()) -> Sequence[DueRow]:
+    def due(
+        self, suite: str = "python", *, models: Sequence[str] = ()
+    ) -> Sequence[responses.DueRow]:
         """Returns when each model is due for another run of a suite; those that are due first."""
         return self._call("suites.due", locals())
 
@@ -400,7 +366,7 @@ class Admin:
     def __init__(self, connection: Connection) -> None:
         self._call = connection.call
 
-    def tables(self) -> Sequence[TableInfo]:
+    def tables(self) -> Sequence[responses.TableInfo]:
         """Returns the readable tables with columns, keys and row counts; tokens are not one."""
         return self._call("admin.tables", locals())
 
@@ -410,26 +376,26 @@ class Admin:
         """Returns the rows of a table as they are stored, in the order of its key."""
         return self._call("admin.rows", locals())
 
-    def query(self, sql: str, *, limit: int = 100) -> QueryResult:
+    def query(self, sql: str, *, limit: int = 100) -> responses.QueryResult:
         """Returns the result of one SELECT, in 5 seconds at most; it cannot change anything."""
         return self._call("admin.query", locals())
 
-    def environment(self) -> Sequence[Variable]:
+    def environment(self) -> Sequence[responses.Variable]:
         """Returns the variables that the lab reads and whether each is set, without values."""
         return self._call("admin.environment", locals())
 
-    def axes(self) -> Axes:
+    def axes(self) -> responses.Axes:
         """Returns every knob with its levels and question, and the JSON Schema of a design."""
         return self._call("admin.axes", locals())
 
-    def models(self, *, provider: str | None = None) -> ModelList:
+    def models(self, *, provider: str | None = None) -> responses.ModelList:
         """Returns providers with what they need, and the named models or those of a provider."""
         return self._call("admin.models", locals())
 
-    def show_model(self, id: str) -> ModelInfo:
+    def show_model(self, id: str) -> responses.ModelInfo:
         """Returns what is known of a model, by its id or its bare name."""
         return self._call("admin.show_model", locals())
 
-    def show_call(self, id: int) -> CallTranscript:
+    def show_call(self, id: int) -> responses.CallTranscript:
         """Returns what was asked in a call, and every attempt at an answer."""
         return self._call("admin.show_call", locals())
