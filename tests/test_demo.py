@@ -120,7 +120,7 @@ def test_it_ends_with_code_that_a_simulated_model_wrote_and_a_leaderboard(demo: 
         "complete",
         True,
     )
-    assert first["wanted"] == first["calls"] == sum(first["counts"].values()) >= 12
+    assert first["targets"] == first["calls"] == sum(first["counts"].values()) >= 12
     assert min(first["counts"]["passed"], first["counts"]["failed"]) > 0
     [row] = demo.answers[0]["board"]
     assert (row["model"], row["score"]) == (first["model"], first["score"])

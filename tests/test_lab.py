@@ -711,7 +711,7 @@ def test_a_face_can_watch_a_run(lab: Lab, write_study: WriteStudy) -> None:
     result = lab.runs.run(write_study(), watch=watching)
     assert [tally.paid for tally in watching.tallies] == [run.calls for run in result.runs]
     for tally in watching.tallies:
-        assert tally.done == {stage: n for stage, n in tally.wanted.items() if n}
+        assert tally.done == {stage: n for stage, n in tally.targets.items() if n}
         assert tally.done["score"] == 6
 
 

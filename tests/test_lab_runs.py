@@ -138,7 +138,7 @@ def test_a_run_pauses_after_the_requested_workflow(
     assert result.stopped is not None and f"paused after {stage}" in result.stopped.message
     [progress] = lab.store.progress.of_tag(result.runs[0].tag)
     order = ["evidence", "rubric", "score", "probe"]
-    done = [progress.done[one] == progress.wanted[one] > 0 for one in order]
+    done = [progress.done[one] == progress.targets[one] > 0 for one in order]
     reached = order.index(stage) + 1
     assert done[:reached] == [True] * reached
     assert progress.done["probe"] == 0

@@ -74,8 +74,8 @@ def needed(progress: Progress, counts: Mapping[str, int]) -> dict[str, int]:
 
 def once_wanted(progress: Progress) -> dict[str, int]:
     """Returns the targets as they were once counted: probes only of what is scored already."""
-    probes = progress.statuses.get("scored", 0) if progress.wanted["probe"] else 0
-    return {**needed(progress, progress.wanted), "probe": probes}
+    probes = progress.statuses.get("scored", 0) if progress.targets["probe"] else 0
+    return {**needed(progress, progress.targets), "probe": probes}
 
 
 def test_it_migrates_and_keeps_digests_studies_and_progress(old_lab: Path, call: Call) -> None:

@@ -126,10 +126,10 @@ def test_progress_and_status_count_every_order(lab: Lab, study: Write, order: st
     )
     cells = ITEMS * SAMPLES * len(ORDERS[order])
     [tally], [summary] = watched, lab.list_experiments(study="pairs")
-    assert (tally.wanted["score"], tally.done["score"], tally.paid) == (cells, cells, cells)
+    assert (tally.targets["score"], tally.done["score"], tally.paid) == (cells, cells, cells)
     [run] = summary["runs"]
-    assert (run["wanted"]["score"], run["done"]["score"]) == (cells, cells)
-    assert (summary["status"], run["wanted"]["evidence"]) == ("complete", 0)
+    assert (run["targets"]["score"], run["done"]["score"]) == (cells, cells)
+    assert (summary["status"], run["targets"]["evidence"]) == ("complete", 0)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -139,7 +139,7 @@ def test_a_partly_judged_pool_of_pairs_is_not_complete(lab: Lab, study: Write, o
     lab.runs.run(path, workflows=["rubric", "score"])
     [summary] = lab.list_experiments(study="pairs")
     assert summary["status"] not in FINISHED
-    assert summary["runs"][0]["wanted"]["score"] == cells
+    assert summary["runs"][0]["targets"]["score"] == cells
     finished = lab.runs.run(study(design={"presentation.pair_order": order}), workflows=["score"])
     assert [run.calls for run in finished.runs] == [1]
     assert lab.list_experiments(study="pairs")[0]["status"] == "probing"
@@ -306,7 +306,7 @@ def test_a_probe_shows_the_pair_and_the_option_as_they_were_judged(
     frame = lab.experiments.samples("pairs")
     assert set(frame["probe"]) == {0.7} and paid(lab)["prober"] == len(frame)
     [summary] = lab.list_experiments(study="pairs")
-    assert summary["runs"][0]["wanted"]["probe"] == len(frame)
+    assert summary["runs"][0]["targets"]["probe"] == len(frame)
 
 
 # --- the store -----------------------------------------------------------------------------------

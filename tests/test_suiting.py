@@ -56,10 +56,10 @@ def test_a_finished_run_is_found_again_and_asks_nothing(lab: Lab, suite: Path) -
 
 def test_more_replicates_and_evals_go_on_with_the_run(lab: Lab, suite: Path) -> None:
     part = lab.suites.run(suite, perfect(suite), evals=["/001-", "/002-"])
-    assert (part.run.wanted, part.whole, part.status) == (2, False, "complete")
+    assert (part.run.targets, part.whole, part.status) == (2, False, "complete")
     assert lab.suites.leaderboard() == [], "only whole runs are compared"
     whole = lab.suites.run(suite, perfect(suite), replicates=2)
-    assert (whole.run.id, whole.run.wanted, whole.whole, paid(lab)) == (part.run.id, 8, True, 8)
+    assert (whole.run.id, whole.run.targets, whole.whole, paid(lab)) == (part.run.id, 8, True, 8)
     [row] = lab.suites.leaderboard()
     assert (row["runs"], row["passed"], row["score"]) == (1, 8, 1.0)
     fewer = lab.suites.run(suite, perfect(suite))

@@ -10,7 +10,7 @@ def run(model: str, done: int, answered: int, *, expected: float | None = None) 
     models = {model: ModelProgress(answered, 4, "", 100.0)} if answered else {}
     return RunProgress(
         done={"score": done},
-        wanted={"score": 120},
+        targets={"score": 120},
         asked={"score": model},
         models=models,
         expected={} if expected is None else {model: expected},

@@ -67,7 +67,7 @@ def test_status_lists_suite_runs_in_progress(call: Call, suite: Path) -> None:
         lab.store.suites.save_run(*identity, replicates=2, evals=run.evals)
         lab.store.events.record([run.payer], "started")
     [row] = succeed(call("status", "--json")).json
-    assert (row["tag"], row["in_progress"], row["done"], row["wanted"]) == (
+    assert (row["tag"], row["in_progress"], row["done"], row["targets"]) == (
         "suite:1", True, {"evals": 1}, {"evals": 2},
     )  # fmt: skip
     said = succeed(call("status"))
@@ -142,12 +142,12 @@ def test_ablate_measures_the_effect_of_each_section(call: Call, suite: Path) -> 
 
 def test_an_ablation_shows_its_base_on_the_evals_that_it_compares(call: Call, suite: Path) -> None:
     words = ("--model", flawless(suite), "--replicates", "1", "--json")
-    assert succeed(call("suite", "run", suite, *words)).json["wanted"] == 4
+    assert succeed(call("suite", "run", suite, *words)).json["targets"] == 4
     said = succeed(call("suite", "ablate", suite, "--evals", "/001-", *words)).json
-    assert [run["wanted"] for run in said["runs"]] == [1, 1, 1]
+    assert [run["targets"] for run in said["runs"]] == [1, 1, 1]
     assert [run["counts"]["passed"] for run in said["runs"]] == [1, 1, 1]
     assert said["effects"][0]["unpaired"] == []
-    assert succeed(call("suite", "show", "1", "--json")).json["wanted"] == 4, "the run stays whole"
+    assert succeed(call("suite", "show", "1", "--json")).json["targets"] == 4, "the run stays whole"
 
 
 def test_an_ablation_starts_from_the_given_condition(call: Call, suite: Path) -> None:
@@ -205,7 +205,7 @@ def test_models_check_runs_a_few_evals(call: Call, suite: Path) -> None:
     words = ("models", "check", flawless(suite), "--suite", suite, "--evals", "2")
     said = succeed(call(*words, "--json")).json
     [run] = said["suite"]
-    assert (run["wanted"], run["score"], run["whole"]) == (2, 1.0, False)
+    assert (run["targets"], run["score"], run["whole"]) == (2, 1.0, False)
     assert [one["works"] for one in said["models"]] == [True]
     succeed(call(*words, "--condition", "web_search", "--allow-unisolated"))
     silent = f"sim:{known_by(suite, 'coder-strong', logic=0, lint=0, empty=1)}"

@@ -672,7 +672,7 @@ def test_an_item_whose_view_is_refused_is_left_out_and_counted(lab: Lab, study: 
     assert set(frame["evidence_title"]) == {"T1", "T2"}
     assert len(frame) == (ITEMS - 1) * JUDGES * SAMPLES
     [progress] = lab.store.progress.of_tag(frame["tag"].iloc[0])
-    assert (progress.wanted["evidence"], progress.failed["evidence"]) == (ITEMS, 1)
+    assert (progress.targets["evidence"], progress.failed["evidence"]) == (ITEMS, 1)
 
 
 def refused_rubric(request: Request) -> Answer:

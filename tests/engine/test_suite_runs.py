@@ -83,7 +83,7 @@ def test_a_killed_and_resumed_run_ends_like_an_undisturbed_one(bench: Bench) -> 
     assert 40 <= there < EVALS
 
     said = bench.json(*command)
-    assert (said["run"], said["status"], said["wanted"]) == (1, "complete", EVALS)
+    assert (said["run"], said["status"], said["targets"]) == (1, "complete", EVALS)
     assert results(bench) == EVALS, "what was judged is not judged again"
     assert bench.answered_twice() == 0
     stats = bench.stats()
@@ -204,7 +204,7 @@ def test_a_run_is_paused_or_cancelled_from_elsewhere_and_then_repeats_nothing(
     assert in_progress == [True], "the third call was in flight"
     [row] = lab.runs.status("suite:1")["runs"]
     assert not row["in_progress"]
-    assert (row["status"], row["done"], row["wanted"]) == (status, {"evals": 2}, {"evals": 8})
+    assert (row["status"], row["done"], row["targets"]) == (status, {"evals": 2}, {"evals": 8})
     models.number = 0
     assert lab.suites.resume(1).status == "complete"
     assert len(models.asked) == 8, "the third answer was in the ledger"

@@ -13,8 +13,7 @@ import agents
 from agents import Agent
 from judge_gym.axes import Design
 from judge_gym.mcp import over_http
-from judge_gym.mcp.tools import TOOLS, is_tool
-from judge_gym.mcp.truncation import MAX_SIZE
+from judge_gym.mcp.tools import MAX_SIZE, TOOLS, is_tool
 from judge_gym.verbs import VERBS
 from lab_server import OURS, ServedLab, serve_lab, without_workers
 
@@ -131,7 +130,7 @@ def test_status_reports_the_progress_of_runs(agent: Agent) -> None:
     found = agent.call("runs_status", target="pilot")
     [run] = found["runs"]
     assert (run["status"], run["in_progress"], found["in_progress"]) == ("complete", False, False)
-    assert run["done"] == run["wanted"] == {
+    assert run["done"] == run["targets"] == {
         "evidence": 3, "rubric": 1, "score": 15, "swap": 0, "probe": 15
     }  # fmt: skip
     assert run["not_needed"]["probe"] == 15 - run["verdicts"]["scored"]

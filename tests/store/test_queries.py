@@ -129,7 +129,7 @@ WANTED = stages(2, 2, 4, 4, 8)
 
 
 @each_row(
-    ("wanted", "done", "failed", "status"),
+    ("targets", "done", "failed", "status"),
     [
         (WANTED, stages(0, 0, 0, 0, 0), {}, "pending"),
         (WANTED, stages(1, 0, 0, 0, 0), {}, "pending"),
@@ -151,23 +151,23 @@ WANTED = stages(2, 2, 4, 4, 8)
     ],
 )
 def test_a_status_is_derived_from_targets_and_rows(
-    wanted: Mapping[str, int], done: Mapping[str, int], failed: Mapping[str, int], status: str
+    targets: Mapping[str, int], done: Mapping[str, int], failed: Mapping[str, int], status: str
 ) -> None:
     lost = {**dict.fromkeys(WANTED, 0), **failed}
-    assert Progress(1, "t", "s", wanted, done, lost, {}, 0.05).status == status
+    assert Progress(1, "t", "s", targets, done, lost, {}, 0.05).status == status
 
 
 @pytest.mark.postgres
 def test_progress_counts_targets_results_and_failures_of_each_stage(store: Store) -> None:
     run = start(store, experiment(store), rivals=("sim:rival",))
-    assert progress(store).wanted == stages(2, 1, 4, 4, 8)
+    assert progress(store).targets == stages(2, 1, 4, 4, 8)
     make_views(store, run, "scored", "scored")
     own, rival = make_rubric(store, run), make_rubric(store, run, key="sim:rival", is_swap=True)
     make_samples(store, run, own, "scored", "abstained", "refused", "provider_error")
     make_samples(store, run, rival, "scored", "scored", "truncated", is_swap=True)
     make_probes(store, run, [own, rival], "scored", "provider_error")
     found = progress(store)
-    assert found.wanted == stages(2, 1, 4, 4, 8), "it stays as it was"
+    assert found.targets == stages(2, 1, 4, 4, 8), "it stays as it was"
     assert found.done == stages(2, 1, 4, 3, 2 + 4), "four verdicts are not scored"
     assert found.not_needed == {"score": 0, "swap": 0, "probe": 4}
     assert found.failed == stages(0, 0, 1, 0, 1)
@@ -182,7 +182,7 @@ def test_an_item_without_a_view_counts_as_failed(store: Store) -> None:
     run = start(store, experiment(store))
     make_views(store, run, "scored", "refused")
     found = progress(store)
-    assert (found.wanted["score"], found.not_needed["score"], found.done["score"]) == (4, 2, 2)
+    assert (found.targets["score"], found.not_needed["score"], found.done["score"]) == (4, 2, 2)
     assert (found.done["evidence"], found.failed["evidence"]) == (2, 1)
     assert found.status == "evidence-done", "nothing is scored yet"
 
@@ -196,7 +196,7 @@ def test_a_run_without_any_rubric_has_failed(store: Store) -> None:
     store.runs.link_rubric(run, store.materials.rubric_id("own"), is_swap=False)
     found = progress(store)
     assert (found.status, found.failed["rubric"]) == ("failed", 1)
-    assert found.wanted["score"] == found.not_needed["score"] == 4
+    assert found.targets["score"] == found.not_needed["score"] == 4
     assert found.message == "nothing can be scored: there is no rubric"
 
 
@@ -252,7 +252,7 @@ def test_progress_of_many_experiments_is_that_of_each(store: Store) -> None:
     for number in range(4):
         [one], [again] = found[f"study/{number}"], found[f"again/{number}"]
         assert one == replace(again, tag=one.tag)
-        assert one.wanted["score"] == 2 * (1 + number % 3)
+        assert one.targets["score"] == 2 * (1 + number % 3)
         assert one.done["score"] == 3 and one.failed["score"] == 1
         [reason] = store.progress.failures([one.run_id])[one.run_id]
         assert (reason["stage"], reason["count"]) == ("score", 1)

@@ -186,7 +186,7 @@ def test_a_study_is_started_from_the_form_and_watched_to_its_end(
     assert (
         int(str(done))
         == 2 * (3 + 1 + 15) + scored
-        == int(str(page.locator("#wanted").text_content()))
+        == int(str(page.locator("#targets").text_content()))
     )
     calls = sum(row["calls"] for row in lab.lab.reports.usage("watched"))
     expect(page.locator("#calls")).to_have_text(str(calls))

@@ -67,7 +67,7 @@ def test_what_is_posted_is_read_back(client: Client) -> None:
     assert run["counts"] == {"passed": 5, "failed": 4, "inconclusive": 2}
     assert run["score"] == pytest.approx(5 / 9)
     assert run["inconclusive"] == {"infrastructure": 1, "rate_limit": 1}
-    assert (run["status"], run["whole"], run["wanted"]) == ("complete-with-failures", True, 11)
+    assert (run["status"], run["whole"], run["targets"]) == ("complete-with-failures", True, 11)
     assert (run["suite"], run["version"], run["model"]) == (SUITE, VERSION, MODEL)
     assert [row["path"] for row in run["evals"]] == PATHS
     assert {row["path"]: row["step"] for row in client.suites.list_failed(run["run"])} == FAILED
@@ -191,7 +191,7 @@ def test_another_series_or_condition_is_another_run(client: Client) -> None:
     assert post_run(client, series="1") != first
     assert post_run(client, settings={"guidelines": False}) != first
     assert post_run(client, replicates=3) == first
-    assert client.suites.show_run(first)["wanted"] == 33
+    assert client.suites.show_run(first)["targets"] == 33
 
 
 # --- what is refused -----------------------------------------------------------------------------

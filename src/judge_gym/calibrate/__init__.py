@@ -46,7 +46,7 @@ def calibrate(
     quantities: Sequence[Quantity] = QUANTITIES,
     tests: Sequence[HypothesisTest] = TESTS,
     workers: int = 1,
-    watch: Callable[[int, int], None] = lambda done, wanted: None,
+    watch: Callable[[int, int], None] = lambda done, total: None,
 ) -> Calibration:
     """Simulates panels on fresh evidence, and compares all estimates with the truth.
 

@@ -13,46 +13,18 @@ from judge_gym.errors import BudgetError, JudgeGymError, SourceError
 if TYPE_CHECKING:
     from typer import Typer
 
-COMMANDS = {
-    "init": "studies",
-    "demo": "demo",
-    "plan": "studies",
-    "run": "runs",
-    "start": "runs",
-    "status": "runs",
-    "pause": "runs",
-    "resume": "runs",
-    "cancel": "runs",
-    "retry": "runs",
-    "retune": "runs",
-    "reparse": "runs",
-    "cleanup": "runs",
-    "report": "reports",
-    "answers": "answers",
-    "export": "reports",
-    "usage": "reports",
-    "analyze": "failures",
-    "schedule": "schedule",
-    "calibrate": "calibrate",
-    "axes": "axes",
-    "lab": "serve",
-    "mcp": "serve",
-    "worker": "runs",
-    "evidence": "evidence",
-    "rubric": "workflows",
-    "score": "workflows",
-    "swap": "workflows",
-    "probe": "workflows",
-    "pool": "pools",
-    "labels": "labels",
-    "benchmark": "benchmarks",
-    "suite": "suites",
-    "models": "models",
-    "token": "tokens",
-    "db": "db",
-    "ledger": "ledger",
-    "sim": "simulated",
-}
+COMMANDS = dict(
+    entry.split(":")
+    for entry in (
+        "init:studies demo:demo plan:studies run:runs start:runs status:runs pause:runs "
+        "resume:runs cancel:runs retry:runs retune:runs reparse:runs cleanup:runs report:reports "
+        "answers:reports export:reports usage:reports analyze:failures schedule:suites "
+        "calibrate:calibrate axes:axes lab:serve mcp:serve worker:runs evidence:evidence "
+        "rubric:workflows score:workflows swap:workflows probe:workflows pool:evidence "
+        "labels:evidence benchmark:benchmarks suite:suites models:models token:admin db:admin "
+        "ledger:admin sim:serve"
+    ).split()
+)
 """The commands and groups in the order of the help, each with the module that declares it."""
 
 

@@ -47,9 +47,9 @@ def calibrate(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     shape = Shape(items=items, replicates=replicates, seed=seed)
-    wanted = panels if panels is not None else FULL if full else FAST
+    count = panels if panels is not None else FULL if full else FAST
     with display.counting("panels", quiet=json) as watch:
-        found = work(wanted, shape, workers=os.cpu_count() or 1, watch=watch)
+        found = work(count, shape, workers=os.cpu_count() or 1, watch=watch)
     for name, table in found.tables.items():
         if out is not None:
             table.to_csv(out / f"{name}.csv", index=False)
@@ -59,7 +59,7 @@ def calibrate(
         tables = {name: display.records(table) for name, table in found.tables.items()}
         display.print_json(
             {
-                "panels": wanted,
+                "panels": count,
                 "items": items,
                 "replicates": replicates,
                 "seed": seed,
@@ -70,7 +70,7 @@ def calibrate(
         )
     else:
         failed = "; ".join(found.failed)
-        few = f"; with only {wanted} panels a gate can hardly fail" if wanted < FAST else ""
+        few = f"; with only {count} panels a gate can hardly fail" if count < FAST else ""
         typer.echo(f"failed: {failed}" if failed else f"every gate passes{few}", err=True)
     if not found.passed:
         raise typer.Exit(FAILED)

@@ -196,19 +196,17 @@ def live_table() -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
 def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """Yields a function that shows how many are done, the rate and the time left."""
     if quiet:
-        yield lambda done, wanted: None
+        yield lambda done, total: None
         return
     from rich.text import Text
 
     started = printed = time.monotonic()
     live = _live(stderr=True)
 
-    def show(done: int, wanted: int) -> None:
+    def show(done: int, total: int) -> None:
         nonlocal printed
         elapsed = max(1e-6, time.monotonic() - started)
-        line = (
-            f"{what} {done:,}/{wanted:,} | {done / elapsed:.1f}/s | {_left(elapsed, done, wanted)}"
-        )
+        line = f"{what} {done:,}/{total:,} | {done / elapsed:.1f}/s | {_left(elapsed, done, total)}"
         if live is not None:
             live.update(Text(line))
         elif time.monotonic() - printed > QUIET_SECONDS:
@@ -223,8 +221,8 @@ def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _left(elapsed: float, done: int, wanted: int) -> str:
-    return f"{duration(elapsed * (wanted - done) / done) if done else '?'} left"
+def _left(elapsed: float, done: int, total: int) -> str:
+    return f"{duration(elapsed * (total - done) / done) if done else '?'} left"
 
 
 @contextmanager
@@ -272,18 +270,18 @@ def _progress_lines(runs: "Sequence[RunProgress]", elapsed: float, now: float) -
     """Returns steps, costs and time left in one line, and below it a line for each model."""
     from judge_gym.engine import WORKFLOWS
 
-    others = (step for run in runs for step in list(run.wanted))
-    parts, all_done, all_wanted = [], 0, 0
+    others = (step for run in runs for step in list(run.targets))
+    parts, all_done, all_targets = [], 0, 0
     for step in dict.fromkeys([*WORKFLOWS, *others]):
-        wanted = sum(run.wanted.get(step, 0) for run in runs)
-        if wanted:
-            done = min(wanted, sum(run.done.get(step, 0) for run in runs))
-            parts.append(f"{step} {done:,}/{wanted:,}")
-            all_done, all_wanted = all_done + done, all_wanted + wanted
+        total = sum(run.targets.get(step, 0) for run in runs)
+        if total:
+            done = min(total, sum(run.done.get(step, 0) for run in runs))
+            parts.append(f"{step} {done:,}/{total:,}")
+            all_done, all_targets = all_done + done, all_targets + total
     paid, reused = sum(run.paid for run in runs), sum(run.reused for run in runs)
     costs = f"{paid:,} paid, {reused:,} reused, {sum(run.usd for run in runs):.2f} USD"
     seconds = seconds_left(runs, now)
-    left = _left(elapsed, all_done, all_wanted) if seconds is None else f"{duration(seconds)} left"
+    left = _left(elapsed, all_done, all_targets) if seconds is None else f"{duration(seconds)} left"
     lines = [f"{' · '.join(parts)} | {costs} | {left}"]
     for model in dict.fromkeys(model for run in runs for model in list(run.models)):
         seen = [run.models[model] for run in runs if model in run.models]
@@ -302,8 +300,8 @@ def seconds_left(runs: "Sequence[RunProgress]", now: float) -> float | None:
     """
     missing: Counter[str] = Counter()
     for run in runs:
-        for step, wanted in list(run.wanted.items()):
-            left = max(0, wanted - run.done.get(step, 0))
+        for step, total in list(run.targets.items()):
+            left = max(0, total - run.done.get(step, 0))
             if left:
                 missing[run.asked.get(step, "")] += left
     longest = 0.0

@@ -1,4 +1,4 @@
-"""Commands over evidence: evidence add, list, show and drop."""
+"""Commands over evidence, frozen pools of it, and people's labels of it."""
 
 import sys
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judge_gym.cli import display
-from judge_gym.cli.app import FAILED, INTERRUPTED, notes, open_lab, read_lab
+from judge_gym.cli.app import FAILED, INTERRUPTED, app, notes, open_lab, read_lab
 from judge_gym.cli.options import NONE, AllowPrivate, AsJson
 from judge_gym.cli.results import collection_summary, first, same_command
 from judge_gym.cli.workflows import evidence_app
@@ -232,3 +232,104 @@ def drop(
         count = lab.evidence.drop(ids, window_id=window, undo=undo)
     verb = "restored" if undo else "dropped"
     display.print_json({verb: count}) if json else typer.echo(f"{verb} {count}")
+
+
+# --- pools ---------------------------------------------------------------------------------------
+
+pool_app = typer.Typer(help="Frozen, ordered sets of evidence.", no_args_is_help=True)
+app.add_typer(pool_app, name="pool")
+
+
+@pool_app.command("freeze")
+def freeze(
+    name: Annotated[str, typer.Argument(help="The pool's name, which is permanent.")],
+    files: Annotated[list[str], typer.Argument(help="Files, instead of --window.")] = NONE,
+    window: Window = None,
+    experiment: Annotated[
+        str | None, typer.Option(metavar="TAG", help="The evidence that this experiment judges.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Freeze what a window holds, for studies to name: `evidence: {usa: {pool: NAME}}`."""
+    with open_lab() as lab:
+        pool = lab.evidence.freeze_pool(
+            name, window_id=window, files=files, experiment_tag=experiment
+        )
+    if json:
+        display.print_json(pool)
+    else:
+        typer.echo(f"froze {name}: {pool['items']} items, {pool['hash'][:12]}")
+
+
+@pool_app.command("list")
+def list_pools(json: AsJson = False) -> None:
+    """List the frozen pools."""
+    with read_lab() as lab:
+        rows = lab.evidence.list_pools()
+    empty = "no pools yet; freeze one with: judge-gym pool freeze NAME --window ID"
+    shown = rows if json else [{**row, "hash": row["hash"][:12]} for row in rows]
+    display.show_rows(shown, json, empty=empty)
+
+
+@pool_app.command("show")
+def show_pool(name: str, json: AsJson = False) -> None:
+    """List the items of a frozen pool."""
+    with read_lab() as lab:
+        rows = lab.evidence.list_pool_items(name)
+    display.show_rows(rows, json, compact=True)
+
+
+@pool_app.command("diff")
+def diff(before: str, after: str, json: AsJson = False) -> None:
+    """Show how two frozen pools differ."""
+    with read_lab() as lab:
+        difference = lab.evidence.diff_pools(before, after)
+    if json:
+        display.print_json(difference)
+        return
+    if difference["same"] and not difference["truths_changed"]:
+        typer.echo(f"{before} and {after} are the same pool")
+        return
+    order = ", in another order" if difference["reordered"] else ""
+    typer.echo(f"{difference['shared']} items in both{order}")
+    display.table(f"only in {after}", difference["added"], compact=True)
+    display.table(f"only in {before}", difference["removed"], compact=True)
+    display.table("with another known answer", difference["truths_changed"], compact=True)
+
+
+# --- labels --------------------------------------------------------------------------------------
+
+labels_app = typer.Typer(help="People's labels of the evidence.", no_args_is_help=True)
+app.add_typer(labels_app, name="labels")
+
+
+@labels_app.command("import")
+def import_labels(
+    file: Annotated[
+        Path, typer.Argument(help="A CSV file with the columns item, rater and stage.")
+    ],
+    study: Annotated[
+        str | None, typer.Option(help="The study or tag whose items were labelled.")
+    ] = None,
+    concept: Annotated[str, typer.Option(help="The concept that was judged; default: any.")] = "",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace earlier labels that differ.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Import people's labels, all or none; an item is a number, a URL, an id or a title."""
+    with open_lab() as lab:
+        counts = lab.labels.import_file(file, target=study, concept=concept, replace=replace)
+    if json:
+        display.print_json(counts)
+    else:
+        typer.echo(", ".join(f"{count} {kind}" for kind, count in counts.items()) + " labels")
+
+
+@labels_app.command("list")
+def list_labels(json: AsJson = False) -> None:
+    """List people's labels."""
+    with read_lab() as lab:
+        rows = lab.labels.list()
+    empty = "no labels yet; import some with: judge-gym labels import FILE.csv"
+    display.show_rows(rows, json, empty=empty)

@@ -10,7 +10,7 @@ import typer
 from judge_gym.cli import display
 from judge_gym.cli.app import FAILED, app, notes, open_lab
 from judge_gym.cli.options import AsJson, Condition, Unisolated
-from judge_gym.cli.suite_results import end, show_reports
+from judge_gym.cli.suites import end, show_reports
 from judge_gym.errors import DesignError, unknown
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def check_models(
             outcomes = [row.result.outcome for row in report.results]
             failures = [outcome for outcome in outcomes if outcome.kind != "passed"]
             rows[report.run.model] |= {
-                "passed": f"{report.score.passed} of {report.run.wanted}",
+                "passed": f"{report.score.passed} of {report.run.targets}",
                 "first reason": getattr(failures[0], "reason", "") if failures else None,
             }
     if json:

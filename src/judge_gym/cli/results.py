@@ -78,14 +78,7 @@ def show_result(result: "Result", as_json: bool) -> None:
 def end(
     result: "Result", *, quiet: bool, ok: Collection[str] = FINISHED, again: str | None = None
 ) -> None:
-    """Ends the command with the exit code of a result.
-
-    Args:
-        result: the outcome of runs.
-        quiet: print nothing.
-        ok: statuses that count as success.
-        again: the command that continues; by default this one.
-    """
+    """Ends the command with the exit code of a result."""
     from judge_gym.engine import Stopped
 
     if result.stopped is not None:

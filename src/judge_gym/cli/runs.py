@@ -169,15 +169,15 @@ def resume(
 
 
 def _resume_suite(target: str, budget: Mapping[str, Any], json: bool) -> None:
-    from judge_gym.cli import suite_results
+    from judge_gym.cli import suites
 
     with read_lab() as lab, display.run_progress(quiet=json) as watch:
         report = lab.suites.resume(target.removeprefix(SUITE), budget=budget, watch=watch)
     if json:
         display.print_json(report.to_json())
     else:
-        suite_results.show_reports([report])
-    suite_results.end([report], quiet=json)
+        suites.show_reports([report])
+    suites.end([report], quiet=json)
 
 
 @app.command()
@@ -297,7 +297,7 @@ def _suite_runs(lab: "Lab", target: str | None, type: str | None) -> "Sequence[R
 
 
 def _suite_line(run: Mapping[str, Any]) -> dict[str, Any]:
-    evals = f"{run['done']['evals']}/{run['wanted']['evals']}"
+    evals = f"{run['done']['evals']}/{run['targets']['evals']}"
     facts = {name: run[name] for name in ("tag", "status", "series")}
     return {**facts, "evals": evals, **run["verdicts"]}
 
@@ -325,7 +325,7 @@ def _lines(row: Mapping[str, Any]) -> list[dict[str, Any]]:
             "status": run["status"],
             "series": run["series"],
             **{
-                step: f"{run['done'][step]}/{run['wanted'][step]}" if run["done"] else ""
+                step: f"{run['done'][step]}/{run['targets'][step]}" if run["done"] else ""
                 for step in WORKFLOWS
             },
             "not scored": ", ".join(

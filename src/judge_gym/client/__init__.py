@@ -68,12 +68,7 @@ class Client:
     def follow(
         self, target: str | None = None, *, after: int = 0
     ) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yields `event` and `status` until all runs have ended, then `end`, each with its data.
-
-        Args:
-            target: a study's name or an experiment's tag; everything where none is given.
-            after: the last event that is known already.
-        """
+        """Yields `event` and `status` until all runs have ended, then `end`, each with its data."""
         while True:  # a lost connection is opened again and continues after the last event
             headers = {"Last-Event-ID": str(after)} if after else {}
             query = {"target": target}

@@ -42,12 +42,7 @@ class Connection:
         self._pool.clear()
 
     def call(self, name: str, given: Mapping[str, Any]) -> Any:
-        """Calls a verb by its name and returns what `Lab` would return.
-
-        Args:
-            name: the noun and the method: `runs.start`.
-            given: its arguments, of which None and `self` are left out.
-        """
+        """Calls a verb by its name and returns what `Lab` would return."""
         verb = BY_NAME[name]
         arguments = {key: value for key, value in given.items() if key != "self"}
         if not verb.paged:

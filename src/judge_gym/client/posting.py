@@ -64,12 +64,7 @@ class LocalRuns(Protocol):
 
 
 class Poster:
-    """Posts one run, from `follow` to `finish`.
-
-    Args:
-        runs: where the run is: `lab.suites`.
-        client: the remote lab.
-    """
+    """Posts one run, from `follow` to `finish`."""
 
     def __init__(self, runs: LocalRuns, client: Client) -> None:
         self._runs = runs

@@ -47,7 +47,7 @@ class SuiteReport:
     @property
     def ended(self) -> bool:
         """Whether every eval has a result."""
-        return len(self.results) >= self.run.wanted
+        return len(self.results) >= self.run.targets
 
     @property
     def in_progress(self) -> bool:
@@ -59,7 +59,7 @@ class SuiteReport:
     def failed(self) -> bool:
         """Whether it ended with more inconclusive evals than is tolerated."""
         lost = sum(self.score.inconclusive.values())
-        return self.ended and lost > TOLERANCE * self.run.wanted
+        return self.ended and lost > TOLERANCE * self.run.targets
 
     @property
     def isolation(self) -> list[str]:
@@ -98,7 +98,7 @@ class SuiteReport:
             "replicates": self.run.replicates,
             "status": self.status,
             "whole": self.whole,
-            "wanted": self.run.wanted,
+            "targets": self.run.targets,
             "counts": {
                 "passed": self.score.passed,
                 "failed": self.score.failed,
@@ -149,7 +149,7 @@ def _score(run: SuiteRun, rows: Sequence[SuiteResult], whole: bool) -> "RunScore
         condition=run.condition,
         version=run.version,
         ended=ended.timestamp(),
-        complete=whole and len(rows) >= run.wanted,
+        complete=whole and len(rows) >= run.targets,
     )
 
 

@@ -65,16 +65,7 @@ def collect(
     allow_private: bool,
     watch: OnProgress,
 ) -> CollectionResult:
-    """Searches as a pool's specification says and keeps what is new.
-
-    Args:
-        store: where the window is.
-        spec: origin, query, limit and, unless `window_id` is given, the window.
-        folder: where the paths of files begin.
-        window_id: an existing window.
-        allow_private: fetch from addresses of the user's own network, too.
-        watch: called with the progress.
-    """
+    """Searches as a pool's specification says and keeps what is new."""
     if window_id is not None and spec.searched:
         raise DesignError("a search has its own window; --window is for files")
     window = window_of(spec) if window_id is None else store.evidence.find_window(window_id)

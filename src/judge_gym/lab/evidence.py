@@ -88,17 +88,7 @@ class EvidenceLibrary:
         addresses: Sequence[str] = (),
         limit: int = 100,
     ) -> Collected:
-        """Searches the web for texts of a window and keeps what is new, even if it ends early.
-
-        Args:
-            start_date: the first day of the window.
-            end_date: its last day.
-            country: its country.
-            origin: the name of a search, such as `gdelt`.
-            query: what to search for.
-            addresses: where a search of addresses looks, such as those of feeds.
-            limit: items at most.
-        """
+        """Searches the web for texts of a window and keeps what is new, even if it ends early."""
         window = WindowSpec(country=country, start=_day(start_date), end=_day(end_date))
         search = PoolSpec.for_search(origin, query, addresses, limit=limit, window=window)
         result = self.collect_pool(search)
@@ -118,17 +108,9 @@ class EvidenceLibrary:
         folder: Path = Path(),
         window_id: int | None = None,
         allow_private: bool = False,
-        watch: OnProgress = lambda done, wanted: None,
+        watch: OnProgress = lambda done, total: None,
     ) -> CollectionResult:
-        """Collects what a pool's specification says and keeps what is new.
-
-        Args:
-            spec: where to search, for what, and in which window.
-            folder: the folder that relative file paths start from.
-            window_id: add to this window.
-            allow_private: also fetch from addresses of the user's own network.
-            watch: called with the number of articles done and their total.
-        """
+        """Collects what a pool's specification says and keeps what is new."""
         if window_id is None:
             check_pool(spec, ())
         return collect(
@@ -146,7 +128,7 @@ class EvidenceLibrary:
         *,
         again: bool = False,
         allow_private: bool = False,
-        watch: OnProgress = lambda done, wanted: None,
+        watch: OnProgress = lambda done, total: None,
     ) -> dict[str, CollectionResult]:
         """Runs the searches of a study file; finished ones only if `again` is given."""
         study = read_file(path, self._models)
@@ -168,7 +150,7 @@ class EvidenceLibrary:
         target: str | Path,
         *,
         allow_private: bool = False,
-        watch: OnProgress = lambda done, wanted: None,
+        watch: OnProgress = lambda done, total: None,
     ) -> dict[str, CollectionResult]:
         """Runs the searches of a study file that have not finished yet.
 
@@ -197,12 +179,7 @@ class EvidenceLibrary:
     # --- items -----------------------------------------------------------------------------------
 
     def load(self, window_id: int, items: Sequence[Mapping[str, Any]]) -> int:
-        """Loads items into a window and returns how many it then holds; known ones are skipped.
-
-        Args:
-            window_id: the window.
-            items: title and text, and any of url, date, source, truth, responses and metadata.
-        """
+        """Loads items into a window and returns how many it then holds; known ones are skipped."""
         with files_of({ITEMS: _lines(items)}) as folder:
             return self.load_files(window_id, ITEMS, folder=folder)
 
@@ -222,15 +199,7 @@ class EvidenceLibrary:
         rubric: Mapping[str, Any] | None = None,
         judgebench: str | None = None,
     ) -> int:
-        """Loads a benchmark's items with their known answers; returns the window's item count.
-
-        Args:
-            window_id: the window.
-            concept: what is judged.
-            items: as `load` takes them, with truths.
-            rubric: the rubric that the truths are stages of.
-            judgebench: instead of these, the text of JudgeBench's published pairs.
-        """
+        """Loads a benchmark's items with their known answers; returns the window's item count."""
         if judgebench is not None:
             with files_of({PAIRS: judgebench}) as folder:
                 return self.load_benchmark_files(window_id, folder / PAIRS)
@@ -269,15 +238,7 @@ class EvidenceLibrary:
         after: int = 0,
         limit: int = 100,
     ) -> Page:
-        """Returns a page of the items of a window, of a frozen pool or of an experiment.
-
-        Args:
-            window_id: the window.
-            pool: the name of the frozen pool.
-            experiment_tag: the experiment.
-            after: the position of the last item of the previous page.
-            limit: the size of the page.
-        """
+        """Returns a page of the items of a window, of a frozen pool or of an experiment."""
         evidence = self._store.evidence
         if sum(given is not None for given in (window_id, pool, experiment_tag)) != 1:
             raise DesignError("items are those of one window, of one pool or of one experiment")

@@ -21,8 +21,7 @@ from judge_gym.lab.prepare import (
     prepare_tags,
     read_file,
 )
-from judge_gym.lab.study_text import prepare_text
-from judge_gym.lab.texts import files_of
+from judge_gym.lab.texts import files_of, prepare_text
 from judge_gym.models import Registry
 from judge_gym.records import Pool, TaskType
 from judge_gym.records.inputs import STUDY_SUFFIXES
@@ -286,17 +285,7 @@ class Experiments:
         limit: int = 100,
         reasons: bool = True,
     ) -> Page:
-        """Returns a page of experiments, after the last tag of a page or before its first.
-
-        Args:
-            study: only this study's.
-            task_type: only tasks of this type.
-            judge: only this judge's.
-            after: the last tag of the previous page.
-            before: the first tag of the next page.
-            limit: the size of the page.
-            reasons: say why calls failed.
-        """
+        """Returns a page of experiments, after the last tag of a page or before its first."""
         tags = self.page_tags(
             after=after, before=before, limit=limit, study=study, task_type=task_type, judge=judge
         )
@@ -344,13 +333,7 @@ class Experiments:
     def list_samples(
         self, experiment_tag: str, *, status: str | None = None, evidence: int | None = None
     ) -> Sequence[SampleRow]:
-        """Returns the samples of an experiment with decoded stages.
-
-        Args:
-            experiment_tag: the experiment.
-            status: only samples with this status.
-            evidence: only samples of this item.
-        """
+        """Returns the samples of an experiment with decoded stages."""
         self._refuse_unknown(experiment_tag)
         rows = cast(Iterator[SampleRow], self._store.samples.rows([experiment_tag]))
         return [
@@ -389,12 +372,7 @@ class Experiments:
         return Page(found.rows, None if found.after is None else str(found.after))
 
     def list_answers(self, target: str, *, status: str | None = None) -> Sequence[AnswerRow]:
-        """Returns what judges answered, word for word, in a study or an experiment.
-
-        Args:
-            target: a study file, a study's name or an experiment's tag.
-            status: only answers that were read so: `parse_failed` for unreadable ones.
-        """
+        """Returns what judges answered, word for word, in a study or an experiment."""
         return cast(
             Sequence[AnswerRow], all_rows(partial(self.page_answers, target, status=status))
         )
@@ -456,13 +434,7 @@ class Experiments:
         return str(self.samples(*experiment_tags).to_csv(index=False))
 
     def export(self, targets: Sequence[str], out: Path, *, format: str | None = None) -> int:
-        """Writes tidy rows to a file and returns how many.
-
-        Args:
-            targets: tags or studies; everything if none.
-            out: the file, whose name gives the format.
-            format: `csv` or `parquet`, for a name without an ending.
-        """
+        """Writes tidy rows to a file and returns how many."""
         chosen = file_format(out, format)
         frame = self.samples(*targets)
         if frame.empty:
@@ -495,7 +467,7 @@ def run_counts(progress: Progress) -> RunCounts:
         "run": progress.run_id,
         "series": progress.series,
         "status": progress.status,
-        "wanted": dict(progress.wanted),
+        "targets": dict(progress.targets),
         "done": dict(progress.done),
         "not_needed": dict(progress.not_needed),
         "failed": dict(progress.failed),

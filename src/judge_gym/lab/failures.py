@@ -139,8 +139,8 @@ class Failures:
         found = self._suites.find_run(run)
         rows = self._store.suites.results(found.id).get(found.id, [])
         results = triage.split_results(row.result for row in rows)
-        missing = found.wanted - len(rows)
-        notes = [f"run {found.id} is unfinished: {missing} of {found.wanted} missing"]
+        missing = found.targets - len(rows)
+        notes = [f"run {found.id} is unfinished: {missing} of {found.targets} missing"]
         notes = notes if missing > 0 else []
         if not results.failed:
             return Analysis(found, results, (), None, None, tuple(notes))
@@ -255,7 +255,7 @@ class Failures:
                 raise
             notes.append(f"reference answers were not tried: {error.message}")
             return {}
-        watch([RunProgress(wanted={"reference answers": len(paths)})])
+        watch([RunProgress(targets={"reference answers": len(paths)})])
         tasks = [task for task in loaded.evals if task.path in paths]
         checked = check_answers(loaded, sandbox, tasks)
         notes += [

@@ -36,14 +36,7 @@ class Labels:
         concept: str = "",
         replace: bool = False,
     ) -> Counts:
-        """Adds the stages that people gave to items, all or none.
-
-        Args:
-            labels: item, rater and stage of each.
-            target: a study or tag whose evidence is meant; else everything that the lab holds.
-            concept: what the raters judged; else whatever the items are judged for.
-            replace: accept a stage that differs from the rater's earlier one.
-        """
+        """Adds the stages that people gave to items, all or none."""
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, ["item", "rater", "stage"])
         writer.writeheader()
@@ -112,11 +105,7 @@ class Labels:
         return cast(Sequence[LabelRow], self._store.evidence.labels())
 
     def frame(self, target: str) -> "pd.DataFrame":
-        """Returns raters' stages of the items that experiments judge: tag, evidence, rater, stage.
-
-        Args:
-            target: a study file, a study's name or an experiment's tag.
-        """
+        """Returns raters' stages of items of experiments: tag, evidence, rater, stage."""
         return self.frame_of(self._experiments.find(target))
 
     def frame_of(self, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":

@@ -188,16 +188,16 @@ class Reports:
 
 def _missing(unfinished: Sequence[ExperimentSummary]) -> list[str]:
     """Returns how many of each judge's verdicts are recorded, where some are missing."""
-    wanted: Counter[str] = Counter()
+    targets: Counter[str] = Counter()
     done: Counter[str] = Counter()
     for summary in unfinished:
         for run in summary["runs"]:
             for step in ("score", "swap"):
-                wanted[summary["judge"]] += run["wanted"][step]
+                targets[summary["judge"]] += run["targets"][step]
                 done[summary["judge"]] += run["done"][step]
     return [
         f"only {done[judge]:,} of {count:,} verdicts of {judge} are recorded so far"
-        for judge, count in wanted.items()
+        for judge, count in targets.items()
         if done[judge] < count
     ]
 

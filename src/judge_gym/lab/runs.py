@@ -71,7 +71,10 @@ class RunKeywords(TypedDict, total=False):
 
 
 class Runs:
-    """Runs studies and experiments, and controls and watches their runs."""
+    """Runs studies and experiments, and controls and watches their runs.
+
+    A target is a study file, a study's name or an experiment's tag; `suite:RUN` is a suite run.
+    """
 
     def __init__(
         self,
@@ -141,11 +144,11 @@ class Runs:
     ) -> tuple[Plan, PreparedStudy]:
         """Plans a target, and returns it with the warnings that planning adds."""
         prepared = self._prepared(target, None, overrides or {})
-        wanted, notes = targets_of(prepared, self._models, samples=samples)
+        targets, notes = targets_of(prepared, self._models, samples=samples)
         planner = self._engine.planner()
         for experiment in prepared.sweep.experiments:
             drawn = series or str(experiment.seed)
-            asked = wanted[experiment.tag]
+            asked = targets[experiment.tag]
             active = self._store.runs.targets(experiment, prepared.study, drawn)
             if active is not None:
                 asked = active.raised(asked, exact=samples is not None)
@@ -223,13 +226,7 @@ class Runs:
         study: str | None = None,
         **options: Unpack[RunKeywords],
     ) -> Sequence[str]:
-        """Queues a study or an experiment for a worker and returns the tags at once.
-
-        Args:
-            target: a study file, a study's name or an experiment's tag, or a prepared study.
-            study: instead of a target, the text of a study file.
-            options: see `RunOptions`.
-        """
+        """Queues a study or an experiment for a worker and returns the tags at once."""
         chosen = RunOptions(**options)
         source = target if study is None else self._prepared(target, study, chosen.overrides)
         prepared, runs, _ = self._stored(self._collected(source, chosen), chosen)
@@ -249,14 +246,7 @@ class Runs:
         pause_after: Workflow | None = None,
         series: str | None = None,
     ) -> Sequence[str]:
-        """Queues what was paused, interrupted or over its budget, and returns the tags.
-
-        Args:
-            target: a study file, a study's name, an experiment's tag, or `suite:RUN`.
-            budget: limits instead of the study's.
-            pause_after: pause when this workflow is done.
-            series: the series to continue, by default that of the study's seed.
-        """
+        """Queues what was paused, interrupted or over its budget, and returns the tags."""
         if series is not None:
             self.refuse_unknown_series(target, series)
         if (suite_run := self._suite_run(target)) is not None:
@@ -376,14 +366,14 @@ class Runs:
     ) -> tuple[PreparedStudy, Sequence[Run], Sequence[str]]:
         """Stores runs with their targets; refuses those that cannot be executed."""
         prepared = replace(prepared, budget=prepared.budget.changed(options.budget))
-        wanted, notes = targets_of(
+        targets, notes = targets_of(
             prepared, self._models, samples=options.samples, rivals=options.rivals
         )
         swaps_only = set(options.workflows) == {"swap"}
-        if swaps_only and not any(asked.rivals for asked in wanted.values()):
+        if swaps_only and not any(asked.rivals for asked in targets.values()):
             raise DesignError("no swap is asked for; set swap: all, or name an author with --from")
         for experiment in prepared.sweep.experiments if not options.offline else ():
-            rivals = wanted[experiment.tag].rivals
+            rivals = targets[experiment.tag].rivals
             self._engine.refuse_uncallable(experiment.design, rivals, options.workflows)
         limits = prepared.budget.model_dump(exclude_none=True)
         if prepared.file is not None or options.budget:
@@ -393,7 +383,7 @@ class Runs:
                 saved,
                 prepared.study,
                 options.series or str(saved.seed),
-                wanted[saved.tag],
+                targets[saved.tag],
                 makers=makers(saved),
                 exact=options.samples is not None,
                 new=options.new_run,
@@ -426,13 +416,7 @@ class Runs:
         budget: Mapping[str, Any] | None = None,
         limits: Mapping[str, int] | None = None,
     ) -> Retuned:
-        """Changes the budget of a study, or limits on calls, while its runs continue.
-
-        Args:
-            target: a study file, a study's name, an experiment's tag, or `suite:RUN`.
-            budget: limits instead of the study's.
-            limits: rpm, tpm and concurrency, in every process that works on it.
-        """
+        """Changes the budget of a study, or limits on calls, while its runs continue."""
         suite_run = self._suite_run(target)
         if suite_run is not None:
             study = study_of(suite_run.suite)
@@ -480,12 +464,7 @@ class Runs:
         return [*unfinished.values()]
 
     def reparse(self, target: str, *, write: bool = False) -> Reparsed:
-        """Reads stored answers with today's parsers and returns what changes; asks nothing.
-
-        Args:
-            target: a study file, a study's name or an experiment's tag.
-            write: change the records; without it they are only read.
-        """
+        """Reads stored answers with today's parsers and returns what changes; asks nothing."""
         tags = [row["tag"] for row in self._experiments.find(target)]
         with self._engine.lock() if write else nullcontext():
             return cast(Reparsed, reparse(self._store, tags, write=write).to_json())
@@ -493,12 +472,7 @@ class Runs:
     # --- watching --------------------------------------------------------------------------------
 
     def status(self, target: str | None = None, *, limit: int = 20) -> LabStatus:
-        """Returns the progress of runs, active ones first: of a target, or of the newest.
-
-        Args:
-            target: the study, the tag or `suite:RUN`; without one, active suite runs come, too.
-            limit: experiments at most.
-        """
+        """Returns the progress of runs, active ones first: of a target, or of the newest."""
         suite_run = self._suite_run(target) if target is not None else None
         named = [target] if target is not None else []
         rows = self._experiments.find(*named) if suite_run is None else ()
@@ -585,21 +559,11 @@ class Runs:
         on_start: Callable[[str], None] = lambda name: None,
         watch: Callable[[Mapping[int, RunProgress]], None] = lambda progress: None,
     ) -> Mapping[int, RunProgress]:
-        """Executes queued runs until interrupted; returns what was done, by run.
-
-        Args:
-            until_idle: end when nothing is queued.
-            on_start: called with the worker's name when it is ready.
-            watch: called once with the progress counters, which change during the work.
-        """
+        """Executes queued runs until interrupted; returns what was done, by run."""
         return self._engine.work(until_idle=until_idle, on_start=on_start, watch=watch)
 
     def adopt(self, *, cancel: bool = False) -> int:
-        """Confirms that this copy of a database is used; returns how many runs are queued.
-
-        Args:
-            cancel: the queued runs, instead of continuing them.
-        """
+        """Confirms that this copy of a database is used; returns how many runs are queued."""
         return self._engine.adopt(cancel=cancel)
 
     def is_idle(self) -> bool:
@@ -615,11 +579,7 @@ class Runs:
         self._store.progress.worker_coming = coming
 
     def start_worker(self, options: Sequence[str] = ()) -> "subprocess.Popen[bytes] | None":
-        """Starts a process that executes what is queued; None if one is running.
-
-        Args:
-            options: command-line options of the worker: `--rpm 100`.
-        """
+        """Starts a process that executes what is queued; None if one is running."""
         try:
             with self._engine.lock():
                 pass
@@ -685,7 +645,7 @@ def _suite_state(report: SuiteReport, reason: str | None) -> RunState:
         "series": report.run.series,
         "status": report.status,
         "in_progress": report.in_progress,
-        "wanted": {"evals": report.run.wanted},
+        "targets": {"evals": report.run.targets},
         "done": {"evals": len(report.results)},
         "not_needed": {},
         "failed": {"evals": inconclusive},

@@ -164,14 +164,7 @@ class Suites:
         condition: str = "default",
         first: int | None = None,
     ) -> str:
-        """Returns the id of a model that can run a suite; refuses others before any call.
-
-        Args:
-            suite: a folder, or `python`.
-            model: its id or bare name.
-            condition: its name; one with a web search needs a model that can search.
-            first: only the first of the suite's evals, this many.
-        """
+        """Returns the id of a model that can run a suite; refuses others before any call."""
         loaded = self.find(suite)
         return self._writer(loaded, model, _condition(loaded, condition), loaded.evals[:first])
 
@@ -244,13 +237,7 @@ class Suites:
         budget: Mapping[str, Any] | None = None,
         watch: WatchProgress = lambda progress: None,
     ) -> SuiteReport:
-        """Continues a run that was paused, interrupted or over its budget, and follows it.
-
-        Args:
-            run: its number, the beginning of its key, or the address of its page.
-            budget: limits instead of those that its suite has.
-            watch: called with the progress counters before the work starts.
-        """
+        """Continues a run that was paused, interrupted or over its budget, and follows it."""
         found = self.find_run(run)
         self._change_budget(found.suite, budget)
         done = self._engine.execute_suite(found, watch=watch)
@@ -392,13 +379,7 @@ class Suites:
         ]
 
     def find_eval(self, path: str, *, run: int | None = None, replicate: int = 0) -> int:
-        """Returns the number of an eval's result in the newest run that has one.
-
-        Args:
-            path: its `category/name`, as `suite show RUN` lists it.
-            run: only this run.
-            replicate: of the eval.
-        """
+        """Returns the number of an eval's result in the newest run that has one."""
         found = self.reports() if run is None else (self.report(run),)
         for report in reversed(found):
             for row in report.results:
@@ -447,23 +428,12 @@ class Suites:
         models: Sequence[str] = (),
         now: datetime | None = None,
     ) -> tuple[Due, ...]:
-        """Returns when each model is due for another run of a suite.
-
-        Args:
-            suite: a folder, or `python`.
-            models: only these; by default those that the lab or its files know.
-            now: the time; by default the present.
-        """
+        """Returns when each model is due for another run of a suite."""
         ids = [self._models.resolve(model) for model in models]
         return self._due(self.find(suite).name, ids, now or datetime.now(UTC))
 
     def due(self, suite: str = "python", *, models: Sequence[str] = ()) -> Sequence[DueRow]:
-        """Returns when each model is due for another run of a suite; those that are due first.
-
-        Args:
-            suite: its name; no folder is opened.
-            models: only these ids; by default those that the lab or its files know.
-        """
+        """Returns when each model is due for another run of a suite; those that are due first."""
         return [
             {
                 "model": row.model,
@@ -522,13 +492,7 @@ class Suites:
     def save_tasks(
         self, suite: str, version: str, evals: Sequence[Mapping[str, Any]]
     ) -> Sequence[str]:
-        """Stores the files of evals and returns all stored paths; stored files do not change.
-
-        Args:
-            suite: its name.
-            version: of the suite; all its evals are stored before its first run.
-            evals: category, name, task, answer, grader and gaps of each.
-        """
+        """Stores the files of evals and returns all stored paths; stored files do not change."""
         sources = [EvalSource(**{"answer": {}, "grader": {}, **files}) for files in evals]
         self._store.suites.save_tasks(suite, version, sources)
         return self.list_tasks(suite, version)
@@ -546,19 +510,7 @@ class Suites:
         replicates: int = 1,
         created: datetime | None = None,
     ) -> int:
-        """Stores a run that another lab makes, or raises its targets, and returns its number.
-
-        Args:
-            suite: its name.
-            version: of the suite.
-            model: an id, which need not be known here.
-            evals: paths.
-            condition: its name.
-            settings: what the condition changes.
-            series: of the draws.
-            replicates: answers to each task.
-            created: when the run was started there.
-        """
+        """Stores a run that another lab makes, or raises its targets, and returns its number."""
         known = set(self.list_tasks(suite, version))
         if unknown_paths := sorted({*evals} - known):
             raise NotFoundError(
@@ -592,21 +544,7 @@ class Suites:
         usd: float | None = None,
         isolation: str = "",
     ) -> int:
-        """Stores a result of a run and returns its number; only an inconclusive one is replaced.
-
-        Args:
-            run: the number of the run.
-            category: of the eval.
-            name: of the eval.
-            outcome: its kind, and the step and the reason of a failure.
-            at: when it was made; a result with the same time is stored once.
-            replicate: which answer to the task.
-            steps: name, status and seconds of each, and what it printed.
-            files: what the model wrote.
-            seconds: of the generation.
-            usd: its price.
-            isolation: how the candidate was kept apart from its host.
-        """
+        """Stores a result of a run and returns its number; only an inconclusive one is replaced."""
         found = self._store.suites.find_run(run)
         result = EvalResult(
             category=category,

@@ -1,11 +1,21 @@
-"""Reads texts as if they were files, so that what is sent and what is read from disk agree."""
+"""Reads what a client sends as text as if it were files, within limits and within a folder."""
 
+import math
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from glob import glob
+from pathlib import Path, PurePosixPath
+from typing import Any
 
-from judge_gym.errors import JudgeGymError
+import yaml
+
+from judge_gym.errors import DesignError, JudgeGymError
+from judge_gym.lab.prepare import PreparedStudy, prepare_study
+from judge_gym.models import Registry
+from judge_gym.store import Store
+from judge_gym.studies import Study, read_study
+from judge_gym.studies.file import SampleSweep
 
 
 @contextmanager
@@ -27,3 +37,94 @@ def bare_messages(folder: Path) -> Iterator[None]:
             error.message = error.message.replace(f"{place}/", "").replace(place, "the folder")
         error.args = (error.message,)
         raise
+
+
+# --- studies -------------------------------------------------------------------------------------
+
+MAX_LENGTH = 256 * 1024
+"""Characters of a study."""
+MAX_DEPTH = 50
+OPENING = (
+    yaml.FlowSequenceStartToken,
+    yaml.FlowMappingStartToken,
+    yaml.BlockSequenceStartToken,
+    yaml.BlockMappingStartToken,
+)
+CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
+MAX_EXPERIMENTS, MAX_SAMPLES = 20_000, 10_000
+
+
+def prepare_text(
+    text: str, folder: Path, models: Registry, store: Store, overrides: Mapping[str, Any]
+) -> PreparedStudy:
+    """Reads a study from its text; the files that it names must be in the folder."""
+    if len(text) > MAX_LENGTH:
+        raise DesignError(f"a study has at most {MAX_LENGTH:,} characters")
+    _refuse_endless(text)
+    given = dict(overrides)
+    study = read_study(text, "study", resolve=models.resolve, overrides=given)
+    _refuse_vast(study)
+    for path in _paths(study):
+        _refuse_outside(path, folder)
+    with bare_messages(folder):
+        return prepare_study(study, text, folder, models, store, given)
+
+
+def _refuse_vast(study: Study) -> None:
+    """Refuses a study with too many experiments or samples, however short its text is."""
+    levels = [len(levels) for levels in study.vary.values()]
+    match study.sweep:
+        case "grid":
+            points = math.prod(levels)
+        case "ablate":
+            points = 1 + sum(levels)
+        case SampleSweep(sample=drawn):
+            points = drawn * (1 + sum(levels))
+    experiments = points * len(study.tasks) * len(study.judges)
+    if experiments > MAX_EXPERIMENTS or study.samples > MAX_SAMPLES:
+        raise DesignError(
+            f"a study that is sent has at most {MAX_EXPERIMENTS:,} experiments and "
+            f"{MAX_SAMPLES:,} samples"
+        )
+
+
+def _refuse_endless(text: str) -> None:
+    """Refuses YAML aliases, which can expand without limit, and deep nesting."""
+    depth = 0
+    try:
+        for token in yaml.scan(text):
+            depth += isinstance(token, OPENING) - isinstance(token, CLOSING)
+            if isinstance(token, yaml.AliasToken) or depth > MAX_DEPTH:
+                raise DesignError(
+                    f"a study that is sent has no YAML aliases and {MAX_DEPTH} levels at most"
+                )
+    except yaml.YAMLError:
+        return  # the reader of studies reports it better
+
+
+def _paths(study: Study) -> Iterator[str]:
+    """Returns every path that a study names."""
+    for pool in study.evidence.values():
+        files = [pool.files] if isinstance(pool.files, str) else pool.files or []
+        yield from (*files, *_given(pool.benchmark, pool.judgebench))
+    for task in study.tasks:
+        yield from _given(task.rubric, task.truth.vdem if task.truth else None)
+
+
+def _given(*paths: str | None) -> Iterable[str]:
+    return [path for path in paths if path is not None]
+
+
+def _refuse_outside(path: str, folder: Path) -> None:
+    """Refuses a path or a pattern that leads out of the folder, by its parts or by a link."""
+    words = PurePosixPath(path.replace("\\", "/"))
+    hidden = any(part.startswith(".") for part in words.parts)
+    if hidden or words.is_absolute() or Path(path).is_absolute() or _leads_out(path, folder):
+        raise DesignError(f"{path!r} is not below the folder of the lab; name files there")
+
+
+def _leads_out(pattern: str, folder: Path) -> bool:
+    root = folder.resolve()
+    matches = [root / match for match in glob(pattern, root_dir=root, recursive=True)]
+    held = [inside for match in matches if match.is_dir() for inside in match.rglob("*")]
+    return not all(path.resolve().is_relative_to(root) for path in (*matches, *held))

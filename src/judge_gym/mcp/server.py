@@ -19,8 +19,17 @@ from mcp.server.streamable_http_manager import (
 from mcp.shared.exceptions import MCPError
 
 from judge_gym.errors import DesignError, JudgeGymError, NotFoundError, unknown
-from judge_gym.mcp.tools import TOOLS, arguments_schema, is_tool, summary, tool
-from judge_gym.mcp.truncation import MAX_SIZE, compact_json, size, truncate
+from judge_gym.mcp.tools import (
+    MAX_SIZE,
+    TOOLS,
+    arguments_schema,
+    compact_json,
+    is_tool,
+    size,
+    summary,
+    tool,
+    truncate,
+)
 from judge_gym.verbs import HINTS, HttpRequest, Verb
 from judge_gym.web import App
 from judge_gym.web.middleware import Limits
@@ -56,12 +65,7 @@ READ = (
 
 
 class AgentServer:
-    """The lab as agents see it; every call is a request to the API, with the caller's token.
-
-    Args:
-        app: the API behind its middleware.
-        token: the token of callers without headers; None where every request has its own.
-    """
+    """The lab as agents see it; every call is a request to the API, with the caller's token."""
 
     def __init__(self, app: App, token: str | None = None) -> None:
         transport = httpx2.ASGITransport(app=app)
@@ -316,12 +320,7 @@ def _resource(kind: str, study: str, mime: str, description: str) -> types.Resou
 
 
 def over_stdio(app: App, token: str) -> None:
-    """Serves the process that started this one, until standard input ends.
-
-    Args:
-        app: the API behind its middleware.
-        token: the token of every call.
-    """
+    """Serves the process that started this one, until standard input ends."""
     # A thread that waits for input cannot be stopped; as a daemon it ends with the process.
     errors: list[BaseException] = []
     thread = threading.Thread(target=_serve, args=(app, token, errors), name="agents", daemon=True)

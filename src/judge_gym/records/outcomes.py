@@ -135,7 +135,7 @@ class SuiteRun:
     created: datetime
 
     @property
-    def wanted(self) -> int:
+    def targets(self) -> int:
         """The number of results of a complete run."""
         return len(self.evals) * self.replicates
 

@@ -144,7 +144,7 @@ class RunCounts(TypedDict):
     run: int
     series: str
     status: str
-    wanted: Counts
+    targets: Counts
     done: Counts
     not_needed: Counts
     failed: Counts
@@ -529,7 +529,7 @@ class SuiteRunRow(TypedDict):
     replicates: int
     status: str
     whole: bool
-    wanted: int
+    targets: int
     counts: Counts
     inconclusive: Counts
     score: float | None

@@ -62,7 +62,7 @@ class Progress:
     run_id: int
     tag: str
     series: str
-    wanted: Mapping[str, int]
+    targets: Mapping[str, int]
     done: Mapping[str, int]
     failed: Mapping[str, int]
     statuses: Mapping[str, int]
@@ -80,7 +80,7 @@ class Progress:
         """The status, from the last workflow backwards."""
         if not self._scorable:
             return "failed"
-        missing = {name for name in self.wanted if self.done[name] < self.wanted[name]}
+        missing = {name for name in self.targets if self.done[name] < self.targets[name]}
         if not missing and self.failed_share > self.tolerance:
             return "failed"
         if not missing:
@@ -93,7 +93,7 @@ class Progress:
             return "scoring"
         if "rubric" not in missing:
             return "rubric-done" if "evidence" not in missing else "pending"
-        viewed = "evidence" not in missing and self.wanted["evidence"]
+        viewed = "evidence" not in missing and self.targets["evidence"]
         return "evidence-done" if viewed else "pending"
 
     @property
@@ -135,12 +135,12 @@ class Progress:
     @property
     def _scorable(self) -> bool:
         """Whether anything can be scored: there are a rubric and a view."""
-        return self.wanted["score"] > self.not_needed.get("score", 0)
+        return self.targets["score"] > self.not_needed.get("score", 0)
 
     @property
     def _needed(self) -> int:
         """Targets that need a call."""
-        return sum(self.wanted.values()) - sum(self.not_needed.values())
+        return sum(self.targets.values()) - sum(self.not_needed.values())
 
 
 class ProgressQueries:
@@ -434,7 +434,7 @@ def _progress(run: sa.RowMapping, counts: _Counts, event: Event | None) -> Progr
         run["id"],
         run["tag"],
         run["series"],
-        wanted={
+        targets={
             "evidence": items if run["view_maker"] else 0,
             "rubric": own,
             "score": scores,

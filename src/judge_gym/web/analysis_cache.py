@@ -53,9 +53,6 @@ class AnalysisCache:
     """Caches analyses by function and experiments until the experiments change.
 
     One analysis is computed at a time, so that other pages stay fast.
-
-    Args:
-        lab: the lab that holds the samples.
     """
 
     def __init__(self, lab: Lab) -> None:

@@ -74,17 +74,7 @@ def make_app(
     public: bool = False,
     agents: AgentApp | None = None,
 ) -> ASGIApp:
-    """Returns the application behind its access checks.
-
-    Args:
-        lab: the lab that is served.
-        auth: authenticates callers.
-        watcher: streams the progress of runs.
-        supervisor: starts workers; None if no worker is to be started here.
-        limits: limits on what one client may send.
-        public: whether scores of suite runs may be read without a token.
-        agents: opens the application for agents.
-    """
+    """Returns the application behind its access checks."""
     lab.admin.refuse_model_paths()
     reports = ReportBuilder(lab)
 
@@ -148,13 +138,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 def in_process(
     lab: Lab, *, work: bool = True, options: tuple[str, ...] = ()
 ) -> Iterator[tuple[ASGIApp, str]]:
-    """Yields an application to be called in this process, and a token that may write.
-
-    Args:
-        lab: the lab that is served.
-        work: whether to start a worker when runs are queued and no other worker is running.
-        options: global command-line options for the worker.
-    """
+    """Yields an application to be called in this process, and a token that may write."""
     auth = Authenticator(lab.admin.find_token, hosts=LOOPBACK, local=True)
     assert auth.local is not None
     supervisor = WorkerSupervisor(lab, options) if work and lab.admin.may_write() else None

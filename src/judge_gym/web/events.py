@@ -35,11 +35,7 @@ class _Snapshot:
 
 
 class RunWatcher:
-    """Queries the lab once for all streams that follow the same target.
-
-    Args:
-        lab: the lab whose runs are followed.
-    """
+    """Queries the lab once for all streams that follow the same target."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab

@@ -104,14 +104,7 @@ def response_to(error: Exception) -> Response:
 
 
 class AccessMiddleware:
-    """Checks host, caller, rate and size of a request, and adds security headers to the response.
-
-    Args:
-        app: the application behind it.
-        auth: authenticates callers.
-        limits: limits on what one client may send.
-        public: whether scores may be read without a token.
-    """
+    """Checks host, caller, rate and size of a request, and adds security headers."""
 
     def __init__(
         self, app: ASGIApp, auth: Authenticator, limits: Limits, *, public: bool = False

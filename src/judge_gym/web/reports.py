@@ -52,11 +52,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class ReportBuilder:
-    """Builds reports, one at a time.
-
-    Args:
-        lab: the lab that holds the studies.
-    """
+    """Builds reports, one at a time."""
 
     lab: Lab
     _lock: threading.Lock = field(default_factory=threading.Lock)

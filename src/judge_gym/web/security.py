@@ -102,16 +102,7 @@ class Authenticator:
         origin: str,
         host: str,
     ) -> None:
-        """Raises an error if the caller may not make this request.
-
-        Args:
-            caller: the sender, if it is known.
-            method: the request's method.
-            writes: whether the request may change something.
-            csrf: the request's X-CSRF-Token header.
-            origin: the request's Origin header: the site that a browser sends it from.
-            host: the request's Host header.
-        """
+        """Raises an error if the caller may not make this request."""
         if caller is None:
             raise TokenError(
                 "a token is needed: Authorization: Bearer TOKEN; see 'judge-gym token'"
@@ -165,11 +156,7 @@ class RateLimiter:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def acquire(self, client: str) -> float:
-        """Counts a request; returns 0, or the seconds to wait if the client has exceeded its rate.
-
-        Args:
-            client: a token's name or an address.
-        """
+        """Counts a request; returns 0, or the seconds to wait if the rate is exceeded."""
         now = self._clock()
         left, at = self._left.pop(client, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._per_second)

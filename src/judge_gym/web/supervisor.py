@@ -19,12 +19,7 @@ GRACE_SECONDS = 30.0
 
 
 class WorkerSupervisor:
-    """Starts a worker process whenever there is work.
-
-    Args:
-        lab: the lab whose runs are executed.
-        options: global command-line options for the worker, such as `--rpm 100`.
-    """
+    """Starts a worker process whenever there is work."""
 
     def __init__(self, lab: Lab, options: tuple[str, ...] = ()) -> None:
         self._lab = lab

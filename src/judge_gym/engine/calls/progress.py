@@ -24,7 +24,7 @@ class RunProgress:
     """What a run has done since it was started; faces poll it."""
 
     done: dict[str, int] = field(default_factory=dict)
-    wanted: dict[str, int] = field(default_factory=dict)
+    targets: dict[str, int] = field(default_factory=dict)
     paid: int = 0
     reused: int = 0
     usd: float = 0.0

@@ -66,10 +66,10 @@ class RunFollower:
         if order.suite is not None:
             return not missing_evals(self._store, self._store.suites.find_run(-order.run))
         progress = self._store.progress.of_run(order.run, order.tag)
-        for workflow, wanted in progress.wanted.items():
-            if progress.done[workflow] < wanted or progress.failed[workflow]:
+        for workflow, targets in progress.targets.items():
+            if progress.done[workflow] < targets or progress.failed[workflow]:
                 return False
-        possible = progress.wanted["score"] > progress.not_needed["score"]
+        possible = progress.targets["score"] > progress.not_needed["score"]
         return possible and not self._store.progress.uncriticised(order.run)
 
     async def follow(self, queue: "RunQueue") -> None:
@@ -204,10 +204,10 @@ class RunFollower:
         if order.suite is not None:
             run = self._store.suites.find_run(-order.run)
             left = len(missing_evals(self._store, run))
-            live.wanted, live.done = {EVALS: run.wanted}, {EVALS: run.wanted - left}
+            live.targets, live.done = {EVALS: run.targets}, {EVALS: run.targets - left}
             return
         progress = self._store.progress.of_run(order.run, order.tag)
-        live.wanted, live.done = dict(progress.wanted), dict(progress.done)
+        live.targets, live.done = dict(progress.targets), dict(progress.done)
 
     def _conclude(self) -> None:
         """Raises the error that made a run fail, or notes why the command ended early."""

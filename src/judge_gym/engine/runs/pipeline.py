@@ -97,7 +97,7 @@ class StudyPipeline:
         assert whole is not None
         found = self.store.progress.of_run(self.run.id, self.run.experiment.tag)
         ordered = [workflow for workflow in WORKFLOWS if workflow in self.order.workflows]
-        whole.wanted = {workflow: found.wanted[workflow] for workflow in ordered}
+        whole.targets = {workflow: found.targets[workflow] for workflow in ordered}
         whole.asked = {workflow: asked[workflow] or "" for workflow in ordered}
         self._count_done(found)
 
@@ -106,7 +106,7 @@ class StudyPipeline:
         whole = self.progress.whole
         assert whole is not None
         found = found or self.store.progress.of_run(self.run.id, self.run.experiment.tag)
-        whole.done = {step: found.done[step] for step, wanted in whole.wanted.items() if wanted}
+        whole.done = {step: found.done[step] for step, targets in whole.targets.items() if targets}
 
     @property
     def steps(self) -> list[str]:

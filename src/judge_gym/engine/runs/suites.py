@@ -110,7 +110,7 @@ class SuitePipeline:
         """Sets the number of targets."""
         missing = len(missing_evals(self.store, self.run))
         assert self.progress.whole is not None
-        self.progress.whole.wanted = {GENERATION: missing, EVALS: missing}
+        self.progress.whole.targets = {GENERATION: missing, EVALS: missing}
 
     def shards(self, step: str) -> list[Shard]:
         """Returns the evals without a settled result, in shards."""

@@ -55,12 +55,7 @@ class _ParsedRequest(Request):
 
 
 def check(body: bytes, model: type[BaseModel]) -> Any:
-    """Returns the JSON of a body; raises what is wrong with its first wrong items.
-
-    Args:
-        body: the body as it was sent.
-        model: what it must fit.
-    """
+    """Returns the JSON of a body; raises what is wrong with its first wrong items."""
     try:
         value = json.loads(body) if body else inspect.Parameter.empty
     except ValueError:  # FastAPI describes what is no JSON

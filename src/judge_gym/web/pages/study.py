@@ -108,15 +108,15 @@ def _described(lab: Lab, tags: Sequence[str]) -> Iterator[Mapping[str, Any]]:
 
 def progress(row: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the progress of an experiment's newest run, in total and by step."""
-    empty: dict[str, Any] = {"wanted": {}, "done": {}, "failed": {}, "message": ""}
+    empty: dict[str, Any] = {"targets": {}, "done": {}, "failed": {}, "message": ""}
     run = row["runs"][-1] if row.get("runs") else empty
     stages = [
-        f"{stage} {run['done'][stage]}/{wanted}"
-        for stage, wanted in run["wanted"].items()
-        if wanted
+        f"{stage} {run['done'][stage]}/{targets}"
+        for stage, targets in run["targets"].items()
+        if targets
     ]
     return {
-        "wanted": sum(run["wanted"].values()),
+        "targets": sum(run["targets"].values()),
         "done": sum(run["done"].values()),
         "failed": sum(run["failed"].values()),
         "stages": " · ".join(stages),
@@ -130,6 +130,6 @@ def totals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "experiments": len(rows),
         "statuses": Counter(row["status"] for row in rows),
-        **{name: sum(run[name] for run in runs) for name in ("wanted", "done", "failed")},
+        **{name: sum(run[name] for run in runs) for name in ("targets", "done", "failed")},
         "messages": list(dict.fromkeys(run["message"] for run in runs if run["message"])),
     }

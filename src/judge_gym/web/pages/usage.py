@@ -59,12 +59,7 @@ def usage_figure(lab: OpenLab, study: Study = None) -> Response:
 
 
 def totals(rows: Sequence[Mapping[str, Any]], column: str | None) -> list[dict[str, Any]]:
-    """Returns totals by a column, the most expensive first and days newest first.
-
-    Args:
-        rows: usage; `unpriced` counts calls whose price is unknown.
-        column: what to group by; None returns one total.
-    """
+    """Returns totals by a column, the most expensive first and days newest first."""
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
         name = str(row[column] or "") if column is not None else ""

@@ -10,19 +10,19 @@ document.addEventListener("DOMContentLoaded", () => {
   const show = (card, run) => {
     card.querySelector("[data-run-status]").replaceChildren(lab.pill(run.status));
     card.querySelector("[data-message]").textContent = run.message;
-    for (const [stage, wanted] of Object.entries(run.wanted)) {
+    for (const [stage, targets] of Object.entries(run.targets)) {
       let line = card.querySelector(`[data-stage="${stage}"]`);
-      if (!line && !wanted) continue;
+      if (!line && !targets) continue;
       if (!line) { // a step that was not due when the page was rendered
         line = document.createElement("div");
         line.dataset.stage = stage;
-        line.innerHTML = '<span></span> <progress></progress> <span class="note"><span data-done></span> of <span data-wanted></span></span>';
+        line.innerHTML = '<span></span> <progress></progress> <span class="note"><span data-done></span> of <span data-targets></span></span>';
         line.firstChild.textContent = stage;
         card.querySelector(".stages").append(line);
       }
-      Object.assign(line.querySelector("progress"), { max: wanted || 1, value: run.done[stage] });
+      Object.assign(line.querySelector("progress"), { max: targets || 1, value: run.done[stage] });
       line.querySelector("[data-done]").textContent = lab.count(run.done[stage]);
-      line.querySelector("[data-wanted]").textContent = lab.count(wanted);
+      line.querySelector("[data-targets]").textContent = lab.count(targets);
     }
     card.querySelector("[data-statuses]").replaceChildren(...Object.entries(run.verdicts).map(([status, count]) => {
       const link = document.createElement("a");

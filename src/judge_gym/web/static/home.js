@@ -48,10 +48,10 @@ document.addEventListener("DOMContentLoaded", () => {
       row.querySelector("[data-status]").replaceChildren(lab.pill(experiment.status));
       if (!experiment.runs.length) return;
       const run = experiment.runs.at(-1);
-      const [done, wanted] = [lab.sum(run.done), lab.sum(run.wanted)];
-      Object.assign(row.querySelector("progress"), { max: wanted || 1, value: done });
+      const [done, targets] = [lab.sum(run.done), lab.sum(run.targets)];
+      Object.assign(row.querySelector("progress"), { max: targets || 1, value: done });
       row.querySelector("[data-done]").textContent = lab.count(done);
-      row.querySelector("[data-wanted]").textContent = lab.count(wanted);
+      row.querySelector("[data-targets]").textContent = lab.count(targets);
       row.querySelector("[data-failed]").textContent = lab.count(failed(experiment));
       row.querySelector("[data-message]").textContent = run.message;
     },

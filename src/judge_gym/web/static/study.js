@@ -6,25 +6,25 @@ const study = page.dataset.study;
 const at = (id) => document.getElementById(id);
 const experiments = new Map(); // tag -> its latest status
 const rows = new Map([...document.querySelectorAll("#rows tr[data-tag]")].map((row) => [row.dataset.tag, row]));
-const NO_RUN = { wanted: {}, done: {}, failed: {}, message: "" };
+const NO_RUN = { targets: {}, done: {}, failed: {}, message: "" };
 let newest = Number(page.dataset.newest);
 let costLoaded = 0; // when the cost was last loaded
 let drawing = false;
 
 function drawRow(row, experiment, run) {
   row.querySelector("[data-status]").replaceChildren(lab.pill(experiment.status));
-  Object.assign(row.querySelector("progress"), { max: lab.sum(run.wanted) || 1, value: lab.sum(run.done) });
-  row.querySelector(".stages").textContent = Object.entries(run.wanted).filter(([, wanted]) => wanted)
-    .map(([stage, wanted]) => `${stage} ${run.done[stage]}/${wanted}`).join(" · ");
+  Object.assign(row.querySelector("progress"), { max: lab.sum(run.targets) || 1, value: lab.sum(run.done) });
+  row.querySelector(".stages").textContent = Object.entries(run.targets).filter(([, targets]) => targets)
+    .map(([stage, targets]) => `${stage} ${run.done[stage]}/${targets}`).join(" · ");
   row.querySelector(".message").textContent = run.message;
   row.querySelector("a.done").textContent = lab.count(lab.sum(run.done));
-  row.querySelector(".wanted").textContent = lab.count(lab.sum(run.wanted));
+  row.querySelector(".targets").textContent = lab.count(lab.sum(run.targets));
   row.querySelector("a.failed").textContent = lab.count(lab.sum(run.failed));
 }
 
 function drawTotals() {
   drawing = false;
-  const totals = { wanted: 0, done: 0, failed: 0 };
+  const totals = { targets: 0, done: 0, failed: 0 };
   const statuses = new Map(), messages = new Set();
   for (const experiment of experiments.values()) {
     const run = experiment.runs.at(-1) || NO_RUN;
@@ -34,7 +34,7 @@ function drawTotals() {
   }
   at("experiments").textContent = lab.count(experiments.size);
   for (const [name, total] of Object.entries(totals)) at(name).textContent = lab.count(total);
-  Object.assign(at("progress"), { max: totals.wanted || 1, value: totals.done });
+  Object.assign(at("progress"), { max: totals.targets || 1, value: totals.done });
   at("statuses").replaceChildren(...[...statuses].flatMap(([status, count]) => [lab.pill(status, count), " "]));
   at("messages").hidden = !messages.size;
   at("messages").replaceChildren(...[...messages].slice(0, 5).map((message) => {

@@ -1,0 +1,228 @@
+"""Commands over the database itself: schema and profile, tokens for its use over HTTP, ledger."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from judge_gym.cli import display
+from judge_gym.cli.app import app, notes, open_lab, read_lab, settings
+from judge_gym.cli.options import AsJson
+from judge_gym.errors import DesignError, unknown
+
+if TYPE_CHECKING:
+    from judge_gym.store import Database
+    from judge_gym.store.deployment import Deployment
+
+db_app = typer.Typer(help="The database.", no_args_is_help=True)
+app.add_typer(db_app, name="db")
+WATCH_SECONDS = 2.0
+"""Seconds between two updates of `status --watch`."""
+
+
+@db_app.command("upgrade")
+def upgrade() -> None:
+    """Expand the schema to this version's; the data stay unchanged."""
+    _show_revision(*_database(create=True).upgrade())
+
+
+@db_app.command("migrate")
+def migrate(
+    batch: Annotated[int, typer.Option(min=1, max=100_000, help="Rows per transaction.")] = 1000,
+    json: AsJson = False,
+) -> None:
+    """Migrate the data to this version in batches; the same command continues."""
+
+    def watch(state: Mapping[str, Any]) -> None:
+        if not json:
+            left = "" if state["left"] is None else f", {state['left']:,} left"
+            notes(f"{state['name']}: {state['changed']:,} changed{left}")
+
+    changed = _deployment().migrate(size=batch, watch=watch)
+    if json:
+        display.print_json({"changed": changed})
+    else:
+        typer.echo(f"{changed:,} rows changed")
+
+
+@db_app.command("contract")
+def contract() -> None:
+    """Tighten the schema; refused while a row would violate it."""
+    _show_revision(*_database().upgrade(contract=True))
+
+
+@db_app.command("mark")
+def mark(profile: Annotated[str, typer.Argument(help="dev or prod.")]) -> None:
+    """Mark the database as dev or prod; prod refuses writes without the profile prod."""
+    _deployment().mark(profile)
+    typer.echo(f"the database is marked {profile}")
+
+
+@db_app.command("adopt")
+def adopt(
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Cancel the queued runs instead of continuing them.")
+    ] = False,
+) -> None:
+    """Confirm that this copy of a database is used: its queued runs may then be paid for."""
+    with read_lab() as lab:
+        queued = display.plural(lab.runs.adopt(cancel=cancel), "queued run")
+    typer.echo(f"{queued} cancelled" if cancel else f"{queued} will be continued by workers")
+
+
+@db_app.command("status")
+def status(
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Update until everything is done.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Show the schema, pending migrations, and the progress of data migrations."""
+    while True:
+        found = _deployment().status()
+        if json:
+            display.print_json(found)
+        else:
+            typer.echo(f"{found['database']} ({found['profile']})")
+            typer.echo(f"schema {found['revision'] or 'none'}, newest {found['newest']}")
+            for name in ("pending", "data"):
+                if found[name]:
+                    display.table(name, found[name])
+        if not watch or all(row["status"] == "finished" for row in found["data"]):
+            return
+        time.sleep(WATCH_SECONDS)
+
+
+def _database(*, create: bool = False) -> "Database":
+    from judge_gym.store.database import open_database
+
+    return open_database(settings["db"], prepare=False, create=create)
+
+
+def _deployment() -> "Deployment":
+    from judge_gym.store.deployment import Deployment
+
+    return Deployment(_database())
+
+
+def _show_revision(before: str | None, after: str) -> None:
+    current = f"schema {after} is current"
+    typer.echo(current if before == after else f"schema {before or 'none'} -> {after}")
+
+
+# --- tokens --------------------------------------------------------------------------------------
+
+token_app = typer.Typer(help="Tokens for using the lab over HTTP.", no_args_is_help=True)
+app.add_typer(token_app, name="token")
+
+TokenName = Annotated[str, typer.Argument(metavar="NAME", help="Who or what uses it.")]
+
+
+@token_app.command("create")
+def create(
+    name: TokenName,
+    scope: Annotated[
+        str, typer.Option(help="read, or write: also start, change and delete.")
+    ] = "read",
+    json: AsJson = False,
+) -> None:
+    """Create a token and print it, once: only its hash is stored."""
+    from judge_gym.store import SCOPES
+
+    chosen = next((known for known in SCOPES if known == scope), None)
+    if chosen is None:
+        raise DesignError(unknown("scope", scope, SCOPES), choices=SCOPES)
+    with open_lab() as lab:
+        token, secret = lab.admin.create_token(name, chosen)
+    if json:
+        display.print_json({**asdict(token), "token": secret})
+        return
+    typer.echo(secret)
+    notes(f"the token {name!r} may {scope}; store it now, since it is not shown again")
+
+
+@token_app.command("list")
+def list_tokens(json: AsJson = False) -> None:
+    """List tokens with their scope and last use; secrets are not stored."""
+    with read_lab() as lab:
+        rows = [asdict(token) for token in lab.admin.list_tokens()]
+    empty = "no tokens yet; create one with: judge-gym token create NAME"
+    display.show_rows(rows, json, empty=empty)
+
+
+@token_app.command("revoke")
+def revoke(name: TokenName, json: AsJson = False) -> None:
+    """Revoke a token, at once and permanently."""
+    with read_lab() as lab:
+        lab.admin.revoke_token(name)
+    display.print_json({"revoked": name}) if json else typer.echo(f"revoked {name}")
+
+
+# --- ledger --------------------------------------------------------------------------------------
+
+ledger_app = typer.Typer(help="The ledger of calls.", no_args_is_help=True)
+app.add_typer(ledger_app, name="ledger")
+
+
+@ledger_app.command("show")
+def show(call_id: int, json: AsJson = False) -> None:
+    """Print the messages of a call and every attempt at an answer."""
+    with read_lab() as lab:
+        messages, attempts = lab.admin.transcript(call_id)
+    if json:
+        asked = [{"role": message.role, "content": message.content} for message in messages]
+        display.print_json({"call": call_id, "messages": asked, "attempts": attempts})
+        return
+    for message in messages:
+        typer.echo(f"--- {message.role}\n{message.content}\n")
+    for row in attempts:
+        typer.echo(
+            f"--- attempt {row['id']} ({row['reported_model'] or row['error']}, {row['finish']})"
+            f"\n{row['body'] or ''}\n"
+        )
+
+
+@ledger_app.command("export")
+def export(
+    file: Annotated[Path, typer.Argument(help="File to write, such as study.jsonl.gz.")],
+    target: Annotated[
+        str | None, typer.Argument(help="Only the calls of this study or experiment.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Write calls with every attempt to a file that another lab can import."""
+    with read_lab() as lab:
+        exported = lab.admin.export_ledger(file, target)
+    if json:
+        display.print_json({"file": str(file), **exported._asdict()})
+        return
+    typer.echo(
+        f"wrote {exported.calls:,} calls with {exported.attempts:,} attempts, "
+        f"{exported.texts:,} texts and {exported.evidence:,} items of searched or frozen evidence "
+        f"to {file}"
+    )
+
+
+@ledger_app.command("import")
+def import_calls(
+    file: Annotated[Path, typer.Argument(help="A file that 'ledger export' wrote.")],
+    json: AsJson = False,
+) -> None:
+    """Add the calls of a file, all or none; existing answers are kept."""
+    with open_lab() as lab:
+        imported = lab.admin.import_ledger(file)
+    if json:
+        display.print_json({"file": str(file), **imported._asdict()})
+        return
+    typer.echo(
+        f"{imported.calls:,} calls: {imported.new:,} new, {imported.answered:,} answered here "
+        f"before; {imported.attempts:,} attempts added"
+    )
+    if imported.differing:
+        notes(
+            f"{imported.differing:,} calls have another answer in {file}; the one in this lab "
+            "is kept"
+        )
