@@ -385,6 +385,16 @@ def test_hostile_text_is_escaped(hostile: ServedLab, path: str) -> None:
     refuse_harm(answer.text)
 
 
+@pytest.mark.parametrize("place", ["/studies/hostile", "/experiments/"])
+def test_downloads_that_a_page_offers_exist(hostile: ServedLab, place: str) -> None:
+    path = next(path for path in PATHS if path.startswith(place))
+    links = [str(link.get("href")) for link in page(hostile, path).iter("a")]
+    downloads = [link for link in links if link.startswith("/api/")]
+    assert any("samples" in link for link in downloads), links
+    for link in downloads:
+        assert hostile.ask("GET", link).status_code == 200, link
+
+
 def test_hostile_text_is_escaped_in_parts_of_pages(hostile: ServedLab) -> None:
     for path, query in (
         ("/parts/experiment", {"tag": TAG}),

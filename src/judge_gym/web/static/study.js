@@ -67,11 +67,12 @@ async function drawCost(minimumAge = 5000) {
   const { usd, calls } = paid;
   at("cost").textContent = usd === null ? "–" : `$${usd.toFixed(usd && usd < 1 ? 4 : 2)}`;
   at("calls").textContent = lab.count(calls);
-  at("models").replaceChildren(...paid.models.map((model) => {
-    const item = document.createElement("li");
-    const error = model.last_error ? `, last error: ${model.last_error}` : "";
-    item.textContent = `${model.model}: ${lab.count(model.answered)} answered, ${lab.count(model.in_flight)} in flight, ${lab.count(model.last_minute)} in the last minute${error}`;
-    return item;
+  at("models").closest("div").hidden = !paid.models.length;
+  at("models").tBodies[0].replaceChildren(...paid.models.map((model) => {
+    const row = document.createElement("tr");
+    const cells = [[model.model, "anywhere"], [lab.count(model.answered), "n"], [lab.count(model.in_flight), "n"], [lab.count(model.last_minute), "n"], [model.last_error || "–", "long"]];
+    for (const [text, kind] of cells) Object.assign(row.insertCell(), { textContent: text, className: kind });
+    return row;
   }));
 }
 
