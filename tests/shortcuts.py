@@ -11,10 +11,13 @@ import typer.main
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
 
+from judge_gym.cli import load_app
+
 
 def take_shortcuts() -> None:
     """Takes all of them in this process."""
     _share_compiled_statements()
+    load_app()  # with every command, since one is loaded when it is used first
     typer.main.get_command = cache(typer.main.get_command)  # Typer builds all commands anew
 
 

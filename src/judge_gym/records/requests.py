@@ -57,7 +57,7 @@ Files = Annotated[dict[Name, Long], Field(max_length=500)]
 class VerbRequest(BaseModel):
     """The arguments of a verb; unknown ones are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class NoArguments(VerbRequest):
