@@ -1,6 +1,7 @@
 """Searches are declared once; an unknown one is refused, and outside packages add theirs."""
 
 from collections.abc import Iterator
+from importlib import metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from judge_gym.errors import DesignError
 from judge_gym.lab.collection import collect
-from judge_gym.records import Evidence, Origin, Window, origins, search_origins
+from judge_gym.records import Evidence, Origin, Window, search_origins
 from judge_gym.sources import SearchResult, Source, open_search
 from judge_gym.store import Store
 from judge_gym.studies import PoolSpec, WindowSpec, check_pool
@@ -35,7 +36,7 @@ def with_wiki(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As if a package that declares the search were installed."""
     entry = EntryPoint("wiki", f"{__name__}:WIKI", "judge_gym.sources")
     found = {"judge_gym.sources": [entry]}
-    monkeypatch.setattr(origins, "entry_points", lambda group: found[group])
+    monkeypatch.setattr(metadata, "entry_points", lambda group: found[group])
     search_origins.cache_clear()
     yield
     search_origins.cache_clear()
