@@ -11,7 +11,7 @@ from functools import partial
 import aiohttp
 from rig import Took, keep_flying, served, timed
 
-from judge_gym.models.wire import WireModel
+from judge_gym.models.http_model import HttpModel
 from judge_gym.records import Draw, Message, Request
 
 CALLS, FLYING, LATENCY = 2_000, 64, 0.05
@@ -45,13 +45,13 @@ async def bare(url: str, requests: list[Request]) -> None:
 
 async def wired(url: str, requests: list[Request]) -> None:
     """The product's lane."""
-    model = WireModel("lab:editor", url, "editor")
+    model = HttpModel("lab:editor", url, "editor")
     await keep_flying(model.complete, requests, FLYING)
 
 
 def main() -> None:
     """Measure and print, in turns, so that a busy moment hurts both."""
-    lanes = {"aiohttp": bare, "WireModel": wired}
+    lanes = {"aiohttp": bare, "HttpModel": wired}
     best = {name: Took() for name in lanes}
     with served(latency=LATENCY) as server:
         for lane in lanes.values():

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rig import keep_flying, laboratory, questions, served, timed
 
-from judge_gym.models.wire import WireModel
+from judge_gym.models.http_model import HttpModel
 
 RPM, TPM = 600, 200_000
 LATENCY = 0.5
@@ -45,7 +45,7 @@ def measured(setting: Setting, minutes: int) -> str:
         ),
     ):
         before = questions(prepared, "before")[: int(USED_UP * setting.calls)]
-        model = WireModel("lab:balanced", server.url, "balanced", seeded=True)
+        model = HttpModel("lab:balanced", server.url, "balanced", seeded=True)
         asyncio.run(keep_flying(model.complete, before, flying=32))
         took = timed(lambda: lab.runs.run(prepared), server).wall / 60
         refused = server.stats()["outcomes"].get("429", 0)

@@ -20,7 +20,7 @@ from rig import ITEMS, Served, Took, keep_flying, laboratory, questions, served,
 
 from judge_gym.lab import Lab
 from judge_gym.lab.prepare import PreparedStudy
-from judge_gym.models.cards import Limits
+from judge_gym.models.model_card import Limits
 from judge_gym.records import Request
 
 ROUNDS = 2

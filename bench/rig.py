@@ -22,7 +22,7 @@ import yaml
 from judge_gym import demo
 from judge_gym.lab import Lab
 from judge_gym.lab.prepare import PreparedStudy
-from judge_gym.models.cards import Limits
+from judge_gym.models.model_card import Limits
 from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.records import Request
 from judge_gym.stages import Scorer, ScoreTarget

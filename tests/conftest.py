@@ -20,8 +20,8 @@ import postgres
 from judge_gym.cli import main
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
-from judge_gym.models.cards import Limits
-from judge_gym.models.on_machine import model_file_here
+from judge_gym.models.local_servers import model_file_here
+from judge_gym.models.model_card import Limits
 from judge_gym.records import Completion, Request
 from judge_gym.store import Store
 from shortcuts import take_shortcuts

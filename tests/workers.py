@@ -53,7 +53,7 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
 
 def _be_ready(number: int) -> None:
     """Import what asking needs, and take long enough for each process to do so."""
-    importlib.import_module("judge_gym.models.wire")
+    importlib.import_module("judge_gym.models.http_model")
     time.sleep(0.5)
 
 

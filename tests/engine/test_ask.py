@@ -22,10 +22,11 @@ from judge_gym.engine.runs import executor
 from judge_gym.errors import BudgetError, RateLimitError, RejectedError, UnavailableError
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
-from judge_gym.models.cards import Limits, Prices
+from judge_gym.models.http_model import HttpModel
+from judge_gym.models.model_card import Limits
+from judge_gym.models.prices import Prices
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.models.simulated.openai_format import read_request, write_completion
-from judge_gym.models.wire import WireModel
 from judge_gym.records import Completion, Request
 from judge_gym.store import tables as t
 from web import Asked, Web
@@ -146,7 +147,7 @@ class Wired(Scripted):
         return replace(own, prices=PRICES)
 
     def open(self, id: str) -> Any:
-        return WireModel(id, self.url, id, price=self.card(id).price)
+        return HttpModel(id, self.url, id, price=self.card(id).price)
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from judge_gym.engine.calls import ask
 from judge_gym.errors import BudgetError
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
+from judge_gym.models.http_model import HttpModel
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.models.simulated.openai_format import read_request, write_completion
-from judge_gym.models.wire import WireModel
 from judge_gym.store import tables as t
 from web import JSON, Answer, Asked, Web
 
@@ -51,7 +51,7 @@ class Endpoint(Scripted):
         return replace(super().card(id), simulated=False, own=True, endpoint=self.url)
 
     def open(self, id: str) -> Any:
-        return WireModel(id, self.url, id, may_prompt=self.may_prompt)
+        return HttpModel(id, self.url, id, may_prompt=self.may_prompt)
 
 
 def reply(asked: Asked, **changes: Any) -> Answer:

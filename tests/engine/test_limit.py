@@ -8,7 +8,7 @@ import pytest
 from conftest import Scripted
 from judge_gym.engine.calls.limit import CallLimits
 from judge_gym.models import ModelCard
-from judge_gym.models.cards import Limits
+from judge_gym.models.model_card import Limits
 
 CARD = ModelCard("openai:a", "openai", "a", "gpt", False, limits=Limits("openai", rpm=60_000))
 SIBLING = replace(CARD, id="openai:b", name="b")

@@ -19,7 +19,7 @@ from judge_gym.engine import Engine
 from judge_gym.engine.runs.executor import Executor
 from judge_gym.errors import BudgetError, DesignError
 from judge_gym.lab import Lab
-from judge_gym.models.cards import Limits
+from judge_gym.models.model_card import Limits
 from judge_gym.records import Completion, Request, SuiteRun
 from judge_gym.records.outcomes import Outcome
 from judge_gym.store import Event

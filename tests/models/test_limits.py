@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge_gym.errors import RateLimitError
-from judge_gym.models.cards import Limits
 from judge_gym.models.leases import LeaseChange
 from judge_gym.models.limits import BURST, MARGIN, Reservation, Throttle
+from judge_gym.models.model_card import Limits
 from judge_gym.models.quota_headers import Remaining
 from judge_gym.models.shared_limits import SharedThrottle
 from memory_leases import MemoryLeases

@@ -20,9 +20,9 @@ import pytest
 
 from conftest import Call, succeed
 from judge_gym.errors import DesignError, RejectedError, UnavailableError
-from judge_gym.models import Registry, local_files, on_machine
-from judge_gym.models.local import LocalModel
-from judge_gym.models.local_server import LINGER
+from judge_gym.models import Registry, local_files, local_servers
+from judge_gym.models.llama_server import LINGER
+from judge_gym.models.local_model import LocalModel
 from judge_gym.records import Completion, Draw, Message, Request
 from judge_gym.stages.verdicts import parse_json_verdict
 from web import JSON, Answer, Web
@@ -178,7 +178,7 @@ def test_models_of_servers_on_loopback_are_listed_without_a_key(
 ) -> None:
     with Web() as known, Web() as other, Web() as slow:
         ports = {"ollama": known.port, "vllm": other.port, "llamacpp": slow.port}
-        monkeypatch.setattr(on_machine, "SERVERS", ports)
+        monkeypatch.setattr(local_servers, "SERVERS", ports)
         body = json.dumps({"object": "list", "data": [{"id": "llama3"}, {"id": "\x1b[2Jbad"}]})
         known.on("/v1/models", Answer(body, type=JSON))
         other.on("/v1/models", Answer("<html>Not a model server.</html>"))

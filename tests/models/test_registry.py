@@ -11,8 +11,8 @@ import pytest
 
 from judge_gym.errors import DesignError
 from judge_gym.models import ModelCard, Registry
-from judge_gym.models.cards import LOCAL, Limits
-from judge_gym.models.openers import OPENERS
+from judge_gym.models.model_card import LOCAL, Limits
+from judge_gym.models.providers import OPENERS
 from judge_gym.models.simulated import CODERS, PRESETS
 
 HOSTED = ("openai:gpt-4.1", "anthropic:claude-sonnet-4-5", "google:gemini-2.5-flash")
@@ -336,7 +336,7 @@ def test_the_users_file_is_laid_over_the_packaged_one(tmp_path: Path) -> None:
 
 def test_an_endpoint_gives_its_models_their_provider(tmp_path: Path) -> None:
     card = registry_of(tmp_path, LAB).card("lab:llama-3:70b")
-    assert (card.provider, card.name, card.kind) == ("lab", "llama-3:70b", "wire")
+    assert (card.provider, card.name, card.kind) == ("lab", "llama-3:70b", "endpoint")
     assert (card.family, card.structured, card.takes_seed) == ("meta", "prompted", True)
     assert card.endpoint == "http://127.0.0.1:8000/v1"
     assert card.limits == Limits("lab", tpm=1000, concurrency=8)
@@ -356,8 +356,8 @@ def test_a_model_of_an_endpoint_is_opened(tmp_path: Path, monkeypatch: pytest.Mo
         opened.append((given, more))
         return object()
 
-    module = types.SimpleNamespace(WireModel=wire_model)
-    monkeypatch.setitem(sys.modules, "judge_gym.models.wire", module)
+    module = types.SimpleNamespace(HttpModel=wire_model)
+    monkeypatch.setitem(sys.modules, "judge_gym.models.http_model", module)
     registry = registry_of(tmp_path, LAB)
     with pytest.raises(DesignError, match=r"lab:llama cannot be called: set LAB_KEY"):
         registry.open("lab:llama")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge_gym.models.cards import Limits
 from judge_gym.models.limits import BURST, MARGIN, amounts_of
+from judge_gym.models.model_card import Limits
 from judge_gym.models.shared_limits import SharedThrottle, fair_share
 from memory_leases import MemoryLeases
 

@@ -31,12 +31,12 @@ from judge_gym.errors import (
     RejectedError,
     UnavailableError,
 )
-from judge_gym.models.cards import Structured
+from judge_gym.models.http_model import HttpModel
+from judge_gym.models.model_card import Structured
 from judge_gym.models.quota_headers import Quota, quota_listener
 from judge_gym.models.simulated import CODERS, PRESETS, SimulatedModel
 from judge_gym.models.simulated.faults import KINDS, Allowance, Faults
 from judge_gym.models.simulated.server import SimulatedServer, serve
-from judge_gym.models.wire import WireModel
 from judge_gym.records import Completion, Draw, Evidence, OrdinalRubric, Request
 from judge_gym.records import RubricStage as Stage
 from judge_gym.stages import Scorer, ScoreTarget
@@ -69,9 +69,9 @@ def body(request: Request, **more: Any) -> dict[str, Any]:
     return {"model": request.model, "messages": messages, **more}
 
 
-def wired(url: str, request: Request, **options: Any) -> WireModel:
+def wired(url: str, request: Request, **options: Any) -> HttpModel:
     usual: dict[str, Any] = {"seeded": True, "price": lambda *tokens: 0.0}
-    return WireModel(request.model, url, request.model, **{**usual, **options})
+    return HttpModel(request.model, url, request.model, **{**usual, **options})
 
 
 Outcome = Completion | ProviderError

@@ -78,7 +78,7 @@ def limit_options() -> tuple[str, ...]:
 def open_lab(url: str | None = None, *, create: bool = True) -> "Lab":
     """Opens the lab that the command names, and creates it if it does not exist."""
     from judge_gym.lab import Lab
-    from judge_gym.models.cards import Limits
+    from judge_gym.models.model_card import Limits
 
     return Lab.open(url or settings["db"], limits=Limits(**limits()), create=create)
 

@@ -15,7 +15,7 @@ from judge_gym.errors import DesignError, unknown
 
 if TYPE_CHECKING:
     from judge_gym.models import ModelCard
-    from judge_gym.models.on_machine import ModelHere
+    from judge_gym.models.local_servers import ModelHere
 
 DETAILS = "kind,family,endpoint,api,deadline,cached usd/M,search usd/k,limits".split(",")
 """Facts that `models show` prints and `models list` does not."""
@@ -32,7 +32,7 @@ def list_models(
 ) -> None:
     """List providers, your endpoints, known models and those that run on this machine."""
     from judge_gym.models import Registry
-    from judge_gym.models.on_machine import models_here
+    from judge_gym.models.local_servers import models_here
 
     registry = Registry()
     if provider is not None:
@@ -88,8 +88,8 @@ def check_models(
     Without an ID, list the models that run on this machine.
     """
     from judge_gym.models import Registry
+    from judge_gym.models.local_servers import models_here
     from judge_gym.models.model_check import check_model
-    from judge_gym.models.on_machine import models_here
 
     registry = Registry()
     here = [] if ids and json else asyncio.run(models_here(registry))

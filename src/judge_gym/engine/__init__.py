@@ -35,7 +35,7 @@ from judge_gym.engine.runs.results import (
 from judge_gym.engine.runs.targets import makers
 from judge_gym.engine.runs.worker import work
 from judge_gym.errors import DesignError
-from judge_gym.models.cards import Limits
+from judge_gym.models.model_card import Limits
 from judge_gym.records import SuiteRun
 from judge_gym.store import Run, Store
 from judge_gym.store.identity import COPY, CopiedDatabase

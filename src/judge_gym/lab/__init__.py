@@ -17,7 +17,7 @@ from judge_gym.lab.labels import Labels
 from judge_gym.lab.reports import Reports
 from judge_gym.lab.runs import Runs
 from judge_gym.models import Registry
-from judge_gym.models.cards import Limits
+from judge_gym.models.model_card import Limits
 from judge_gym.records import TaskType
 from judge_gym.records.responses import ExperimentSummary, ProbeRow, RubricRow, SampleRow
 from judge_gym.store import Store

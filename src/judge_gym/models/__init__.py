@@ -5,7 +5,7 @@ A `Model` answers requests; the `Registry` looks up ids, prices and limits, and 
 
 from typing import Protocol
 
-from judge_gym.models.cards import ModelCard
+from judge_gym.models.model_card import ModelCard
 from judge_gym.models.registry import Registry
 from judge_gym.records import Completion, Request
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from judge_gym.errors import RateLimitError
-from judge_gym.models.cards import Limits
+from judge_gym.models.model_card import Limits
 from judge_gym.models.quota_headers import KINDS, Quota
 from judge_gym.models.turns import Slots
 

@@ -11,13 +11,8 @@ from urllib.parse import urlsplit
 
 from judge_gym.errors import DesignError, unknown
 from judge_gym.models import local_files
-from judge_gym.models.cards import (
-    LOCAL,
-    Limits,
-    ModelCard,
-    cannot_search,
-    context_data,
-)
+from judge_gym.models.model_card import LOCAL, Limits, ModelCard, cannot_search
+from judge_gym.models.prices import context_data
 from judge_gym.models.registry_files import USER_FILE, Entries, limits, prices
 from judge_gym.models.simulated import SIMULATED, CoderProfile, SimulatedModel, profile
 from judge_gym.records import bare_endpoint
@@ -205,17 +200,17 @@ class Registry:
             raise cannot_search(card, self._searching())
         if card.kind == "sim":
             return SimulatedModel(id)
-        if card.kind == "wire":
-            return self._open_wire(card)
+        if card.kind == "endpoint":
+            return self._open_endpoint(card)
         if card.kind == "local":
             return self._open_local(card)
-        from judge_gym.models.hosted import HostedModel
-        from judge_gym.models.openers import OPENERS
+        from judge_gym.models.hosted_model import HostedModel
+        from judge_gym.models.providers import OPENERS
 
         if card.provider not in OPENERS:
             choices = [f"{name}:NAME" for name in OPENERS]
             raise DesignError(
-                f"{id} cannot be called: openers.py has no opener for the provider "
+                f"{id} cannot be called: providers.py has no opener for the provider "
                 f"{card.provider!r}; choose {', '.join(choices)}",
                 choices=choices,
             )
@@ -225,10 +220,10 @@ class Registry:
             missing = f"install its SDK: pip install 'judge-gym[providers]' ({error.name})"
             raise _uncallable(id, missing) from error
 
-    def _open_wire(self, card: ModelCard) -> "Model":
-        from judge_gym.models.wire import WireModel
+    def _open_endpoint(self, card: ModelCard) -> "Model":
+        from judge_gym.models.http_model import HttpModel
 
-        return WireModel(
+        return HttpModel(
             card.id,
             base_url=self.entries.endpoints[card.provider].base_url,
             name=card.name,
@@ -241,7 +236,7 @@ class Registry:
         )
 
     def _open_local(self, card: ModelCard) -> "Model":
-        from judge_gym.models.local import EXTRA, LocalModel
+        from judge_gym.models.local_model import EXTRA, LocalModel
 
         facts, _ = self.entries.facts(LOCAL, card.id)
         sizes = {name: facts[name] for name in ("context", "threads", "slots")}

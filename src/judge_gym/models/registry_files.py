@@ -11,7 +11,8 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge_gym.errors import DesignError, unknown
-from judge_gym.models.cards import Api, Limits, Prices, Structured
+from judge_gym.models.model_card import Api, Limits, Structured
+from judge_gym.models.prices import Prices
 
 USER_FILE = "judge-gym.models.toml"
 LIMITS = ("rpm", "burst", "tpm", "input_tpm", "output_tpm", "concurrency")

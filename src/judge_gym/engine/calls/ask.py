@@ -27,10 +27,10 @@ from judge_gym.errors import (
     UnavailableError,
 )
 from judge_gym.models import Model, ModelCard, quota_headers
-from judge_gym.models.cards import Limits
 from judge_gym.models.leases import Leases
 from judge_gym.models.limits import LONGEST_WAIT
-from judge_gym.models.wire_replies import plausible_count
+from judge_gym.models.model_card import Limits
+from judge_gym.models.replies import plausible_count
 from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Attempt, Claims, Ledger, Payer
 

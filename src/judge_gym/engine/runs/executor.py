@@ -34,7 +34,7 @@ from judge_gym.engine.runs.pipeline import Shard, StudyPipeline, shown_texts
 from judge_gym.engine.runs.queue import RUNS, SHARDS, RunQueue, parent
 from judge_gym.engine.runs.suites import SuitePipeline
 from judge_gym.errors import DatabaseGone, JudgeGymError, StoreError
-from judge_gym.models.cards import Limits
+from judge_gym.models.model_card import Limits
 from judge_gym.store import Event, Store
 
 LISTEN = 0.5

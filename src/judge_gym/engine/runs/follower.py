@@ -15,7 +15,7 @@ from judge_gym.engine.runs.locks import LockTaken, lab_lock, worker_lock
 from judge_gym.engine.runs.orders import EVALS, Outcome, ProcessEnding, WorkOrder
 from judge_gym.engine.runs.targets import missing_evals
 from judge_gym.errors import BudgetError, DatabaseGone, JudgeGymError
-from judge_gym.models.cards import Limits
+from judge_gym.models.model_card import Limits
 from judge_gym.store import Store
 
 if TYPE_CHECKING:

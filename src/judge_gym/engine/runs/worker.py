@@ -11,7 +11,7 @@ from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.follower import first_interrupt
 from judge_gym.engine.runs.locks import worker_lock
 from judge_gym.errors import DatabaseGone
-from judge_gym.models.cards import Limits
+from judge_gym.models.model_card import Limits
 from judge_gym.store import Store
 
 if TYPE_CHECKING:

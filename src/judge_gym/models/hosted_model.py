@@ -16,16 +16,13 @@ from judge_gym.errors import (
     RejectedError,
     UnavailableError,
 )
-from judge_gym.models import quota_headers
-from judge_gym.models.cards import ModelCard
+from judge_gym.models import quota_headers, replies
 from judge_gym.models.event_loops import LoopResources
-from judge_gym.models.openers import OPENERS, Received, received
-from judge_gym.models.provider_errors import translated
+from judge_gym.models.http_model import ANSWER
+from judge_gym.models.model_card import ModelCard
+from judge_gym.models.providers import OPENERS, Received, received
 from judge_gym.models.redaction import Redactor
 from judge_gym.models.web_search import SETTINGS, charged_searches, joined_text, searches_of
-from judge_gym.models.wire import ANSWER
-from judge_gym.models.wire_replies import FINISHES
-from judge_gym.models.wire_replies import bill as bill_of
 from judge_gym.records import Completion, Message, Request
 from judge_gym.records.searches import with_searches
 
@@ -120,10 +117,10 @@ class HostedModel:
         """Returns our error for what an SDK raised."""
         if response.unreadable:
             return RejectedError(f"{self.id}: {response.unreadable}")
-        bill = bill_of(response.body, self._card.price)
+        bill = replies.bill(response.body, self._card.price)
         if before is not None:
             bill = _sum([bill, self._bill(before)])
-        error = translated(self.id, raised, self._redact, response.headers, bill)
+        error = replies.translated(self.id, raised, self._redact, response.headers, bill)
         if before is not None and isinstance(error, RateLimitError):
             # Not as if nothing had been asked: the beginning is paid for.
             return UnavailableError(error.message, wait=error.wait, bill=bill)
@@ -195,7 +192,7 @@ class HostedModel:
             raise UnavailableError(f"{self.id} gave an unreadable answer", bill=bill)
         called = [part for part in response.parts if isinstance(part, ToolCallPart)]
         text = _arguments(called[0].args) if called else joined_text(response.parts)
-        finish = FINISHES.get(response.finish_reason, "stop")
+        finish = replies.FINISHES.get(response.finish_reason, "stop")
         if finish == "refusal":
             text = text or str(details.get("refusal") or "")
         if request.web_search:

@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
-from judge_gym.models.bodies import UnreadableBody, limited
-from judge_gym.models.cards import ModelCard
+from judge_gym.models.body_limits import UnreadableBody, limited
+from judge_gym.models.model_card import ModelCard
 from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:

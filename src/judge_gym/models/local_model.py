@@ -21,11 +21,11 @@ from typing import Any
 from filelock import FileLock
 
 from judge_gym.errors import ProviderError, RejectedError, UnavailableError
-from judge_gym.models import local_server
-from judge_gym.models.cards import ModelCard
+from judge_gym.models import llama_server
 from judge_gym.models.event_loops import LoopResources
+from judge_gym.models.http_model import HttpModel
 from judge_gym.models.local_files import cache_folder, local_file, write_private
-from judge_gym.models.wire import WireModel
+from judge_gym.models.model_card import ModelCard
 from judge_gym.records import Completion, Request, digest
 
 EXTRA = "judge-gym[local]"
@@ -74,7 +74,7 @@ class LocalModel:
         """Returns the model's answer; starts its server where none runs."""
         servers = await _servers.get(_open_servers)
         server = await servers.get(self.id, self._settings)
-        wire = WireModel(
+        model = HttpModel(
             self.id,
             base_url=f"{server.url}/v1",
             name=self._settings.alias,
@@ -86,7 +86,7 @@ class LocalModel:
             where=self.id,
         )
         try:
-            return await wire.complete(request)
+            return await model.complete(request)
         except UnavailableError as error:
             if server.alive:
                 raise
@@ -215,7 +215,7 @@ def _start(id: str, settings: ServerSettings, log: Path) -> dict[str, Any]:
     key = secrets.token_urlsafe(24)
     with os.fdopen(os.open(log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as errors:
         child = subprocess.Popen(
-            [sys.executable, "-P", local_server.__file__],
+            [sys.executable, "-P", llama_server.__file__],
             stdin=subprocess.PIPE,  # not an argument, which others could see
             stdout=subprocess.PIPE,
             stderr=errors,

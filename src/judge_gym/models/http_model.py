@@ -24,17 +24,10 @@ from judge_gym.errors import (
     UnavailableError,
     unknown,
 )
-from judge_gym.models import quota_headers
-from judge_gym.models import wire_replies as replies
-from judge_gym.models.bodies import ENCODINGS, UnreadableBody, read_body
-from judge_gym.models.cards import Structured
+from judge_gym.models import quota_headers, replies
+from judge_gym.models.body_limits import ENCODINGS, UnreadableBody, read_body
 from judge_gym.models.event_loops import LoopResources
-from judge_gym.models.provider_errors import (
-    REMEDIES,
-    answered,
-    error_for_status,
-    refused_parameter,
-)
+from judge_gym.models.model_card import Structured
 from judge_gym.models.redaction import Redactor
 from judge_gym.records import Completion, Request, bare_endpoint
 
@@ -47,7 +40,7 @@ OUT_OF_CREDIT = ("insufficient_quota", "billing_hard_limit_reached")
 """Codes of a 429 after which waiting does not help."""
 
 
-class WireModel:
+class HttpModel:
     """A model behind an OpenAI-compatible endpoint.
 
     Args:
@@ -105,7 +98,7 @@ class WireModel:
         self._redact = Redactor(key, base_url)
 
     def __repr__(self) -> str:
-        return f"WireModel({self._where})"
+        return f"HttpModel({self._where})"
 
     async def complete(self, request: Request) -> Completion:
         """Returns the endpoint's answer.
@@ -221,12 +214,14 @@ class WireModel:
     ) -> ProviderError:
         """Returns the error for a status, with the provider's words and without secrets."""
         complaint, code = replies.complaint(data)
-        message = answered(self._where, status, self._redact(complaint))
+        message = replies.answered(self._where, status, self._redact(complaint))
         if status == 429 and code in OUT_OF_CREDIT:
             return RejectedError(message, bill=bill)
-        if refused := refused_parameter(status, complaint, sent):
-            return ParameterRefused(f"{message}; it refuses {refused!r}: {REMEDIES[refused]}")
-        return error_for_status(message, status, wait=replies.wait(headers), bill=bill)
+        if refused := replies.refused_parameter(status, complaint, sent):
+            return ParameterRefused(
+                f"{message}; it refuses {refused!r}: {replies.REMEDIES[refused]}"
+            )
+        return replies.error_for_status(message, status, wait=replies.wait_of(headers), bill=bill)
 
 
 def _address(id: str, base_url: str) -> tuple[SplitResult, URL]:

@@ -2,19 +2,17 @@
 
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from judge_gym.errors import DesignError
+from judge_gym.models.prices import FREE, LONG_PROMPT, Prices, price_data
 
-Kind = Literal["sim", "local", "hosted", "wire"]
+Kind = Literal["sim", "local", "hosted", "endpoint"]
 Api = Literal["chat", "responses"]
 Structured = Literal["native", "tool", "prompted"]
 
 LOCAL = "local"
 """The provider of models that run on this machine."""
-LONG_PROMPT = 32_000
-"""Tokens; longer prompts may have other prices."""
 # For an estimate of time: a typical hosted model, until a run has measured its own.
 SECONDS_BEFORE_FIRST_TOKEN = 0.8
 SECONDS_PER_TOKEN = 0.015
@@ -34,32 +32,6 @@ class Limits:
     input_tpm: int | None = None
     output_tpm: int | None = None
     concurrency: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """US dollars per million tokens."""
-
-    input: float
-    output: float
-    cached: float | None = None
-    """For input tokens from the provider's cache; None where they cost the same."""
-    search: float | None = None
-    """Per thousand web searches; None where that is unknown."""
-
-    def of(
-        self, input_tokens: int, output_tokens: int, cached_tokens: int, searches: int = 0
-    ) -> float | None:
-        """Returns a call's cost in US dollars; None where it searched at an unknown price."""
-        if searches and self.search is None:
-            return None
-        cached = self.input if self.cached is None else self.cached
-        fresh = input_tokens - cached_tokens
-        whole = fresh * self.input + cached_tokens * cached + output_tokens * self.output
-        return whole / 1e6 + searches * (self.search or 0.0) / 1e3
-
-
-FREE = Prices(0.0, 0.0, search=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +79,7 @@ class ModelCard:
         """The way in which it is called."""
         if self.simulated:
             return "sim"
-        return "local" if self.provider == LOCAL else "wire" if self.own else "hosted"
+        return "local" if self.provider == LOCAL else "endpoint" if self.own else "hosted"
 
     @property
     def unpinned(self) -> str:
@@ -163,44 +135,9 @@ def cannot_search(card: ModelCard, choices: list[str]) -> DesignError:
     why = {
         "sim": "it is a simulated judge",
         "local": "it runs on this machine",
-        "wire": "your own servers are called without tools",
+        "endpoint": "your own servers are called without tools",
         "hosted": "its registry entry does not set web_search = true",
     }[card.kind]
     return DesignError(
         f"{card.id} cannot search the web: {why}; choose {', '.join(choices)}", choices=choices
     )
-
-
-@lru_cache(maxsize=4096)
-def price_data(provider: str, model: str, input_tokens: int) -> Prices | None:
-    """Returns the published prices for a prompt of this length."""
-    from genai_prices import Usage, calc_price  # heavy, and no simulated run needs it
-
-    def of(**tokens: int) -> Any:
-        usage = Usage(input_tokens=input_tokens, **tokens)
-        return calc_price(usage, model_ref=model, provider_id=provider)
-
-    try:
-        fresh, cached = of(output_tokens=1000), of(cache_read_tokens=input_tokens)
-        searched = float(of(output_tokens=1000, web_searches=1000).total_price - fresh.total_price)
-    except LookupError:
-        return None
-    million = 1_000_000
-    return Prices(
-        input=float(fresh.input_price) / input_tokens * million,
-        output=float(fresh.output_price) / 1000 * million,
-        cached=float(cached.input_price) / input_tokens * million,
-        search=searched or None,  # the data has no price of 0 for what it knows
-    )
-
-
-@cache
-def context_data(provider: str, model: str) -> int | None:
-    """Returns the published context window."""
-    from genai_prices.data_snapshot import get_snapshot
-
-    try:
-        _, found = get_snapshot().find_provider_model(model, None, provider, None)
-    except LookupError:
-        return None
-    return found.context_window

@@ -23,10 +23,10 @@ from judge_gym.errors import (
     RejectedError,
     UnavailableError,
 )
-from judge_gym.models import Model, wire
-from judge_gym.models.cards import Structured
+from judge_gym.models import Model, http_model
+from judge_gym.models.http_model import HttpModel
+from judge_gym.models.model_card import Structured
 from judge_gym.models.quota_headers import Quota, Remaining, quota_listener
-from judge_gym.models.wire import WireModel
 from judge_gym.records import Completion, Draw, Message, Request
 from tables import each_row
 from web import JSON, Answer, Route, Web
@@ -44,9 +44,9 @@ def web() -> Iterator[Web]:
         yield opened
 
 
-def made(web: Web, *answers: Route, **options: Any) -> WireModel:
+def made(web: Web, *answers: Route, **options: Any) -> HttpModel:
     web.on(PATH, *answers)
-    return WireModel("lab:llama", f"{web.url}/v1", "llama", **options)
+    return HttpModel("lab:llama", f"{web.url}/v1", "llama", **options)
 
 
 def ask(model: Model, request: Request = QUESTION) -> Completion:
@@ -96,7 +96,7 @@ async def ask_stream(answer: Stream, *keys: str, timeout: float = 60) -> int:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         try:
             for key in keys:
-                await WireModel("lab:llama", url, "llama", key, timeout=timeout).complete(QUESTION)
+                await HttpModel("lab:llama", url, "llama", key, timeout=timeout).complete(QUESTION)
         finally:
             await asyncio.get_running_loop().shutdown_asyncgens()  # closes the connections
             await asyncio.gather(*(end.wait() for end in ended))
@@ -168,7 +168,7 @@ def test_a_key_is_a_bearer_token(web: Web) -> None:
 
 def test_a_query_of_the_base_url_is_kept_behind_the_path(web: Web) -> None:
     web.on(PATH, said())
-    ask(WireModel("lab:llama", f"{web.url}/v1/?api-version=3", "llama"))
+    ask(HttpModel("lab:llama", f"{web.url}/v1/?api-version=3", "llama"))
     assert web.asked[0].path == PATH
     assert web.asked[0].query == {"api-version": "3"}
 
@@ -450,7 +450,7 @@ def test_a_server_that_is_not_there_may_come_back() -> None:
         taken.bind(("127.0.0.1", 0))  # bound but not listening, so nobody else can be there
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         with pytest.raises(UnavailableError, match="cannot be reached"):
-            ask(WireModel("lab:llama", url, "llama"))
+            ask(HttpModel("lab:llama", url, "llama"))
 
 
 def test_no_secret_is_in_an_error_or_a_repr(web: Web) -> None:
@@ -463,7 +463,7 @@ def test_no_secret_is_in_an_error_or_a_repr(web: Web) -> None:
             assert "sk-" not in text
             assert "0123" not in text
     address = web.url.replace("http://", "http://user:hunter2@") + "/v1?token=s3cret"
-    model = WireModel("lab:llama", address, "llama")
+    model = HttpModel("lab:llama", address, "llama")
     web.on(PATH, error(400, {"error": {"message": f"no access to {address}"}}))
     with pytest.raises(RejectedError) as raised:
         ask(model)
@@ -481,7 +481,7 @@ def test_a_secret_that_is_echoed_in_another_form_is_scrubbed(web: Web) -> None:
     assert "not valid" in str(raised.value) and "0123" not in repr(raised.value)
     address = web.url.replace("http://", "http://user:hunter2@") + "/v1"
     with pytest.raises(RejectedError) as raised:
-        ask(WireModel("lab:llama", address, "llama"))
+        ask(HttpModel("lab:llama", address, "llama"))
     assert "not valid" in str(raised.value) and header not in repr(raised.value)
 
 
@@ -506,7 +506,7 @@ def test_a_long_complaint_is_shortened(web: Web) -> None:
 )
 def test_what_cannot_be_called_is_refused_at_once(base_url: str, options: Any) -> None:
     with pytest.raises(DesignError, match="lab:llama") as refusal:
-        WireModel("lab:llama", base_url, "llama", **options)
+        HttpModel("lab:llama", base_url, "llama", **options)
     assert "hunter2" not in str(refusal.value)
     assert KEY not in str(refusal.value)
 
@@ -534,10 +534,10 @@ def test_models_share_one_session_which_ends_with_its_loop(web: Web) -> None:
 
     async def both() -> int:
         await asyncio.gather(*(model.complete(QUESTION) for model in models * 2))
-        return len(wire._sessions._opened)
+        return len(http_model._sessions._opened)
 
     assert [asyncio.run(both()), asyncio.run(both())] == [1, 1]
-    assert not wire._sessions._opened
+    assert not http_model._sessions._opened
 
 
 def test_a_call_can_be_cancelled(web: Web) -> None:

@@ -9,7 +9,13 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from judge_gym.models.bodies import LARGE_AT_ONCE, MAX_BODY, MAX_VALUES, UnreadableBody, read_body
+from judge_gym.models.body_limits import (
+    LARGE_AT_ONCE,
+    MAX_BODY,
+    MAX_VALUES,
+    UnreadableBody,
+    read_body,
+)
 
 MB = 1024**2
 GZIP = {"Content-Encoding": "gzip"}

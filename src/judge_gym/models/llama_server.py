@@ -1,8 +1,8 @@
 """The program of a child process: serves a GGUF file on loopback until its last user is gone.
 
-It is started by `local.py` as a script, and imports nothing of judge-gym. It reads its settings as
-JSON from standard input and writes one line of JSON when it is ready. A user is a connection to
-its control port; the kernel closes that of a process that ends in any way.
+It is started by `local_model.py` as a script, and imports nothing of judge-gym. It reads its
+settings as JSON from standard input and writes one line of JSON when it is ready. A user is a
+connection to its control port; the kernel closes that of a process that ends in any way.
 """
 
 import asyncio

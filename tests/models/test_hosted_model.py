@@ -28,7 +28,7 @@ from judge_gym.errors import (
     UnavailableError,
 )
 from judge_gym.models import Registry
-from judge_gym.models.hosted import HostedModel
+from judge_gym.models.hosted_model import HostedModel
 from judge_gym.models.quota_headers import Quota, Remaining, quota_listener
 from judge_gym.records import Completion, Draw, Message, Request
 from web import HTML, JSON, Answer, Asked, Web

@@ -8,8 +8,8 @@ from typing import TypedDict
 import aiohttp
 
 from judge_gym.errors import DesignError
-from judge_gym.models.cards import LOCAL
 from judge_gym.models.local_files import DOWNLOADS, local_file
+from judge_gym.models.model_card import LOCAL
 from judge_gym.models.registry import Registry
 from judge_gym.models.registry_files import USER_FILE
 from judge_gym.records import bare_endpoint
