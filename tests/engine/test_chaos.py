@@ -14,7 +14,7 @@ import pytest
 import postgres
 from commands import IN_FLIGHT, Bench, Reference, ended, served, undisturbed, write_study
 
-KILLS = int(os.environ.get("CHAOS", "3"))
+KILLS = int(os.environ.get("CHAOS", "2"))
 SEED = int(os.environ.get("CHAOS_SEED", "11"))
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120 + 20 * KILLS)]
 
