@@ -36,7 +36,7 @@ def with_wiki(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As if a package that declares the search were installed."""
     entry = EntryPoint("wiki", f"{__name__}:WIKI", "judge_gym.sources")
     found = {"judge_gym.sources": [entry]}
-    monkeypatch.setattr(metadata, "entry_points", lambda group: found[group])
+    monkeypatch.setattr(metadata, "entry_points", lambda group: found.get(group, []))
     search_origins.cache_clear()
     yield
     search_origins.cache_clear()
