@@ -330,9 +330,9 @@ class _Counts:
 def _statements() -> dict[str, sa.Select[Any]]:
     """Returns the statements of `_counts`, by table."""
     p, v, s, r, n = t.pool_items.c, t.views.c, t.samples.c, t.rubrics.c, sa.func.count()
-    runs, pools, makers = (
-        sa.bindparam(name, expanding=True) for name in ("runs", "pools", "makers")
-    )
+    runs: sa.BindParameter[Any] = sa.bindparam("runs", expanding=True)
+    pools: sa.BindParameter[Any] = sa.bindparam("pools", expanding=True)
+    makers: sa.BindParameter[Any] = sa.bindparam("makers", expanding=True)
     swap, used_by, probed = t.run_rubrics.c.is_swap, t.run_rubrics.c.run_id, t.probes.c
     of_pools = p.pool_id.in_(pools)
     return {
