@@ -16,24 +16,27 @@ from judge_gym.engine.calls.ask import Models, Stopped
 from judge_gym.engine.calls.budget import Spend, refuse_unpriced
 from judge_gym.engine.calls.limit import CONCURRENCY
 from judge_gym.engine.calls.offline import OfflineError
-from judge_gym.engine.calls.pace import Paces
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.capabilities import Capabilities
-from judge_gym.engine.runs.follower import RunFollower, run_in_loop
+from judge_gym.engine.runs.follower import RunFollower, run_in_loop, work
 from judge_gym.engine.runs.locks import lab_lock
-from judge_gym.engine.runs.options import WORKFLOWS, RunOptions, Workflow
-from judge_gym.engine.runs.orders import JOBS, SuiteWork, WorkOrder, study_of
-from judge_gym.engine.runs.planner import Plan, Planner, StagePlan
-from judge_gym.engine.runs.reparse import Reparsed, reparse
-from judge_gym.engine.runs.results import (
+from judge_gym.engine.runs.orders import (
     FINISHED,
+    JOBS,
+    WORKFLOWS,
     Result,
+    RunOptions,
     RunResult,
     SuiteExecution,
+    SuiteWork,
+    Workflow,
+    WorkOrder,
+    study_of,
     study_result,
 )
-from judge_gym.engine.runs.targets import makers
-from judge_gym.engine.runs.worker import work
+from judge_gym.engine.runs.pipeline import makers
+from judge_gym.engine.runs.planner import Paces, Plan, Planner, StagePlan
+from judge_gym.engine.runs.reparse import Reparsed, reparse
 from judge_gym.errors import DesignError
 from judge_gym.models.model_card import Limits
 from judge_gym.records import SuiteRun

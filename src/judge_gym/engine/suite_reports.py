@@ -4,8 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from judge_gym.engine.runs.orders import Outcome
-from judge_gym.engine.runs.results import SuiteExecution
+from judge_gym.engine.runs.orders import Outcome, SuiteExecution
 from judge_gym.errors import JudgeGymError
 from judge_gym.records.outcomes import Failed, Inconclusive
 from judge_gym.store import Event, Store, SuiteResult, SuiteRun

@@ -1,4 +1,4 @@
-"""Follows the runs of one command to their end, whether this process executes them or another."""
+"""Follows the runs of one command to their end, or executes whatever is queued as a worker."""
 
 import asyncio
 import signal
@@ -13,7 +13,7 @@ from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.locks import LockTaken, lab_lock, worker_lock
 from judge_gym.engine.runs.orders import EVALS, Outcome, ProcessEnding, WorkOrder
-from judge_gym.engine.runs.targets import missing_evals
+from judge_gym.engine.runs.pipeline import missing_evals
 from judge_gym.errors import BudgetError, DatabaseGone, JudgeGymError
 from judge_gym.models.model_card import Limits
 from judge_gym.store import Store
@@ -225,6 +225,54 @@ class RunFollower:
         elif over:
             message = f"{len(over)} of {len(self.outcomes)} runs: {over[0].message}"
             self.stopped = self.stopped or BudgetError(message)
+
+
+async def work(
+    store: Store,
+    models: Models,
+    queue: "RunQueue",
+    limits: Limits,
+    progress: dict[int, RunProgress],
+    capabilities: Capabilities,
+    *,
+    until_idle: bool,
+    on_start: Callable[[str], None],
+) -> None:
+    """Executes what is queued until it is interrupted, or with `until_idle` until nothing is left.
+
+    It fills `progress`, and calls `on_start` with the worker's name when it is ready.
+    """
+    from judge_gym.engine.runs.executor import Executor
+
+    interrupted = False
+    executor: Executor | None = None
+
+    def interrupt() -> None:
+        nonlocal interrupted
+        interrupted = True
+        if executor is not None:
+            executor.changed.set()
+
+    async def over() -> bool:
+        assert executor is not None
+        if interrupted or executor.asker.error is not None:
+            return True
+        with suppress(DatabaseGone):
+            idle = until_idle and queue.idle(executor.served)
+            return idle and not store.events.retries()
+        return False
+
+    with first_interrupt(interrupt):
+        while executor is None or (executor.superseded and not interrupted):
+            with worker_lock(store.database, queue.protocol) as lock:
+                executor = Executor(store, models, queue, lock, limits, progress, capabilities)
+                async with executor:
+                    on_start(executor.name)
+                    with suppress(DatabaseGone):
+                        await asyncio.to_thread(executor.sweep)
+                    await executor.work(over)
+            if executor.failure is not None and not executor.superseded:
+                raise executor.failure
 
 
 @contextmanager

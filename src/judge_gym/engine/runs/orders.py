@@ -1,18 +1,51 @@
-"""Work orders, the outcomes of runs and shards, and the errors that end them early."""
+"""How runs are ordered and how they end: options, work orders, outcomes and results."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from judge_gym.engine.calls.ask import Stopped
 from judge_gym.engine.calls.budget import RunOverBudget
 from judge_gym.engine.calls.circuit import EndpointDown, Trial
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.options import WORKFLOWS, RunOptions, Workflow
 from judge_gym.errors import BudgetError, JudgeGymError
 from judge_gym.records import SuiteRun
-from judge_gym.store import Run
+from judge_gym.store import Progress, Run
+
+if TYPE_CHECKING:
+    from judge_gym.engine.runs.planner import StagePlan
+
+Workflow = Literal["evidence", "rubric", "score", "swap", "probe"]
+WORKFLOWS: tuple[Workflow, ...] = ("evidence", "rubric", "score", "swap", "probe")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a study or experiments are run. The defaults run a study as its file says."""
+
+    workflows: Sequence[Workflow] = WORKFLOWS
+    """The workflows that may be executed; what is missing of the others is an error."""
+    samples: int | None = None
+    """Replicates per cell, instead of the study's."""
+    series: str | None = None
+    """The name under which scores and probes are drawn afresh; by default the study's seed."""
+    new_run: bool = False
+    """Supersede the active runs; the ledger still answers what was asked before."""
+    rivals: Sequence[str] = ()
+    """Authors whose rubrics are used beside those that the study names."""
+    budget: Mapping[str, Any] = field(default_factory=dict)
+    """Limits instead of the study's: usd, calls, tokens, minutes, run.usd, ..."""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """Knobs over those of the study file's base design."""
+    offline: bool = False
+    """Fetch nothing and call no model; every answer must be in the ledger."""
+    pause_after: Workflow | None = None
+    """Pause when this workflow is done."""
+    only_failed: bool = False
+    """Repeat failed calls and nothing else."""
+    allow_private: bool = False
+    """Allow evidence to be fetched from private network addresses."""
 
 
 class Paused(Stopped):
@@ -181,3 +214,92 @@ class Outcome:
         if self.end == "waiting":
             return EndpointDown(self.message, self.trial)
         return ENDS[self.end](self.message) if self.end != "done" else None
+
+
+FINISHED = ("complete", "complete-with-failures")
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The result of one run."""
+
+    tag: str
+    run: int
+    status: str
+    counts: Mapping[str, int]
+    """Samples by verdict status."""
+    calls: int
+    """Calls that this command paid for."""
+    reused: int
+    usd: float
+    saved: float
+    """US dollars that the reused answers once cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a study, or of some experiments."""
+
+    study: str
+    status: str
+    runs: tuple[RunResult, ...]
+    warnings: tuple[str, ...]
+    stopped: JudgeGymError | None = None
+    left: "StagePlan | None" = None
+    """The estimate of what is missing, where a budget was reached."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the result as `--json` prints it."""
+        return {
+            "study": self.study,
+            "status": self.status,
+            "runs": [asdict(run) for run in self.runs],
+            "warnings": list(self.warnings),
+            **({"left": self.left.to_json()} if self.left else {}),
+        }
+
+
+def study_result(
+    study: str,
+    runs: Sequence[Run],
+    outcomes: Sequence[Outcome],
+    progress: Sequence[Progress],
+    stopped: JudgeGymError | None,
+) -> Result:
+    """Returns the result of runs that were executed together; `stopped` ended them early."""
+    results = tuple(
+        RunResult(
+            tag=run.experiment.tag,
+            run=run.id,
+            status=reached.status,
+            counts=reached.statuses,
+            calls=outcome.paid,
+            reused=outcome.reused,
+            usd=outcome.usd,
+            saved=outcome.saved,
+        )
+        for run, outcome, reached in zip(runs, outcomes, progress, strict=True)
+    )
+    warnings = dict.fromkeys(warning for outcome in outcomes for warning in outcome.warnings)
+    return Result(study, _overall(results), results, tuple(warnings), stopped)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteExecution:
+    """What one command did for a suite run."""
+
+    run: SuiteRun
+    outcome: Outcome
+    stopped: JudgeGymError | None = None
+    """Why it ended early: interrupted, or over budget."""
+
+
+def _overall(runs: Sequence[RunResult]) -> str:
+    """Returns the status of a study: that of its worst run."""
+    statuses = {run.status for run in runs}
+    if "failed" in statuses:
+        return "failed"
+    unfinished = [run.status for run in runs if run.status not in FINISHED]
+    if unfinished:
+        return unfinished[0]
+    return "complete-with-failures" if "complete-with-failures" in statuses else "complete"

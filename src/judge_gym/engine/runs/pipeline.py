@@ -13,9 +13,7 @@ from typing import Any, TypeVar
 from judge_gym.engine.calls.ask import Asker, OnAnswers
 from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.options import WORKFLOWS
-from judge_gym.engine.runs.orders import Paused, WorkOrder
-from judge_gym.engine.runs.targets import rubric_authors, score_targets
+from judge_gym.engine.runs.orders import WORKFLOWS, Paused, WorkOrder
 from judge_gym.errors import ConflictError
 from judge_gym.records import (
     Critique,
@@ -24,6 +22,7 @@ from judge_gym.records import (
     Rubric,
     Sample,
     StageName,
+    SuiteRun,
     View,
 )
 from judge_gym.stages import (
@@ -39,6 +38,7 @@ from judge_gym.stages import (
 )
 from judge_gym.stages.rubric import ASKS, POOR_QUALITY
 from judge_gym.store import Answer, Payer, Progress, Run, Store
+from judge_gym.studies import Experiment
 
 T = TypeVar("T")
 R = TypeVar("R", View, Critique, Sample, Probe)
@@ -69,6 +69,60 @@ def shown_texts(store: Store, run: Run) -> Mapping[int, str]:
     if design.evidence.resolve().editor is None:
         return {item.id: item.text for item in pool.items}
     return store.materials.find_views(Neutralizer(design).maker, pool)
+
+
+def makers(experiment: Experiment) -> tuple[str | None, str | None]:
+    """Returns the makers of an experiment's views and critiques; None where none are made."""
+    editor = experiment.design.evidence.resolve().editor
+    return (
+        Neutralizer(experiment.design).maker if editor else None,
+        None if experiment.task.rubric else Critic(experiment.design).maker,
+    )
+
+
+def rubric_authors(run: Run) -> tuple[list[RubricTarget], list[RubricTarget]]:
+    """Returns the rubrics that a run scores under: its own, and its rivals'."""
+    task, design = run.experiment.task, run.experiment.design
+    strategy = design.rubric.resolve(design.judge.model)
+    draws = range(strategy.draws)
+    own = [strategy.author] if strategy.author else []
+    return (
+        [
+            RubricTarget(author, task.concept, task.country, draw)
+            for author in own
+            for draw in draws
+        ],
+        [
+            RubricTarget(rival, task.concept, task.country, draw)
+            for rival in run.rivals
+            for draw in draws
+        ],
+    )
+
+
+def score_targets(
+    run: Run,
+    rubric: Rubric,
+    texts: Mapping[int, str],
+    *,
+    is_swap: bool,
+    replicates: Iterable[int] | None = None,
+    items: slice = slice(None),
+) -> Iterator[ScoreTarget]:
+    """Yields the verdicts that a run needs under one rubric, replicate by replicate."""
+    shown = [item for item in run.experiment.task.pool.items[items] if item.id in texts]
+    orders = run.experiment.orders
+    drawn = range(run.samples) if replicates is None else replicates
+    for replicate, item, flipped in itertools.product(drawn, shown, orders):
+        yield ScoreTarget(rubric, item, texts[item.id], replicate, is_swap, flipped)
+
+
+def missing_evals(store: Store, run: SuiteRun) -> list[tuple[str, int]]:
+    """Returns the path and replicate of each eval of a run that has no settled result."""
+    rows = store.suites.results(run.id).get(run.id, [])
+    settled = {(row.result.path, row.result.replicate) for row in rows if row.result.settled}
+    targets = itertools.product(run.evals, range(run.replicates))
+    return [target for target in targets if target not in settled]
 
 
 @dataclass(frozen=True, slots=True)

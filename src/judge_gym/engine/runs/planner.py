@@ -8,14 +8,13 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.budget import input_tokens
 from judge_gym.engine.calls.limit import endpoint_of
-from judge_gym.engine.calls.pace import Paces
-from judge_gym.engine.runs.pipeline import chunked
-from judge_gym.engine.runs.targets import rubric_authors, score_targets
+from judge_gym.engine.runs.pipeline import chunked, rubric_authors, score_targets
+from judge_gym.models import ModelCard
 from judge_gym.records import (
     STAGES,
     Completion,
@@ -39,7 +38,7 @@ from judge_gym.stages import (
 )
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.rubric import ASKS
-from judge_gym.store import Ledger, Run
+from judge_gym.store import Ledger, Run, Usage
 
 OUTPUT_TOKENS: dict[StageName, int] = {
     "neutralizer": 220,
@@ -51,6 +50,45 @@ OUTPUT_TOKENS: dict[StageName, int] = {
 """The typical length of an answer of each stage."""
 TYPICAL_ANSWER = "word " * 250
 Scored = tuple[ScoreTarget, Request, Completion | None]
+
+
+TYPICAL_TOKENS = 350
+"""The usual length of an answer."""
+
+
+class Pace(NamedTuple):
+    """The wall time that one more call adds."""
+
+    seconds: float
+    measured: bool
+    """Whether earlier calls to the same model at the same endpoint took so long."""
+
+
+class Paces:
+    """Looks up how long calls to models take.
+
+    Args:
+        usage: of the ledger.
+        models: the registry.
+        concurrency: calls in flight to one endpoint.
+    """
+
+    def __init__(self, usage: Usage, models: Models, concurrency: int) -> None:
+        self._usage = usage
+        self._models = models
+        self._concurrency = concurrency
+        self._measured: dict[str, float | None] = {}
+
+    def of(
+        self, card: ModelCard, input_tokens: int = 0, output_tokens: int = TYPICAL_TOKENS
+    ) -> Pace:
+        """Returns the pace of a model; a default depends on its limits and the call's length."""
+        if card.id not in self._measured:
+            self._measured[card.id] = self._usage.pace(card.id, card.endpoint)
+        measured = self._measured[card.id]
+        if measured is not None:
+            return Pace(measured, True)
+        return Pace(card.seconds(input_tokens, output_tokens, self._concurrency), False)
 
 
 @dataclass(slots=True)

@@ -13,8 +13,7 @@ from judge_gym.engine.calls.ask import Asker
 from judge_gym.engine.calls.circuit import EndpointDown
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.orders import EVALS, SuiteWork, WorkOrder, study_of
-from judge_gym.engine.runs.pipeline import Shard
-from judge_gym.engine.runs.targets import missing_evals
+from judge_gym.engine.runs.pipeline import Shard, missing_evals
 from judge_gym.errors import BudgetError, DesignError, NotFoundError, RateLimitError
 from judge_gym.records import EvalResult, Inconclusive, Request, SuiteRun
 from judge_gym.records.outcomes import search_step
