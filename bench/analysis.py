@@ -29,8 +29,7 @@ from judge_gym.analysis.metrics.swap_sensitivity import swap_sensitivity
 from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.report import build_report
 from judge_gym.analysis.stats.agreement import nominal_agreement
-from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
-from judge_gym.analysis.stats.ranking import ranking
+from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts, ranking
 from judge_gym.analysis.stats.regressions import regressions
 from judge_gym.analysis.validity import validity
 

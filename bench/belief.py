@@ -23,7 +23,7 @@ from judge_gym.analysis.belief import (
     sources,
     squared_distances,
 )
-from judge_gym.analysis.belief.sets import stages
+from judge_gym.analysis.belief.masses import stages
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 import plain_belief as plain

@@ -15,12 +15,17 @@ from judge_gym.analysis.belief.masses import sources
 from judge_gym.analysis.stats.intervals import seeded, student
 from judge_gym.axes import Design
 from judge_gym.calibrate import Calibration, HypothesisTest, Panels, Quantity, Shape, calibrate
-from judge_gym.calibrate.distributions import HUNDREDTHS, distribution, stated_chances
-from judge_gym.calibrate.gates import Band, coverage, coverage_band, errors, recovery
-from judge_gym.calibrate.panels import evidence
-from judge_gym.calibrate.quantities import QUANTITIES, TESTS
-from judge_gym.calibrate.truth import TrueValues
-from judge_gym.calibrate.worlds import answers, conditions, population
+from judge_gym.calibrate.quantities import (
+    QUANTITIES,
+    TESTS,
+    Band,
+    coverage,
+    coverage_band,
+    errors,
+    recovery,
+)
+from judge_gym.calibrate.truth import HUNDREDTHS, TrueValues, distribution, stated_chances
+from judge_gym.calibrate.worlds import answers, conditions, evidence, population
 from judge_gym.errors import DesignError
 from judge_gym.models.simulated import judge_profile, verdict_distribution
 from judge_gym.records import Completion, Evidence, Request
@@ -488,6 +493,6 @@ def test_an_interruption_ends_cleanly(call: Call, monkeypatch: pytest.MonkeyPatc
         signal.raise_signal(signal.SIGINT)
         return answers(requests)
 
-    monkeypatch.setattr("judge_gym.calibrate.panels.answers", interrupted)
+    monkeypatch.setattr("judge_gym.calibrate.worlds.answers", interrupted)
     said = call("calibrate", *SMALL, "--json")
     assert (said.code, said.out) == (130, "")

@@ -13,13 +13,15 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
 from judge_gym.analysis.frames import ordinal, tidy
-from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement, ratings
-from judge_gym.analysis.stats.agreement_coefficients import (
+from judge_gym.analysis.stats.agreement import (
     Level,
     cohen_kappa,
     fleiss_kappa,
     intraclass_correlation,
     krippendorff_alpha,
+    nominal_agreement,
+    ordinal_agreement,
+    ratings,
 )
 from judge_gym.analysis.stats.intervals import Floats, SumStatistic, bootstrap
 from judge_gym.errors import DesignError

@@ -9,15 +9,13 @@ from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
 from judge_gym.analysis.belief import Verdicts, squared_distances
-from judge_gym.analysis.dataset import Dataset
-from judge_gym.analysis.metrics import METRICS, metric_table
+from judge_gym.analysis.metrics import METRICS, Summary, metric, metric_table
 from judge_gym.analysis.metrics.abstention import abstention
 from judge_gym.analysis.metrics.accuracy import ground_truth
 from judge_gym.analysis.metrics.conflict import conflict
 from judge_gym.analysis.metrics.entrenchment import entrenchment
-from judge_gym.analysis.metrics.summary import Summary, metric
 from judge_gym.analysis.metrics.uncertainty import uncertainty
-from judge_gym.analysis.panels import Panel
+from judge_gym.analysis.panels import Dataset, Panel
 from judge_gym.analysis.stats.intervals import student, undefined
 from panel_frames import JUDGE, samples, simulated, verdicts
 
@@ -209,7 +207,7 @@ def test_every_panel_has_a_row_for_every_metric() -> None:
 
 
 def test_a_registered_metric_is_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge_gym.analysis.metrics.summary.METRICS", dict(METRICS))
+    monkeypatch.setattr("judge_gym.analysis.metrics.METRICS", dict(METRICS))
 
     @metric("items", order=0)
     def items(data: Dataset, panel: Panel) -> Summary:

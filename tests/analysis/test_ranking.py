@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.stats.ranking import COLUMNS, ranking
+from judge_gym.analysis.stats.contrasts import COLUMNS, ranking
 from judge_gym.errors import DesignError
 
 

@@ -12,7 +12,6 @@ from statsmodels.regression.mixed_linear_model import MixedLM
 
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.stats.intervals import seeded
-from judge_gym.analysis.stats.random_intercept import random_intercept
 from judge_gym.analysis.stats.regressions import (
     COLLINEAR,
     COLUMNS,
@@ -21,6 +20,7 @@ from judge_gym.analysis.stats.regressions import (
     QUALITY,
     UNCRITICISED,
     cluster_robust,
+    random_intercept,
     regressions,
 )
 

@@ -16,8 +16,8 @@ import pytest
 from conftest import Scripted, study_file
 from engines import replace_engine
 from judge_gym.analysis import report as reports
-from judge_gym.analysis.dataset import Dataset
 from judge_gym.analysis.frames import JUDGE, tidy
+from judge_gym.analysis.panels import Dataset
 from judge_gym.analysis.report import (
     Report,
     ReportInput,
@@ -29,7 +29,8 @@ from judge_gym.analysis.report import (
     findings,
     verdicts,
 )
-from judge_gym.analysis.report.sections import SECTIONS, report_section, scored_share
+from judge_gym.analysis.report.findings import rubrics_evidence_cost
+from judge_gym.analysis.report.page import scored_share
 from judge_gym.cli import main
 from judge_gym.engine import Engine
 from judge_gym.errors import DesignError, NotFoundError
@@ -206,24 +207,18 @@ def test_a_report_is_the_same_each_time(plain: Ran) -> None:
         assert lab.reports.build("small").html() == plain.html
 
 
-def test_a_registered_section_is_in_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[Any] = []
-    monkeypatch.setattr("judge_gym.analysis.report.sections.SECTIONS", found)
-    monkeypatch.setattr(reports, "SECTIONS", found)
-
-    @report_section(order=2)
+def test_sections_with_data_are_in_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     def second(given: ReportInput) -> Section | None:
         return Section("Second", f"{len(given.frame)} samples")
 
-    @report_section(order=1)
     def first(given: ReportInput) -> Section | None:
         return Section("First", "", (Table("Samples", "", given.frame),))
 
-    @report_section(order=3)
     def empty(given: ReportInput) -> Section | None:
         return None
 
-    report = build_report("registered", draw_verdicts({"a": [1.0, 0, 0, 0]}), None)
+    monkeypatch.setattr(reports, "SECTIONS", (first, empty, second))
+    report = build_report("listed", draw_verdicts({"a": [1.0, 0, 0, 0]}), None)
     assert [section.title for section in report.sections] == ["First", "Second"]
     assert report.sections[1].lead == "60 samples"
 
@@ -313,8 +308,7 @@ def test_an_undefined_value_is_a_dash_and_null(
 
 
 def test_an_unknown_cost_is_not_shown_as_zero(plain: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    only_cost = [one for one in SECTIONS if one.build.__name__ == "rubrics_evidence_cost"]
-    monkeypatch.setattr(reports, "SECTIONS", only_cost)
+    monkeypatch.setattr(reports, "SECTIONS", [rubrics_evidence_cost])
     report = build_report("small", plain.samples, plain.usage.assign(usd=None))
     assert "0.0000" not in report.facts["cost"]
     assert set(Page(report.html()).column("Cost", "usd")) == {"–"}

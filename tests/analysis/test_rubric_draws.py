@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from judge_gym.analysis.dataset import Dataset
 from judge_gym.analysis.endpoints import (
     cell_endpoints,
     expected_stage,
@@ -31,21 +30,22 @@ from judge_gym.analysis.metrics.stated_agreement import (
     verdicts_without_draws,
 )
 from judge_gym.analysis.metrics.uncertainty import uncertainty
-from judge_gym.analysis.panels import Panel, panels
+from judge_gym.analysis.panels import Dataset, Panel, panels
 from judge_gym.analysis.stats import label_permutation
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
-from judge_gym.analysis.stats.contrast_sides import Sides
-from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
-from judge_gym.analysis.stats.intervals import Estimate, skewed, student
-from judge_gym.analysis.stats.paired_tests import sign_flip
-from judge_gym.analysis.stats.rubric_draws import (
+from judge_gym.analysis.stats.contrasts import Sides, contrasts, judge_contrasts
+from judge_gym.analysis.stats.intervals import (
     ErrorPart,
+    Estimate,
     draw_part,
     half_width,
     p_value,
     pseudo_values,
+    skewed,
+    student,
     widened_by_draws,
 )
+from judge_gym.analysis.stats.paired_tests import sign_flip
 from judge_gym.analysis.validity import _slope, validity
 from panel_frames import simulated
 

@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.dataset import Dataset, Samples
 from judge_gym.analysis.frames import (
     CELL,
     OrdinalFrame,
@@ -21,11 +20,13 @@ from judge_gym.analysis.frames import (
     ordinal,
     select_rows,
 )
-from judge_gym.analysis.panels import ratio
-from judge_gym.analysis.stats.intervals import share, skewed, student
-from judge_gym.analysis.stats.rubric_draws import (
+from judge_gym.analysis.panels import Dataset, Samples, ratio
+from judge_gym.analysis.stats.intervals import (
     Estimator,
     estimate_over_items,
+    share,
+    skewed,
+    student,
     without_each_draw,
 )
 from judge_gym.records import STATUSES

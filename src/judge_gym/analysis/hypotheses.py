@@ -12,13 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from judge_gym.analysis.dataset import Dataset, Samples
 from judge_gym.analysis.frames import JUDGE, PANEL, once_per_call, select_rows, varied_knobs
-from judge_gym.analysis.metrics.distances import (
-    common_rubrics,
-    distances_without_draws,
-    item_distances,
-)
 from judge_gym.analysis.metrics.polarization import excess_by_item, panel_null
 from judge_gym.analysis.metrics.stated_agreement import (
     difference_by_item,
@@ -26,17 +20,28 @@ from judge_gym.analysis.metrics.stated_agreement import (
     verdicts_without_draws,
 )
 from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs
-from judge_gym.analysis.panels import COLUMNS, row_means
-from judge_gym.analysis.stats.intervals import Estimate, Floats, skewed, undefined
-from judge_gym.analysis.stats.paired_tests import holm
-from judge_gym.analysis.stats.rubric_draws import (
+from judge_gym.analysis.panels import (
+    COLUMNS,
+    Dataset,
+    Samples,
+    common_rubrics,
+    distances_without_draws,
+    item_distances,
+    row_means,
+)
+from judge_gym.analysis.stats.intervals import (
     MANY_DRAWS,
     ErrorPart,
+    Estimate,
+    Floats,
     draw_part,
     half_width,
     p_value,
     pseudo_values,
+    skewed,
+    undefined,
 )
+from judge_gym.analysis.stats.paired_tests import holm
 
 ALPHA = 0.05
 MIN_ITEMS = 5

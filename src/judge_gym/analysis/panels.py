@@ -1,9 +1,10 @@
-"""The judges of one task and variant as arrays, which measures of disagreement read."""
+"""Tidy samples for analyses: cached results, the judges of a task as arrays, their distances."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import Any, TypeVar
+from itertools import combinations
+from typing import Any, TypeVar, Union
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -11,9 +12,14 @@ import pandas as pd
 
 from judge_gym.analysis.belief import Masses, Verdicts, sources, squared_distances
 from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray
-from judge_gym.analysis.frames import JUDGE, PANEL, once_per_call, select_rows
-from judge_gym.analysis.stats.intervals import Estimate, skewed
-from judge_gym.analysis.stats.rubric_draws import MANY_DRAWS, Estimator, estimate_over_items
+from judge_gym.analysis.frames import JUDGE, PANEL, once_per_call, own_rows, select_rows
+from judge_gym.analysis.stats.intervals import (
+    MANY_DRAWS,
+    Estimate,
+    Estimator,
+    estimate_over_items,
+    skewed,
+)
 
 Result = TypeVar("Result")
 ALL_JUDGES = -1
@@ -275,3 +281,96 @@ def row_means(values: FloatArray) -> FloatArray:
     """Returns the mean of each row, ignoring missing values."""
     known = ~np.isnan(values)
     return ratio(np.where(known, values, 0.0).sum(axis=1), known.sum(axis=1))
+
+
+Samples = Union[pd.DataFrame, "Dataset"]
+"""A tidy frame, or a dataset that shares its results with other analyses."""
+
+
+class Dataset:
+    """A tidy frame that keeps the results of analyses which several others read."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
+        self._results: dict[Callable[[pd.DataFrame], Any], Any] = {}
+
+    @staticmethod
+    def of(samples: Samples) -> "Dataset":
+        """Returns the dataset of a frame; a dataset is returned as it is."""
+        return samples if isinstance(samples, Dataset) else Dataset(samples)
+
+    def compute(self, analysis: Callable[[pd.DataFrame], Result]) -> Result:
+        """Returns the result of an analysis of the frame, computing it on the first call."""
+        if analysis not in self._results:
+            self._results[analysis] = analysis(self.frame)
+        result: Result = self._results[analysis]
+        return result
+
+    @cached_property
+    def panels(self) -> tuple[Panel, ...]:
+        """The judges of each task and variant, under the rubrics of their designs."""
+        return tuple(panels(self.frame))
+
+    @cached_property
+    def without_pairs(self) -> "Dataset":
+        """The samples that are not pairwise comparisons, which have their own rules."""
+        return self._where(~self.frame["pair"])
+
+    @cached_property
+    def ordinal(self) -> "Dataset":
+        """The samples under ordinal rubrics."""
+        return self._where(self.frame["rubric_kind"] == "ordinal")
+
+    @cached_property
+    def own(self) -> pd.DataFrame:
+        """The samples under the rubrics of their designs, without swaps."""
+        return own_rows(self.frame)
+
+    @cached_property
+    def scored(self) -> bool:
+        """Whether any sample without a swapped rubric has a score."""
+        return bool((self.own["status"] == "scored").any())
+
+    def _where(self, kept: pd.Series) -> "Dataset":
+        rows = select_rows(self.frame, kept)
+        return self if rows is self.frame else Dataset(rows)
+
+
+def item_distances(
+    frame: pd.DataFrame, by: Sequence[str], without: int | None = None
+) -> pd.DataFrame:
+    """Returns the distance of every two judges on every item: by, judge, other, evidence, distance.
+
+    Within a group, a judge's verdicts on an item are pooled, swaps included. The distance is NaN
+    if a judge has fewer than two scored replicates. A draw of rubrics can be left out of groups
+    with many draws.
+    """
+    parts = []
+    for panel in panels(frame.assign(is_swap=False), by):
+        if without is not None:
+            panel = panel.without(without)
+        for place, (judge, other) in enumerate(combinations(panel.judges, 2)):
+            named = {**panel.key, "judge": judge, "other": other}
+            values = {"evidence": panel.evidence, "distance": panel.distances[:, place]}
+            parts.append(pd.DataFrame(values).assign(**named))
+    columns = [*by, "judge", "other", "evidence", "distance"]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def distances_without_draws(frame: pd.DataFrame, by: Sequence[str]) -> list[pd.DataFrame]:
+    """Returns `item_distances` without each draw of rubrics in turn; empty if draws are few."""
+    draws = frame["rubric_draw"].unique()
+    if len(draws) < MANY_DRAWS:
+        return []
+    return [item_distances(frame, by, without=int(draw)) for draw in sorted(draws)]
+
+
+def common_rubrics(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns the samples under a rubric that no judge of the panel wrote."""
+    return frame[~frame["rubric_author"].isin(frame[JUDGE].unique())]
+
+
+def per_item(distances: pd.DataFrame, by: Sequence[str] = ()) -> pd.Series:
+    """Returns the mean distance on each item, over pairs of judges and everything not in `by`."""
+    known = distances.dropna(subset=["distance"])
+    return known.groupby([*by, "evidence"], observed=True)["distance"].mean()

@@ -13,17 +13,19 @@ import pandas as pd
 from judge_gym.analysis.endpoints import accuracy, positions
 from judge_gym.analysis.frames import CELL, ITEM, JUDGE, PANEL, once_per_call, own_rows, select_rows
 from judge_gym.analysis.judges.pair_frames import pair_table
-from judge_gym.analysis.metrics.distances import distances_without_draws, item_distances, per_item
-from judge_gym.analysis.stats.intervals import Estimate, skewed, undefined
-from judge_gym.analysis.stats.regressions import MIN_CLUSTERS, cluster_robust
-from judge_gym.analysis.stats.rubric_draws import (
+from judge_gym.analysis.panels import distances_without_draws, item_distances, per_item
+from judge_gym.analysis.stats.intervals import (
     ErrorPart,
+    Estimate,
     draw_part,
     estimate_over_items,
     half_width,
     pseudo_values,
+    skewed,
+    undefined,
     without_each_draw,
 )
+from judge_gym.analysis.stats.regressions import MIN_CLUSTERS, cluster_robust
 from judge_gym.errors import DesignError, unknown
 
 MIN_ITEMS = 5

@@ -1,7 +1,7 @@
 """Checks the instrument itself: simulated judges with known faults, real stages and analyses.
 
-`worlds` defines judges and conditions, `panels` simulates verdicts, `distributions` and `truth`
-compute the exact results, `quantities` lists the estimates and tests, and `gates` decides.
+`worlds` defines judges and conditions and simulates verdicts, `truth` computes the exact results,
+and `quantities` lists the estimates and tests, and decides whether they pass.
 """
 
 import signal
@@ -12,7 +12,9 @@ from multiprocessing import get_context
 
 import pandas as pd
 
-from judge_gym.calibrate.gates import (
+from judge_gym.calibrate.quantities import (
+    QUANTITIES,
+    TESTS,
     Calibration,
     Estimator,
     HypothesisTest,
@@ -22,9 +24,8 @@ from judge_gym.calibrate.gates import (
     errors,
     recovery,
 )
-from judge_gym.calibrate.panels import Panels, Shape
-from judge_gym.calibrate.quantities import QUANTITIES, TESTS
 from judge_gym.calibrate.truth import TrueValues
+from judge_gym.calibrate.worlds import Panels, Shape
 from judge_gym.errors import DesignError
 
 __all__ = ["Calibration", "HypothesisTest", "Panels", "Quantity", "Shape", "calibrate"]

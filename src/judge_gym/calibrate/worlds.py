@@ -1,24 +1,26 @@
-"""What is simulated: a population of texts, and judges with known faults.
+"""Panels of simulated judges with known faults, run through the real stages.
 
 A condition is one judge under one design and one rubric. All conditions of a panel see the same
-items, so that analyses can compare them.
+items, so that analyses can compare them. A panel is a task of a frame.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.stats.intervals import seeded
 from judge_gym.axes import Design
 from judge_gym.errors import ProviderError
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.models.simulated.lexicon import SOFTWARE, STRAIN
-from judge_gym.records import Completion, Request, Rubric, TaskType
-from judge_gym.stages import Rubricer, RubricTarget
+from judge_gym.records import Completion, Evidence, Request, Rubric, Sample, TaskType
+from judge_gym.stages import Prober, ProbeTarget, Rubricer, RubricTarget, Scorer, ScoreTarget
 
 CONCEPTS: dict[TaskType, str] = {"ecc": "fascism", "control": "democracy quality"}
 """A fully contested concept, on which a judge's bias shows in full, and a hardly contested one."""
@@ -139,3 +141,158 @@ def answers(requests: Sequence[Request]) -> list[Completion | None]:
         return [await ask(request) for request in requests]
 
     return asyncio.run(ask_all())
+
+
+Analysis = Callable[[pd.DataFrame], pd.DataFrame]
+"""Maps a tidy frame to a table."""
+DRAWS, PER_DRAW = 6, 2
+"""If rubrics are drawn: their number per panel, and the replicates under each."""
+CALLS = 10**9
+"""More calls than a condition has, so that no two conditions share a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The size of a panel, and the seed."""
+
+    items: int = 12
+    replicates: int = 5
+    seed: int = 0
+
+
+class Panels:
+    """Panels, each on its own evidence; a panel does not depend on the others.
+
+    A condition is simulated on its first use.
+    """
+
+    def __init__(self, numbers: Sequence[int], shape: Shape) -> None:
+        self.numbers = numbers
+        self.shape = shape
+        self._judged: dict[str, pd.DataFrame] = {}
+        self._frames: dict[tuple[str, ...], pd.DataFrame] = {}
+        self._tables: dict[tuple[Analysis, tuple[str, ...]], pd.DataFrame] = {}
+
+    def of(self, *names: str) -> pd.DataFrame:
+        """Returns the tidy samples of conditions: a task per panel, and a column `condition`."""
+        if names not in self._frames:
+            parts = [self._condition(name) for name in names]
+            self._frames[names] = tidy(pd.concat(parts, ignore_index=True))
+        return self._frames[names]
+
+    def analysed(self, analysis: Analysis, *names: str) -> pd.DataFrame:
+        """Returns the result of an analysis of conditions, computed once."""
+        if (analysis, names) not in self._tables:
+            self._tables[analysis, names] = analysis(self.of(*names))
+        return self._tables[analysis, names]
+
+    def _condition(self, name: str) -> pd.DataFrame:
+        if name not in self._judged:
+            condition = conditions()[name]
+            targets = [
+                target
+                for panel in self.numbers
+                for target in _targets(panel, condition, self.shape)
+            ]
+            self._judged[name] = _judged(condition, targets, self.shape)
+        return self._judged[name]
+
+
+def evidence(panel: int, condition: Condition, shape: Shape) -> list[Evidence]:
+    """Returns fresh copies of texts; a number in each gives it its own displays and answers."""
+    texts = population()
+    rng = seeded("calibrate", "evidence", shape.seed, panel, condition.task)
+    kinds = rng.integers(len(texts), size=shape.items)
+    scale = condition.rubric.scale
+    titles = [f"Report {panel}.{number} ({condition.task})" for number in range(shape.items)]
+    return [
+        Evidence(
+            title, f"{title}. {texts[kind]}", source=f"panel {panel}", truth=answer(kind, scale)
+        )
+        for title, kind in zip(titles, kinds, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A target, and the number of its draw of the rubric."""
+
+    asked: ScoreTarget
+    draw: int = 0
+
+
+def _targets(panel: int, condition: Condition, shape: Shape) -> list[_Target]:
+    """Returns all targets of a panel under a condition."""
+    rubrics, replicates = [condition.rubric], shape.replicates
+    if condition.drawn_from:
+        rng = seeded("calibrate", "rubrics", shape.seed, panel, condition.name)
+        drawn = rng.integers(len(condition.drawn_from), size=DRAWS)
+        rubrics, replicates = [condition.drawn_from[place] for place in drawn], PER_DRAW
+    items = evidence(panel, condition, shape)
+    # A rubric that is drawn twice gives new verdicts, so replicates are numbered over all draws.
+    return [
+        _Target(
+            ScoreTarget(rubric, item, item.text, draw * replicates + number, condition.is_swap),
+            draw,
+        )
+        for draw, rubric in enumerate(rubrics)
+        for item in items
+        for number in range(replicates)
+    ]
+
+
+def _judged(condition: Condition, targets: Sequence[_Target], shape: Shape) -> pd.DataFrame:
+    """Returns one row per verdict, from real prompts and simulated answers."""
+    scorer = Scorer(condition.design, shape.seed, str(shape.seed))
+    asked = [target.asked for target in targets]
+    given = answers(scorer.requests(asked))
+    samples = [scorer.read(*pair) for pair in zip(asked, given, strict=True)]
+    first = list(conditions()).index(condition.name) * CALLS
+    return pd.DataFrame([_row(sample) for sample in samples]).assign(
+        probe=_probes(condition, samples, shape) if condition.probed else np.nan,
+        call_id=np.arange(first, first + len(samples)),
+        condition=condition.name,
+        concept=CONCEPTS[condition.task],
+        task_type=condition.task,
+        series=str(shape.seed),
+        n_stages=condition.rubric.scale,
+        rubric=[target.asked.rubric.id for target in targets],
+        rubric_draw=[target.draw for target in targets],
+        rubric_author=condition.rubric.author,
+        is_swap=condition.is_swap,
+        **{knob: condition.design.values()[knob] for knob in _knobs()},
+    )
+
+
+def _row(sample: Sample) -> dict[str, Any]:
+    shown = zip(sample.display.labels, sample.display.stages, strict=True)
+    return {
+        "evidence": sample.evidence.title,
+        "pool": sample.evidence.source,
+        "replicate": sample.replicate,
+        "status": sample.status,
+        "truth": sample.evidence.truth,
+        "stages": " ".join(map(str, sample.stages)),
+        "display": " ".join(f"{label}={stage}" for label, stage in shown),
+    }
+
+
+def _probes(condition: Condition, samples: Sequence[Sample], shape: Shape) -> np.ndarray:
+    """Returns the stated probability of each scored verdict; NaN if not asked or unreadable."""
+    prober = Prober(condition.design, shape.seed, str(shape.seed))
+    places = [place for place, sample in enumerate(samples) if sample.status == "scored"]
+    targets = [ProbeTarget(samples[place], samples[place].evidence.text) for place in places]
+    given = answers(prober.requests(targets))
+    stated = [prober.read(*pair).probability for pair in zip(targets, given, strict=True)]
+    found = np.full(len(samples), np.nan)
+    found[places] = np.array(stated, dtype=float)
+    return found
+
+
+@cache
+def _knobs() -> list[str]:
+    """Returns the knobs in which conditions differ, including the judge."""
+    designs = [one.design.values() for one in conditions().values()]
+    return [
+        knob for knob in Design.knobs() if any(one[knob] != designs[0][knob] for one in designs)
+    ]

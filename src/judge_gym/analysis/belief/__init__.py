@@ -26,8 +26,7 @@ from judge_gym.analysis.belief.mappings import (
     plausibility,
 )
 from judge_gym.analysis.belief.masses import Masses, sources, stage_masks
-from judge_gym.analysis.belief.rules import RULES, Rule, combine_groups
-from judge_gym.analysis.belief.sensitivity import rule_sensitivity
+from judge_gym.analysis.belief.rules import RULES, Rule, combine_groups, rule_sensitivity
 
 __all__ = [
     "RULES",

@@ -7,9 +7,8 @@ from math import sqrt
 import numpy as np
 
 from judge_gym.analysis.belief.disagreement import jaccard
-from judge_gym.analysis.belief.masses import Masses
+from judge_gym.analysis.belief.masses import Mass, Masses, bits, checked, checked_frame
 from judge_gym.analysis.belief.rules import Rule, combine_groups
-from judge_gym.analysis.belief.sets import Mass, bits, checked, checked_frame
 from judge_gym.errors import DesignError
 
 

@@ -1,7 +1,10 @@
 """Combination rules over many groups of sources at once; all are n-ary and symmetric."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from math import prod
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -16,8 +19,125 @@ from judge_gym.analysis.belief.masses import (
     matched,
     summed,
 )
-from judge_gym.analysis.belief.redistribution import own_weights, product_weights, redistributed
 from judge_gym.errors import DesignError, unknown
+
+CELLS = 1 << 16
+"""The number of tuples held at once: a tensor of them fits a processor's cache."""
+MOST_TUPLES = 2_000_000_000
+"""The largest number of tuples in all; more would take over a minute."""
+
+Weights = Callable[[list[IntArray], list[FloatArray]], list[FloatArray]]
+"""Maps the sets and masses of each source, as axes of a tensor, to the weight of its set."""
+
+
+def own_weights(masks: list[IntArray], masses: list[FloatArray]) -> list[FloatArray]:
+    """Returns the weights of PCR6: a set's weight is the mass that the source gave it."""
+    return masses
+
+
+def product_weights(masks: list[IntArray], masses: list[FloatArray]) -> list[FloatArray]:
+    """Returns the weights of PCR5: the product of the masses of all sources that chose a set.
+
+    The weight is assigned to the first of these sources, so that it counts once.
+    """
+    weights = []
+    for source, weight in enumerate(masses):
+        for other, mass in enumerate(masses):
+            if other != source:
+                factor = 0.0 if other < source else mass
+                weight = weight * np.where(masks[other] == masks[source], factor, 1.0)
+        weights.append(weight)
+    return weights
+
+
+def redistributed(
+    masses: Masses, panels: Iterable[tuple[IntArray, IntArray]], weights: Weights
+) -> Focal:
+    """Returns the mass of conflicting tuples, redistributed to their sets by weight.
+
+    `panels` are groups with equally many sources, with the rows of each group.
+    """
+    panels = list(panels)
+    size = np.bincount(masses.focal.row, minlength=masses.count)
+    tuples = sum(float(size[rows].astype(float).prod(axis=1).sum()) for _, rows in panels)
+    if tuples > MOST_TUPLES:
+        raise DesignError(
+            f"{tuples:.3g} tuples of focal sets, more than {MOST_TUPLES:,}: combine fewer groups "
+            "or sources, pool verdicts into frequencies, or choose another rule"
+        )
+    given = [Focal(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    for groups, rows in panels:
+        rows = np.take_along_axis(rows, np.argsort(-size[rows], axis=1), axis=1)
+        for block in _blocks(size[rows]):
+            given.append(_redistribute_block(masses.focal, groups[block], rows[block], weights))
+    row, mask, weight = (np.concatenate(part) for part in zip(*given, strict=True))
+    return focal(row, mask, weight)
+
+
+def _blocks(size: IntArray) -> Iterator[IntArray]:
+    """Yields groups of similar size, as many as one tensor may hold."""
+    order = np.lexsort(size.T[::-1])[::-1]
+    low = 0
+    while low < len(order):
+        # Sorted by the first axis, then the second, and so on: later axes may grow in a block.
+        reach = order[low : low + max(1, CELLS // prod(size[order[low]].tolist()))]
+        padded = np.maximum.accumulate(size[reach], axis=0).prod(axis=1, dtype=float)
+        fits = padded * np.arange(1, len(reach) + 1) <= CELLS
+        high = low + max(1, int(fits.argmin()) if not fits.all() else len(reach))
+        yield order[low:high]
+        low = high
+
+
+def _redistribute_block(
+    entries: Focal, groups: IntArray, rows: IntArray, weights: Weights
+) -> Focal:
+    """Returns the redistributed mass of a block of groups."""
+    padded = [_padded(entries, source) for source in rows.T]
+    back = [np.zeros_like(mass) for _, mass in padded]
+    # The smallest sources come last. Sources with a single set need no axis of their own.
+    widths = [mass.shape[1] for _, mass in padded if mass.shape[1] > 1] or [1]
+    for cut in _cuts(widths, len(rows)):
+        masks, masses = [], []
+        for source, (sets, values) in enumerate(padded):
+            part = cut[source] if source < len(cut) else slice(None)
+            shape = [-1 if axis == source else 1 for axis in range(len(widths))]
+            masks.append(sets[:, part].reshape(len(rows), *shape))
+            masses.append(values[:, part].reshape(len(rows), *shape))
+        meet, share = reduce(np.bitwise_and, masks), reduce(np.multiply, masses)
+        share = np.where(meet == 0, share, 0.0)
+        weight = weights(masks, masses)
+        np.divide(share, reduce(np.add, weight), out=share, where=share > 0)
+        for source, given in enumerate(back):
+            part = cut[source] if source < len(cut) else slice(None)
+            others = tuple(axis + 1 for axis in range(len(widths)) if axis != source)
+            given[:, part] += (share * weight[source]).sum(axis=others).reshape(len(rows), -1)
+    row = [np.broadcast_to(groups[:, None], given.shape) for given in back]
+    found = focal(
+        np.concatenate([part.ravel() for part in row]),
+        np.concatenate([mask.ravel() for mask, _ in padded]),
+        np.concatenate([part.ravel() for part in back]),
+    )
+    return found.where(found.weight > 0)
+
+
+def _cuts(shape: list[int], groups: int) -> Iterator[list[slice]]:
+    """Yields slices of the tensor that fit in memory: the first axes one set at a time."""
+    held = 0
+    while held < len(shape) - 1 and groups * prod(shape[held:]) > CELLS:
+        held += 1
+    whole = [slice(None)] * (len(shape) - held)
+    for place in product(*(range(length) for length in shape[:held])):
+        yield [*(slice(at, at + 1) for at in place), *whole]
+
+
+def _padded(entries: Focal, rows: IntArray) -> tuple[IntArray, FloatArray]:
+    """Returns the sets and masses of rows, padded with empty sets without mass."""
+    start, end = (np.searchsorted(entries.row, rows, side) for side in ("left", "right"))
+    place = np.arange(int((end - start).max()))
+    there = place < (end - start)[:, None]
+    entry = np.where(there, start[:, None] + place, 0)
+    return np.where(there, entries.mask[entry], 0), np.where(there, entries.weight[entry], 0.0)
+
 
 Rule = Literal["dempster", "yager", "dubois_prade", "pcr5", "pcr6", "murphy", "average"]
 RULES: tuple[Rule, ...] = get_args(Rule)
@@ -210,3 +330,72 @@ COMBINE: dict[Rule, Callable[[_Panel, Fused], Focal]] = {
     "murphy": _murphy,
     "average": _average,
 }
+
+
+ALPHA = 0.1
+"""The default discount of sources before combination."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleEffect:
+    """The results of one rule over all groups."""
+
+    rule: Rule
+    groups: int
+    """The number of groups with a result."""
+    total_conflict: int
+    """The number of groups without a result because of total conflict."""
+    tied: int
+    """The number of groups in which several stages lead."""
+    differs: float | None
+    """The share of groups whose leading stage differs from that of `average`, among those where
+    both rules have a unique one; None without any."""
+    gap: float | None
+    """Plausibility minus belief, mean over stages and groups."""
+    winners: IntArray
+    """The leading stage of each group; 0 if it is not unique."""
+    reason: str = ""
+    """The reason why the rule was not applied."""
+
+
+def rule_sensitivity(
+    masses: Masses, group: IntArray, *, groups: int, alpha: float = ALPHA
+) -> tuple[RuleEffect, ...]:
+    """Combines the masses of each group by every rule, after discounting them by alpha."""
+    discounted = masses.discounted(alpha)
+    average = combine_groups(discounted, group, rule="average", groups=groups)
+    reference = leading_stages(average.masses.pignistic())
+    return tuple(_effect(discounted, group, rule, reference) for rule in RULES)
+
+
+def leading_stages(pignistic: FloatArray) -> IntArray:
+    """Returns the most probable stage of each row; 0 if it is undefined or tied.
+
+    >>> leading_stages(np.array([[0.2, 0.8], [0.5, 0.5], [np.nan, np.nan]])).tolist()
+    [2, 0, 0]
+    """
+    filled = np.nan_to_num(pignistic, nan=0.0)
+    # Sums that differ only by rounding are tied.
+    leads = filled >= filled.max(axis=1, initial=0.0)[:, None] - 1e-9
+    return np.where(leads.sum(axis=1) == 1, leads.argmax(axis=1) + 1, 0)
+
+
+def _effect(masses: Masses, group: IntArray, rule: Rule, reference: IntArray) -> RuleEffect:
+    try:
+        found = combine_groups(masses, group, rule=rule, groups=len(reference))
+    except DesignError as error:  # more tuples than the rule can visit
+        none = np.zeros_like(reference)
+        return RuleEffect(rule, 0, 0, 0, None, None, none, reason=error.message)
+    defined = found.masses.defined
+    winners = leading_stages(found.masses.pignistic())
+    clear = (winners > 0) & (reference > 0)
+    gap = found.masses.uncertainty_gap()[defined]
+    return RuleEffect(
+        rule=rule,
+        groups=int(defined.sum()),
+        total_conflict=int((found.total & ~defined).sum()),
+        tied=int((defined & (winners == 0)).sum()),
+        differs=float((winners != reference)[clear].mean()) if clear.any() else None,
+        gap=float(gap.mean()) if len(gap) else None,
+        winners=winners,
+    )

@@ -6,8 +6,6 @@ None, and a frame that lacks a column is refused. A figure is a function decorat
 `@drawing.figure` and one line here.
 """
 
-from judge_gym.analysis.figures.accuracy import accuracy_figure as accuracy_figure
-from judge_gym.analysis.figures.accuracy import cost_figure as cost_figure
 from judge_gym.analysis.figures.disagreement import method_figure as method_figure
 from judge_gym.analysis.figures.disagreement import pair_figure as pair_figure
 from judge_gym.analysis.figures.disagreement import polarization_figure as polarization_figure
@@ -18,14 +16,16 @@ from judge_gym.analysis.figures.drawing import caption as caption
 from judge_gym.analysis.figures.drawing import panels as panels
 from judge_gym.analysis.figures.drawing import png as png
 from judge_gym.analysis.figures.drawing import svg as svg
+from judge_gym.analysis.figures.effects import accuracy_figure as accuracy_figure
+from judge_gym.analysis.figures.effects import cost_figure as cost_figure
 from judge_gym.analysis.figures.effects import forest_figure as forest_figure
 from judge_gym.analysis.figures.effects import rank_figure as rank_figure
-from judge_gym.analysis.figures.experts import probe_figure as probe_figure
-from judge_gym.analysis.figures.experts import reliability_figure as reliability_figure
-from judge_gym.analysis.figures.experts import swap_figure as swap_figure
-from judge_gym.analysis.figures.spend import spend_figure as spend_figure
+from judge_gym.analysis.figures.effects import spend_figure as spend_figure
 from judge_gym.analysis.figures.verdicts import belief_figure as belief_figure
 from judge_gym.analysis.figures.verdicts import distribution_figure as distribution_figure
 from judge_gym.analysis.figures.verdicts import heat_figure as heat_figure
+from judge_gym.analysis.figures.verdicts import probe_figure as probe_figure
+from judge_gym.analysis.figures.verdicts import reliability_figure as reliability_figure
 from judge_gym.analysis.figures.verdicts import shape_figure as shape_figure
 from judge_gym.analysis.figures.verdicts import status_figure as status_figure
+from judge_gym.analysis.figures.verdicts import swap_figure as swap_figure

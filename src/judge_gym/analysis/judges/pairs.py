@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from judge_gym.analysis.stats.agreement_coefficients import krippendorff_alpha
+from judge_gym.analysis.stats.agreement import krippendorff_alpha
 from judge_gym.analysis.stats.intervals import Estimate, share, student
 from judge_gym.analysis.stats.paired_tests import exact_sign_test
 from judge_gym.errors import DesignError

@@ -4,9 +4,15 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.dataset import Dataset, Samples
-from judge_gym.analysis.metrics.summary import Summary, judge_rows, metric, shown
-from judge_gym.analysis.panels import ALL_JUDGES, Panel, mean_of_cells, once_per_panel
+from judge_gym.analysis.metrics import Summary, judge_rows, metric, shown
+from judge_gym.analysis.panels import (
+    ALL_JUDGES,
+    Dataset,
+    Panel,
+    Samples,
+    mean_of_cells,
+    once_per_panel,
+)
 from judge_gym.analysis.stats.intervals import share
 
 

@@ -5,13 +5,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.dataset import Dataset
 from judge_gym.analysis.endpoints import grouped, means_over_items, positions, right_by_item
 from judge_gym.analysis.frames import CELL, ITEM, PANEL
-from judge_gym.analysis.metrics.summary import Summary, metric
-from judge_gym.analysis.panels import Panel
-from judge_gym.analysis.stats.intervals import share, student, undefined
-from judge_gym.analysis.stats.rubric_draws import estimate_over_items, without_each_draw
+from judge_gym.analysis.metrics import Summary, metric
+from judge_gym.analysis.panels import Dataset, Panel
+from judge_gym.analysis.stats.intervals import (
+    estimate_over_items,
+    share,
+    student,
+    undefined,
+    without_each_draw,
+)
 
 ESTIMATES = {"right": share, "absolute_error": student, "within_half_stage": share}
 """The measures, with how each is estimated over items."""

@@ -7,10 +7,16 @@ import pandas as pd
 
 from judge_gym.analysis.belief import panel_conflict
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.dataset import Dataset, Samples
+from judge_gym.analysis.metrics import TOO_FEW_JUDGES, Summary, metric, shown
 from judge_gym.analysis.metrics.polarization import distance_columns
-from judge_gym.analysis.metrics.summary import TOO_FEW_JUDGES, Summary, metric, shown
-from judge_gym.analysis.panels import Panel, mean_over_items, once_per_panel, part_of
+from judge_gym.analysis.panels import (
+    Dataset,
+    Panel,
+    Samples,
+    mean_over_items,
+    once_per_panel,
+    part_of,
+)
 from judge_gym.analysis.stats.intervals import Estimate, student
 
 KINDS = ("pairwise", "own", "excess", "joint")

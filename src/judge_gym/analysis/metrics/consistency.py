@@ -13,12 +13,12 @@ import pandas as pd
 
 from judge_gym.analysis.belief import Verdicts, replicate_conflict
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.dataset import Dataset
 from judge_gym.analysis.endpoints import pooled_variance, positions
 from judge_gym.analysis.frames import CELL, JUDGE, without_series
-from judge_gym.analysis.metrics.summary import ALL, Summary, metric, shown
+from judge_gym.analysis.metrics import ALL, Summary, metric, shown
 from judge_gym.analysis.panels import (
     ALL_JUDGES,
+    Dataset,
     Panel,
     mean_of_cells,
     once_per_panel,
@@ -26,7 +26,7 @@ from judge_gym.analysis.panels import (
     part_of,
     ratio,
 )
-from judge_gym.analysis.stats.agreement_coefficients import Level, krippendorff_alpha
+from judge_gym.analysis.stats.agreement import Level, krippendorff_alpha
 from judge_gym.analysis.stats.intervals import (
     Estimate,
     SumStatistic,

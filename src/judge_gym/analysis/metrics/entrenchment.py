@@ -4,10 +4,9 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.dataset import Dataset, Samples
+from judge_gym.analysis.metrics import Summary, judge_rows, metric
 from judge_gym.analysis.metrics.polarization import excess_by_item, panel_null
-from judge_gym.analysis.metrics.summary import Summary, judge_rows, metric
-from judge_gym.analysis.panels import ALL_JUDGES, Panel, mean_over_items
+from judge_gym.analysis.panels import ALL_JUDGES, Dataset, Panel, Samples, mean_over_items
 from judge_gym.analysis.stats.intervals import Estimate
 
 

@@ -15,9 +15,15 @@ import pandas as pd
 from scipy.special import entr
 
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.dataset import Dataset, Samples
-from judge_gym.analysis.metrics.summary import TOO_FEW_JUDGES, Summary, metric, shown
-from judge_gym.analysis.panels import Panel, mean_over_items, once_per_panel, panels
+from judge_gym.analysis.metrics import TOO_FEW_JUDGES, Summary, metric, shown
+from judge_gym.analysis.panels import (
+    Dataset,
+    Panel,
+    Samples,
+    mean_over_items,
+    once_per_panel,
+    panels,
+)
 from judge_gym.analysis.stats.intervals import Estimate
 from judge_gym.analysis.stats.label_permutation import PermutationNull, permutation_null
 

@@ -17,17 +17,15 @@ from judge_gym.analysis.frames import CELL, JUDGE, PANEL, once_per_call
 from judge_gym.analysis.stats.intervals import (
     LEVEL,
     Estimate,
+    Estimator,
     Floats,
     bootstrap_sums,
+    estimate_over_items,
     share,
     skewed,
     student,
     t_quantile,
     undefined,
-)
-from judge_gym.analysis.stats.rubric_draws import (
-    Estimator,
-    estimate_over_items,
     without_each_draw,
 )
 

@@ -6,12 +6,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.dataset import Dataset, Samples
 from judge_gym.analysis.frames import CELL, JUDGE, PANEL
-from judge_gym.analysis.metrics.summary import Summary, metric
-from judge_gym.analysis.panels import Panel
-from judge_gym.analysis.stats.intervals import Estimate, student, undefined
-from judge_gym.analysis.stats.rubric_draws import estimate_over_items, without_each_draw
+from judge_gym.analysis.metrics import Summary, metric
+from judge_gym.analysis.panels import Dataset, Panel, Samples
+from judge_gym.analysis.stats.intervals import (
+    Estimate,
+    estimate_over_items,
+    student,
+    undefined,
+    without_each_draw,
+)
 
 PAIRED = [*CELL, "evidence", "replicate", "series", "flipped", "n_stages", "rubric_draw"]
 """The columns that both sides of a pair share; another scale has another shuffle."""

@@ -8,8 +8,7 @@ import pandas as pd
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.endpoints import Groups, grouped, means_over_items
 from judge_gym.analysis.frames import CELL, ITEM
-from judge_gym.analysis.stats.intervals import share, student
-from judge_gym.analysis.stats.rubric_draws import without_each_draw
+from judge_gym.analysis.stats.intervals import share, student, without_each_draw
 
 SHAPES = ("abstain", "singleton", "adjacent", "non_adjacent", "several", "broad")
 """The shapes of verdicts; `several` are options of a nominal rubric, which have no neighbours."""

@@ -1,7 +1,7 @@
 """The report of a study: findings with intervals, in the order in which readers ask.
 
-Importing a module here registers its sections. `sections` holds what they read, and `page` renders
-a report as a page, as text, or as a folder of files.
+A section is a function of a `ReportInput`, which returns None without data. `page` renders a report
+as a page, as text, or as a folder of files.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,24 +9,39 @@ from typing import Any
 
 import pandas as pd
 
-from judge_gym.analysis.dataset import Dataset
 from judge_gym.analysis.frames import JUDGE, tidy, varied_knobs
-from judge_gym.analysis.report import (  # noqa: F401
-    answers,
-    disagreement,
-    effects,
-    experts,
-    findings,
-    verdicts,
+from judge_gym.analysis.panels import Dataset
+from judge_gym.analysis.report import disagreement, findings, verdicts
+from judge_gym.analysis.report.page import (
+    Chart,
+    Report,
+    ReportInput,
+    Section,
+    Table,
+    scored_share,
+    simulation_banner,
 )
-from judge_gym.analysis.report.page import Chart, Report, Section, Table, simulation_banner
-from judge_gym.analysis.report.sections import SECTIONS, ReportInput, scored_share
 from judge_gym.analysis.stats.regressions import BLUEPRINT_KNOBS
 from judge_gym.analysis.validity import DEFAULTS, Thresholds
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError
 
 __all__ = ["Chart", "Report", "ReportInput", "Section", "Table", "build_report"]
+SECTIONS = (
+    findings.findings,
+    verdicts.response_outcomes,
+    verdicts.chosen_stages,
+    disagreement.disagreement,
+    disagreement.decisiveness,
+    verdicts.overconfidence,
+    verdicts.rubric_author,
+    verdicts.axis_effects,
+    findings.accuracy,
+    verdicts.consistency_across_repeats,
+    findings.more_samples,
+    findings.rubrics_evidence_cost,
+    findings.limitations,
+)
 _NAMES = ("study", "concept", "country", "pool", "run", "sample")
 """Columns that `task` and `tag` repeat."""
 
@@ -59,7 +74,7 @@ def build_report(
     frame = tidy(samples, source=title)
     paid = pd.DataFrame() if usage is None else usage
     given = ReportInput(Dataset(_needed(frame)), paid, views, people, thresholds)
-    parts = [section.build(given) for section in SECTIONS]
+    parts = [section(given) for section in SECTIONS]
     # If no call was answered, no model was reported; the judge that was asked counts then.
     models = {*frame["reported_model"].astype(object).fillna(frame[JUDGE])}
     models |= {*judges} - {*frame[JUDGE]}

@@ -10,13 +10,17 @@ from judge_gym.analysis import figures
 from judge_gym.analysis.belief import rule_sensitivity
 from judge_gym.analysis.frames import JUDGE, OrdinalFrame, scored_rows
 from judge_gym.analysis.metrics.conflict import conflict
-from judge_gym.analysis.metrics.distances import item_distances, per_item
 from judge_gym.analysis.metrics.entrenchment import entrenchment
 from judge_gym.analysis.metrics.polarization import pairwise, polarization
 from judge_gym.analysis.metrics.uncertainty import uncertainty
-from judge_gym.analysis.panels import Panel
-from judge_gym.analysis.report.page import Chart, Section, Table, section
-from judge_gym.analysis.report.sections import ReportInput, report_section
+from judge_gym.analysis.panels import Panel, item_distances, per_item
+from judge_gym.analysis.report.page import (
+    Chart,
+    ReportInput,
+    Section,
+    Table,
+    section,
+)
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 
 POLARIZATION = (
@@ -28,7 +32,6 @@ POLARIZATION = (
 OWN_RUBRICS = " Judges used their own rubrics, so it measures judge and rubric together."
 
 
-@report_section(order=4)
 def disagreement(given: ReportInput) -> Section | None:
     """Shows polarization, pairs of judges, conflict, agreement and entrenchment."""
     data = given.data.without_pairs
@@ -84,7 +87,6 @@ def _methods(own: pd.DataFrame) -> pd.DataFrame:
     return wide.reset_index().rename(columns={"evidence": "item"})
 
 
-@report_section(order=5)
 def decisiveness(given: ReportInput) -> Section | None:
     """Shows belief and plausibility of each stage, and the effect of the combination rule."""
     data = given.data.without_pairs

@@ -1,20 +1,33 @@
-"""Sections on the findings of the study, on where more samples would help, and on limitations."""
+"""Sections on findings, accuracy, rubrics, evidence, cost, missing samples and limitations."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.endpoints import cell_endpoints
-from judge_gym.analysis.frames import CELL, ITEM, JUDGE
+from judge_gym.analysis import figures
+from judge_gym.analysis.endpoints import cell_endpoints, known_answers
+from judge_gym.analysis.frames import CELL, ITEM, JUDGE, once_per_call, ordinal_rows
 from judge_gym.analysis.hypotheses import RULE, hypotheses
+from judge_gym.analysis.judges.pair_frames import pair_table
+from judge_gym.analysis.judges.pairs import PAIR_RULE
+from judge_gym.analysis.judges.people import alt_test, majority_agreement, prediction_powered
 from judge_gym.analysis.metrics import metric_table
+from judge_gym.analysis.metrics.accuracy import ground_truth
 from judge_gym.analysis.metrics.stated_agreement import probed_verdicts
-from judge_gym.analysis.report.page import Section, Table, section
-from judge_gym.analysis.report.sections import ReportInput, report_section, scored_share
-from judge_gym.analysis.stats.intervals import student
-from judge_gym.analysis.stats.rubric_draws import MANY_DRAWS
+from judge_gym.analysis.report.page import (
+    Chart,
+    ReportInput,
+    Section,
+    Table,
+    scored_share,
+    section,
+)
+from judge_gym.analysis.stats.intervals import MANY_DRAWS, student
 from judge_gym.analysis.validity import validity
+from judge_gym.stages.evidence import MAX_WORDS
+from judge_gym.stages.fidelity import flagged
 
 FIRST = ["hypothesis", "verdict", "value", "low", "high", "items", "p", "holm"]
 MOSTLY_SCORED = 0.5
@@ -24,7 +37,6 @@ WIDE = 0.1
 FEW_ITEMS = 12
 
 
-@report_section(order=1)
 def findings(given: ReportInput) -> Section | None:
     """Shows hypotheses, validity checks and metrics."""
     tested, checks = hypotheses(given.data), validity(given.frame, given.thresholds)
@@ -62,7 +74,6 @@ def _rubrics_used(own: pd.DataFrame) -> str:
     return "under the rubric of each design, without swaps"
 
 
-@report_section(order=11)
 def more_samples(given: ReportInput) -> Section | None:
     """Shows judges with too few scores per item, or too wide an interval."""
     cells = given.data.compute(cell_endpoints).groupby(CELL, observed=True)
@@ -97,7 +108,6 @@ def more_samples(given: ReportInput) -> Section | None:
     )
 
 
-@report_section(order=13)
 def limitations(given: ReportInput) -> Section | None:
     """Lists what these data cannot show."""
     verdicts = given.data.compute(probed_verdicts)
@@ -158,3 +168,142 @@ def _limits(part: pd.DataFrame, without_reference: list[str]) -> Iterator[str]:
         yield "no known answers: agreement is not accuracy"
     if part["reported_model"].astype(str).str.startswith("sim:").any():
         yield "simulated judges say nothing about real models"
+
+
+def accuracy(given: ReportInput) -> Section | None:
+    """Shows accuracy on known answers and pairs, against reference values and people."""
+    own, singles = given.data.own, given.data.without_pairs.own
+    pairs = pair_table(own[own["pair"]], CELL)
+    known = known_answers(singles, CELL)
+    truth = ground_truth(own)
+    scores = _scores(pairs, known)
+    people = given.people if given.people is not None and len(given.people) else None
+    return section(
+        "How accurate are the judges?",
+        figures.accuracy_figure.finding(scores)
+        if figures.accuracy_figure.has_data(scores)
+        else "Against reference values and people.",
+        tables=[
+            Table(
+                "Known answers",
+                "Share of scored verdicts on the right stage; 95 % interval over items, Wilson's "
+                "if each is either right or wrong, else t.",
+                known,
+            ),
+            Table("Pairs with a known better response", f"Shares. {PAIR_RULE}", pairs),
+            Table(
+                "Reference values",
+                "Absolute error of the expected stage against a reference from 0 to 1, and the "
+                "share of items within half a stage of it.",
+                truth[truth["measure"] != "right"],
+            ),
+            *(_people(singles, people) if people is not None else ()),
+        ],
+        charts=[
+            Chart("Accuracy", figures.accuracy_figure, scores),
+            Chart("Cost against accuracy", figures.cost_figure, _costs(own, scores)),
+        ],
+    )
+
+
+def _scores(pairs: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Returns the accuracy of each configured judge, on pairs and on single items alike."""
+    columns = [*CELL, "accuracy", "low", "high", "n"]
+    renamed = known.rename(columns={"mean": "accuracy"})
+    parts = [part[columns] for part in (pairs, renamed) if len(part)]
+    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+    return figures.panels(found)
+
+
+def _costs(own: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """Returns the mean cost of a verdict of each judge, beside its accuracy."""
+    price = once_per_call(own, CELL).groupby(CELL, observed=True)["usd"].mean().reset_index()
+    found = scores.merge(price, on=CELL)
+    return found[found["usd"] > 0]
+
+
+def _people(own: pd.DataFrame, people: pd.DataFrame) -> list[Table]:
+    """Returns the tables that compare judges with raters."""
+    stages = ordinal_rows(own)
+    agreement = majority_agreement(own, people)
+    return [
+        Table(
+            "Agreement with people",
+            "The share of a judge's weight on the stage that most raters gave; items on which "
+            "raters tie are left out.",
+            agreement[agreement["items"] > 0],
+        ),
+        Table(
+            "Can a judge replace a rater?",
+            "The alternative annotator test: each rater is left out in turn; a judge passes if it "
+            "represents the others at least as well as half of the raters do.",
+            alt_test(own, people),
+        ),
+        Table(
+            "People's mean stage",
+            "From few labels and many verdicts, prediction-powered.",
+            prediction_powered(stages, people) if len(stages) else pd.DataFrame(),
+        ),
+    ]
+
+
+def rubrics_evidence_cost(given: ReportInput) -> Section | None:
+    """Shows rubric quality, evidence views and cost."""
+    return section(
+        "Rubrics, evidence and cost",
+        "The rubrics, the texts that judges read, and the calls that were paid.",
+        tables=[
+            Table(
+                "Rubric quality",
+                "A critic's scores; null if the rubric was given or the critic gave none.",
+                _quality(given.frame),
+            ),
+            Table(
+                "Views",
+                "Summaries that judges read in place of the text. Flagged: longer than "
+                f"{MAX_WORDS} words, or with a number or name that is not in the source; inspect "
+                "them with judge-gym evidence show.",
+                views_table(given.views),
+            ),
+            Table(
+                "Cost",
+                "Calls that were paid, by stage and model; reused answers cost nothing.",
+                _cost(given.usage),
+            ),
+        ],
+    )
+
+
+def _quality(frame: pd.DataFrame) -> pd.DataFrame:
+    named = ["task", "rubric", "rubric_author", "rubric_draw", "n_stages"]
+    # Rubric ids differ between labs, so they come last in the order.
+    by = ["task", "rubric_author", "n_stages", "rubric_draw", "rubric"]
+    found = frame[[*named, "observability", "discriminability"]].drop_duplicates()
+    return found.sort_values(by, ignore_index=True)
+
+
+def _cost(usage: pd.DataFrame) -> pd.DataFrame:
+    if usage.empty:
+        return usage
+    numbers = ["calls", "input_tokens", "output_tokens", "usd"]
+    return usage.groupby(["stage", "model"], as_index=False)[numbers].sum(min_count=1)
+
+
+def views_table(views: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Counts the views of each editor, and those that should be checked, by reason."""
+    rows: dict[str, dict[str, Any]] = {}
+    ratios: dict[str, list[float]] = {}
+    for view in views:
+        counts = dict.fromkeys(["views", "failed", "flagged", "too long", "numbers", "names"], 0)
+        row = rows.setdefault(view["editor"], {"editor": view["editor"], **counts})
+        checks = view["checks"]
+        row["views"] += 1
+        row["failed"] += view["status"] != "scored"
+        if checks is not None:
+            row["flagged"] += flagged(checks)
+            row["too long"] += bool(checks["too_long"])
+            row["numbers"] += bool(checks["numbers"])
+            row["names"] += bool(checks["names"])
+            ratios.setdefault(view["editor"], []).append(checks["length_ratio"])
+    means = {editor: sum(values) / len(values) for editor, values in ratios.items()}
+    return pd.DataFrame([{**row, "length ratio": means.get(e)} for e, row in rows.items()])

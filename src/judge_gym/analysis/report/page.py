@@ -1,8 +1,8 @@
 """The parts of a report, and its rendering as one page, as text, or as a folder of files."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from typing import Any
@@ -11,6 +11,10 @@ import pandas as pd
 from markupsafe import Markup
 
 from judge_gym.analysis import figures
+from judge_gym.analysis.frames import once_per_call
+from judge_gym.analysis.panels import Dataset
+from judge_gym.analysis.stats.intervals import MANY_DRAWS
+from judge_gym.analysis.validity import DEFAULTS, Thresholds
 
 SIMULATED = "All judges were simulated: these numbers describe the method, not any real model."
 PARTLY_SIMULATED = "Some judges were simulated: {models}."
@@ -180,3 +184,34 @@ def _classes(value: Any) -> Markup:
 
 def _escaped(text: Any) -> str:
     return str(text).replace("|", "\\|").replace("\n", " ")
+
+
+@dataclass(frozen=True, eq=False)
+class ReportInput:
+    """The data that a report is made of."""
+
+    data: Dataset
+    """The tidy samples."""
+    usage: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """Calls and cost by experiment, stage and model."""
+    views: Sequence[Mapping[str, Any]] = ()
+    """The evidence views that judges read, with editor, status and checks."""
+    people: pd.DataFrame | None = None
+    """Raters' stages, with columns tag, evidence, rater, stage."""
+    thresholds: Thresholds = DEFAULTS
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The tidy samples as a frame."""
+        return self.data.frame
+
+    @property
+    def interval_units(self) -> str:
+        """What intervals are over, in words."""
+        many = self.frame["rubric_draw"].nunique() >= MANY_DRAWS
+        return "evidence items and draws of rubrics" if many else "evidence items"
+
+
+def scored_share(frame: pd.DataFrame) -> float:
+    """Returns the share of scored verdicts; a call that experiments share counts once."""
+    return float((once_per_call(frame, [])["status"] == "scored").mean())

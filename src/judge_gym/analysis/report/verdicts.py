@@ -1,5 +1,6 @@
-"""Sections on the verdicts: response outcomes, chosen stages, consistency across repeats."""
+"""Sections on verdicts, their consistency, stated agreement, and effects of design choices."""
 
+import numpy as np
 import pandas as pd
 
 from judge_gym.analysis import figures
@@ -10,14 +11,30 @@ from judge_gym.analysis.endpoints import (
     status_rates,
 )
 from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, ordinal
+from judge_gym.analysis.hypotheses import confidence_in_own_rubric, overstated_agreement
 from judge_gym.analysis.metrics.consistency import conflicting_cells, consistency
+from judge_gym.analysis.metrics.stated_agreement import (
+    calibration,
+    probed_verdicts,
+    reliability,
+    verdicts_without_draws,
+)
+from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs, swap_sensitivity
 from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
-from judge_gym.analysis.report.page import Chart, Section, Table, section
-from judge_gym.analysis.report.sections import ReportInput, report_section, scored_share
+from judge_gym.analysis.report.page import (
+    Chart,
+    ReportInput,
+    Section,
+    Table,
+    scored_share,
+    section,
+)
+from judge_gym.analysis.stats.contrasts import ALL, contrasts, judge_contrasts, ranking
+from judge_gym.analysis.stats.intervals import Estimate
+from judge_gym.analysis.stats.regressions import regressions
 from judge_gym.records import STATUSES
 
 
-@report_section(order=2)
 def response_outcomes(given: ReportInput) -> Section | None:
     """Shows the statuses of all verdicts."""
     rates = status_rates(given.frame, CELL)
@@ -38,7 +55,6 @@ def response_outcomes(given: ReportInput) -> Section | None:
     )
 
 
-@report_section(order=3)
 def chosen_stages(given: ReportInput) -> Section | None:
     """Shows distributions, expected stages and endpoints."""
     if not given.data.scored:
@@ -85,7 +101,6 @@ def _items(stages: OrdinalFrame) -> pd.DataFrame:
     return expected_stage(ordinal(named), ["task", "item", JUDGE])
 
 
-@report_section(order=10)
 def consistency_across_repeats(given: ReportInput) -> Section | None:
     """Shows jitter, agreement over replicates, position and label bias, shapes of verdicts."""
     data = given.data.without_pairs
@@ -127,4 +142,167 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
                 drawn.assign(shape=drawn["shape"].str.replace("_", "-")),
             )
         ],
+    )
+
+
+NOTE = (
+    "Level minus base, paired by item, all other knobs and the displays equal; sign-flip test; q: "
+    "Benjamini-Hochberg within task and endpoint, holm: among headlines. Shared: the share of "
+    "calls that both designs have in common."
+)
+
+
+def axis_effects(given: ReportInput) -> Section | None:
+    """Shows contrasts of designs and of judges, ranks of levels, and regressions."""
+    data = given.data.without_pairs
+    if not data.scored:
+        return None
+    knobs = contrasts(data)
+    headlines = knobs[(knobs["judge"] == ALL) & (knobs["endpoint"] == "stage")]
+    if headlines.empty:
+        headlines = knobs[knobs["endpoint"] == "stage"]
+    lead = "No knob was varied, or no contrast can be estimated."
+    if headlines["value"].notna().any():
+        lead = figures.forest_figure.finding(headlines)
+    ordered = data.ordinal.scored
+    ranks = ranking(data.ordinal) if ordered else pd.DataFrame()
+    return section(
+        "What does each design choice change?",
+        lead,
+        tables=[
+            Table("Effects of the axes", NOTE, knobs),
+            Table(
+                "Differences between judges",
+                f"Contrasts between judges. {NOTE}",
+                judge_contrasts(data),
+            ),
+            Table(
+                "Ranks of levels",
+                "At each point where everything else is matched, levels are ranked by expected "
+                "stage; 1 is the highest.",
+                ranks,
+            ),
+            Table(
+                "Regressions",
+                "On cells; the score from 0 to 1; errors clustered on evidence (CR1, t with "
+                "clusters - 1), with a random intercept and an ordered logit as sensitivity.",
+                regressions(data.frame) if ordered else pd.DataFrame(),
+            ),
+        ],
+        charts=[
+            Chart("Effects on the expected stage", figures.forest_figure, headlines),
+            Chart("Ranks of levels by axis", figures.rank_figure, ranks),
+        ],
+    )
+
+
+def overconfidence(given: ReportInput) -> Section | None:
+    """Shows the calibration of the stated probability that most of three experts would agree."""
+    frame, data = given.frame, given.data
+    if not frame["probe"].notna().any():
+        return None
+    verdicts, without = data.compute(probed_verdicts), data.compute(verdicts_without_draws)
+    curve = reliability(verdicts, [JUDGE], without)
+    drawn = curve.rename(
+        columns={"y": "reference", "y_low": "low", "y_high": "high", "verdicts": "n"}
+    )
+    # The lead is that of the second hypothesis; verdicts pooled by bin may give another.
+    lead = _lead(
+        overstated_agreement(data).estimate,
+        "Judges are overconfident: they state more agreement than is found",
+        "Judges are underconfident: they state less agreement than is found",
+        "No clear effect: judges state about as much agreement as is found",
+    )
+    return section(
+        "Are judges overconfident?",
+        lead or "Too few verdicts have a reference.",
+        tables=[
+            Table(
+                "Calibration",
+                "The reference is the chance that most of three other judges' verdicts on the "
+                "item, on other displays and under the rubrics of their own designs, fall into the "
+                "chosen set. Bias is stated minus reference; hallucination the share of verdicts "
+                "stated above 0.8 that others contradict.",
+                calibration(verdicts, CELL, without),
+            ),
+            Table(
+                "Calibration by set size",
+                "Wider sets are easier to agree with: compare at equal size.",
+                calibration(verdicts, [JUDGE, "size"], without),
+            ),
+            Table("Reliability", "By stated probability, in ten bins.", curve),
+        ],
+        charts=[
+            Chart("Reliability by judge", figures.reliability_figure, drawn, lead),
+            Chart("Stated expert agreement", figures.probe_figure, _stated(frame)),
+        ],
+    )
+
+
+def _lead(found: Estimate, more: str, less: str, unclear: str) -> str | None:
+    """Returns the sentence that fits an estimate, with its interval; None if it is unknown."""
+    if not found.known:
+        return None
+    interval = f"({found.value:+.2f}, 95 % from {found.low:+.2f} to {found.high:+.2f})"
+    if found.low <= 0 <= found.high:
+        return f"{unclear} {interval}"
+    return f"{more if found.value > 0 else less} {interval}"
+
+
+def _stated(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns stated probabilities, each call once, with the author of the rubric used."""
+    probed = frame[frame["probe"].notna()]
+    seen = probed.duplicated(["task", "probe_call_id"]) & probed["probe_call_id"].notna()
+    probed = probed[~seen]
+    judging = pd.MultiIndex.from_frame(frame[["task", JUDGE]].drop_duplicates())
+    author = probed["rubric_author"]
+    used = np.select(
+        [
+            author == "provided",
+            (author == probed[JUDGE]) | (author == "own"),
+            pd.MultiIndex.from_frame(probed[["task", "rubric_author"]]).isin(judging),
+        ],
+        ["given", "own", "rival's"],
+        "third party's",
+    )
+    return probed.assign(**{"rubric used": used})[["task", JUDGE, "probe", "rubric used"]]
+
+
+def rubric_author(given: ReportInput) -> Section | None:
+    """Compares judges under their own and under other authors' rubrics."""
+    if not given.frame["is_swap"].any():
+        return None
+    pairs = given.data.compute(swap_pairs)
+    ordered = given.data.without_pairs.ordinal.frame
+    whose = ordered["is_swap"].map({True: "another's", False: "own"})
+    stages = pd.DataFrame()
+    if (ordered["status"] == "scored").any():
+        named = ordered.assign(**{"rubric used": whose})
+        stages = expected_stage(ordinal(named), [*CELL, "rubric used"])
+    rivals = pairs[pairs["role"] == "rival"].rename(columns={"other": "rival"})
+    drawn = rivals.groupby(["task", JUDGE, "rubric_author"], observed=True)[["own", "rival"]].mean()
+    lead = _lead(
+        confidence_in_own_rubric(pairs).estimate,
+        "Judges state more agreement under their own rubric than under a rival's",
+        "Judges state less agreement under their own rubric than under a rival's",
+        "No clear effect of the rubric's author on stated agreement",
+    )
+    return section(
+        "Does the rubric's author matter?",
+        lead or "Too few verdicts were probed under both rubrics.",
+        tables=[
+            Table(
+                "Swap sensitivity",
+                "A swap lets a judge score under another author's rubric. Stated probability under "
+                "the own rubric minus under another's, paired by item and replicate. A third "
+                "party's rubric is the control.",
+                swap_sensitivity(given.data),
+            ),
+            Table(
+                "Expected stage by rubric author",
+                "0 is the first stage, 1 the last; other authors' rubrics are pooled.",
+                stages,
+            ),
+        ],
+        charts=[Chart("Own and rivals' rubrics", figures.swap_figure, drawn.reset_index(), lead)],
     )

@@ -9,8 +9,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from judge_gym.analysis.stats.intervals import Estimate, Floats, seeded, student
-from judge_gym.analysis.stats.rubric_draws import ErrorPart, draw_part, p_value, widened_by_draws
+from judge_gym.analysis.stats.intervals import (
+    ErrorPart,
+    Estimate,
+    Floats,
+    draw_part,
+    p_value,
+    seeded,
+    student,
+    widened_by_draws,
+)
 
 DRAWS = 5000
 EXACT_DISCORDANT = 25

@@ -16,7 +16,6 @@ from scipy import special
 from judge_gym.analysis.endpoints import GAP, cell_endpoints
 from judge_gym.analysis.frames import CELL, JUDGE, PANEL, level_name, varied_knobs
 from judge_gym.analysis.stats.intervals import LEVEL, Floats, seeded, t_quantile
-from judge_gym.analysis.stats.random_intercept import random_intercept
 from judge_gym.axes import Design
 
 COLUMNS = ["model", "term", "estimate", "se", "low", "high", "p", "n", "clusters", "note"]
@@ -367,3 +366,54 @@ def _rows(fit: Any, names: Sequence[str], size: dict[str, int]) -> list[dict[str
         }
         for place, name in enumerate(names)
     ]
+
+
+MOST = 1 - 1e-6
+"""The upper bound of the share of variance between groups."""
+
+
+class RandomIntercept(NamedTuple):
+    """The estimates of a model, and the share of variance between groups."""
+
+    params: Floats
+    errors: Floats
+    between: float
+    """From 0 to 1; 0 if groups do not differ beyond chance."""
+
+
+class _InterceptFit(NamedTuple):
+    params: Floats
+    bread: Floats
+    rest: float
+    """The residual sum of squares."""
+
+
+def random_intercept(y: Floats, matrix: Floats, groups: np.ndarray) -> RandomIntercept:
+    """Fits a linear model of y on independent columns, with errors correlated within groups."""
+    from scipy.optimize import minimize_scalar
+
+    n, terms = matrix.shape
+    table = np.column_stack([matrix, y])
+    whole = table.T @ table
+    sizes = np.bincount(groups)
+    sums = np.stack([np.bincount(groups, column) for column in table.T], axis=1)
+
+    def fitted(between: float) -> _InterceptFit:
+        ratio = between / (1 - between)
+        moments = whole - (sums * (ratio / (1 + ratio * sizes))[:, None]).T @ sums
+        bread, cross = moments[:terms, :terms], moments[:terms, terms]
+        params: Floats = np.linalg.solve(bread, cross).astype(np.float64)
+        return _InterceptFit(params, bread, float(moments[terms, terms] - params @ cross))
+
+    def criterion(between: float) -> float:
+        """Returns twice the negative restricted log likelihood, up to a constant."""
+        found = fitted(between)
+        spread = np.log1p(between / (1 - between) * sizes).sum()
+        volume = np.linalg.slogdet(found.bread)[1]
+        return float((n - terms) * np.log(found.rest) + spread + volume)
+
+    searched = minimize_scalar(criterion, bounds=(0.0, MOST), method="bounded")
+    between = float(searched.x) if searched.fun < criterion(0.0) else 0.0
+    found = fitted(between)
+    covariance = np.linalg.inv(found.bread) * found.rest / (n - terms)
+    return RandomIntercept(found.params, np.sqrt(np.diag(covariance)), between)

@@ -107,8 +107,8 @@ def _sentence(effect: Mapping[str, Any]) -> str:
 
 def analyse(lab: Lab, tags: tuple[str, ...]) -> ComparisonResults:
     """Computes the contrast of every two experiments, and the items on which they disagree most."""
-    from judge_gym.analysis.dataset import Dataset
     from judge_gym.analysis.figures import forest_figure
+    from judge_gym.analysis.panels import Dataset
     from judge_gym.analysis.report import ReportInput, disagreement
     from judge_gym.analysis.report.page import Chart, section
 

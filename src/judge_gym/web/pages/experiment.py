@@ -127,9 +127,9 @@ class ExperimentResults:
 
 def analyse(lab: Lab, tags: tuple[str, ...]) -> ExperimentResults:
     """Analyses one experiment; calibration uses the probes of all judges of the same design."""
-    from judge_gym.analysis.dataset import Dataset
     from judge_gym.analysis.metrics.consistency import conflicting_cells
-    from judge_gym.analysis.report import ReportInput, disagreement, experts, verdicts
+    from judge_gym.analysis.panels import Dataset
+    from judge_gym.analysis.report import ReportInput, disagreement, verdicts
 
     [tag] = tags
     frame = tidy_samples(lab, tags)
@@ -141,14 +141,14 @@ def analyse(lab: Lab, tags: tuple[str, ...]) -> ExperimentResults:
     peer_frame = tidy_samples(lab, peers) if len(peers) > 1 else None
     peers_given = given if peer_frame is None else ReportInput(Dataset(peer_frame))
     beliefs = disagreement.decisiveness(given)
-    calibration = experts.overconfidence(peers_given)
+    calibration = verdicts.overconfidence(peers_given)
     parts = [
         verdicts.response_outcomes(given),
         verdicts.chosen_stages(given),
         beliefs,
         verdicts.consistency_across_repeats(given),
         calibration,
-        experts.rubric_author(given),
+        verdicts.rubric_author(given),
     ]
     conflicts = conflicting_cells(own[~own["pair"]])
     titles = dict(zip(own["evidence"], own["evidence_title"], strict=True))
