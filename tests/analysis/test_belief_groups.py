@@ -19,9 +19,9 @@ from judge_gym.analysis.belief import (
     conflict,
     disagreement,
     panel_conflict,
-    redistribution,
     replicate_conflict,
     rule_sensitivity,
+    rules,
     sources,
     squared_distances,
     stage_masks,
@@ -178,7 +178,7 @@ def test_tuples_may_be_visited_in_any_portions(
     owner = np.repeat(np.arange(7), [1, 2, 2, 3, 4, 4, 8])[:24]
     masses = sources(cell, chosen, frame=FRAME, cells=24).masses.take(np.arange(20))
     at_once = combine_groups(masses, owner[:20], rule=rule)
-    monkeypatch.setattr(redistribution, "CELLS", cells)
+    monkeypatch.setattr(rules, "CELLS", cells)
     assert_same(combine_groups(masses, owner[:20], rule=rule).masses, at_once.masses)
 
 
@@ -336,7 +336,7 @@ def test_the_table_counts_total_conflict_and_flips() -> None:
 def test_a_rule_with_too_many_tuples_says_why_it_was_not_applied(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(redistribution, "MOST_TUPLES", 3)
+    monkeypatch.setattr(rules, "MOST_TUPLES", 3)
     masses = Masses.of([{frozenset({1}): 0.5, frozenset({2}): 0.5}] * 2, frame=2)
     table = {e.rule: e for e in rule_sensitivity(masses, ints(0, 0), groups=1)}
     assert "9 tuples of focal sets, more than 3" in table["pcr6"].reason

@@ -25,7 +25,6 @@ from judge_gym.analysis.report import (
     Table,
     build_report,
     disagreement,
-    experts,
     findings,
     verdicts,
 )
@@ -552,7 +551,7 @@ def test_views_are_counted_by_editor_with_the_reasons_to_check_them() -> None:
         failed("sim:a", "refused"),
         failed("sim:c", "truncated"),
     ]
-    section = reports.answers.rubrics_evidence_cost(given(draw_verdicts({"a": EVEN}), views=views))
+    section = rubrics_evidence_cost(given(draw_verdicts({"a": EVEN}), views=views))
     shown = table(section, "Views")
     assert list(shown) == [
         "editor", "views", "failed", "flagged", "too long", "numbers", "names", "length ratio",
@@ -563,7 +562,7 @@ def test_views_are_counted_by_editor_with_the_reasons_to_check_them() -> None:
         ["sim:c", 1, 1, 0, 0, 0, 0],
     ]
     assert shown["length ratio"].tolist() == pytest.approx([0.5, 1.5, float("nan")], nan_ok=True)
-    without = reports.answers.rubrics_evidence_cost(given(draw_verdicts({"a": EVEN})))
+    without = rubrics_evidence_cost(given(draw_verdicts({"a": EVEN})))
     assert without is not None
     assert "Views" not in [one.title for one in without.tables]
 
@@ -884,7 +883,7 @@ def swapped_panel(gap: float) -> pd.DataFrame:
 )
 def test_the_lead_on_swaps_is_that_of_the_hypothesis(gap: float, sentence: str) -> None:
     report_input = given(swapped_panel(gap))
-    section = experts.rubric_author(report_input)
+    section = verdicts.rubric_author(report_input)
     assert section is not None and section.lead.startswith(sentence)
     tested = table(findings.findings(report_input), "Hypotheses")
     row = tested[tested["hypothesis"].str.startswith("H3")].iloc[0]
@@ -894,7 +893,7 @@ def test_the_lead_on_swaps_is_that_of_the_hypothesis(gap: float, sentence: str) 
 
 
 def test_a_third_partys_rubric_is_not_a_rivals() -> None:
-    section = experts.overconfidence(given(swapped_panel(0.3)))
+    section = verdicts.overconfidence(given(swapped_panel(0.3)))
     assert section is not None
     [chart] = [one.chart for one in section.charts if one.title == "Stated expert agreement"]
     title = " ".join(chart.to_dict()["title"]["text"])

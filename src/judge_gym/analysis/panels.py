@@ -349,10 +349,14 @@ def item_distances(
     for panel in panels(frame.assign(is_swap=False), by):
         if without is not None:
             panel = panel.without(without)
-        for place, (judge, other) in enumerate(combinations(panel.judges, 2)):
-            named = {**panel.key, "judge": judge, "other": other}
-            values = {"evidence": panel.evidence, "distance": panel.distances[:, place]}
-            parts.append(pd.DataFrame(values).assign(**named))
+        pairs = list(combinations(panel.judges, 2))
+        values = {
+            "judge": [judge for judge, _ in pairs for _ in panel.evidence],
+            "other": [other for _, other in pairs for _ in panel.evidence],
+            "evidence": panel.evidence * len(pairs),
+            "distance": panel.distances.T.ravel(),
+        }
+        parts += [pd.DataFrame(values).assign(**panel.key)] if pairs else []
     columns = [*by, "judge", "other", "evidence", "distance"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 

@@ -78,8 +78,9 @@ class FigureKind:
         data = self.data(frame)
         if data.empty:
             return None
-        chart, notes = self._draw(data, **options)
-        return titled(chart, title or self._finding(data, **options), *notes)
+        with alt.utils.schemapi.debug_mode(False):  # tests validate each kind of figure
+            chart, notes = self._draw(data, **options)
+            return titled(chart, title or self._finding(data, **options), *notes)
 
     def has_data(self, frame: pd.DataFrame) -> bool:
         """Whether anything of the frame can be drawn."""
@@ -375,7 +376,7 @@ def png(chart: Figure) -> bytes:
 def _rendered(chart: Figure, ground: str) -> str:
     import vl_convert
 
-    spec = chart.to_dict()
+    spec = chart.to_dict(validate=False)
     spec["config"] = _config(ground)
     return str(vl_convert.vegalite_to_svg(spec))
 
