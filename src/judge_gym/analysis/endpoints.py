@@ -129,11 +129,7 @@ def pooled_variance(
 ) -> FloatArray:
     """Returns the variance within groups, pooled per cell over groups with two or more values.
 
-    Args:
-        values: one value per sample.
-        keys: the columns that define each sample's group, its cell among them.
-        cell: the number of each sample's cell.
-        cells: the number of cells.
+    `keys` are the columns that define each sample's group, its cell among them.
     """
     code = keys.groupby(list(keys.columns), observed=True).ngroup().to_numpy().astype(np.int64)
     _, first = np.unique(code, return_index=True)
@@ -154,13 +150,8 @@ def means_over_items(
 ) -> pd.DataFrame:
     """Returns a mean over items with its interval, per group: mean, low, high, items.
 
-    Args:
-        cells: one row per group and item.
-        by: the columns that define a group.
-        value: the column that is averaged.
-        estimate: computes the mean and its interval over items.
-        without: the cells without each draw of rubrics, of groups that have many.
-        mean_over_draws: whether the values are means over draws.
+    `cells` has one row per group and item; `without` has the cells without each draw of rubrics, of
+    groups that have many.
     """
     left: dict[Any, list[pd.Series]] = {}
     for part in without:
@@ -191,13 +182,14 @@ def expected_stage(frame: OrdinalFrame, by: Sequence[str]) -> pd.DataFrame:
 
     Intervals end where the scale does. The options of a nominal rubric have no expected stage.
     """
-    cells = partial(_stage_by_item, by=by)
+    cells = partial(stage_by_item, by=by)
     without = without_each_draw(frame, by, cells).values()
     found = means_over_items(cells(ordinal(frame)), by, "value", student, without)
     return found.assign(low=found["low"].clip(lower=0.0), high=found["high"].clip(upper=1.0))
 
 
-def _stage_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+def stage_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Returns the mean normalised stage of each group on each item, as `value`."""
     groups = grouped(frame, [*by, "evidence"], frame["status"] == "scored")
     return groups.names.assign(value=groups.mean(positions(groups.rows)))
 
@@ -253,15 +245,11 @@ def sample_values(rows: pd.DataFrame) -> dict[str, FloatArray]:
 
 
 def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
-    """Returns every endpoint of each cell (task, variant, judge, evidence).
+    """Returns every endpoint of each cell: the columns `by`, beside the evidence.
 
     `entropy` (bits) and `mid_mass` are over scored samples; with `_all`, a missing score is an
-    outcome too. Endpoints that need an order are NaN for a nominal rubric, and so is the middle
-    of a scale of two stages.
-
-    Args:
-        frame: tidy samples; swaps are left out unless `by` separates them.
-        by: the columns that define a cell, beside the evidence.
+    outcome too. Endpoints that need an order are NaN for a nominal rubric, and so is the middle of
+    a scale of two stages. Swaps are left out unless `by` separates them.
     """
     own = np.full(len(frame), True) if "is_swap" in by else ~frame["is_swap"]
     groups = grouped(frame, [*by, "evidence"], own)
@@ -302,9 +290,8 @@ def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
 def judge_endpoints(samples: Samples) -> pd.DataFrame:
     """Returns every endpoint of each configured judge (task, variant, judge), over items.
 
-    Returns:
-        A row per judge and endpoint: mean, low, high, items, the number of samples and of scored
-        ones (`effective_n`), and the shares of abstained and of unreadable verdicts.
+    A row has mean, low, high, items, the number of samples and of scored ones (`effective_n`), and
+    the shares of abstained and of unreadable verdicts.
     """
     data = Dataset.of(samples)
     cells = data.compute(cell_endpoints)

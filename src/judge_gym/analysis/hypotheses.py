@@ -61,12 +61,7 @@ class HypothesisResult(NamedTuple):
 
 
 def hypotheses(samples: Samples) -> pd.DataFrame:
-    """Tests the hypotheses on tidy samples.
-
-    Returns:
-        A row each: hypothesis, claim, estimand, rule, value, low, high, items, p, holm, verdict
-        (supported, not supported, insufficient data), note.
-    """
+    """Tests the hypotheses: each is supported, not supported, or has insufficient data."""
     data = Dataset.of(samples)
     results = [
         contested_distance(data.frame),
@@ -237,10 +232,7 @@ def one_sample(
 ) -> HypothesisResult:
     """Tests a mean over items by Student's t, from five draws of rubrics on of draws too.
 
-    Args:
-        values: one value per item.
-        draws: the contributions of draws of rubrics, by draw and item.
-        mean_over_draws: whether the values are means over draws.
+    `draws` are the contributions of draws of rubrics, by draw and item.
     """
     return _tested([np.asarray(values, dtype=float)], [draws], mean_over_draws)
 

@@ -220,11 +220,7 @@ def mean_over_items(
 ) -> Estimate:
     """Returns a mean over items, with an interval that covers many draws of rubrics too.
 
-    Args:
-        panel: the judges.
-        values: computes one value per item of a panel; NaN if an item has none.
-        estimate: computes the mean and its interval over items.
-        mean_over_draws: as for `estimate_over_items`.
+    `values` computes one value per item of a panel; NaN if an item has none.
     """
     without = [values(part) for part in panel.without_each_draw] if panel.many_draws else []
     return estimate_over_items(estimate, values(panel), without, mean_over_draws=mean_over_draws)

@@ -166,9 +166,7 @@ def _known_answers(known: pd.DataFrame) -> pd.DataFrame:
 def _slope(found: pd.DataFrame, without: Sequence[pd.Series]) -> Estimate:
     """Returns the slope of the distance over the dose, with errors clustered on items.
 
-    Args:
-        found: dose, evidence, distance.
-        without: the distances without each draw of rubrics, in the same order.
+    `without` has the distances without each draw of rubrics, in the same order.
     """
     items, clusters = pd.factorize(found["evidence"])
     if len(clusters) < MIN_CLUSTERS:

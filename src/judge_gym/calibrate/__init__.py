@@ -51,14 +51,8 @@ def calibrate(
 ) -> Calibration:
     """Simulates panels on fresh evidence, and compares all estimates with the truth.
 
-    Args:
-        panels: the number of panels.
-        shape: items and replicates of each, and the seed.
-        quantities: the estimates.
-        tests: the tests.
-        workers: the number of processes; with more than one, estimators must be picklable and the
-            caller the main thread.
-        watch: called with the number of finished panels, and with their total number.
+    With more than one worker, estimators must be picklable and the caller the main thread. `watch`
+    is called with the number of finished panels, and with their total number.
     """
     for what, value, least in (
         ("panels", panels, 2),

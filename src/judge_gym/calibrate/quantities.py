@@ -105,13 +105,7 @@ def coverage(found: pd.DataFrame, truth: float, band: Band) -> dict[str, object]
 
 
 def recovery(found: pd.DataFrame, truth: float, *, biased: bool = False) -> dict[str, object]:
-    """Returns the bias of estimates, beside their standard deviation.
-
-    Args:
-        found: one row per panel: value, low, high.
-        truth: the true value.
-        biased: whether a bias is expected, and reported instead of failed.
-    """
+    """Returns the bias of estimates beside their standard deviation; `biased` if one is expected."""
     values = found["value"].dropna().to_numpy(dtype=float)
     n = len(values)
     if n < 2:
@@ -204,14 +198,7 @@ FIXED_ORDER = ("leaning, fixed order", "leaning")
 
 
 class _Read:
-    """Reads the result of an analysis of some conditions, one row per panel.
-
-    Args:
-        analysis: maps a tidy frame to a table.
-        names: the conditions.
-        columns: the table's columns of the value and its interval, or of the p-value.
-        at: selects rows by values of columns.
-    """
+    """Reads columns of the result of an analysis of some conditions, one row per panel."""
 
     # A class and not a closure, because it is pickled for other processes.
     def __init__(

@@ -182,12 +182,7 @@ def _displays(scorer: Scorer, item: Evidence, rubric: Rubric) -> dict[tuple[int,
 
 
 def stated_chances(share: FloatArray, profile: JudgeProfile) -> FloatArray:
-    """Returns the chance of each probability that a simulated judge may state of a verdict.
-
-    Args:
-        share: the share that the judge gives to the verdict.
-        profile: the judge's faults.
-    """
+    """Returns the chance of each probability that a judge may state of a share of verdicts."""
     q = np.clip(share, *STATED_SHARES)
     majority = 3 * q**2 - 2 * q**3
     centre = np.log(majority / (1 - majority)) + profile.overconfidence

@@ -1,11 +1,7 @@
 """Belief functions over sets of stages: combination rules, conflict and distance.
 
-- `mappings`: one mass function at a time, as a mapping from sets of stages to mass.
-- `masses`: many mass functions at a time, made from verdicts.
-- `rules`: combination of sources, group by group, with `redistribution` for the PCR rules.
-- `sensitivity`: the effect of the choice of a rule.
-- `disagreement`: conflict, and the squared distance.
-- `sets`: bit masks and validation.
+`mappings` takes one mass function at a time, `masses` many, made from verdicts; `rules` combines
+sources group by group, and `disagreement` has conflict and the squared distance.
 """
 
 from judge_gym.analysis.belief.disagreement import (

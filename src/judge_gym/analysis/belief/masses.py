@@ -236,16 +236,11 @@ def sources(
     mass: MassKind = "frequency",
     abstentions: Abstentions = "left_out",
 ) -> Sources:
-    """Returns the masses of cells, from the set that each verdict chose.
+    """Returns the masses of cells, from the mask that each verdict chose; 0 is an abstention.
 
-    Args:
-        cell: the cell of each verdict, 0 to `cells` - 1.
-        chosen: its mask (`stage_masks`); 0 is an abstention.
-        frame: the number of stages.
-        cells: the number of cells; one without a verdict is an undefined row.
-        mass: `frequency` gives a cell the share of each chosen set; with `categorical` every
-            verdict is a source with all mass on its set.
-        abstentions: `left_out`, or `vacuous` for mass on the whole frame.
+    With `frequency`, a cell has the share of each chosen set; with `categorical`, every verdict is
+    a source with all mass on its set. Abstentions are `left_out`, or `vacuous`: mass on the whole
+    frame.
     """
     for what, value, choices in (
         ("mass", mass, get_args(MassKind)),

@@ -200,14 +200,9 @@ def label_expression(words: Mapping[str, str | list[str]]) -> str:
 def row_names(
     column: str, texts: Iterable[str], *, most: int = _NAME, lines: bool = False, **more: Any
 ) -> Any:
-    """Returns a y axis with a row per name, shortened to fit.
+    """Returns a y axis with a row per name, shortened to `most` characters a line.
 
-    Args:
-        column: the column of names.
-        texts: all names.
-        most: the number of characters per line.
-        lines: whether a task and its variant have a line each.
-        **more: further options of the axis, such as an order.
+    With `lines`, a task and its variant have a line each; `more` are options of the axis.
     """
     words: dict[str, str | list[str]] = {**shortened(texts, most)}
     if lines:

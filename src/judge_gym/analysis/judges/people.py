@@ -257,12 +257,9 @@ def rogan_gladen(called: Floats, right_yes: Floats, right_no: Floats) -> Estimat
     """Returns a prevalence corrected for error rates that were estimated on other items.
 
     The estimate is Rogan and Gladen's, the interval Lang and Reiczigel's (2014), for shares per
-    item as well as for plain decisions: pseudo-items are added, so that no variance is 0.
-
-    Args:
-        called: for each item of unknown truth, the share called positive (0 to 1).
-        right_yes: for each positive item, the share called positive.
-        right_no: for each negative item, the share called negative.
+    item as well as for plain decisions: pseudo-items are added, so that no variance is 0. `called`
+    has the share of positive calls on items of unknown truth, `right_yes` and `right_no` the shares
+    of right calls on positive and on negative items.
     """
     if not (len(called) and len(right_yes) and len(right_no)):
         return undefined(len(called))

@@ -132,11 +132,8 @@ def _pool_sums(
 def _agreement_sums(group: _Ints, held: _Ints) -> Floats:
     """Returns the number of pooled verdicts of each verdict's group, and sums of a, a^2 and a^3.
 
-    Agreement depends on the chosen sets alone, so only distinct pairs of sets are compared.
-
-    Args:
-        group: the group of each verdict.
-        held: its set, and in the lowest bit whether it is in the pool.
+    Agreement depends on the chosen sets alone, so only distinct pairs of sets are compared. `held`
+    is the set of each verdict, and in the lowest bit whether it is in the pool.
     """
     sets, code = np.unique(held, return_inverse=True)
     distinct, of, size = np.unique(

@@ -8,6 +8,7 @@ from judge_gym.analysis.endpoints import (
     distributions,
     expected_stage,
     judge_endpoints,
+    stage_by_item,
     status_rates,
 )
 from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, ordinal
@@ -98,7 +99,7 @@ def _items(stages: OrdinalFrame) -> pd.DataFrame:
     repeated = titles.duplicated(keep=False)
     item = titles.where(~repeated, titles + " (" + titles.index.astype(str) + ")")
     named = first.assign(item=first["evidence"].map(item))
-    return expected_stage(ordinal(named), ["task", "item", JUDGE])
+    return stage_by_item(named, ["task", "item", JUDGE]).rename(columns={"value": "mean"})
 
 
 def consistency_across_repeats(given: ReportInput) -> Section | None:

@@ -208,10 +208,8 @@ def nominal_agreement(frame: pd.DataFrame) -> pd.DataFrame:
 def ordinal_agreement(frame: OrdinalFrame) -> pd.DataFrame:
     """Returns the agreement between all judges, weighted by the distance of stages.
 
-    A judge's rating is its median stage; for the intraclass correlation its expected stage.
-
-    Returns:
-        As `nominal_agreement`; measures alpha_ordinal, kappa_linear, kappa_quadratic, icc.
+    A judge's rating is its median stage; for the intraclass correlation its expected stage. Columns
+    are those of `nominal_agreement`; measures alpha_ordinal, kappa_linear, kappa_quadratic, icc.
     """
     return _table(frame, _ORDINAL)
 

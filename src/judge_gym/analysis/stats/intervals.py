@@ -257,11 +257,9 @@ class ErrorPart(NamedTuple):
 def draw_part(table: npt.ArrayLike, *, mean_over_draws: bool = True) -> ErrorPart:
     """Returns the error component that draws of rubrics add to a mean over items.
 
-    Args:
-        table: values by draw and item; items that lack a draw are left out. For a statistic that
-            is not a mean over draws, its pseudo-values.
-        mean_over_draws: whether the values are means over draws. Then the interaction of draw and
-            item, which the error over items already contains, is subtracted.
+    `table` has values by draw and item (items that lack a draw are left out); for a statistic that
+    is not a mean over draws, its pseudo-values. From a mean over draws, the interaction of draw and
+    item, which the error over items already contains, is subtracted.
     """
     known = np.asarray(table, dtype=float)
     known = known[:, ~np.isnan(known).any(axis=0)]
@@ -313,14 +311,9 @@ def p_value(value: float, parts: Sequence[ErrorPart]) -> float:
 def widened_by_draws(
     found: Estimate, table: npt.ArrayLike, *, mean_over_draws: bool = True, squared: bool = False
 ) -> Estimate:
-    """Returns an estimate over items with an interval that covers the draws too.
+    """Returns an estimate over items with an interval that covers the draws of `draw_part` too.
 
-    Args:
-        found: the estimate, with its interval over items.
-        table: as for `draw_part`.
-        mean_over_draws: as for `draw_part`.
-        squared: whether the value is a square, whose error grows with it, so that the interval
-            is symmetric for its root.
+    The error of a square grows with it, so that its interval is symmetric for its root.
     """
     more = half_width([draw_part(table, mean_over_draws=mean_over_draws)])
     # If the root of v has the error m / (2 root), its square reaches to v ± m + m^2 / (4 v).
@@ -339,13 +332,10 @@ def estimate_over_items(
 ) -> Estimate:
     """Returns a mean over items, with an interval over items and, if there are many, draws.
 
-    Args:
-        estimate: computes the mean and its interval over items.
-        whole: one value per item.
-        without: the same values without each of the draws in turn; empty if draws are few.
-        mean_over_draws: whether the values are means over draws. Comparisons of judges are not:
-            there draws multiply, of which pseudo-values capture the first order only, and what
-            they miss is as large as the interaction that `draw_part` would subtract.
+    `whole` has one value per item, `without` the values without each draw in turn; it is empty if
+    draws are few. Comparisons of judges are not means over draws: there draws multiply, of which
+    pseudo-values capture the first order only, and what they miss is as large as the interaction
+    that `draw_part` would subtract.
     """
     found = estimate(whole)
     if not without:
@@ -367,16 +357,10 @@ def without_each_draw(
     *,
     keep_others: bool = False,
 ) -> dict[int, Result]:
-    """Applies an analysis to the samples without each draw of rubrics in turn, by draw.
+    """Applies an analysis to samples without each draw of rubrics; empty if draws are few.
 
-    Args:
-        frame: samples. Groups with many draws, this one among them, are passed on without it.
-        by: the columns that define a group, such as task, variant and judge.
-        analysis: what is computed from the remaining samples.
-        keep_others: whether all other groups are passed on too, for averages over groups.
-
-    Returns:
-        The results by draw; empty if draws are few.
+    Groups (of the columns `by`) with many draws, this one among them, are passed on without it, and
+    with `keep_others` all other groups too, for averages over groups.
     """
     if "rubric_draw" not in frame or frame["rubric_draw"].nunique() < MANY_DRAWS:
         return {}

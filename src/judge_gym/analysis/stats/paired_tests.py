@@ -42,14 +42,9 @@ def paired_difference(
 ) -> PairedResult:
     """Compares two conditions, left minus right, on the items that have a value in both.
 
-    Values that are all 0 or 1 are tested by McNemar, others by flipping signs. With many draws of
-    rubrics, interval and test account for the draws, by Student's t of items and of draws.
-
-    Args:
-        left: the value of each item under a level.
-        right: the value of the same items under the base level.
-        key: what the random draws are seeded from.
-        draws: with many draws of rubrics, the difference by draw and item (see `draw_part`).
+    Values that are all 0 or 1 are tested by McNemar, others by flipping signs, seeded from the key.
+    With many draws of rubrics (differences by draw and item), interval and test account for the
+    draws, by Student's t of items and of draws.
     """
     # Means of equal numbers may differ in their last digit; ranks and signs must not see that.
     ours, theirs = (np.round(np.asarray(side, dtype=float), 12) for side in (left, right))

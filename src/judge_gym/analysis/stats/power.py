@@ -31,10 +31,6 @@ def components(frame: pd.DataFrame, endpoint: str = "stage") -> pd.DataFrame:
     judges: the variance `between` items, and `within` an item between single replicates. The sides
     of a difference are paired by replicate, which saw one display. `calls` is the number of calls
     per replicate and item. Components are unknown if no item has two replicates.
-
-    Args:
-        frame: tidy samples; swapped rubrics are left out.
-        endpoint: an endpoint of `AVERAGED`.
     """
     if endpoint not in AVERAGED:
         raise DesignError(unknown("endpoint", endpoint, AVERAGED), choices=AVERAGED)
@@ -102,16 +98,10 @@ def needed(
     *,
     replicates: int = 10,
 ) -> pd.DataFrame:
-    """Returns the number of items needed to detect an effect, per number of replicates.
+    """Returns the number of items needed to detect an effect, for up to so many replicates.
 
     `cheapest` marks the plan with the fewest calls per row of the components and power. Items are
     unknown if the components are unknown or 0, or if more than a million would be needed.
-
-    Args:
-        components: the result of `components`.
-        effect: the mean or difference to detect, on the endpoint's own scale.
-        power: the probability of detecting it.
-        replicates: the largest number of replicates considered.
     """
     powers = np.atleast_1d(np.asarray(power, dtype=float))
     if not (np.isfinite(effect) and effect != 0):
