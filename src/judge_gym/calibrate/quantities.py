@@ -105,7 +105,7 @@ def coverage(found: pd.DataFrame, truth: float, band: Band) -> dict[str, object]
 
 
 def recovery(found: pd.DataFrame, truth: float, *, biased: bool = False) -> dict[str, object]:
-    """Returns the bias of estimates beside their standard deviation; `biased` if one is expected."""
+    """Returns the bias of estimates beside their spread; `biased` if one is expected."""
     values = found["value"].dropna().to_numpy(dtype=float)
     n = len(values)
     if n < 2:
