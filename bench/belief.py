@@ -13,17 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from judge_gym.analysis.belief import (
-    RULES,
-    Masses,
-    Rule,
-    Verdicts,
-    combine_groups,
-    conflict,
-    sources,
-    squared_distances,
-)
-from judge_gym.analysis.belief.masses import stages
+from judge_gym.analysis.belief import RULES, Rule
+from judge_gym.analysis.belief.disagreement import Verdicts, conflict, squared_distances
+from judge_gym.analysis.belief.masses import Masses, sources, stages
+from judge_gym.analysis.belief.rules import combine_groups
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 import plain_belief as plain

@@ -10,23 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import plain_belief as plain
-from judge_gym.analysis.belief import (
-    RULES,
-    Masses,
-    Rule,
+from judge_gym.analysis.belief import RULES, Rule, disagreement, rules
+from judge_gym.analysis.belief.disagreement import (
     Verdicts,
-    combine_groups,
     conflict,
-    disagreement,
     panel_conflict,
     replicate_conflict,
-    rule_sensitivity,
-    rules,
-    sources,
     squared_distances,
-    stage_masks,
 )
-from judge_gym.analysis.belief.masses import summed
+from judge_gym.analysis.belief.masses import Masses, sources, stage_masks, summed
+from judge_gym.analysis.belief.rules import combine_groups, rule_sensitivity
 from judge_gym.errors import DesignError
 
 steady = settings(deadline=None, derandomize=True, max_examples=40)

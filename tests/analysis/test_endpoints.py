@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from judge_gym.analysis.belief import sources, stage_masks
+from judge_gym.analysis.belief.masses import sources, stage_masks
 from judge_gym.analysis.endpoints import (
     GAP,
     cell_endpoints,

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
-from judge_gym.analysis.belief import Verdicts, squared_distances
+from judge_gym.analysis.belief.disagreement import Verdicts, squared_distances
 from judge_gym.analysis.metrics import METRICS, Summary, metric, metric_table
 from judge_gym.analysis.metrics.abstention import abstention
 from judge_gym.analysis.metrics.accuracy import ground_truth

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
-from judge_gym.analysis.belief import stage_masks
+from judge_gym.analysis.belief.masses import stage_masks
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import STATUSES, TaskType

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.belief import Masses, Verdicts, sources, squared_distances
-from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray
+from judge_gym.analysis.belief.disagreement import Verdicts, squared_distances
+from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray, Masses, sources
 from judge_gym.analysis.frames import JUDGE, PANEL, once_per_call, own_rows, select_rows
 from judge_gym.analysis.stats.intervals import (
     MANY_DRAWS,

@@ -165,7 +165,8 @@ def _conflict(verdicts: Sequence[JudgeVerdict], judges: Sequence[str]) -> tuple[
     """Returns the mean K between judges and within each, without abstentions."""
     import numpy as np
 
-    from judge_gym.analysis.belief import panel_conflict, sources
+    from judge_gym.analysis.belief.disagreement import panel_conflict
+    from judge_gym.analysis.belief.masses import sources
 
     cell = np.array([judges.index(one.judge) for one in verdicts], dtype=np.int64)
     chosen = np.array(

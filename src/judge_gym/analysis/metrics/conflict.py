@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.belief import panel_conflict
+from judge_gym.analysis.belief.disagreement import panel_conflict
 from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.metrics import TOO_FEW_JUDGES, Summary, metric, shown
 from judge_gym.analysis.metrics.polarization import distance_columns

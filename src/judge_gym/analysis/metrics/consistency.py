@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.belief import Verdicts, replicate_conflict
+from judge_gym.analysis.belief.disagreement import Verdicts, replicate_conflict
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.endpoints import pooled_variance, positions
 from judge_gym.analysis.frames import CELL, JUDGE, without_series

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.belief import rule_sensitivity
+from judge_gym.analysis.belief.rules import rule_sensitivity
 from judge_gym.analysis.frames import JUDGE, OrdinalFrame, scored_rows
 from judge_gym.analysis.metrics.conflict import conflict
 from judge_gym.analysis.metrics.entrenchment import entrenchment
