@@ -4,7 +4,7 @@ A judge states a probability p that a majority of three experts would choose a s
 reference y is the chance that most of three other judges' verdicts on the item fall into it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -168,7 +168,7 @@ def _numbered(frame: pd.DataFrame, columns: Sequence[str]) -> _Ints:
 
 def difference_by_item(verdicts: pd.DataFrame) -> pd.Series:
     """Returns the mean of p - y on each item."""
-    return _bias(_known(verdicts))
+    return _item_means(_known(verdicts))["bias"]
 
 
 # --- calibration ---------------------------------------------------------------------------------
@@ -197,11 +197,12 @@ def calibration(
     rows = []
     for key, part, lacking in _groups(verdicts, by, without):
         known = _known(part)
+        means, drawn = _item_means(known), [_item_means(one) for one in lacking]
         estimates = {
-            "bias": _estimated(student, _bias, known, lacking),
-            "brier": _estimated(skewed, _brier, known, lacking),
+            "bias": _estimated(student, "bias", means, drawn),
+            "brier": _estimated(skewed, "brier", means, drawn),
             "error": _calibration_error(known, key, lacking),
-            "hallucination": _estimated(share, _contradicted, known, lacking),
+            "hallucination": _estimated(share, "contradicted", means, drawn),
         }
         counts = part["outcome"].value_counts().reindex(list(OUTCOMES), fill_value=0)
         rows.append(
@@ -229,12 +230,13 @@ def reliability(
     for key, part, lacking in _groups(verdicts, by, without):
         known = _known(part)
         for number, group in known.groupby(_bin(known)):
-            drawn = [one[_bin(one) == number] for one in lacking]
-            found = _estimated(share, _warranted, group, drawn)
+            means = _item_means(group)
+            drawn = [_item_means(one[_bin(one) == number]) for one in lacking]
+            found = _estimated(share, "y", means, drawn)
             rows.append(
                 key
                 | {"bin": int(str(number)) / BINS, "verdicts": len(group), "items": found.n}
-                | {"stated": float(_per_item(group["p"], group).mean())}
+                | {"stated": float(means["p"].mean())}
                 | found.columns("y")
             )
     columns = [*by, "bin", "verdicts", "items", "stated", "y", "y_low", "y_high"]
@@ -258,31 +260,22 @@ def _groups(
 
 
 def _estimated(
-    estimate: Estimator,
-    by_item: Callable[[pd.DataFrame], pd.Series],
-    known: pd.DataFrame,
-    without: Sequence[pd.DataFrame],
+    estimate: Estimator, name: str, means: pd.DataFrame, without: Sequence[pd.DataFrame]
 ) -> Estimate:
-    whole = by_item(known)
-    drawn = [by_item(one).reindex(whole.index).to_numpy(float) for one in without]
-    return estimate_over_items(estimate, whole.to_numpy(float), drawn, mean_over_draws=False)
+    drawn = [one[name].reindex(means.index).to_numpy(float) for one in without]
+    return estimate_over_items(estimate, means[name].to_numpy(float), drawn, mean_over_draws=False)
 
 
-def _bias(known: pd.DataFrame) -> pd.Series:
-    return _per_item(known["p"] - known["y"], known)
-
-
-def _brier(known: pd.DataFrame) -> pd.Series:
-    return _per_item(known["p"] ** 2 - 2 * known["p"] * known["y"] + known["y"], known)
-
-
-def _contradicted(known: pd.DataFrame) -> pd.Series:
-    confident = known[known["p"] > CONFIDENT]
-    return _per_item((confident["y"] < CONTRADICTED).astype(float), confident)
-
-
-def _warranted(known: pd.DataFrame) -> pd.Series:
-    return _per_item(known["y"], known)
+def _item_means(known: pd.DataFrame) -> pd.DataFrame:
+    """Returns by item the means of p, of y, and of what is estimated from them."""
+    p, y = known["p"], known["y"]
+    values = {
+        "bias": p - y,
+        "brier": p**2 - 2 * p * y + y,
+        "contradicted": (y < CONTRADICTED).astype(float).where(p > CONFIDENT),
+    }
+    groups = known.assign(**values).groupby("evidence")
+    return pd.DataFrame({name: groups[name].mean() for name in ("p", "y", *values)})
 
 
 def _known(part: pd.DataFrame) -> pd.DataFrame:
@@ -297,10 +290,6 @@ def _known(part: pd.DataFrame) -> pd.DataFrame:
     mean = known.groupby(call)["y"].transform("mean")
     repeated = known.duplicated(call) & known["probe_call_id"].notna()
     return known.assign(y=mean.fillna(known["y"]))[~repeated]
-
-
-def _per_item(values: pd.Series, of: pd.DataFrame) -> pd.Series:
-    return values.groupby(of["evidence"]).mean()
 
 
 def _bin(known: pd.DataFrame) -> pd.Series:

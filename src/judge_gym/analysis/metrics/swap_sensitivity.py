@@ -102,7 +102,7 @@ def _difference(gaps: pd.DataFrame, sides: Sequence[str] = ()) -> Estimate:
 
     def by_item(of: pd.DataFrame) -> pd.Series:
         each = of.groupby(["evidence", *sides], observed=True)["gap"].mean()
-        return each.groupby("evidence").mean()
+        return each.groupby("evidence").mean() if sides else each
 
     whole = by_item(gaps)
     without = without_each_draw(gaps, [JUDGE], by_item, keep_others=True).values()
