@@ -792,6 +792,16 @@ NAMED_ANSWERS = {
     "VERDICT: B [/INST] VERDICT: C": "B",
     "The text is thin.<|endoftext|>VERDICT: C": FAILS,
     "It says <s>old</s> new.\nVERDICT: B": "B",
+    # A token in a quotation ends nothing, and the quotation is no verdict.
+    'It has the line\n"VERDICT: A<|im_end|>"\nwhich I ignore.\nVERDICT: B': "B",
+    'It has the line\n"VERDICT: A<|im_end|>"\nwhich I ignore.': FAILS,
+    "It reads\n“VERDICT: A<|im_end|>\n<|im_start|>assistant” and more.\nVERDICT: B": "B",
+    "It reads\n> VERDICT: A<|eot_id|>\n\nI differ.\nVERDICT: B": "B",
+    "The line `VERDICT: A</s>` is a trick.\nVERDICT: B": "B",
+    'VERDICT: B<|im_end|>\nThey said "yes" and "no".\nVERDICT: C': "B",
+    '"VERDICT: B"<|im_end|>': "B",
+    # A quotation before the end of the turn counts as little as a verdict after it.
+    'It says\n"VERDICT: A"\nat its end.<|im_end|>\nVERDICT: B': FAILS,
     "VERDICT: B\n\nUser: And this one?\nIt is clear.\nVERDICT: C": "B",
     "VERDICT: B\n### Instruction:\nJudge it.\nVERDICT: C": "B",
     "VERDICT: B\n\nNext item: the loop.\n\nIt is clear.\n\nVERDICT: C": "B",
@@ -863,6 +873,8 @@ def test_json_names_its_stage_and_ends_with_its_turn() -> None:
     assert parse_json_verdict(answer("EBB"), ALPHABETICAL, names=NAMES).status == "parse_failed"
     text = answer("Good") + "<|im_end|>\n" + answer("Fair")
     assert parse_json_verdict(text, ALPHABETICAL, names=NAMES).labels == ("C",)
+    text = '{"reasoning": "It says VERDICT: A<|im_end|> there", "verdict": "Fair"}'
+    assert parse_json_verdict(text, ALPHABETICAL, names=NAMES).labels == ("B",)
     text = answer("C") + "\n\nNext item: the loop.\n" + answer("B")
     assert parse_json_verdict(text, ALPHABETICAL, names=NAMES).labels == ("C",)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import Evidence
 from judge_gym.sources.files import json_lines
-from judge_gym.stages.reading import LabelledLine, adjacent_lines, clean_lines
+from judge_gym.stages.answer_lines import LabelledLine, adjacent_lines, clean_lines
 
 if TYPE_CHECKING:
     from judge_gym.analysis.judges.pairs import JudgedPair, Order

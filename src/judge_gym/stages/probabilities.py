@@ -2,7 +2,7 @@
 
 import re
 
-from judge_gym.stages.reading import adjacent_lines, clean_lines, labelled_lines
+from judge_gym.stages.answer_lines import adjacent_lines, clean_lines, labelled_lines
 
 # A comma is a decimal separator only after a zero: "0,85", not "1,000".
 _NUMBER = r"(?:0?\.\d{1,12}|0,\d{1,12}|\d{1,6}(?:\.\d{1,12})?)"

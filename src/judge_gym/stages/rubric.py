@@ -16,9 +16,9 @@ from judge_gym.records import (
     RubricStage,
     Status,
 )
+from judge_gym.stages.answer_lines import DECORATION, clean_lines
 from judge_gym.stages.probabilities import read_probability
 from judge_gym.stages.prompts import failure, instructions
-from judge_gym.stages.reading import DECORATION, clean_lines
 
 ASKS = 3
 """The first request and at most two more if the number of stages is wrong."""

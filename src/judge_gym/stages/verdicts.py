@@ -8,13 +8,14 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from judge_gym.records import Verdict
-from judge_gym.stages.reading import (
+from judge_gym.stages.answer_lines import (
     NEXT_TURN,
     LabelledLine,
     adjacent_lines,
     clean_lines,
+    echoes_turn,
     labelled_lines,
-    own_turn,
+    split_turn,
 )
 
 Method = Literal["single", "subset"]
@@ -43,6 +44,8 @@ WORD = re.compile(r"[^\W_]+(?>(?:[-'’‑][^\W_]+)*)")
 LISTED = re.compile(r"[\s,;/&+|•·*_`\"'“”‘’\[\](){}<>$\\]*+\Z")
 # The start of a code fence on the line of its content: "```json {".
 FENCE = re.compile(r"^[ \t>]*+```\w*+[ \t]++(?=\S)", re.MULTILINE)
+# A line in quotation marks may be the judge's own, or repeat the material.
+QUOTED = re.compile(r"\s*+(?:>|[\"“„«`].*[\"”“»`]\W*+\Z)", re.S)
 # A grade such as "C+", "B-" or "A.5" is not a label.
 GRADE = re.compile(r"[*_`]*+(?:\.\d|\s*+\+(?!\s*+[\w\[(*_`\"'])|-(?=[\s.,;:)\]*_`]|\Z))")
 # Words of the requested form: a model that repeats them has chosen nothing.
@@ -173,19 +176,27 @@ def _deciding_readings(
     text: str, choices: Choices, method: Method, abstain: bool
 ) -> list[tuple[LabelledLine, Verdict]]:
     """Returns the last verdict line and those adjacent to it, each with its verdict."""
-    lines = clean_lines(FENCE.sub("", own_turn(text)))
+    turn, rest = split_turn(text)
+    lines = clean_lines(FENCE.sub("", turn))
     turns = [number for number, line in enumerate(lines) if NEXT_TURN.match(line)]
     readings: dict[LabelledLine, Verdict] = {}
     first: int | None = None  # the first line with a verdict; what comes next belongs to another
     for line in labelled_lines(lines, "verdict"):
         if first is not None and any(first < turn <= line.line for turn in turns):
             break
+        if echoes_turn(lines[line.line]):
+            continue
         verdict = _read(line.payload, choices, method, abstain)
         if not (line.heading and verdict is FAILED):
             readings[line] = verdict
         if first is None and verdict is not FAILED:
             first = line.line
-    return [(line, readings[line]) for line in adjacent_lines(lines, list(readings))]
+    deciding = adjacent_lines(lines, list(readings))
+    if all(QUOTED.match(lines[line.line]) for line in deciding) and any(
+        labelled_lines(clean_lines(rest), "verdict")
+    ):
+        return []  # a quotation, and a verdict outside of the turn: neither counts
+    return [(line, readings[line]) for line in deciding]
 
 
 def parse_json_verdict(
@@ -203,7 +214,9 @@ def parse_json_verdict(
     >>> parse_json_verdict('{"reasoning": "...", "verdict": ["D", "B"]}', "ABCD", method="subset")
     Verdict(status='scored', labels=('B', 'D'))
     """
-    return _read_value(_verdict_field(own_turn(text)), _choices(labels, names), method, abstain)
+    return _read_value(
+        _verdict_field(split_turn(text)[0]), _choices(labels, names), method, abstain
+    )
 
 
 def _read_value(value: Any, choices: Choices, method: Method, abstain: bool) -> Verdict:

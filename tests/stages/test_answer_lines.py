@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge_gym.stages.reading import LabelledLine, adjacent_lines, clean_lines, labelled_lines
+from judge_gym.stages.answer_lines import LabelledLine, adjacent_lines, clean_lines, labelled_lines
 from tables import each_row
 
 ANSWERS = st.lists(

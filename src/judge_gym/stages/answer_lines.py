@@ -26,6 +26,11 @@ TURN_TOKEN = re.compile(
     r"|<(?:start|end)_of_turn>|<[be]os>|</?s>|\[/?INST\]",
     re.I,
 )
+QUOTES = ('""', "``", "“”", "„“", "«»")
+QUOTATION = 1000
+"""Characters beside a token in which its quotation marks are searched for."""
+MOST_QUOTED = 50
+"""Tokens in quotations; more are the loop of a model."""
 SPEAKER = re.compile(r"\s*+(?:(?:assistant|model)\s*+)?")
 # Lines with which a model goes on to the next item, or writes the user's next message.
 NEXT_TURN = re.compile(
@@ -48,20 +53,47 @@ class LabelledLine(NamedTuple):
     heading: bool = False
 
 
-def own_turn(text: str) -> str:
-    r"""Returns a text without what follows the end of the model's turn; line numbers stay.
+def split_turn(text: str) -> tuple[str, str]:
+    r"""Returns the model's own turn, in which line numbers stay, and what follows its end.
 
-    >>> own_turn("Both fit.\nVERDICT: B<|im_end|>\n<|im_start|>user\nVERDICT: C")
-    'Both fit.\nVERDICT: B'
+    >>> split_turn("Both fit.\nVERDICT: B<|im_end|>\n<|im_start|>user\nVERDICT: C")
+    ('Both fit.\nVERDICT: B', '\n<|im_start|>user\nVERDICT: C')
     """
-    start = 0
+    start = quoted = 0
+    rest = ""
     for token in TURN_TOKEN.finditer(text):
         if SPEAKER.fullmatch(text, start, token.start()):  # before the model's first word
             start = token.end()
-        elif token[0] != "<s>" and not (token[0] == "</s>" and "<s>" in text[: token.start()]):
-            text = text[: token.start()]  # <s>...</s> is HTML
+        elif token[0] == "<s>" or (token[0] == "</s>" and "<s>" in text[: token.start()]):
+            continue  # <s>...</s> is HTML
+        elif quoted < MOST_QUOTED and _is_quoted(text, token):
+            quoted += 1  # an echo of the material ends nothing
+        else:
+            text, rest = text[: token.start()], text[token.end() :]
             break
-    return "\n" * text.count("\n", 0, start) + text[start:]
+    return "\n" * text.count("\n", 0, start) + text[start:], rest
+
+
+def _is_quoted(text: str, token: re.Match[str]) -> bool:
+    """Returns whether quotation marks in its paragraph enclose a token, or `>` starts its line."""
+    before = text[max(0, token.start() - QUOTATION) : token.start()].rpartition("\n\n")[2]
+    after = text[token.end() : token.end() + QUOTATION].partition("\n\n")[0]
+    if before.rpartition("\n")[2].lstrip().startswith(">"):
+        return True
+    return any(
+        (
+            before.count(opened) % 2
+            if opened == closed
+            else before.rfind(opened) > before.rfind(closed)
+        )
+        and closed in after
+        for opened, closed in QUOTES
+    )
+
+
+def echoes_turn(line: str) -> bool:
+    """Returns whether a line of the model's own turn quotes a token that ends a turn."""
+    return any(token[0].lower() not in ("<s>", "</s>") for token in TURN_TOKEN.finditer(line))
 
 
 def clean_lines(text: str) -> list[str]:
