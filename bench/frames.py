@@ -52,8 +52,8 @@ def fill(url: str, samples: int) -> None:
         run = store.runs.save(made, "bench", "3", targets, makers=("v", "c"))
         rubric = OrdinalRubric(stages, judge, task.concept, "")
         words = {"author": judge, "concept": task.concept, "country": ""}
-        store.materials.save_rubric(judge, rubric, **words, scale=4)
-        runs.append((run, store.materials.rubric_id(judge)))
+        store.rubrics.save(judge, rubric, **words, scale=4)
+        runs.append((run, store.rubrics.id_of(judge)))
         store.runs.link_rubric(*runs[-1], is_swap=False)
     tables = (t.calls, t.attempts, t.samples, t.probes)
     left = _rows(runs, samples // CELLS)

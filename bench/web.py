@@ -62,7 +62,7 @@ def fill(store: Store) -> list[str]:
     [call] = store.ledger.record([Attempt(key, request, "", payer, 0.1, answer)])
     stages = tuple(RubricStage(f"Stage {n}", ("a",)) for n in range(1, 5))
     rubric = OrdinalRubric(stages, "provided", "c", "")
-    rubric = replace(rubric, id=store.materials.save_given_rubric(rubric).id)
+    rubric = replace(rubric, id=store.rubrics.save_given(rubric).id)
     shown = Display(tuple("ABCD"), (1, 2, 3, 4))
     tags = []
     for number in range(LISTED):

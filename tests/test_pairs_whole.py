@@ -317,7 +317,7 @@ def test_a_sample_of_each_order_has_its_own_row_and_a_second_write_is_nothing(st
     options = NominalRubric(
         tuple(RubricStage(title, ("it is",)) for title in TITLES), "provided", "better", ""
     )
-    rubric = store.materials.save_given_rubric(options)
+    rubric = store.rubrics.save_given(options)
     design = Design.of({"judge.model": "sim:x", "rubric.author": "provided"})
     task = Task("benchmark", "better", "here", pool, rubric)
     made = Experiment("study/a", task, design, 3)

@@ -22,7 +22,7 @@ from judge_gym.analysis.stats.intervals import seeded
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import PresentationAxes
 from judge_gym.errors import DesignError
-from judge_gym.stages.display import display
+from judge_gym.stages.prompts import display
 
 Levels = dict[str, Any]
 BASE: Levels = {"verdict.method": "single", "presentation.first": "rubric"}

@@ -10,7 +10,7 @@ import pytest
 import postgres
 from conftest import Call
 from judge_gym.lab import Lab
-from judge_gym.store.identity import CopiedDatabase
+from judge_gym.store.deployment import CopiedDatabase
 
 WriteStudy = Callable[..., Path]
 

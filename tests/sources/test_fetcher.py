@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge_gym.sources.addresses import is_public, private_socket
-from judge_gym.sources.fetcher import Fetcher, FetchFailure, Page
+from judge_gym.sources.fetcher import Fetcher, FetchFailure, Page, is_public, private_socket
 from tables import each_row
 from web import Answer, Asked, Web
 
@@ -474,7 +473,7 @@ def test_a_redirect_into_private_space_is_refused_at_the_socket(
 ) -> None:
     """A public server, played by a name that the guard lets pass, sends us to a private one."""
     monkeypatch.setattr(
-        "judge_gym.sources.addresses.is_public", lambda address: address == "127.0.0.1"
+        "judge_gym.sources.fetcher.is_public", lambda address: address == "127.0.0.1"
     )
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as inner:
         port = inner.getsockname()[1]

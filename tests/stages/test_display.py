@@ -13,7 +13,7 @@ from scipy.stats import chi2_contingency, chisquare
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import LETTERS, OPAQUE, PresentationAxes
 from judge_gym.records import Display, Evidence, OrdinalRubric, RubricStage, content_hash
-from judge_gym.stages.display import display, permutation
+from judge_gym.stages.prompts import display, permutation
 from judge_gym.stages.scoring import Scorer, ScoreTarget
 from tables import each_row
 

@@ -225,7 +225,7 @@ def test_a_failed_view_has_no_checks(text: str, finish: Finish) -> None:
 def test_the_checks_of_a_view_are_kept_with_it(lab: Lab, write_study: Callable[..., Path]) -> None:
     lab.runs.run(write_study(), workflows=["evidence"])
     tags = [row["tag"] for row in lab.store.experiments.rows()]
-    views = lab.store.materials.list_views(tags)
+    views = lab.store.evidence.list_views(tags)
     assert len(views) == 3
     for view in views:
         assert (view["editor"], view["status"]) == ("sim:editor", "scored")

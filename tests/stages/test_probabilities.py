@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge_gym.stages.probabilities import read_probability
+from judge_gym.stages.answer_lines import read_probability
 from tables import each_row
 
 READ = {

@@ -68,12 +68,12 @@ def make_views(store: Store, run: Run, *statuses: Status) -> None:
             zip(run.experiment.task.pool.items, statuses, strict=True)
         )
     ]
-    store.materials.save_views("v", "sim:editor", views)
+    store.evidence.save_views("v", "sim:editor", views)
 
 
 def make_rubric(store: Store, run: Run, *, key: str = "own", is_swap: bool = False) -> int:
-    store.materials.save_rubric(key, RUBRIC, author=key, concept="fascism", country="", scale=4)
-    id = store.materials.rubric_id(key)
+    store.rubrics.save(key, RUBRIC, author=key, concept="fascism", country="", scale=4)
+    id = store.rubrics.id_of(key)
     store.runs.link_rubric(run, id, is_swap)
     return id
 
@@ -190,10 +190,10 @@ def test_an_item_without_a_view_counts_as_failed(store: Store) -> None:
 def test_a_run_without_any_rubric_has_failed(store: Store) -> None:
     run = start(store, experiment(store))
     make_views(store, run, "scored", "scored")
-    store.materials.save_rubric(
+    store.rubrics.save(
         "own", "parse_failed", asks=3, author="x", concept="fascism", country="", scale=4
     )
-    store.runs.link_rubric(run, store.materials.rubric_id("own"), is_swap=False)
+    store.runs.link_rubric(run, store.rubrics.id_of("own"), is_swap=False)
     found = progress(store)
     assert (found.status, found.failed["rubric"]) == ("failed", 1)
     assert found.targets["score"] == found.not_needed["score"] == 4
@@ -209,7 +209,7 @@ def test_a_superseded_run_is_counted_nowhere(store: Store) -> None:
     assert progress(store).run_id == new.id
     assert progress(store).done == stages(0, 0, 0, 0, 0)
     assert list(store.samples.rows(["study/a"])) == []
-    assert store.materials.list_rubrics("study/a") == []
+    assert store.rubrics.of_experiment("study/a") == []
     make_samples(store, new, make_rubric(store, new), "scored")
     assert [row["run"] for row in store.samples.rows(["study/a"])] == [new.id]
 
@@ -281,8 +281,8 @@ def test_a_tidy_row_carries_verdict_display_rubric_probe_and_call(store: Store) 
     make_samples(store, run, rubric_id, "scored", "abstained")
     make_probes(store, run, [rubric_id], "scored")
     critique = Critique(replace(RUBRIC, id=rubric_id), "sim:c", "scored", 0.8, 0.4, call(store, 5))
-    store.materials.save_critique("c", critique)
-    store.materials.save_critique("another critic", replace(critique, observability=0.1))
+    store.rubrics.save_critique("c", critique)
+    store.rubrics.save_critique("another critic", replace(critique, observability=0.1))
     first, second = store.samples.rows(["study/a"])
     expected = {
         "tag": "study/a",
@@ -320,7 +320,7 @@ def test_a_tidy_row_carries_verdict_display_rubric_probe_and_call(store: Store) 
 def test_critics_scores_are_null_until_given(store: Store) -> None:
     run = start(store, experiment(store))
     make_rubric(store, run)
-    [row] = store.materials.list_rubrics("study/a")
+    [row] = store.rubrics.of_experiment("study/a")
     assert (row["observability"], row["discriminability"], row["critic"]) == (None, None, None)
     assert [label for label, *_ in row["stages"]] == [stage.label for stage in STAGES]
 

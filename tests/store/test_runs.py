@@ -46,7 +46,7 @@ def experiment(
     """A saved experiment."""
     items = tuple(Evidence(f"T{n}", f"Text {n}", truth=n) for n in range(2))
     pool = store.evidence.save_pool(Pool(items, Window("Valdoria")))
-    rubric = store.materials.save_given_rubric(given) if given else None
+    rubric = store.rubrics.save_given(given) if given else None
     task = Task("ecc", "fascism", "here", pool, rubric, dose=1.5, truth={"source": "index"})
     chosen = {name.replace("__", "."): level for name, level in knobs.items()}
     made = Experiment(tag, task, Design.of({"judge.model": "sim:strict", **chosen}), seed=3)
@@ -68,10 +68,10 @@ def call(store: Store, number: int) -> int:
 
 def rubric_of(store: Store, key: str = "rubric") -> Rubric:
     made = OrdinalRubric(STAGES, "sim:strict", "fascism", "Valdoria")
-    store.materials.save_rubric(
+    store.rubrics.save(
         key, made, author="sim:strict", concept="fascism", country="Valdoria", scale=2
     )
-    return replace(made, id=store.materials.rubric_id(key))
+    return replace(made, id=store.rubrics.id_of(key))
 
 
 def rows(store: Store, table: sa.Table) -> list[dict[str, Any]]:

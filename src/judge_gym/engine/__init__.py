@@ -41,7 +41,7 @@ from judge_gym.errors import DesignError
 from judge_gym.models.model_card import Limits
 from judge_gym.records import SuiteRun
 from judge_gym.store import Run, Store
-from judge_gym.store.identity import COPY, CopiedDatabase
+from judge_gym.store.deployment import COPY, CopiedDatabase
 from judge_gym.studies import BudgetSpec
 
 if TYPE_CHECKING:

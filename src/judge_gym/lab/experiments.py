@@ -141,7 +141,7 @@ class Experiments:
         """Stores an experiment with its pool and rubric."""
         task = experiment.task
         pool = task.pool if task.pool.id else self._store.evidence.save_pool(task.pool)
-        rubric = self._store.materials.save_given_rubric(task.rubric) if task.rubric else None
+        rubric = self._store.rubrics.save_given(task.rubric) if task.rubric else None
         saved = replace(experiment, task=replace(task, pool=pool, rubric=rubric))
         self._store.experiments.save(saved, study)
         return saved
@@ -328,7 +328,7 @@ class Experiments:
     def list_rubrics(self, experiment_tag: str) -> Sequence[RubricRow]:
         """Returns the rubrics of an experiment with the critic's scores."""
         self._refuse_unknown(experiment_tag)
-        return cast(Sequence[RubricRow], self._store.materials.list_rubrics(experiment_tag))
+        return cast(Sequence[RubricRow], self._store.rubrics.of_experiment(experiment_tag))
 
     def list_samples(
         self, experiment_tag: str, *, status: str | None = None, evidence: int | None = None

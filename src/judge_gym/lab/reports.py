@@ -46,7 +46,7 @@ class Reports:
             name,
             stored_samples(self._store, rows),
             pd.DataFrame(self.usage(name)),
-            views=self._store.materials.list_views([row["tag"] for row in rows]),
+            views=self._store.evidence.list_views([row["tag"] for row in rows]),
             people=self._labels.frame_of(rows),
             judges=[row["design"]["judge.model"] for row in rows],
             warnings=self._warnings(name, rows),

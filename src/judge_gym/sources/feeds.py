@@ -12,10 +12,9 @@ from typing import Any
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window, bare_endpoint
-from judge_gym.sources.addresses import PRIVATE
 from judge_gym.sources.articles import SearchHit, extract_article, read_articles
 from judge_gym.sources.deduplication import UNSPACED
-from judge_gym.sources.fetcher import Fetcher, FetchFailure, Page
+from judge_gym.sources.fetcher import PRIVATE, Fetcher, FetchFailure, Page
 from judge_gym.sources.filters import EvidenceFilter
 from judge_gym.sources.search import OnItem, OnProgress, SearchResult
 

@@ -6,22 +6,26 @@
 import csv
 import difflib
 import glob
+import hashlib
 import io
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import metadata
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import yaml
 
 from judge_gym.errors import DesignError, unknown
-from judge_gym.records import Evidence, Rubric, Window, provided_rubric
+from judge_gym.records import Evidence, Rubric, Window, evidence, provided_rubric
 from judge_gym.sources.search import SearchResult
 
 FIELDS = ("title", "text", "responses", "url", "date", "source", "truth", "metadata")
@@ -30,6 +34,8 @@ LISTED = 10
 """The number of invalid files that an error lists."""
 SURROGATE = re.compile("[\ud800-\udfff]")
 ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+LIBRARIES = ("courlan", "trafilatura")
+"""Libraries whose version may change what is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +109,6 @@ def load_files(
         window: the country and the dates; None for all.
         cache: a folder with earlier results, which are used as long as nothing has changed.
     """
-    from judge_gym.sources.file_cache import cached_search
-
     source = FileSource([patterns] if isinstance(patterns, str) else [*patterns], folder)
     return source.search(window) if cache is None else cached_search(source, window, cache)
 
@@ -363,3 +367,78 @@ def _bytes(path: Path) -> bytes:
         raise DesignError(f"there is no file {path}") from None
     except OSError as error:
         raise DesignError(f"{path} cannot be read: {error}") from error
+
+
+def cached_search(source: FileSource, window: Window | None, folder: Path) -> SearchResult:
+    """Searches files, or returns the result of the last search if nothing has changed since.
+
+    A result is known by the contents of all files, by the window, and by the code that reads.
+
+    Args:
+        source: the files; it has no items that are known already.
+        window: the country and the dates.
+        folder: holds the results; it is created if necessary.
+    """
+    name = hashlib.sha256(repr((source.patterns, source.folder.resolve(), window)).encode())
+    file = folder / f"{name.hexdigest()}.json"
+    try:
+        contents = _digest(source)
+    except OSError:
+        return source.search(window)  # which names the file that cannot be read
+    found = _read(file, contents)
+    if found is None:
+        found = source.search(window)
+        with suppress(OSError):  # a folder in which nothing can be written
+            if _digest(source) == contents:  # the files have not changed meanwhile
+                _write(file, contents, found)
+    return found
+
+
+def _digest(source: FileSource) -> str:
+    """Returns the hash of all that a search of the files depends on, apart from the window."""
+    paths, others = source.paths()
+    whole = hashlib.sha256(f"{_code()} {others}".encode())
+    for path in paths:
+        whole.update(f"\0{path}\0".encode("utf-8", "surrogateescape"))
+        whole.update(hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()
+
+
+@cache
+def _code() -> str:
+    modules = [*sorted(Path(__file__).parent.glob("*.py")), Path(evidence.__file__)]
+    whole = hashlib.sha256(repr([metadata.version(name) for name in LIBRARIES]).encode())
+    for module in modules:
+        whole.update(module.read_bytes())
+    return whole.hexdigest()
+
+
+def _read(file: Path, contents: str) -> SearchResult | None:
+    try:
+        stored = json.loads(file.read_bytes())
+        return _result(stored) if stored["contents"] == contents else None
+    except (OSError, ValueError, KeyError, TypeError):  # none, or of another version
+        return None
+
+
+def _write(file: Path, contents: str, result: SearchResult) -> None:
+    """Writes a result, unless JSON would change it; only the owner can read the file."""
+    stored = {**asdict(result), "contents": contents}
+    try:
+        text = json.dumps(stored)
+        if _result(json.loads(text)) != result:
+            return
+    except (TypeError, ValueError):  # metadata that is not JSON, such as a date
+        return
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with NamedTemporaryFile("w", dir=file.parent, delete=False) as written:
+        written.write(text)
+    os.replace(written.name, file)
+
+
+def _result(stored: Mapping[str, Any]) -> SearchResult:
+    fields = {name: value for name, value in stored.items() if name != "contents"}
+    items = tuple(
+        Evidence(**{**item, "responses": tuple(item["responses"])}) for item in stored["items"]
+    )
+    return SearchResult(**{**fields, "items": items, "notes": tuple(stored["notes"])})

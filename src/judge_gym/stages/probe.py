@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from judge_gym.axes import Design
 from judge_gym.records import Completion, Draw, Message, Probe, Request, Sample, Status
-from judge_gym.stages.probabilities import read_probability
+from judge_gym.stages.answer_lines import read_probability
 from judge_gym.stages.prompts import evidence_block, failure, instructions, rubric_block
 from judge_gym.stages.scoring import Scorer, ScoreTarget
 

@@ -16,8 +16,7 @@ from judge_gym.records import (
     RubricStage,
     Status,
 )
-from judge_gym.stages.answer_lines import DECORATION, clean_lines
-from judge_gym.stages.probabilities import read_probability
+from judge_gym.stages.answer_lines import DECORATION, clean_lines, read_probability
 from judge_gym.stages.prompts import failure, instructions
 
 ASKS = 3

@@ -15,8 +15,14 @@ from judge_gym.records import (
     Sample,
     Status,
 )
-from judge_gym.stages.display import display
-from judge_gym.stages.prompts import evidence_block, failure, instructions, numbered, rubric_block
+from judge_gym.stages.prompts import (
+    display,
+    evidence_block,
+    failure,
+    instructions,
+    numbered,
+    rubric_block,
+)
 from judge_gym.stages.verdicts import parse_json_verdict, parse_verdict
 
 INSTRUCTIONS = (

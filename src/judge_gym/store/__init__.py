@@ -1,29 +1,26 @@
 """The only package that uses SQL: the ledger of calls, the records, and queries about them."""
 
 from judge_gym.records import SuiteResult, SuiteRun
-from judge_gym.store.completed import CompletedRecords
 from judge_gym.store.database import Database, open_database
-from judge_gym.store.events import Event, Events, Kind
+from judge_gym.store.deployment import Identity
+from judge_gym.store.events import Event, Events, Kind, LogCursor, Logs
 from judge_gym.store.evidence import EvidenceRecords
-from judge_gym.store.experiments import Experiments, Page
-from judge_gym.store.identity import Identity
+from judge_gym.store.experiments import Experiments, Page, Studies
 from judge_gym.store.in_flight import Claims, InFlight
 from judge_gym.store.leases import Leases
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.ledger_export import Exported, export_ledger
 from judge_gym.store.ledger_import import Imported, import_ledger
 from judge_gym.store.locks import SessionLock
-from judge_gym.store.logs import LogCursor, Logs
-from judge_gym.store.materials import Materials
 from judge_gym.store.progress import Progress, ProgressQueries
+from judge_gym.store.rubrics import Rubrics
 from judge_gym.store.runs import Run, Runs, Targets
 from judge_gym.store.samples import Samples, Selection, Span
 from judge_gym.store.sql import ReadOnlySql, Rows
-from judge_gym.store.studies import Studies
 from judge_gym.store.suites import Suites
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
 from judge_gym.store.usage import USAGE_BY, Usage, UsageTotals
-from judge_gym.store.verdicts import Verdicts
+from judge_gym.store.verdicts import CompletedRecords, Verdicts
 
 __all__ = [
     "SCOPES",
@@ -66,11 +63,11 @@ class Store:
         self.database = database
         self.identity = Identity(database)
         self.ledger = Ledger(database)
-        self.evidence = EvidenceRecords(database)
-        self.materials = Materials(database, self.ledger)
+        self.evidence = EvidenceRecords(database, self.ledger)
+        self.rubrics = Rubrics(database)
         self.studies = Studies(database, self.ledger)
-        self.experiments = Experiments(database, self.evidence, self.materials)
-        self.runs = Runs(database, self.experiments, self.materials)
+        self.experiments = Experiments(database, self.evidence, self.rubrics)
+        self.runs = Runs(database, self.experiments, self.rubrics)
         self.verdicts = Verdicts(database)
         self.samples = Samples(database)
         self.completed = CompletedRecords(database, self.runs)

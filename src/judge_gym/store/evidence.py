@@ -1,4 +1,4 @@
-"""Evidence: windows, items, pools and people's labels."""
+"""Evidence: windows, items, pools, views by editors, and people's labels."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,17 +9,31 @@ from typing import Any
 import sqlalchemy as sa
 
 from judge_gym.errors import ConflictError, NotFoundError, unknown
-from judge_gym.records import Evidence, Pool, Window, content_hash, digest, storable
+from judge_gym.records import (
+    STATUSES,
+    Evidence,
+    Pool,
+    Status,
+    View,
+    Window,
+    content_hash,
+    digest,
+    storable,
+)
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
-from judge_gym.store.ledger import by_key
+from judge_gym.store.ledger import Ledger, by_key
+
+UNSCORED = tuple(status for status in STATUSES if status != "scored")
+"""The statuses of a failed view, rubric or critique, which a later one replaces."""
 
 
 class EvidenceRecords:
     """Saves and finds evidence. Each row has a unique key, so that nothing is saved twice."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, ledger: Ledger) -> None:
         self._database = database
+        self._ledger = ledger
 
     # --- windows ---------------------------------------------------------------------------------
 
@@ -292,6 +306,53 @@ class EvidenceRecords:
     def _evidence(self, query: sa.Select[Any]) -> tuple[Evidence, ...]:
         return tuple(map(_item, self._database.rows(query)))
 
+    # --- views -----------------------------------------------------------------------------------
+
+    def save_views(self, maker: str, editor: str, views: Iterable[View]) -> None:
+        """Saves views by one editor; they replace only failed ones."""
+        with self._database.begin() as connection:
+            rows = [
+                {
+                    "evidence_id": view.evidence.id,
+                    "maker": maker,
+                    "editor": editor,
+                    "status": view.status,
+                    "text": self._ledger.save_text(connection, view.text) if view.text else None,
+                    "call_id": view.call_id,
+                    "checks": dict(view.checks) if view.checks is not None else None,
+                }
+                for view in views
+            ]
+            self._database.insert_or_replace(
+                connection, t.views, rows, key=("evidence_id", "maker"), statuses=UNSCORED
+            )
+
+    def view_texts(self, maker: str, pool: Pool) -> dict[int, str]:
+        """Returns the texts of an editor's views of a pool, by evidence."""
+        query = _views(maker, pool, t.texts.c.body).join(t.texts, t.texts.c.hash == t.views.c.text)
+        return self._database.pairs(query)
+
+    def unread_views(self, maker: str, pool: Pool) -> dict[int, Status]:
+        """Returns the statuses of views that were answered but have no text, by evidence."""
+        query = _views(maker, pool, t.views.c.status).where(
+            t.views.c.text.is_(None), t.views.c.status != "provider_error"
+        )
+        return self._database.pairs(query)
+
+    def list_views(self, tags: Sequence[str]) -> list[dict[str, Any]]:
+        """Returns the views that experiments use, each once, with their checks."""
+        query = (
+            sa.select(t.views)
+            .distinct()
+            .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
+            .join(t.tags, t.tags.c.pool_id == t.pool_items.c.pool_id)
+            .join(t.runs, t.NAMED_RUNS)
+            .where(t.views.c.maker == t.runs.c.view_maker, t.runs.c.superseded.is_(None))
+            .where(t.tags.c.tag == sa.bindparam("tag"))
+        )
+        found = {row["id"]: row for tag in tags for row in self._database.rows(query, {"tag": tag})}
+        return list(found.values())
+
     # --- labels ----------------------------------------------------------------------------------
 
     def save_labels(self, rows: Iterable[Mapping[str, Any]], *, replace: bool) -> dict[str, int]:
@@ -350,6 +411,14 @@ def window_key(window: Window) -> str:
     """Returns the unique key of a window; one without a search has the key of old labs."""
     searched = [window.search] if window.search else []
     return digest([window.country, str(window.start), str(window.end), *searched])
+
+
+def _views(maker: str, pool: Pool, column: sa.Column[Any]) -> sa.Select[tuple[int, Any]]:
+    return (
+        sa.select(t.views.c.evidence_id, column)
+        .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
+        .where(t.views.c.maker == maker, t.pool_items.c.pool_id == pool.id)
+    )
 
 
 def _items(truth: sa.ColumnElement[Any]) -> sa.Select[Any]:

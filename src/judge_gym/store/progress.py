@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from judge_gym.axes import Design, complete
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
+from judge_gym.store.deployment import COPY, Identity
 from judge_gym.store.events import Event, Events
-from judge_gym.store.identity import COPY, Identity
 from judge_gym.store.ledger import latest_attempt
 from judge_gym.store.locks import is_free, running_protocols
 from judge_gym.store.verdicts import FAILED

@@ -12,7 +12,7 @@ from judge_gym.records import Rubric
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.experiments import Experiments
-from judge_gym.store.materials import Materials
+from judge_gym.store.rubrics import Rubrics
 from judge_gym.studies import Experiment
 
 
@@ -60,10 +60,10 @@ class Targets(NamedTuple):
 class Runs:
     """The records of runs."""
 
-    def __init__(self, database: Database, experiments: Experiments, materials: Materials) -> None:
+    def __init__(self, database: Database, experiments: Experiments, rubrics: Rubrics) -> None:
         self._database = database
         self._experiments = experiments
-        self._materials = materials
+        self._rubrics = rubrics
 
     def save(
         self,
@@ -163,7 +163,7 @@ class Runs:
     def rubrics(self, run: Run) -> dict[int, Rubric]:
         """Returns the rubrics that a run scores with, by id."""
         query = sa.select(t.run_rubrics.c.rubric_id).where(t.run_rubrics.c.run_id == run.id)
-        found = [self._materials.find_rubric(id=id) for id in self._database.scalars(query)]
+        found = [self._rubrics.find(id=id) for id in self._database.scalars(query)]
         return {rubric.id: rubric for rubric in found if isinstance(rubric, Rubric)}
 
     def active(self, tags: Sequence[str]) -> list[Run]:

@@ -1,20 +1,21 @@
-"""Samples and probes of runs, and which of them are missing."""
+"""Samples and probes of runs: which are missing, and what answers they were read from."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
-from judge_gym.records import Display, Evidence, Probe, Rubric, Sample
+from judge_gym.records import Completion, Critique, Display, Evidence, Probe, Rubric, Sample
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
-from judge_gym.store.ledger import latest_attempt
-
-if TYPE_CHECKING:
-    from judge_gym.store.runs import Run
+from judge_gym.store.ledger import completion_columns, latest_attempt
+from judge_gym.store.runs import Run, Runs
 
 FAILED = ("provider_error",)
 """The status of a failed call. A later answer replaces it; answers are never replaced."""
+PAGE = 256
+"""Records in memory at once."""
 
 
 class Verdicts:
@@ -24,7 +25,7 @@ class Verdicts:
         self._database = database
 
     def replicate_counts(
-        self, run: "Run", rubric_id: int, is_swap: bool
+        self, run: Run, rubric_id: int, is_swap: bool
     ) -> dict[int, tuple[int, int]]:
         """Returns the numbers of answered and failed samples with a rubric, by replicate."""
         s = t.samples.c
@@ -39,7 +40,7 @@ class Verdicts:
             return {replicate: (count - failed, failed) for replicate, count, failed in rows}
 
     def sample_keys(
-        self, run: "Run", rubric_id: int, is_swap: bool, first: int, last: int
+        self, run: Run, rubric_id: int, is_swap: bool, first: int, last: int
     ) -> dict[tuple[int, int, bool], str]:
         """Returns statuses by item, replicate and order, of replicates from `first` to `last`."""
         s = t.samples.c
@@ -56,7 +57,7 @@ class Verdicts:
                 for evidence_id, replicate, flipped, status in connection.execute(query)
             }
 
-    def save_samples(self, run: "Run", samples: Sequence[Sample]) -> None:
+    def save_samples(self, run: Run, samples: Sequence[Sample]) -> None:
         """Saves samples of a run; they replace only failed ones."""
         rows = [
             {
@@ -77,7 +78,7 @@ class Verdicts:
         with self._database.begin() as connection:
             self._database.insert_or_replace(connection, t.samples, rows, key=key, statuses=FAILED)
 
-    def unprobed_ranges(self, run: "Run", size: int, *, only_failed: bool) -> list[list[int]]:
+    def unprobed_ranges(self, run: Run, size: int, *, only_failed: bool) -> list[list[int]]:
         """Returns ranges (after, last) of ids of scored samples without an answered probe.
 
         Args:
@@ -93,7 +94,7 @@ class Verdicts:
 
     def unprobed(
         self,
-        run: "Run",
+        run: Run,
         rubrics: Mapping[int, Rubric],
         after: int,
         last: int,
@@ -121,7 +122,7 @@ class Verdicts:
             for row in self._database.rows(query)
         ]
 
-    def save_probes(self, run: "Run", probes: Iterable[Probe]) -> None:
+    def save_probes(self, run: Run, probes: Iterable[Probe]) -> None:
         """Saves probes of samples; they replace only failed ones."""
         rows = [
             {
@@ -152,7 +153,7 @@ def _unprobed(only_failed: bool) -> sa.ColumnElement[bool]:
     return sa.and_(missing, sa.or_(t.probes.c.id.is_not(None), failed))
 
 
-def _scored(run: "Run") -> sa.ColumnElement[bool]:
+def _scored(run: Run) -> sa.ColumnElement[bool]:
     return sa.and_(t.samples.c.run_id == run.id, t.samples.c.status == "scored")
 
 
@@ -178,3 +179,109 @@ def sample_of(row: Mapping[Any, Any], rubric: Rubric, evidence: Evidence) -> Sam
         call_id=row["call_id"],
         id=row["id"],
     )
+
+
+class CompletedRecords:
+    """Finds and rewrites records that have a completion."""
+
+    def __init__(self, database: Database, runs: Runs) -> None:
+        self._database = database
+        self._runs = runs
+
+    def samples(self, run: Run) -> Iterator[list[tuple[Sample, Completion]]]:
+        """Yields the samples of a run, in pages."""
+        rubrics = self._runs.rubrics(run)
+        evidence = {item.id: item for item in run.experiment.task.pool.items}
+        for page in self._pages(t.samples, t.samples.c.run_id == run.id):
+            yield [
+                (sample_of(row, rubrics[row["rubric_id"]], evidence[row["evidence_id"]]), answer)
+                for row, answer in page
+            ]
+
+    def probes(self, samples: Sequence[Sample]) -> list[tuple[Probe, Completion]]:
+        """Returns the probes of samples."""
+        by_id = {sample.id: sample for sample in samples}
+        pages = self._pages(t.probes, t.probes.c.sample_id.in_(by_id))
+        return [
+            (
+                Probe(by_id[row["sample_id"]], row["status"], row["probability"], row["call_id"]),
+                answer,
+            )
+            for row, answer in itertools.chain.from_iterable(pages)
+        ]
+
+    def count_probes(self, samples: Sequence[Sample]) -> int:
+        """Returns how many of these samples have a probe."""
+        mine = t.probes.c.sample_id.in_([sample.id for sample in samples])
+        return int(self._database.scalar(sa.select(sa.func.count()).where(mine)))
+
+    def critiques(self, run: Run) -> list[tuple[Critique, Completion]]:
+        """Returns the critiques of the rubrics that a run scores with."""
+        rubrics = self._runs.rubrics(run)
+        maker = sa.select(t.runs.c.critic_maker).where(t.runs.c.id == run.id).scalar_subquery()
+        c = t.critiques.c
+        pages = self._pages(t.critiques, c.rubric_id.in_(rubrics), c.maker == maker)
+        return [
+            (
+                Critique(
+                    rubrics[row["rubric_id"]],
+                    row["critic"],
+                    row["status"],
+                    row["observability"],
+                    row["discriminability"],
+                    row["call_id"],
+                ),
+                answer,
+            )
+            for row, answer in itertools.chain.from_iterable(pages)
+        ]
+
+    def write(
+        self, samples: Sequence[Sample], probes: Sequence[Probe], critiques: Sequence[Critique]
+    ) -> None:
+        """Rewrites records; a changed sample loses its probe."""
+        with self._database.begin() as connection:
+            for sample in samples:
+                values = {"status": sample.status, "stages": " ".join(map(str, sample.stages))}
+                row = t.samples.c.id == sample.id
+                connection.execute(t.samples.update().where(row).values(values))
+                # The probe was about the old verdict; the ledger keeps its answer.
+                connection.execute(t.probes.delete().where(t.probes.c.sample_id == sample.id))
+            for probe in probes:
+                read = {"status": probe.status, "probability": probe.probability}
+                row = t.probes.c.sample_id == probe.sample.id
+                connection.execute(t.probes.update().where(row).values(read))
+            for critique in critiques:
+                scores = {
+                    "status": critique.status,
+                    "observability": critique.observability,
+                    "discriminability": critique.discriminability,
+                }
+                row = sa.and_(
+                    t.critiques.c.rubric_id == critique.rubric.id,
+                    t.critiques.c.call_id == critique.call_id,
+                )
+                connection.execute(t.critiques.update().where(row).values(scores))
+
+    def _pages(
+        self, table: sa.Table, *mine: sa.ColumnElement[bool]
+    ) -> Iterator[list[tuple[sa.RowMapping, Completion]]]:
+        """Yields rows that have an answer, in the order of their ids, with the answer."""
+        parts = [column.label(f"answer_{n}") for n, column in enumerate(completion_columns())]
+        answered = (
+            sa.select(table, *parts)
+            .select_from(table)
+            .join(t.attempts, t.attempts.c.id == latest_attempt(table.c.call_id, completed=True))
+            .join(t.texts, t.texts.c.hash == t.attempts.c.text)
+            .where(*mine, table.c.status != "provider_error")
+            .order_by(table.c.id)
+            .limit(PAGE)
+        )
+        after = 0
+        while True:
+            with self._database.read() as connection:
+                rows = connection.execute(answered.where(table.c.id > after)).mappings().all()
+            if not rows:
+                return
+            after = rows[-1]["id"]
+            yield [(row, Completion(*(row[column.key] for column in parts))) for row in rows]

@@ -68,7 +68,7 @@ def shown_texts(store: Store, run: Run) -> Mapping[int, str]:
     design, pool = run.experiment.design, run.experiment.task.pool
     if design.evidence.resolve().editor is None:
         return {item.id: item.text for item in pool.items}
-    return store.materials.find_views(Neutralizer(design).maker, pool)
+    return store.evidence.view_texts(Neutralizer(design).maker, pool)
 
 
 def makers(experiment: Experiment) -> tuple[str | None, str | None]:
@@ -234,8 +234,8 @@ class StudyPipeline:
         maker = Neutralizer(self.run.experiment.design).maker
         pool = self.run.experiment.task.pool
         found, unread = (
-            self.store.materials.find_views(maker, pool),
-            self.store.materials.unread_views(maker, pool),
+            self.store.evidence.view_texts(maker, pool),
+            self.store.evidence.unread_views(maker, pool),
         )
         return {*found, *unread}
 
@@ -245,7 +245,7 @@ class StudyPipeline:
         editor = str(design.evidence.resolve().editor)
 
         def save(views: Sequence[View]) -> None:
-            self.store.materials.save_views(stage.maker, editor, views)
+            self.store.evidence.save_views(stage.maker, editor, views)
             self.progress.advance("evidence", len(views))
 
         missing = (item for item in pool.items[items] if item.id not in there)
@@ -256,7 +256,7 @@ class StudyPipeline:
         design, pool = self.run.experiment.design, self.run.experiment.task.pool
         if design.evidence.resolve().editor is None:
             return []
-        unread = self.store.materials.unread_views(Neutralizer(design).maker, pool)
+        unread = self.store.evidence.unread_views(Neutralizer(design).maker, pool)
         titles = {item.id: item.title for item in pool.items}
         return [f"no view of {titles[id]!r}: {unread[id]}" for id in unread]
 
@@ -278,7 +278,7 @@ class StudyPipeline:
         stage = Rubricer(experiment.design, experiment.seed)
         key = stage.key(target)
         may_write = ("swap" if is_swap else "rubric") in self.order.workflows
-        rubric = self.store.materials.find_rubric(key=key)
+        rubric = self.store.rubrics.find(key=key)
         if rubric in (None, "provider_error"):
             if not may_write:
                 raise ConflictError(
@@ -287,10 +287,10 @@ class StudyPipeline:
                     f"judge-gym rubric {experiment.tag!r}"
                 )
             await self._write_rubric(stage, key, target)
-            rubric = self.store.materials.find_rubric(key=key)
+            rubric = self.store.rubrics.find(key=key)
             if rubric is None:
                 return  # it was not in the ledger, and no model may be called
-        rubric_id = self.store.materials.rubric_id(key)
+        rubric_id = self.store.rubrics.id_of(key)
         self.store.runs.link_rubric(self.run, rubric_id, is_swap=is_swap)
         if not isinstance(rubric, Rubric):
             self.progress.warn(f"{target.author} gave no rubric for {target.concept!r}: {rubric}")
@@ -307,7 +307,7 @@ class StudyPipeline:
             call_id, read = answer.call_id, stage.read(target, answer.completion)
             if read != "parse_failed":
                 break
-        self.store.materials.save_rubric(
+        self.store.rubrics.save(
             key,
             read,
             asks=ask + 1,
@@ -324,7 +324,7 @@ class StudyPipeline:
 
         def save(critiques: Sequence[Critique]) -> None:
             for critique in critiques:
-                self.store.materials.save_critique(stage.maker, critique)
+                self.store.rubrics.save_critique(stage.maker, critique)
                 for doubt in _doubts(critique):
                     self.progress.warn(doubt)
 
@@ -362,14 +362,14 @@ class StudyPipeline:
             return [given]
         stage = Rubricer(self.run.experiment.design, self.run.experiment.seed)
         keys = [stage.key(target) for target in rubric_authors(self.run)[is_swap]]
-        rubrics = [self.store.materials.find_rubric(key=key) for key in keys]
+        rubrics = [self.store.rubrics.find(key=key) for key in keys]
         return [rubric for rubric in rubrics if isinstance(rubric, Rubric)]
 
     async def _score(
         self, rubric_id: int, first: int, last: int, begin: int, end: int, *, is_swap: bool
     ) -> None:
         """Scores the items from `begin` to `end` in the replicates from `first` to `last`."""
-        rubric = self.store.materials.find_rubric(id=rubric_id)
+        rubric = self.store.rubrics.find(id=rubric_id)
         assert isinstance(rubric, Rubric), "a shard is made of rubrics that are there"
         experiment = self.run.experiment
         rows = self.store.verdicts.sample_keys(self.run, rubric_id, is_swap, first, last)

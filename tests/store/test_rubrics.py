@@ -46,11 +46,11 @@ def test_views_are_found_by_maker_if_they_have_a_text(store: Store) -> None:
     pool = store.evidence.save_pool(Pool(ITEMS))
     made = [View(pool.items[0], "short 0", "scored", call(store, 0))]
     made += [View(pool.items[1], None, "refused", call(store, 1))]
-    store.materials.save_views("maker", "sim:editor", made)
-    assert store.materials.find_views("maker", pool) == {pool.items[0].id: "short 0"}
-    assert store.materials.find_views("another maker", pool) == {}
+    store.evidence.save_views("maker", "sim:editor", made)
+    assert store.evidence.view_texts("maker", pool) == {pool.items[0].id: "short 0"}
+    assert store.evidence.view_texts("another maker", pool) == {}
     other = store.evidence.save_pool(Pool(ITEMS[1:]))
-    assert store.materials.find_views("maker", other) == {}
+    assert store.evidence.view_texts("maker", other) == {}
 
 
 @pytest.mark.parametrize("kind", [OrdinalRubric, NominalRubric])
@@ -58,15 +58,15 @@ def test_a_provided_rubric_loads_unchanged_without_critic_scores(
     store: Store, kind: type[OrdinalRubric] | type[NominalRubric]
 ) -> None:
     given = kind(STAGES, "provided", "severity", "")
-    saved = store.materials.save_given_rubric(given)
-    assert store.materials.save_given_rubric(given) == saved
-    assert store.materials.find_rubric(id=saved.id) == saved
+    saved = store.rubrics.save_given(given)
+    assert store.rubrics.save_given(given) == saved
+    assert store.rubrics.find(id=saved.id) == saved
     assert replace(saved, id=0) == given
     assert rows(store, t.critiques) == []
 
 
 def save_rubric(store: Store, key: str, what: Rubric | Status, asks: int, call_id: int) -> int:
-    store.materials.save_rubric(
+    store.rubrics.save(
         key,
         what,
         asks=asks,
@@ -76,7 +76,7 @@ def save_rubric(store: Store, key: str, what: Rubric | Status, asks: int, call_i
         country="Valdoria",
         scale=2,
     )
-    return store.materials.rubric_id(key)
+    return store.rubrics.id_of(key)
 
 
 @pytest.mark.parametrize("status", FAILED)
@@ -84,12 +84,12 @@ def save_rubric(store: Store, key: str, what: Rubric | Status, asks: int, call_i
 def test_a_written_rubric_replaces_the_record_of_a_failed_one(store: Store, status: Status) -> None:
     made = OrdinalRubric(STAGES, "sim:x", "fascism", "Valdoria", reasoning="so")
     id = save_rubric(store, "key", status, 3, call(store, 0))
-    assert store.materials.find_rubric(key="key") == status
+    assert store.rubrics.find(key="key") == status
     assert [row["stages"] for row in rows(store, t.rubrics)] == [[]]
     assert save_rubric(store, "key", made, 2, call(store, 1)) == id
     assert save_rubric(store, "key", status, 3, call(store, 0)) == id
-    assert store.materials.find_rubric(key="key") == replace(made, id=id, call_id=call(store, 1))
-    assert store.materials.find_rubric(key="another") is None
+    assert store.rubrics.find(key="key") == replace(made, id=id, call_id=call(store, 1))
+    assert store.rubrics.find(key="another") is None
 
 
 # --- properties ----------------------------------------------------------------------------------
@@ -114,13 +114,13 @@ def test_views_and_critiques_saved_in_any_order_give_the_same_rows(
         for n, made in order:
             text, status = (f"view {n}", "scored") if made else (None, failure)
             view = View(pool.items[n], text, status, calls[n])  # type: ignore[arg-type]
-            store.materials.save_views("m", "sim:e", [view, view])
+            store.evidence.save_views("m", "sim:e", [view, view])
             score = 0.5 + n / 8 if made else None
             critique = Critique(rubrics[n], "sim:c", view.status, score, score, calls[n])
-            store.materials.save_critique("m", critique)
+            store.rubrics.save_critique("m", critique)
         views = {row["evidence_id"]: row["status"] for row in rows(store, t.views)}
         assert views == {pool.items[n].id: "scored" if n < 2 else failure for n in range(3)}
-        assert store.materials.find_views("m", pool) == {
+        assert store.evidence.view_texts("m", pool) == {
             pool.items[n].id: f"view {n}" for n in range(2)
         }
         critiques = {row["rubric_id"]: row["observability"] for row in rows(store, t.critiques)}

@@ -1,87 +1,23 @@
-"""What models make and runs share: views, rubrics and critiques."""
+"""Rubrics and what critics say of them; runs share both."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 
-from judge_gym.records import (
-    RUBRIC_KINDS,
-    STATUSES,
-    Critique,
-    Pool,
-    Rubric,
-    RubricStage,
-    Status,
-    View,
-    digest,
-)
+from judge_gym.records import RUBRIC_KINDS, Critique, Rubric, RubricStage, Status, digest
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
-from judge_gym.store.ledger import Ledger
-
-FAILED = tuple(status for status in STATUSES if status != "scored")
-"""The statuses of a failed view, rubric or critique, which a later one replaces."""
+from judge_gym.store.evidence import UNSCORED
 
 
-class Materials:
-    """Saves and finds them. Each row has a unique key, so that nothing is saved twice."""
+class Rubrics:
+    """Saves and finds rubrics and critiques. Each has a unique key, so none is saved twice."""
 
-    def __init__(self, database: Database, ledger: Ledger) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._ledger = ledger
 
-    # --- views -----------------------------------------------------------------------------------
-
-    def save_views(self, maker: str, editor: str, views: Iterable[View]) -> None:
-        """Saves views by one editor; they replace only failed ones."""
-        with self._database.begin() as connection:
-            rows = [
-                {
-                    "evidence_id": view.evidence.id,
-                    "maker": maker,
-                    "editor": editor,
-                    "status": view.status,
-                    "text": self._ledger.save_text(connection, view.text) if view.text else None,
-                    "call_id": view.call_id,
-                    "checks": dict(view.checks) if view.checks is not None else None,
-                }
-                for view in views
-            ]
-            self._database.insert_or_replace(
-                connection, t.views, rows, key=("evidence_id", "maker"), statuses=FAILED
-            )
-
-    def find_views(self, maker: str, pool: Pool) -> dict[int, str]:
-        """Returns the texts of an editor's views of a pool, by evidence."""
-        query = _views(maker, pool, t.texts.c.body).join(t.texts, t.texts.c.hash == t.views.c.text)
-        return self._database.pairs(query)
-
-    def unread_views(self, maker: str, pool: Pool) -> dict[int, Status]:
-        """Returns the statuses of views that were answered but have no text, by evidence."""
-        query = _views(maker, pool, t.views.c.status).where(
-            t.views.c.text.is_(None), t.views.c.status != "provider_error"
-        )
-        return self._database.pairs(query)
-
-    def list_views(self, tags: Sequence[str]) -> list[dict[str, Any]]:
-        """Returns the views that experiments use, each once, with their checks."""
-        query = (
-            sa.select(t.views)
-            .distinct()
-            .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
-            .join(t.tags, t.tags.c.pool_id == t.pool_items.c.pool_id)
-            .join(t.runs, t.NAMED_RUNS)
-            .where(t.views.c.maker == t.runs.c.view_maker, t.runs.c.superseded.is_(None))
-            .where(t.tags.c.tag == sa.bindparam("tag"))
-        )
-        found = {row["id"]: row for tag in tags for row in self._database.rows(query, {"tag": tag})}
-        return list(found.values())
-
-    # --- rubrics ---------------------------------------------------------------------------------
-
-    def save_rubric(
+    def save(
         self,
         key: str,
         rubric: Rubric | Status,
@@ -112,13 +48,13 @@ class Materials:
         }
         with self._database.begin() as connection:
             self._database.insert_or_replace(
-                connection, t.rubrics, [row], key=("key",), statuses=FAILED
+                connection, t.rubrics, [row], key=("key",), statuses=UNSCORED
             )
 
-    def save_given_rubric(self, rubric: Rubric) -> Rubric:
+    def save_given(self, rubric: Rubric) -> Rubric:
         """Saves a rubric that the user provides, which no critic scores."""
         key = digest(["provided", rubric.hash, rubric.concept, rubric.country])
-        self.save_rubric(
+        self.save(
             key,
             rubric,
             author="provided",
@@ -126,11 +62,9 @@ class Materials:
             country=rubric.country,
             scale=rubric.scale,
         )
-        return replace(rubric, id=self.rubric_id(key))
+        return replace(rubric, id=self.id_of(key))
 
-    def find_rubric(
-        self, *, key: str | None = None, id: int | None = None
-    ) -> Rubric | Status | None:
+    def find(self, *, key: str | None = None, id: int | None = None) -> Rubric | Status | None:
         """Returns a rubric, the status of an answer without one, or None if none was asked for."""
         where = t.rubrics.c.key == key if key is not None else t.rubrics.c.id == id
         row = self._database.first(sa.select(t.rubrics).where(where))
@@ -138,7 +72,7 @@ class Materials:
             return None
         return _rubric(row) if row.status == "scored" else row.status
 
-    def rubric_id(self, key: str) -> int:
+    def id_of(self, key: str) -> int:
         """Returns the id of a saved rubric."""
         return int(self._database.scalar(sa.select(t.rubrics.c.id).where(t.rubrics.c.key == key)))
 
@@ -155,10 +89,10 @@ class Materials:
         }
         with self._database.begin() as connection:
             self._database.insert_or_replace(
-                connection, t.critiques, [row], key=("rubric_id", "maker"), statuses=FAILED
+                connection, t.critiques, [row], key=("rubric_id", "maker"), statuses=UNSCORED
             )
 
-    def list_rubrics(self, tag: str) -> list[dict[str, Any]]:
+    def of_experiment(self, tag: str) -> list[dict[str, Any]]:
         """Returns the rubrics of an experiment's runs, with the critic's scores, if any."""
         query = (
             sa.select(
@@ -183,14 +117,6 @@ class Materials:
             .order_by(t.run_rubrics.c.is_swap, t.rubrics.c.author, t.rubrics.c.draw)
         )
         return self._database.rows(query)
-
-
-def _views(maker: str, pool: Pool, column: sa.Column[Any]) -> sa.Select[tuple[int, Any]]:
-    return (
-        sa.select(t.views.c.evidence_id, column)
-        .join(t.pool_items, t.pool_items.c.evidence_id == t.views.c.evidence_id)
-        .where(t.views.c.maker == maker, t.pool_items.c.pool_id == pool.id)
-    )
 
 
 def _rubric(row: sa.Row[Any]) -> Rubric:
