@@ -1,6 +1,7 @@
 """Every exception. A message states what is wrong, the value and the choices."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 
@@ -173,3 +174,22 @@ def unknown(what: str, value: object, choices: Iterable[str], where: str = "") -
     listed = f"{', '.join(most)} or {last}" if most else last
     place = f" for {where}" if where else ""
     return f"unknown {what} {value!r}{place}" + (f"; choose {listed}" if listed else "")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Returns the seconds that a server asks to wait: milliseconds, seconds, or a date."""
+    from email.utils import parsedate_to_datetime
+
+    for name, unit in (("retry-after-ms", 1000.0), ("Retry-After", 1.0)):
+        try:
+            seconds = float(headers.get(name, "").strip()) / unit
+        except ValueError:
+            continue
+        if seconds >= 0:  # also without end; not a number is neither
+            return seconds
+    try:
+        until = parsedate_to_datetime(headers.get("Retry-After", ""))
+    except (ValueError, OverflowError):
+        return None
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())

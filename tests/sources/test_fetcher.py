@@ -266,9 +266,9 @@ def test_long_wait_is_reported_and_closes_the_host(web: Web, status: int) -> Non
 def test_a_server_may_name_a_moment() -> None:
     fetcher = Fetcher(backoff=2.0)
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
-    assert 90 < fetcher.wait(1, soon) <= 100
-    assert fetcher.wait(1, "Wed, 21 Oct 2015 07:28:00 GMT") == 0
-    assert [fetcher.wait(attempt, "soon") for attempt in (1, 2, 3)] == [2, 4, 8]
+    assert 90 < fetcher.wait(1, {"Retry-After": soon}) <= 100
+    assert fetcher.wait(1, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
+    assert [fetcher.wait(n, {"Retry-After": "soon"}) for n in (1, 2, 3)] == [2, 4, 8]
 
 
 def test_a_host_is_asked_one_thing_at_a_time(web: Web, fetcher: Fetcher) -> None:
@@ -358,7 +358,7 @@ def test_unknown_charset_does_not_fail_the_page(charset: str) -> None:
 
 def test_a_date_beyond_all_dates_is_no_wait() -> None:
     far = "Mon, 05 Jan 99999999999999999999 00:00:00 GMT"
-    assert Fetcher(backoff=1.0).wait(1, far) == 1.0
+    assert Fetcher(backoff=1.0).wait(1, {"Retry-After": far}) == 1.0
 
 
 def test_robots_are_obeyed_and_asked_for_once(web: Web, fetcher: Fetcher) -> None:

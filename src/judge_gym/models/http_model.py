@@ -22,6 +22,7 @@ from judge_gym.errors import (
     ProviderError,
     RejectedError,
     UnavailableError,
+    retry_after,
     unknown,
 )
 from judge_gym.models import quota_headers, replies
@@ -221,7 +222,7 @@ class HttpModel:
             return ParameterRefused(
                 f"{message}; it refuses {refused!r}: {replies.REMEDIES[refused]}"
             )
-        return replies.error_for_status(message, status, wait=replies.wait_of(headers), bill=bill)
+        return replies.error_for_status(message, status, wait=retry_after(headers), bill=bill)
 
 
 def _address(id: str, base_url: str) -> tuple[SplitResult, URL]:

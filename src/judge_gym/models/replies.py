@@ -6,8 +6,6 @@ An error says whether a retry can help.
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from judge_gym.errors import (
@@ -17,6 +15,7 @@ from judge_gym.errors import (
     RateLimitError,
     RejectedError,
     UnavailableError,
+    retry_after,
 )
 from judge_gym.models.redaction import Redactor
 from judge_gym.records import Finish
@@ -147,24 +146,6 @@ def lost(error: Exception) -> str:
     return f"lost the connection ({type(error).__name__})"
 
 
-def wait_of(headers: Mapping[str, str]) -> float | None:
-    """Returns the seconds that a provider asks to wait: milliseconds, seconds, or a date."""
-    for name, unit in (("retry-after-ms", 1000.0), ("Retry-After", 1.0)):
-        reported = headers.get(name, "").strip()
-        try:
-            seconds = float(reported) / unit
-        except ValueError:
-            continue
-        if seconds >= 0:  # also without end; not a number is neither
-            return seconds
-    try:
-        until = parsedate_to_datetime(headers.get("Retry-After", ""))
-    except ValueError:
-        return None
-    until = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return max(0.0, (until - datetime.now(UTC)).total_seconds())
-
-
 # --- errors ---------------------------------------------------------------------------------------
 
 
@@ -178,7 +159,7 @@ def translated(
     """Returns our error for whatever a call raised, with what the call cost."""
     from pydantic_ai import exceptions as theirs
 
-    wait = wait_of(headers)  # pydantic-ai does not read one without end
+    wait = retry_after(headers)  # pydantic-ai does not read one without end
     if wait is None:
         wait = getattr(error, "retry_after", None)
     if isinstance(error, theirs.ModelHTTPError):

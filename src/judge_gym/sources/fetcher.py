@@ -11,17 +11,17 @@ import socket
 import threading
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 from protego import Protego
+
+from judge_gym.errors import retry_after
 
 ROBOT = "judge-gym"
 USER_AGENT = f"{ROBOT}/{version(ROBOT)} (research; obeys robots.txt)"
@@ -147,21 +147,14 @@ class Fetcher:
         [result] = self.fetch([url], html=False, trusted=trusted, pause=pause)
         return result
 
-    def wait(self, attempt: int, retry_after: str = "") -> float:
+    def wait(self, attempt: int, headers: Mapping[str, str] | None = None) -> float:
         """Returns the seconds to wait after an attempt, by the Retry-After header if it is valid.
 
-        >>> Fetcher(backoff=1.0).wait(2), Fetcher().wait(1, "7")
+        >>> Fetcher(backoff=1.0).wait(2), Fetcher().wait(1, {"Retry-After": "7"})
         (2.0, 7.0)
         """
-        value = retry_after.strip()
-        if value.isdecimal():
-            return float(value)
-        try:
-            until = parsedate_to_datetime(value)
-        except (ValueError, OverflowError):
-            return self.backoff * 2.0 ** (attempt - 1)
-        until = until if until.tzinfo else until.replace(tzinfo=UTC)
-        return max(0.0, (until - datetime.now(UTC)).total_seconds())
+        asked = retry_after(headers or {})
+        return self.backoff * 2.0 ** (attempt - 1) if asked is None else asked
 
 
 _Results = queue.SimpleQueue[FetchResult | BaseException | None]
@@ -340,7 +333,7 @@ class _FetchJob:
                     return urljoin(url, response.headers["Location"])
                 if response.status != 200:
                     later = response.status in (408, 429) or response.status >= 500
-                    wait = self.fetcher.wait(attempt, response.headers.get("Retry-After", ""))
+                    wait = self.fetcher.wait(attempt, response.headers)
                     return FetchFailure(
                         url, f"HTTP {response.status}", later, response.status, wait
                     )

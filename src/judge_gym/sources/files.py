@@ -103,11 +103,7 @@ def load_files(
 ) -> SearchResult:
     """Loads the evidence in files, each text and each address once.
 
-    Args:
-        patterns: names of files or folders, or glob patterns.
-        folder: where they begin.
-        window: the country and the dates; None for all.
-        cache: a folder with earlier results, which are used as long as nothing has changed.
+    `cache` is a folder with earlier results, which are used as long as nothing has changed.
     """
     source = FileSource([patterns] if isinstance(patterns, str) else [*patterns], folder)
     return source.search(window) if cache is None else cached_search(source, window, cache)
@@ -373,11 +369,6 @@ def cached_search(source: FileSource, window: Window | None, folder: Path) -> Se
     """Searches files, or returns the result of the last search if nothing has changed since.
 
     A result is known by the contents of all files, by the window, and by the code that reads.
-
-    Args:
-        source: the files; it has no items that are known already.
-        window: the country and the dates.
-        folder: holds the results; it is created if necessary.
     """
     name = hashlib.sha256(repr((source.patterns, source.folder.resolve(), window)).encode())
     file = folder / f"{name.hexdigest()}.json"

@@ -109,7 +109,7 @@ class FirecrawlSource:
             status = answer.status_code
             if status not in (429, 503):  # any other failure may have been paid for
                 break
-            wait = self.fetcher.wait(attempt, answer.headers.get("Retry-After", ""))
+            wait = self.fetcher.wait(attempt, answer.headers)
             if wait > LONGEST_WAIT:
                 return f"HTTP {status}: the server asks to wait {wait:.0f} s"
             if attempt < self.fetcher.attempts:

@@ -28,14 +28,8 @@ def vdem_truth(
 ) -> dict[str, Any]:
     """Returns the value of an index as the truth of a task: `source`, `value` and `direction`.
 
-    The value is not rescaled: the high-level indices are between 0 and 1, others are not.
-
-    Args:
-        path: the country-year CSV.
-        country: a name or a three-letter code, in any case.
-        year: a year of that country.
-        index: a column of the file.
-        direction: whether more is better for democracy; by default as V-Dem's codebook says.
+    The value is not rescaled: the high-level indices are between 0 and 1, others are not. The
+    country is a name or a three-letter code; the direction is by default that of V-Dem's codebook.
     """
     if direction is not None and direction not in DIRECTIONS:
         raise DesignError(unknown("direction", direction, DIRECTIONS), choices=DIRECTIONS)

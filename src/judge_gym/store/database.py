@@ -137,11 +137,7 @@ class Database:
 
     @contextmanager
     def plain_errors(self, sibling: sa.Engine | None = None) -> Iterator[None]:
-        """Turns database errors, also those of other libraries, into errors of the store.
-
-        Args:
-            sibling: the engine of `sibling_engine` on which the statements run.
-        """
+        """Turns database errors, also those on a sibling engine, into errors of the store."""
         try:
             yield
         except sa.exc.IntegrityError:
@@ -390,10 +386,7 @@ def alembic_config() -> Any:
 def open_database(url: str | None = None, *, prepare: bool = True, create: bool = True) -> Database:
     """Opens the database of a URL, of the environment, or of the working folder.
 
-    Args:
-        url: the database.
-        prepare: bring its schema up to date, as far as that only adds.
-        create: create it if it does not exist; otherwise that is an error.
+    With `prepare`, its schema is brought up to date, as far as that only adds.
     """
     database = Database(database_url(url))
     if (file := database.file) is not None:

@@ -63,12 +63,7 @@ DATA_MIGRATIONS = (
 
 
 class Deployment:
-    """The schema, the data migrations and the profile of a database.
-
-    Args:
-        database: with any schema that this version knows.
-        migrations: the data migrations of this version.
-    """
+    """The schema, the data migrations and the profile of a database."""
 
     def __init__(
         self, database: Database, migrations: tuple[DataMigration, ...] = DATA_MIGRATIONS

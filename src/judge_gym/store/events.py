@@ -142,13 +142,7 @@ class Logs:
     def page(
         self, target: str | None, *, after: LogCursor | None, limit: int
     ) -> tuple[list[dict[str, Any]], LogCursor | None]:
-        """Returns a page of events and failed attempts, and the cursor of the next page.
-
-        Args:
-            target: only those of this study or tag.
-            after: the cursor of this page; None for the first.
-            limit: the size of the page.
-        """
+        """Returns a page of events and failed attempts, and the cursor of the next page."""
         e, a = t.events.c, t.attempts.c
         tag = (
             sa.select(sa.func.min(t.tags.c.tag))

@@ -163,15 +163,8 @@ class EvidenceRecords:
         with self._database.begin() as connection:
             ids = self._save(connection, pool.items)
             items = tuple(replace(item, id=id) for id, item in zip(ids, pool.items, strict=True))
-            key = digest([pool.hash, window_id, [item.truth for item in items]])
-            loaded = datetime.now(UTC)
-            row = {"hash": pool.hash, "window_id": window_id, "key": key, "loaded": loaded}
-            pool_id = self._database.insert_or_find(connection, t.pools, row, "key")
-            members = [
-                {"pool_id": pool_id, "position": n, "evidence_id": item.id, "truth": item.truth}
-                for n, item in enumerate(items)
-            ]
-            self._database.insert_new(connection, t.pool_items, members)
+            members = [(item.id, item.truth) for item in items]
+            pool_id = insert_pool(self._database, connection, pool.hash, window_id, members)
         return replace(pool, items=items, id=pool_id)
 
     def find_pool(self, id: int) -> Pool:
@@ -400,6 +393,29 @@ def _row(text: str, item: Evidence) -> dict[str, Any]:
         "metadata": dict(item.metadata),
         "pair": bool(item.responses),
     }
+
+
+def insert_pool(
+    database: Database,
+    connection: sa.Connection,
+    hash: str,
+    window_id: int | None,
+    members: Sequence[tuple[int, Any]],
+) -> int:
+    """Saves a pool of items, each with its truth, or finds it, and returns its id."""
+    row = {
+        "hash": hash,
+        "window_id": window_id,
+        "key": digest([hash, window_id, [truth for _, truth in members]]),
+        "loaded": datetime.now(UTC),
+    }
+    id = database.insert_or_find(connection, t.pools, row, "key")
+    rows = [
+        {"pool_id": id, "position": n, "evidence_id": item, "truth": truth}
+        for n, (item, truth) in enumerate(members)
+    ]
+    database.insert_new(connection, t.pool_items, rows)
+    return id
 
 
 def window_row(window: Window) -> dict[str, Any]:

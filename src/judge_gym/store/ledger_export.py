@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -12,16 +12,17 @@ from judge_gym.errors import ConflictError
 from judge_gym.store import tables as t
 from judge_gym.store.database import HEAD, Database
 from judge_gym.store.ledger import CHUNK, COST, bodies_of
-from judge_gym.store.ledger_evidence import evidence_lines
 from judge_gym.store.ledger_file import (
     AnswerLine,
     AnyLine,
     AttemptLine,
     CallLine,
     CostLine,
+    EvidenceLine,
     Header,
     LedgerFile,
     TextLine,
+    WindowLine,
     check_of,
 )
 
@@ -62,7 +63,7 @@ def export_ledger(database: Database, path: Path, tags: Sequence[str] | None = N
         attempts = int(connection.scalar(tried.select_from(t.attempts)) or 0)
         if not calls:
             raise ConflictError("there are no calls to export yet; run a study first")
-        evidence = sum(1 for _ in evidence_lines(connection, tags))
+        evidence = sum(1 for _ in _evidence(connection, tags))
         with LedgerFile(path).writing() as write:
             write(Header(revision=HEAD, calls=calls, attempts=attempts, evidence=evidence))
             for page in _pages(connection):
@@ -70,7 +71,7 @@ def export_ledger(database: Database, path: Path, tags: Sequence[str] | None = N
                 texts += _write_texts(connection, used, write)
                 for line in page:
                     write(line)
-            for item in evidence_lines(connection, tags):
+            for item in _evidence(connection, tags):
                 texts += _write_texts(connection, [item.text], write)
                 write(item)
     return Exported(calls, attempts, texts, evidence)
@@ -189,3 +190,42 @@ def _attempt(row: sa.RowMapping) -> AttemptLine:
         billed = CostLine(**cost)
     same = {name: row[name] for name in ("study", "tag", "stage", "at", "seconds", "error")}
     return AttemptLine(**same, said=said, billed=billed)
+
+
+def _evidence(connection: sa.Connection, tags: Sequence[str] | None) -> Iterator[EvidenceLine]:
+    """Yields the items of searched windows and frozen pools, of experiments or of the lab.
+
+    Files that a study names can be copied; what a search found exists only in the lab.
+    """
+    w, i, n, p = t.windows.c, t.window_items.c, t.pool_names.c, t.pool_items.c
+    item: list[Any] = [t.evidence, w.country, w.start, w.end, w.search]
+    none = sa.null().label("pool")
+    found = (
+        sa.select(*item, i.truth, none)
+        .join(t.window_items, i.evidence_id == t.evidence.c.id)
+        .join(t.windows, w.id == i.window_id)
+        .where(w.search != "", i.dropped.is_(None))
+        .order_by(i.id)
+    )
+    frozen = (
+        sa.select(*item, p.truth, n.name.label("pool"))
+        .join(t.pool_items, p.evidence_id == t.evidence.c.id)
+        .join(t.pools, t.pools.c.id == p.pool_id)
+        .join(t.pool_names, n.pool_id == t.pools.c.id)
+        .outerjoin(t.windows, w.id == t.pools.c.window_id)
+        .order_by(n.name, p.position)
+    )
+    if tags is not None:
+        pools = sa.select(t.tags.c.pool_id).where(t.tags.c.tag.in_(tags))
+        windows = sa.select(t.pools.c.window_id).where(t.pools.c.id.in_(pools))
+        found, frozen = found.where(w.id.in_(windows)), frozen.where(n.pool_id.in_(pools))
+    for query in (found, frozen):
+        for row in connection.execute(query).mappings():
+            yield _evidence_line(row)
+
+
+def _evidence_line(row: sa.RowMapping) -> EvidenceLine:
+    place = {name: row[name] for name in ("country", "start", "end", "search")}
+    kept = ("text", "title", "url", "date", "source", "metadata", "pair", "truth", "pool")
+    window = WindowLine(**place) if row["country"] is not None else None
+    return EvidenceLine(window=window, **{name: row[name] for name in kept})

@@ -7,23 +7,24 @@ nothing behind. One page of lines is in memory at a time.
 import itertools
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from judge_gym.records import content_hash
+from judge_gym.records import Window, content_hash, digest
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
+from judge_gym.store.evidence import insert_pool, window_key, window_row
 from judge_gym.store.ledger import bodies_of, call_ids, call_row, result_columns
-from judge_gym.store.ledger_evidence import EvidenceImport
 from judge_gym.store.ledger_file import (
     AttemptLine,
     CallLine,
     EvidenceLine,
     LedgerFile,
     TextLine,
+    WindowLine,
     check_of,
 )
 
@@ -55,7 +56,7 @@ def import_ledger(database: Database, path: Path) -> Imported:
     totals = Imported(0, 0, 0, 0, 0)
     with database.begin() as connection:
         lines = file.lines()
-        evidence = EvidenceImport(database, connection, file)
+        evidence = _EvidenceImport(database, connection, file)
         while page := list(itertools.islice(lines, PAGE)):
             texts = [(n, line) for n, line in page if isinstance(line, TextLine)]
             calls = [(n, line) for n, line in page if isinstance(line, CallLine)]
@@ -152,3 +153,77 @@ def _attempts(
     for call_id, at, text in connection.execute(query):
         found[call_id][at] = text
     return found
+
+
+class _EvidenceImport:
+    """Adds evidence of a file to windows and pools; what exists already is kept."""
+
+    def __init__(self, database: Database, connection: sa.Connection, file: LedgerFile) -> None:
+        self._database = database
+        self._connection = connection
+        self._file = file
+        self._windows: dict[str, int | None] = {}
+        """Ids by key; None where this lab made the search, and keeps what it found."""
+        self._pools: dict[str, list[tuple[EvidenceLine, int]]] = {}
+
+    def add(self, number: int, line: EvidenceLine) -> None:
+        """Adds one item."""
+        text = sa.select(t.texts.c.hash).where(t.texts.c.hash == line.text)
+        if self._connection.scalar(text) is None:
+            raise self._file.error(number, f"no earlier line has the text {line.text[:12]}")
+        kept = {"text", "title", "url", "date", "source", "metadata", "pair"}
+        row = line.model_dump(include=kept)
+        id = self._database.insert_or_find(self._connection, t.evidence, row, "text")
+        if line.pool is not None:
+            self._pools.setdefault(line.pool, []).append((line, id))
+            return
+        if line.window is None:
+            raise self._file.error(number, "the evidence belongs to no window and no pool")
+        window_id = self._window(line.window)
+        if window_id is not None:
+            item = {
+                "window_id": window_id,
+                "evidence_id": id,
+                "added": datetime.now(UTC),
+                "truth": line.truth,
+            }
+            self._database.insert_new(self._connection, t.window_items, [item])
+
+    def freeze_pools(self) -> None:
+        """Freezes the pools, after all items were added; an existing name is kept."""
+        for name, items in self._pools.items():
+            place = items[0][0].window
+            window_id = self._row(_window(place)) if place else None
+            hash = digest([line.text for line, _ in items])
+            members = [(item, line.truth) for line, item in items]
+            id = insert_pool(self._database, self._connection, hash, window_id, members)
+            named = {"name": name, "pool_id": id, "frozen": datetime.now(UTC)}
+            self._database.insert_new(self._connection, t.pool_names, [named])
+
+    def _window(self, line: WindowLine) -> int | None:
+        window = _window(line)
+        key = window_key(window)
+        if key not in self._windows:
+            id = self._row(window)
+            c = t.collections.c
+            finished = sa.select(c.id).where(c.window_id == id, c.error == "").limit(1)
+            searched_here = self._connection.scalar(finished) is not None
+            self._windows[key] = None if searched_here else id
+            if not searched_here:
+                search = {
+                    "window_id": id,
+                    "at": datetime.now(UTC),
+                    "source": window.search.partition(" ")[0].rstrip(":"),
+                    "added": 0,
+                    "dropped": {},
+                    "error": "",
+                }
+                self._connection.execute(t.collections.insert(), search)
+        return self._windows[key]
+
+    def _row(self, window: Window) -> int:
+        return self._database.insert_or_find(self._connection, t.windows, window_row(window), "key")
+
+
+def _window(line: WindowLine) -> Window:
+    return Window(line.country, line.start, line.end, line.search)

@@ -196,11 +196,7 @@ class ProgressQueries:
         return bool(running_protocols(self._database)) if file is None else not is_free(file)
 
     def why_waiting(self, started: Sequence[int]) -> dict[int, str]:
-        """Returns why runs wait that were started and have not ended, by run.
-
-        Args:
-            started: their numbers; negated for a suite run.
-        """
+        """Returns why runs wait that were started and have not ended, by (negated suite) run."""
         if not started:
             return {}
         if self._identity.is_copy():

@@ -44,10 +44,7 @@ class Targets(NamedTuple):
     def raised(self, asked: "Targets", *, exact: bool, existing: int = 0) -> "Targets":
         """Returns these targets, raised to others.
 
-        Args:
-            asked: the new targets.
-            exact: use the new number of samples even if it is lower.
-            existing: the number of samples that a cell has already, which remain.
+        With `exact` the number of samples may fall, but not below those that a cell has already.
         """
         return Targets(
             samples=max(existing if exact else self.samples, asked.samples),
@@ -76,16 +73,10 @@ class Runs:
         exact: bool = False,
         new: bool = False,
     ) -> Run:
-        """Creates a study's active run of an experiment in a series, or raises its targets.
+        """Creates a study's active run of a saved experiment in a series, or raises its targets.
 
-        Args:
-            experiment: an experiment that is saved.
-            study: the study that starts the run, and pays for it.
-            series: the series of draws.
-            targets: the targets.
-            makers: the makers of its views and of its critiques.
-            exact: use the given number of samples even if it was higher.
-            new: supersede the active run.
+        `makers` are those of its views and critiques. With `exact` the number of samples may fall;
+        with `new` the active run is superseded.
         """
         owner = self._owner(experiment, study)
         active = sa.and_(_active(experiment, owner), t.runs.c.series == series)

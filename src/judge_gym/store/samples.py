@@ -129,15 +129,7 @@ class Samples:
         before: int | None = None,
         limit: int,
     ) -> Span:
-        """Returns a page of the samples of an experiment's active runs.
-
-        Args:
-            tag: the experiment.
-            selection: the samples that are included.
-            after: the last sample of the previous page.
-            before: the first sample of the next page; only one of the two may be given.
-            limit: the size of the page.
-        """
+        """Returns a page of the samples of an experiment's active runs, after or before one."""
         back = before is not None
         cursor = before if back else after
         with self._database.read() as connection:
@@ -164,14 +156,7 @@ class Samples:
         after: int | None = None,
         limit: int = 100,
     ) -> list[dict[str, Any]]:
-        """Returns what judges answered, word for word, by sample, after one of them.
-
-        Args:
-            tags: of the experiments, whose active runs count.
-            status: only samples with this status.
-            after: the last sample of the previous page.
-            limit: the most samples.
-        """
+        """Returns what judges answered in active runs, word for word, by sample, after one."""
         s, a = t.samples.c, t.attempts.c
         named = t.tags.c.tag.in_(tags)
         of_tags = sa.select(t.runs.c.id).join(t.tags, t.NAMED_RUNS).where(named)

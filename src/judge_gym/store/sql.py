@@ -84,14 +84,7 @@ class ReadOnlySql:
     def page(
         self, table: str, *, after: Sequence[Any] | None, limit: int, descending: bool = False
     ) -> tuple[list[dict[str, Any]], list[Any] | None]:
-        """Returns rows of a table in the order of its key, and the key of the next page.
-
-        Args:
-            table: a readable table.
-            after: the key of the last row of the previous page.
-            limit: rows at most.
-            descending: the newest first.
-        """
+        """Returns rows of a table in the order of its key, and the key of the next page."""
         if table not in OPEN:
             raise DesignError(unknown("table", table, OPEN), choices=OPEN)
         source = t.metadata.tables[table]
@@ -108,13 +101,7 @@ class ReadOnlySql:
         return rows[:limit], last_key
 
     def select(self, sql: str, *, limit: int = 100, seconds: float = SECONDS) -> Rows:
-        """Returns the result of one SELECT.
-
-        Args:
-            sql: the statement, one alone.
-            limit: rows at most.
-            seconds: how long it may take.
-        """
+        """Returns the result of one SELECT, of at most `limit` rows."""
         if "\0" in sql or not sql.strip():
             raise DesignError(STATEMENT)
         if not self._turns.acquire(timeout=seconds):

@@ -54,14 +54,8 @@ def run(
 ) -> dict[str, Any]:
     """Returns the columns, the rows and whether there are more; or an error, by its kind.
 
-    Args:
-        uri: the SQLite file.
-        sql: the statement.
-        limit: rows at most.
-        seconds: how long it may take.
-        tables: the tables that may be read.
-        secret: the tables that may not even be counted.
-        size: characters of the result at most.
+    Only `tables` may be read, those in `secret` not even counted; `limit` is the most rows, `size`
+    the most characters.
     """
     end = time.monotonic() + seconds
 

@@ -82,16 +82,7 @@ class Suites:
     ) -> SuiteRun:
         """Creates the run of a model under a condition in a series, or raises its targets.
 
-        Args:
-            suite: its name.
-            version: of the suite.
-            model: its id.
-            condition: the name of the condition.
-            settings: what the condition changes.
-            series: of the draws; another one asks again.
-            replicates: answers to each task.
-            evals: paths, which are added to those of the run.
-            created: when another lab created it; by default now.
+        The paths in `evals` are added to those of the run; `created` is by default now.
         """
         identity = [suite, version, model, condition, settings, series]
         row = {

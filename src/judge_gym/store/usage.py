@@ -52,10 +52,7 @@ class Usage:
     ) -> tuple[int, int, float, int]:
         """Returns what a study or a run paid: calls, tokens, US dollars, and the last attempt's id.
 
-        Args:
-            payer: the study's name, or the run's number.
-            after: only attempts with a higher id.
-            until: only attempts up to this id.
+        Only attempts with an id above `after` and up to `until` count.
         """
         a = t.attempts.c
         tokens = sa.func.coalesce(a.input_tokens, 0) + sa.func.coalesce(a.output_tokens, 0)

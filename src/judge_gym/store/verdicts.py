@@ -81,10 +81,7 @@ class Verdicts:
     def unprobed_ranges(self, run: Run, size: int, *, only_failed: bool) -> list[list[int]]:
         """Returns ranges (after, last) of ids of scored samples without an answered probe.
 
-        Args:
-            run: the run.
-            size: the most samples of a range.
-            only_failed: only where an attempt at the probe, or at the sample before it, failed.
+        With `only_failed`, only where an attempt at the probe, or at the sample before it, failed.
         """
         query = sa.select(t.samples.c.id).select_from(_WITH_PROBES)
         query = query.where(_scored(run), _unprobed(only_failed)).order_by(t.samples.c.id)

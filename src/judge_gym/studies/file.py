@@ -132,11 +132,7 @@ def read_study(
 ) -> Study:
     """Returns the study in a YAML text; errors name file, line and choices.
 
-    Args:
-        text: the YAML.
-        file: its name in error messages.
-        resolve: turns a bare model name into a model id.
-        overrides: knobs that replace those of the base design.
+    `resolve` turns a bare model name into a model id; `overrides` replace knobs of the base design.
     """
     try:
         data, lines = load_yaml(text)

@@ -148,12 +148,8 @@ def experiments(
 ) -> Sweep:
     """Returns the experiments of a study: tasks x judges x points.
 
-    Args:
-        study: the checked study.
-        pools: its pools by name, loaded.
-        rubrics: its given rubrics by file name, loaded.
-        benchmarks: the benchmarks among its pools, by name.
-        shown: overridden knobs of the base, which tags show.
+    Pools, benchmarks and rubrics are given by name, loaded; tags show the overridden knobs in
+    `shown`.
     """
     with study.locate_errors():
         tasks = []
