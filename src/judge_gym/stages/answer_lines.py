@@ -26,7 +26,7 @@ TURN_TOKEN = re.compile(
     r"|<(?:start|end)_of_turn>|<[be]os>|</?s>|\[/?INST\]",
     re.I,
 )
-QUOTES = ('""', "``", "“”", "„“", "«»")
+QUOTES = (('"', '"'), ("`", "`"), ("“", "”"), ("„", "“"), ("«", "»"))
 QUOTATION = 1000
 """Characters beside a token in which its quotation marks are searched for."""
 MOST_QUOTED = 50
