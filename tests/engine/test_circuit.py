@@ -107,6 +107,24 @@ def test_a_run_that_the_user_paused_meanwhile_does_not_go_on(
     assert {run["status"] for run in lab.runs.status("small")["runs"]} == {"paused"}
 
 
+def test_a_pause_by_the_user_wins_over_an_endpoint_that_fails_at_the_same_time(
+    lab: Lab, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "LISTEN", 60.0)  # the pause is not noticed before the failures
+
+    class PausedMeanwhile(Down):
+        async def complete(self, request: Request) -> Completion:
+            if not self.failed_by_trial and "VERDICT: [" in request.messages[-1].content:
+                lab.runs.pause("small")
+            return await super().complete(request)
+
+    replace_engine(lab, Engine(lab.store, PausedMeanwhile(lab, failing=0)))
+    lab.runs.start(study)
+    lab.runs.work(until_idle=True)
+    assert {run["status"] for run in lab.runs.status("small")["runs"]} == {"paused"}
+    assert [event.kind for event in events(lab)] == ["started", "paused"]
+
+
 def test_a_command_ends_and_no_worker_continues_what_it_followed(lab: Lab, study: Path) -> None:
     replace_engine(lab, Engine(lab.store, Down(lab, failing=0)))
     result = lab.runs.run(study)
