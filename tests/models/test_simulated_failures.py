@@ -16,8 +16,7 @@ from judge_gym.triage import (
     find_facts,
     make_case,
 )
-from judge_gym.triage.findings import occurs
-from judge_gym.triage.replies import read_remarks
+from judge_gym.triage.findings import occurs, read_remarks
 from made_runs import DATES, RESULTS, RUN, SLUG, SLUG_ANSWER, SLUG_CODE, SORTED, SOURCES, cases
 
 FAULT, STRICT, _, GAP = CLASSES

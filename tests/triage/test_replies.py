@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from judge_gym.triage.replies import Remarks, read_remarks
+from judge_gym.triage.findings import Remarks, read_remarks
 
 FULL = """REASONING: It drops the second word.
 It was asked for.

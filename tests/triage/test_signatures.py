@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from judge_gym.triage.results import failed_steps
-from judge_gym.triage.signatures import Signature, error_lines, plain, signatures
+from judge_gym.triage.results import Signature, error_lines, failed_steps, plain, signatures
 from made_runs import failed
 from tables import each_row
 

@@ -16,8 +16,8 @@ MAX_BODY = 8 * 1024**2
 """Bytes of one reply, decompressed."""
 LARGE = 64 * 1024
 """Bytes from which a reply counts as large."""
-LARGE_AT_ONCE = 8
-"""Large replies that are read at once, 64 MB in all; further ones wait."""
+LARGE_AT_ONCE = 6
+"""Large replies that are read at once, 48 MB in all; further ones wait."""
 MAX_VALUES = 200_000
 """Commas in one reply: a list of small values takes 25 times the memory of its text."""
 ENCODINGS = "gzip, deflate"

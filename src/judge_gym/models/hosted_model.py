@@ -107,6 +107,9 @@ class HostedModel:
                 )
             except Exception as raised:  # SDKs raise anything for an answer that they cannot read
                 error = self._error(raised, response, before)
+                chain: BaseException | None = raised
+                while chain is not None:  # or frames would keep its copies of the whole body
+                    chain.__traceback__, chain = None, chain.__cause__ or chain.__context__
             finally:
                 quota_headers.report(response.headers)
         raise error  # not from what was raised: that may hold the key, and holds the whole body

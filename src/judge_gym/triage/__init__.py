@@ -7,7 +7,6 @@ nominal rubric `RUBRIC`, which the engine runs; `make_finding` joins the verdict
 arithmetic of one that was edited.
 """
 
-from judge_gym.triage.classes import CLASSES, UNDECIDED
 from judge_gym.triage.facts import Facts, find_facts
 from judge_gym.triage.findings import Finding, JudgeVerdict, make_finding
 from judge_gym.triage.lint import lint_report
@@ -18,7 +17,13 @@ from judge_gym.triage.report_reader import (
     read_failure_sections,
     read_report,
 )
-from judge_gym.triage.results import ResultsByOutcome, result_name, split_results
+from judge_gym.triage.results import (
+    CLASSES,
+    UNDECIDED,
+    ResultsByOutcome,
+    result_name,
+    split_results,
+)
 from judge_gym.triage.study import RUBRIC, SAMPLES, Case, FailureStudy, failure_study, make_case
 
 __all__ = [

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from judge_gym.records.outcomes import EvalResult, EvalSource, Failed, Inconclusive, Outcome, Passed
 from judge_gym.triage.report_reader import PriorReport
-from judge_gym.triage.results import failed_steps
-from judge_gym.triage.signatures import error_text, signatures
+from judge_gym.triage.results import error_text, failed_steps, signatures
 
 COMMON_WORDS = frozenset(
     "about also answer because been before being both cannot code could does each error eval "

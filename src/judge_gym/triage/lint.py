@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from judge_gym.errors import DesignError
-from judge_gym.triage.classes import MODEL_FAULT, UNDECIDED
-from judge_gym.triage.failure_sections import failures, ratio
+from judge_gym.triage.report import failures, ratio
 from judge_gym.triage.report_reader import (
     Row,
     Section,
@@ -22,6 +21,7 @@ from judge_gym.triage.report_reader import (
     read_sections,
     run_table,
 )
+from judge_gym.triage.results import MODEL_FAULT, UNDECIDED
 
 SECTIONS = (
     "Run",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from judge_gym.records import content_hash
-from judge_gym.triage.signatures import plain
+from judge_gym.triage.results import plain
 
 _SPECIAL = re.compile(r"([\\`*\[\]<>|~&$])|(?<!\w)_|_(?!\w)")
 _OPENING = re.compile(r"\A(?:([#+=-])|(\d+)([.)])(?!\S))")

@@ -1,19 +1,44 @@
 """Writes the report on a run as Markdown; every count in it is counted here, from rows."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from judge_gym.errors import DesignError
-from judge_gym.triage.classes import CLASSES, MODEL_FAULT, UNDECIDED
-from judge_gym.triage.failure_sections import class_cell, each_failure, failures, percent, ratio
-from judge_gym.triage.findings import NO_VERDICT, Finding, VerdictCounts
-from judge_gym.triage.markdown import code, path_part, prose, table
-from judge_gym.triage.patterns import ADVICE, advice, patterns
+from judge_gym.records.outcomes import EvalResult, StepResult
+from judge_gym.triage.findings import NO_VERDICT, Explanation, Finding, Quote, VerdictCounts
+from judge_gym.triage.markdown import code, fence, path_part, prose, table
 from judge_gym.triage.report_reader import PriorReport
-from judge_gym.triage.results import ResultsByOutcome, failed_steps, failure_of, result_name
+from judge_gym.triage.results import (
+    CLASSES,
+    MODEL_FAULT,
+    SHOWN_LINES,
+    UNDECIDED,
+    ResultsByOutcome,
+    error_lines,
+    failed_steps,
+    failure_of,
+    plain,
+    reply_of,
+    result_name,
+    signatures,
+)
 
 FIX_WIDTH, REASON_WIDTH = 160, 140
+ERROR_WIDTH, REASONING_WIDTH = 160, 1_500
+SNIPPET_LINES, SNIPPET_WIDTH = 40, 300
+PARTS = {"candidate": "the candidate's files", "gaps": "the known gaps"}
+EVALS, CONFIG, MODEL, NO_ACTION = ADVICE = (
+    "Eval improvements",
+    "Lint and configuration",
+    "Model-specific notes",
+    "No action needed",
+)
+KINDS = ("rule", "exception", "step", "category")
+"""What failures may share, the most specific first."""
+CHECKING_STEPS = frozenset({"lint", "types", "ruff", "mypy", "pyright", "eslint", "tsc"})
+"""Steps that check code against rules, where strictness is a matter of configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,3 +336,195 @@ def _impact(results: ResultsByOutcome, findings: Sequence[Finding]) -> Iterator[
     )
     left = results.conclusive - actionable
     yield f"Pass rate without the actionable failures: {ratio(len(results.passed), left)}."
+
+
+# --- single failures -----------------------------------------------------------------------------
+
+
+def ratio(part: float, whole: float) -> str:
+    """Returns a proportion with its fraction, or `none` when the denominator is zero."""
+    return f"{percent(part / whole, 1)} ({round(part, 2):g}/{whole:g})" if whole else "none"
+
+
+def percent(share: float, decimals: int = 0) -> str:
+    """Returns a share as a percentage."""
+    return f"{100 * share:.{decimals}f} %"
+
+
+def failures(count: int, whole: int) -> str:
+    """Returns a number of failures, in words where a number would read oddly.
+
+    >>> failures(0, 1), failures(1, 1), failures(2, 6)
+    ('no failure', 'the only failure', '2 of 6 failures')
+    """
+    if count and whole > 1:
+        return f"{count} of {whole} failures"
+    return "the only failure" if count else "no failure"
+
+
+def class_cell(finding: Finding) -> str:
+    """Returns the class of a finding, marked where no gap on record supports it."""
+    return finding.classification + " (unsupported)" * (finding.supported is False)
+
+
+def each_failure(findings: Sequence[Finding], name: Callable[[EvalResult], str]) -> Iterator[str]:
+    """Yields the section on single failures, block by block."""
+    yield "## Each failure"
+    if not findings:
+        yield "Nothing failed."
+    for number, finding in enumerate(findings, 1):
+        first, *further = failed_steps(finding.case.result)
+        yield f"### {number}. {code(name(finding.case.result))}"
+        facts = [f"- {sentence}" for sentence in map(prose, finding.case.facts.sentences())]
+        yield "\n".join(
+            [
+                f"- **Step:** {code(first.name)}",
+                f"- **Error:** {_error(first)}",
+                *(f"- **Fails at {code(step.name)} too:** {_error(step)}" for step in further),
+                f"- **Class:** {class_cell(finding)}{_mass(finding.counts)}",
+                f"- **Verdicts:** {_statuses(finding.counts)}",
+                *([_quotes(finding)] if finding.quotes else []),
+                "- **Facts:**",
+                *(f"  {fact}" for fact in facts),
+            ]
+        )
+        for step in (first, *further):
+            if lines := error_lines(step):
+                yield f"From the output of {code(step.name)}:"
+                yield fence("\n".join(map(_bounded, lines)))
+        if reply := plain(reply_of(finding.case.result)).strip():
+            yield "The reply begins:"
+            yield fence("\n".join(map(_bounded, reply.splitlines()[:SHOWN_LINES])))
+        if finding.supported is False:
+            yield "No known gap of this eval matches the error, so nothing on record supports this."
+        for explanation in finding.explanations:
+            yield from _explanation(explanation, alone=len(finding.explanations) == 1)
+
+
+def _error(step: StepResult) -> str:
+    return code(step.reason, ERROR_WIDTH) or "none given"
+
+
+def _mass(counts: VerdictCounts) -> str:
+    if counts.classification == UNDECIDED:
+        if not counts.scored:
+            return ", because no verdict could be scored"
+        tied = [name for name, mass in counts.masses.items() if mass == max(counts.masses.values())]
+        return f", because {' and '.join(tied)} have equal shares"
+    mass = float(max(counts.masses.values()))
+    return f", by {ratio(mass, counts.scored)} of the scored verdicts"
+
+
+def _statuses(counts: VerdictCounts) -> str:
+    total = sum(counts.statuses.values())
+    listed = ", ".join(f"{count} {status}" for status, count in counts.statuses.items())
+    return f"{total} asked: {listed}" if total else "none"
+
+
+def _quotes(finding: Finding) -> str:
+    quotes, missing = finding.quotes, finding.missing_quotes
+    return (
+        f"- **Quotes:** {quotes} made, {quotes - missing} found in the evidence, "
+        f"{missing} not in the evidence"
+    )
+
+
+def _explanation(explanation: Explanation, *, alone: bool) -> Iterator[str]:
+    classes = explanation.classes
+    verdict = f", for {' or '.join(classes)}" if classes else f" ({explanation.status})"
+    yield f"Reasoning of {code(explanation.judge)}{'' if alone and classes else verdict}:"
+    yield f"> {prose(explanation.reasoning, REASONING_WIDTH) or '(no reasoning)'}"
+    if explanation.model_code is not None:
+        yield from _snippet("The model's code", explanation.model_code)
+    if explanation.expected_code is not None:
+        yield from _snippet("Expected code", explanation.expected_code)
+
+
+def _snippet(title: str, quote: Quote) -> Iterator[str]:
+    where = "**not in the evidence**"
+    if quote.part is not None:
+        where = f"from {PARTS.get(quote.part, f'the {quote.part}')}"
+    yield f"{title} ({where}):"
+    lines = quote.text.splitlines()
+    cut = [f"[{len(lines) - SNIPPET_LINES} lines left out]"] * (len(lines) > SNIPPET_LINES)
+    yield fence("\n".join([*map(_bounded, lines[:SNIPPET_LINES]), *cut]))
+
+
+def _bounded(line: str) -> str:
+    return line if len(line) <= SNIPPET_WIDTH else f"{line[: SNIPPET_WIDTH - 1]}…"
+
+
+# --- patterns and advice -------------------------------------------------------------------------
+
+
+class Pattern(NamedTuple):
+    """Something that two or more failures share."""
+
+    kind: str
+    name: str
+    results: tuple[EvalResult, ...]
+
+
+def patterns(findings: Sequence[Finding]) -> list[Pattern]:
+    """Returns what two or more failures share, the most common first."""
+    groups: dict[tuple[str, str], list[EvalResult]] = defaultdict(list)
+    for result in (finding.case.result for finding in findings):
+        for step in failed_steps(result):
+            groups["step", step.name].append(result)
+        groups["category", result.category].append(result)
+        for signature in signatures(result):
+            if signature.kind != "test":  # whose names are an eval's own
+                groups[signature.kind, signature.name].append(result)
+    found = [Pattern(*key, tuple(results)) for key, results in groups.items() if len(results) > 1]
+    return sorted(found, key=lambda one: (-len(one.results), KINDS.index(one.kind), one.name))
+
+
+def advice(finding: Finding, findings: Sequence[Finding]) -> tuple[str, str]:
+    """Returns the group of recommendations for a decided finding, and the recommendation."""
+    facts, result = finding.case.facts, finding.case.result
+    steps = [step.name for step in failed_steps(result)]
+    at = " and ".join(map(code, steps))
+    if facts.reference_failed:
+        where = " and ".join(map(code, facts.reference_failed))
+        return EVALS, (f"the reference answer fails this grader at {where}; repair the eval first.")
+    rules = sorted(one.name for one in signatures(result) if one.kind == "rule")
+    match finding.classification:
+        case "OVERLY_STRICT" if CHECKING_STEPS.issuperset(steps):
+            named = f" ({', '.join(map(code, rules))})" if rules else ""
+            return CONFIG, f"relax what is required at {at}{named}, or state it in the task."
+        case "OVERLY_STRICT":
+            return EVALS, f"relax {at} to what the task says, or state it in the task."
+        case "AMBIGUOUS_TASK":
+            return EVALS, "state in the task what the grader assumes."
+        case "KNOWN_GAP":
+            return EVALS, (
+                "close the known gap, or document the one that was meant."
+                if finding.supported is False
+                else "close the known gap."
+            )
+    return _model_fault(finding, findings)
+
+
+def _model_fault(finding: Finding, findings: Sequence[Finding]) -> tuple[str, str]:
+    """Notes a model's fault where it repeats within the run, or where other models pass."""
+    own = {one for one in signatures(finding.case.result) if one.kind == "rule"}
+    repeated = sorted(
+        {
+            signature.name
+            for other in findings
+            if other is not finding and other.classification == finding.classification
+            for signature in own.intersection(signatures(other.case.result))
+        }
+    )
+    facts = finding.case.facts
+    if repeated:
+        return MODEL, f"the same rule is broken elsewhere too: {', '.join(map(code, repeated))}."
+    if facts.earlier:
+        return MODEL, f"a repeated fault; number of earlier reports with it: {len(facts.earlier)}."
+    if facts.others and 2 * len(facts.others_failed) < facts.others:
+        others = f"only {len(facts.others_failed)} of {facts.others} other models fail"
+        if not facts.others_failed:
+            others = f"none of {facts.others} other models fails"
+            others = "the one other model does not fail" if facts.others == 1 else others
+        return MODEL, f"{others} here."
+    return NO_ACTION, "the model's own fault."

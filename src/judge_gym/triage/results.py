@@ -1,7 +1,9 @@
-"""A run's results, split by their typed outcome: an inconclusive one never reaches a judge."""
+"""The results of a run: by outcome, with their failed steps and what those steps printed."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from judge_gym.errors import DesignError
 from judge_gym.records.outcomes import (
@@ -12,6 +14,15 @@ from judge_gym.records.outcomes import (
     Passed,
     StepResult,
 )
+
+MODEL_FAULT, OVERLY_STRICT, AMBIGUOUS_TASK, KNOWN_GAP = CLASSES = (
+    "MODEL_FAULT",
+    "OVERLY_STRICT",
+    "AMBIGUOUS_TASK",
+    "KNOWN_GAP",
+)
+UNDECIDED = "undecided"
+"""The class of a failure on which the verdicts tie, or of which none was scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +95,88 @@ def failed_steps(result: EvalResult) -> tuple[StepResult, ...]:
 def reply_of(result: EvalResult) -> str:
     """Returns what a model wrote instead of files: the output of the failed step `filesystem`."""
     return "".join(step.output for step in failed_steps(result) if step.name == FILESYSTEM)
+
+
+# --- error signatures ----------------------------------------------------------------------------
+
+
+SignatureKind = Literal["rule", "exception", "test"]
+
+LONGEST_LINE = 500
+SHOWN_LINES = 8
+"""The most lines of output that are shown of an error."""
+# Escape sequences of terminals, and control characters other than tab and line break.
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_BIDIRECTIONAL = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_PATTERNS: tuple[tuple[SignatureKind, re.Pattern[str]], ...] = (
+    # ruff and flake8 (`a.py:1:2: F401 ...`, or `F401 [*] ...`), tsc (`error TS2345: ...`)
+    ("rule", re.compile(r"(?:^|:\d+: |\berror )([A-Z]{1,5}\d{3,4})\b", re.M)),
+    # mypy (`error: ...  [arg-type]`) and pyright (`error: ... (reportCallIssue)`)
+    ("rule", re.compile(r"\berror: [^\n]*\[([a-z][a-z0-9-]+)\][ \t]*$", re.M)),
+    ("rule", re.compile(r"\berror: [^\n]*\((report[A-Za-z]+)\)[ \t]*$", re.M)),
+    # eslint (`  1:2  error  Unexpected any  @typescript-eslint/no-explicit-any`)
+    ("rule", re.compile(r"^[ \t]+\d+:\d+[ \t]+(?:error|warning) [^\n]*[ \t]{2,}(\S+)$", re.M)),
+    ("exception", re.compile(r"\b([A-Z][A-Za-z]*(?:Error|Exception|Interrupt))\b")),
+    ("test", re.compile(r"::(test\w*)")),
+)  # fmt: skip
+
+
+class Signature(NamedTuple):
+    """One name that a failed step printed."""
+
+    kind: SignatureKind
+    name: str
+
+
+def plain(text: str) -> str:
+    r"""Returns a text without the colours and control characters of a terminal.
+
+    Characters that change the direction of writing become visible: they can disguise code.
+
+    >>> plain("\x1b[31mred\x1b[0m\x00 text")
+    'red text'
+    """
+    shown = _BIDIRECTIONAL.sub("\ufffd", text.replace("\r\n", "\n"))
+    return _CONTROL.sub("", shown)
+
+
+def signatures(result: EvalResult) -> tuple[Signature, ...]:
+    """Returns what the failed steps' reasons and outputs name, each once, ordered by kind."""
+    steps = failed_steps(result)
+    text = "\n".join(line for step in steps for line in [*_reason(step), *_lines(printed(step))])
+    found: dict[Signature, None] = {}
+    for kind, pattern in _PATTERNS:
+        for match in pattern.finditer(text):
+            found[Signature(kind, match[1])] = None
+    return tuple(found)
+
+
+def printed(step: StepResult) -> str:
+    """Returns what a step's tool printed; `filesystem` has no tool, its output is the reply."""
+    return "" if step.name == FILESYSTEM else step.output
+
+
+def error_lines(step: StepResult) -> list[str]:
+    """Returns the lines of a failed step's output that report errors, or else its last lines."""
+    lines = [line for line in _lines(printed(step)) if line.strip()]
+    errors = [line for line in lines if re.match(r"E\s|FAILED\b|.*(?i:\berror\b)", line)]
+    errors = errors or [line for line in lines if _PATTERNS[0][1].search(line)]
+    return errors[:SHOWN_LINES] or lines[-SHOWN_LINES:]
+
+
+def error_text(result: EvalResult) -> str:
+    """Returns the text of a failure's errors: reasons, error lines and the names in them."""
+    names = [signature.name.replace("_", " ") for signature in signatures(result)]
+    lines = [line for step in failed_steps(result) for line in [*_reason(step), *error_lines(step)]]
+    return "\n".join([*lines, *names])
+
+
+def _reason(step: StepResult) -> list[str]:
+    """Returns the lines of a step's reason, without paths that the candidate chose."""
+    unquoted = re.sub(r"['\"].*['\"]", "", step.reason, flags=re.S)
+    return _lines(unquoted if step.name == FILESYSTEM else step.reason)
+
+
+def _lines(text: str) -> list[str]:
+    """Returns the lines of an output, each cut to a length, so that matching takes linear time."""
+    return [line[:LONGEST_LINE] for line in plain(text).splitlines()]

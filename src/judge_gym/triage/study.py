@@ -10,11 +10,19 @@ from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, NominalRubric, Pool, RubricStage, digest
 from judge_gym.records.outcomes import EvalResult, EvalSource
 from judge_gym.studies import Study, Sweep, experiments, read_study
-from judge_gym.triage.classes import AMBIGUOUS_TASK, KNOWN_GAP, MODEL_FAULT, OVERLY_STRICT
 from judge_gym.triage.facts import Facts
 from judge_gym.triage.markdown import path_part
-from judge_gym.triage.results import failed_steps, reply_of, result_name
-from judge_gym.triage.signatures import plain, printed
+from judge_gym.triage.results import (
+    AMBIGUOUS_TASK,
+    KNOWN_GAP,
+    MODEL_FAULT,
+    OVERLY_STRICT,
+    failed_steps,
+    plain,
+    printed,
+    reply_of,
+    result_name,
+)
 
 CONCEPT = "why a candidate failed a coding eval"
 RUBRIC = NominalRubric(
