@@ -16,6 +16,7 @@ from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.frames import (
     CELL,
     OrdinalFrame,
+    first_rows,
     once_per_call,
     ordinal,
     select_rows,
@@ -112,8 +113,7 @@ def grouped(frame: pd.DataFrame, by: Sequence[str], kept: npt.ArrayLike, *column
     read = [name for name in dict.fromkeys([*by, *_READ, *columns]) if name in frame]
     rows = once_per_call(select_rows(frame[read], kept), by)
     code = rows.groupby(list(by), observed=True).ngroup().to_numpy().astype(np.int64)
-    _, first = np.unique(code, return_index=True)
-    return Groups(rows, code, rows[list(by)].iloc[first].reset_index(drop=True))
+    return Groups(rows, code, rows[list(by)].iloc[first_rows(code)].reset_index(drop=True))
 
 
 def positions(rows: pd.DataFrame) -> FloatArray:
@@ -132,7 +132,7 @@ def pooled_variance(
     `keys` are the columns that define each sample's group, its cell among them.
     """
     code = keys.groupby(list(keys.columns), observed=True).ngroup().to_numpy().astype(np.int64)
-    _, first = np.unique(code, return_index=True)
+    first = first_rows(code)
     n = np.bincount(code, minlength=len(first))
     gaps: FloatArray = values - ratio(np.bincount(code, values, len(first)), n)[code]
     squares = np.bincount(cell, gaps**2, cells).astype(float)
