@@ -117,7 +117,8 @@ def test_budget_and_limits_are_changed_while_it_goes_on(visit: Visit, lab: Serve
         "minutes": 30,
     }
     [event, *_] = lab.lab.store.events.of_study("thrifty", 1)
-    assert event[0].detail == {"limits": {"rpm": 120}}
+    budget = {"usd": 5.0, "minutes": 30.0, "run": {}}
+    assert event[0].detail == {"limits": {"rpm": 120}, "budget": budget}
     page.fill("[name='budget.usd']", "-1")
     page.click("#retune button")
     expect(page.locator("#retune .error")).to_contain_text("budget.usd")
