@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import shutil
+import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 settings.register_profile("steady", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("fuzz", print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+# A shell that starts the tests in the background ignores Ctrl-C for them; some of them send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # All processes share what one of them compiled, whatever the environment prefers.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
