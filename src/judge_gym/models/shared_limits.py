@@ -126,7 +126,9 @@ class SharedThrottle(Throttle):
             return Pause(max(least, min(result.wait, RENEW)), 0.0)
         if not self.slots.waiting:
             return Pause(least, RENEW)
-        self._gap = min(RENEW, 2 * self._gap) if result.share == before else 4 * GAP
+        even = (self.limits.concurrency or 0) // result.processes
+        steady = result.share == before and result.share >= even
+        self._gap = min(RENEW, 2 * self._gap) if steady else 4 * GAP
         return Pause(least, max(least, self._gap))
 
     def _round(self, waiting: Sequence[Mapping[str, float]]) -> LeaseChange[_RoundResult]:
