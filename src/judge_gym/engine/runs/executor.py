@@ -267,6 +267,8 @@ class Executor:
         try:
             with self._store.database.plain_errors():  # the queue's errors, too
                 self._follow(order.run, again=parent(id) == id)
+                if isinstance(held := self.asker.held(order.run), Paused | Cancelled):
+                    raise held  # even where others have paid for all its answers
                 await work(self._pipeline(order, id, progress))
         except Exception as raised:  # whatever it is, it becomes the outcome of the run
             error = raised
