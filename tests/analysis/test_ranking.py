@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.stats.contrasts import COLUMNS, ranking
+from judge_gym.analysis.stats.contrasts import RANKS, ranking
 from judge_gym.errors import DesignError
 
 
@@ -39,7 +39,7 @@ def test_levels_are_ranked_where_all_else_is_matched() -> None:
             rows("sim:c", SINGLE, [2, 2]), rows("sim:c", SUBSET, [3, 3]),
         )
     )  # fmt: skip
-    assert list(table.columns) == COLUMNS
+    assert list(table.columns) == RANKS
     assert shares(table, "verdict.method", "subset") == pytest.approx({1.0: 2 / 3, 2.0: 1 / 3})
     assert shares(table, "verdict.method", "single") == pytest.approx({1.0: 1 / 3, 2.0: 2 / 3})
     part = table[table["level"] == "subset"]
@@ -111,7 +111,7 @@ def test_other_endpoints_rank_as_well_and_unknown_ones_are_refused() -> None:
 
 def test_a_single_design_has_nothing_to_rank() -> None:
     table = ranking(samples(rows("sim:a", SINGLE, [1, 2])))
-    assert table.empty and list(table.columns) == COLUMNS
+    assert table.empty and list(table.columns) == RANKS
 
 
 def test_shares_sum_to_one_and_ranks_to_their_triangle() -> None:
