@@ -79,6 +79,13 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+@pytest.fixture(autouse=True)
+def no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The profile that a command sets for its process ends with its test."""
+    monkeypatch.setenv("JUDGE_GYM_PROFILE", "dev")
+    monkeypatch.delenv("JUDGE_GYM_PROFILE")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Runs tests of the store or of a lab that are marked `postgres` on both databases."""
     if metafunc.definition.get_closest_marker("postgres"):
