@@ -158,8 +158,8 @@ def _shuffled(groups: Groups, codes: np.ndarray, stage: IntArray, label: IntArra
     """Returns whether each judge saw several orders of stages, and several labelings."""
     by_stage = np.take_along_axis(label, np.argsort(stage, axis=1), axis=1)
     seen = groups.rows[CELL].assign(
-        position=np.unique(stage, axis=0, return_inverse=True)[1][codes],
-        label=np.unique(by_stage, axis=0, return_inverse=True)[1][codes],
+        position=np.unique(stage, axis=0, return_inverse=True)[1].ravel()[codes],
+        label=np.unique(by_stage, axis=0, return_inverse=True)[1].ravel()[codes],
     )
     several = seen.groupby(CELL, observed=True)[["position", "label"]].nunique() > 1
     return several.reset_index().melt(CELL, var_name="kind", value_name="shuffled")

@@ -216,7 +216,8 @@ def cluster_robust(y: Floats, matrix: Floats, *groups: np.ndarray) -> ClusteredF
 
     found = sum(covariance(of) for of in groups)
     if len(groups) == 2:
-        found -= covariance(np.unique(np.stack(groups), axis=1, return_inverse=True)[1])
+        both = np.unique(np.stack(groups), axis=1, return_inverse=True)[1]
+        found -= covariance(both.ravel())  # NumPy 2.0 returns a column
     with np.errstate(invalid="ignore"):  # a variance of 0 may round to a negative one
         errors = np.sqrt(np.diag(found))
     return ClusteredFit(params, errors, min(int(of.max()) for of in groups))
