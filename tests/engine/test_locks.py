@@ -10,8 +10,9 @@ import sqlalchemy as sa
 
 import postgres
 from judge_gym.engine.calls import record
-from judge_gym.engine.runs import locks, queue
+from judge_gym.engine.runs import executor, locks, queue
 from judge_gym.engine.runs.locks import MISSED, LockTaken, worker_lock
+from judge_gym.engine.runs.queue import AT_ONCE, SHARDS
 from judge_gym.errors import DatabaseGone
 from judge_gym.lab import Lab
 from judge_gym.store import Database, SessionLock, Store
@@ -160,3 +161,19 @@ def test_a_database_that_stays_away_ends_the_command_and_the_same_command_contin
                 lab.runs.run(write_study())
         assert {row["status"] for row in lab.list_experiments(study="small")} == {"pending"}
         assert lab.runs.run("small").status == "complete"
+
+
+def test_shards_that_begin_during_an_outage_are_performed_after_it(
+    lab: Lab, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follow, away = executor.Executor._follow, iter(range(2 * AT_ONCE[SHARDS]))
+
+    def follow_later(self: executor.Executor, run_id: int, *, again: bool) -> None:
+        if not again and next(away, None) is not None:
+            raise DatabaseGone("the server is away")
+        follow(self, run_id, again=again)
+
+    monkeypatch.setattr(executor, "OUTAGE", (0.0,) * 2 * AT_ONCE[SHARDS])
+    monkeypatch.setattr(executor.Executor, "_follow", follow_later)
+    result = lab.runs.run(write_study())
+    assert result.status == "complete"

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 from dbos._error import DBOSAwaitedWorkflowCancelledError
@@ -51,7 +51,7 @@ CACHED_RUNS = 64
 EVENTS = {"done": "ended", "run-over-budget": "over-budget", "stopped": "paused"}
 """The kind of event for an end, where it has another name."""
 
-
+T = TypeVar("T")
 Pipeline = StudyPipeline | SuitePipeline
 """The steps of one run, as one workflow executes them."""
 OpenPipeline = Callable[[WorkOrder, RunProgress], Pipeline]
@@ -263,13 +263,17 @@ class Executor:
         """
         order, error = WorkOrder.from_json(stored), None
         progress = self.progress.setdefault(order.run, RunProgress()).part()
+
+        async def begin() -> Pipeline:
+            self._follow(order.run, again=parent(id) == id)
+            if isinstance(held := self.asker.held(order.run), Paused | Cancelled):
+                raise held  # even where others have paid for all its answers
+            return self._pipeline(order, id, progress)
+
         self._running.add(id)
         try:
             with self._store.database.plain_errors():  # the queue's errors, too
-                self._follow(order.run, again=parent(id) == id)
-                if isinstance(held := self.asker.held(order.run), Paused | Cancelled):
-                    raise held  # even where others have paid for all its answers
-                await work(self._pipeline(order, id, progress))
+                await work(await _outlast_outage(begin))
         except Exception as raised:  # whatever it is, it becomes the outcome of the run
             error = raised
             if end_of(error) == "failed" and not isinstance(error, ProcessEnding):
@@ -317,13 +321,7 @@ class Executor:
 
     async def perform(self, pipeline: Pipeline, step: str, shard: Shard) -> None:
         """Performs a shard, and again after an outage of the database server."""
-        for wait in (*OUTAGE, None):
-            try:
-                return await pipeline.perform(step, shard)
-            except DatabaseGone:
-                if wait is None:
-                    raise
-                await asyncio.sleep(wait)
+        await _outlast_outage(partial(pipeline.perform, step, shard))
 
     @contextlib.contextmanager
     def awaiting_shards(self, id: str) -> Iterator[None]:
@@ -460,3 +458,17 @@ def register_workflows(executor: Executor) -> None:
             await executor.perform(pipeline, step, shard)
 
         return await executor.execute(order, str(DBOS.workflow_id), one_shard)
+
+
+async def _outlast_outage(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Attempts something again after an outage of the database server.
+
+    A workflow that gave up would stay in DBOS's count of those that this process executes, and
+    keep others from their turn.
+    """
+    for wait in OUTAGE:
+        try:
+            return await attempt()
+        except DatabaseGone:
+            await asyncio.sleep(wait)
+    return await attempt()
