@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 import postgres
 from judge_gym.engine.calls import record
-from judge_gym.engine.runs import executor, locks, queue
+from judge_gym.engine.runs import executor, locks, pipeline, queue
 from judge_gym.engine.runs.locks import MISSED, LockTaken, worker_lock
 from judge_gym.engine.runs.queue import AT_ONCE, SHARDS
 from judge_gym.errors import DatabaseGone
@@ -173,6 +173,7 @@ def test_shards_that_begin_during_an_outage_are_performed_after_it(
             raise DatabaseGone("the server is away")
         follow(self, run_id, again=again)
 
+    monkeypatch.setattr(pipeline, "SHARD", 1)
     monkeypatch.setattr(executor, "OUTAGE", (0.0,) * 2 * AT_ONCE[SHARDS])
     monkeypatch.setattr(executor.Executor, "_follow", follow_later)
     result = lab.runs.run(write_study())
