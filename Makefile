@@ -20,7 +20,7 @@ endif
 test: required
 	REQUIRE=$(REQUIRE) $(BIN)/pytest
 
-# What takes long: chaos, outages, notebooks, browser flows, long simulations. CI runs it too.
+# What takes long: chaos, outages, notebooks, browser flows, long simulations. Not in CI, for its time.
 test-slow: required
 	REQUIRE=$(REQUIRE) $(BIN)/pytest -m slow $$(grep -rl "mark.slow" --include "test_*.py" tests)
 

@@ -18,8 +18,7 @@ from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import yaml
-from rig import DEMO, served
+from rig import served, write_short_study
 
 LATENCY, FLYING, WORDS = 0.2, 100, 40
 COMMANDS = {
@@ -41,20 +40,10 @@ def write_study(items: int, url: str) -> None:
             text, day = " ".join(rng.choices(vocabulary, k=WORDS)), f"2026-01-{1 + number % 28:02}"
             item = {"text": text, "url": f"https://wire.example/{number}", "date": day}
             file.write(json.dumps(item) + "\n")
-    Path("rubric.json").write_text((DEMO / "rubric.json").read_text())
     Path("judge-gym.models.toml").write_text(
         f'[endpoints.lab]\nbase_url = "{url}"\nseed = true\nconcurrency = {FLYING}\n'
     )
-    study = {
-        "study": "bench",
-        "samples": 1,
-        "probe": False,
-        "evidence": {"texts": {"files": "items.jsonl", "window": {"country": "Valdoria"}}},
-        "tasks": [{"type": "ecc", "concept": "c", "evidence": "texts", "rubric": "rubric.json"}],
-        "judges": ["lab:balanced"],
-        "design": {"evidence.view": "raw"},
-    }
-    Path("study.yaml").write_text(yaml.safe_dump(study))
+    write_short_study(["lab:balanced"])
 
 
 def measured(*arguments: str) -> tuple[float, float]:

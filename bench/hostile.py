@@ -27,8 +27,7 @@ from tempfile import TemporaryDirectory
 from threading import Timer
 from typing import Any
 
-import yaml
-from rig import DEMO
+from rig import write_short_study
 
 MOST_MB, LONGEST = 400, 120.0
 """Of a run: its peak memory and its seconds, after which it is ended."""
@@ -202,21 +201,11 @@ def write_study(lane: str, url: str) -> None:
             text = " ".join(f"word{number}x{place}" for place in range(40))
             item = {"text": text, "url": f"https://wire.example/{number}", "date": "2026-01-05"}
             file.write(json.dumps(item) + "\n")
-    Path("rubric.json").write_text((DEMO / "rubric.json").read_text())
     limits = f"rpm = 0\ntpm = 0\nconcurrency = {FLYING}"
     tables = [f'[endpoints.endpoint]\nbase_url = "{url}/endpoint/v1"\n{limits}']
     tables += [f"[providers.{name}]\n{limits}" for name in JUDGES if name != "endpoint"]
     Path("judge-gym.models.toml").write_text("\n".join([*tables, f"[hosted]\n{limits}"]))
-    study = {
-        "study": "bench",
-        "samples": 1,
-        "probe": False,
-        "evidence": {"texts": {"files": "items.jsonl", "window": {"country": "Valdoria"}}},
-        "tasks": [{"type": "ecc", "concept": "c", "evidence": "texts", "rubric": "rubric.json"}],
-        "judges": [JUDGES[lane], "sim:balanced"],
-        "design": {"evidence.view": "raw"},
-    }
-    Path("study.yaml").write_text(yaml.safe_dump(study))
+    write_short_study([JUDGES[lane], "sim:balanced"])
 
 
 def run(url: str) -> tuple[float, float, str]:

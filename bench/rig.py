@@ -118,6 +118,21 @@ def laboratory(
             yield lab, lab.experiments.prepare("study.yaml")
 
 
+def write_short_study(judges: list[str]) -> None:
+    """Writes `study.yaml` and its rubric: each item of `items.jsonl` judged once, as it is."""
+    Path("rubric.json").write_text((DEMO / "rubric.json").read_text())
+    study = {
+        "study": "bench",
+        "samples": 1,
+        "probe": False,
+        "evidence": {"texts": {"files": "items.jsonl", "window": {"country": "Valdoria"}}},
+        "tasks": [{"type": "ecc", "concept": "c", "evidence": "texts", "rubric": "rubric.json"}],
+        "judges": judges,
+        "design": {"evidence.view": "raw"},
+    }
+    Path("study.yaml").write_text(yaml.safe_dump(study))
+
+
 def _write_benchmark(folder: Path, *, brief: bool) -> None:
     """The demo's rubric, and texts of its sentences in another order."""
     folder.mkdir()

@@ -386,7 +386,7 @@ def alembic_config() -> Any:
 def open_database(url: str | None = None, *, prepare: bool = True, create: bool = True) -> Database:
     """Opens the database of a URL, of the environment, or of the working folder.
 
-    With `prepare`, its schema is brought up to date, as far as that only adds.
+    With `prepare`, its schema is upgraded by the steps that only add to it.
     """
     database = Database(database_url(url))
     if (file := database.file) is not None:
