@@ -219,6 +219,9 @@ VERBS: tuple[Verb, ...] = (
          result="items", cursor="run"),
     Verb("suites.save_run", ask.SaveRun, int, "writes", "POST /suites/runs", result="run",
          status=201, agents=False),
+    Verb("suites.start", ask.StartSuite, say.SuiteRunRow, "pays", "POST /suites/start", status=202,
+         note="Call `runs_status` with the target `suite:RUN` until `in_progress` is false; "
+         "`runs_pause`, `runs_resume` and `runs_cancel` take it too."),
     Verb("suites.show_run", ask.OfRun, say.SuiteRunDetail, "reads", "GET /suites/runs/{run}"),
     Verb("suites.save_eval", ask.SaveEval, int, "writes", "POST /suites/runs/{run}/evals",
          result="eval", status=201, agents=False),

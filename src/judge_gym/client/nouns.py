@@ -319,6 +319,20 @@ class Suites:
         """Stores a run that another lab makes, or raises its targets, and returns its number."""
         return self._call("suites.save_run", locals())
 
+    def start(
+        self,
+        suite: str,
+        model: str,
+        *,
+        condition: str = "default",
+        evals: Sequence[str] = (),
+        replicates: int = 1,
+        series: str = "0",
+        budget: Mapping[str, int | float | None] | None = None,
+    ) -> responses.SuiteRunRow:
+        """Queues a run of a suite for the lab's workers; an unfinished run continues."""
+        return self._call("suites.start", locals())
+
     def show_run(self, run: int) -> responses.SuiteRunDetail:
         """Returns a suite run with its score and all its evals."""
         return self._call("suites.show_run", locals())

@@ -160,9 +160,9 @@ class Engine:
         follower = self._follow([order], self._limits, watch)
         return SuiteExecution(run, follower.outcomes[run.payer], follower.stopped)
 
-    def start_suite(self, run: SuiteRun) -> None:
-        """Queues a suite run, as it was ordered last, for the lab's workers."""
-        order = self._suite_order(run, None)
+    def start_suite(self, run: SuiteRun, work: SuiteWork | None = None) -> None:
+        """Queues a suite run for the lab's workers; by default as it was ordered last."""
+        order = self._suite_order(run, work)
         with self._confirmed_queue() as queue:
             self._store.events.record([run.payer], "started")
             queue.register([order])

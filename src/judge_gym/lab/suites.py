@@ -208,6 +208,79 @@ class Suites:
         watch: WatchProgress = lambda progress: None,
         on_start: Callable[[SuiteRun], None] = lambda run: None,
     ) -> SuiteReport:
+        run, work = self._save_run(
+            suite,
+            model,
+            condition,
+            evals,
+            replicates=replicates,
+            series=series,
+            jobs=jobs,
+            budget=budget,
+            allow_unisolated=allow_unisolated,
+        )
+        on_start(run)
+        done = self._engine.execute_suite(run, work, suite=suite, watch=watch)
+        [report] = reports(self._store, [run], done)
+        return report
+
+    def start(
+        self,
+        suite: str,
+        model: str,
+        *,
+        condition: str = "default",
+        evals: Sequence[str] = (),
+        replicates: int = 1,
+        series: str = SERIES,
+        budget: Mapping[str, Any] | None = None,
+    ) -> SuiteRunRow:
+        """Queues a run of a suite for the lab's workers; an unfinished run continues.
+
+        Args:
+            suite: the name of the included suite or of one in the working folder.
+            model: its id or bare name.
+            condition: the name of one of the suite's conditions.
+            evals: only evals whose paths contain one of these.
+            replicates: answers to each task.
+            series: of the draws; another name asks again for everything.
+            budget: what all runs of the suite may spend.
+        """
+        known = {found.name: found for found in self.list()}
+        if suite not in known:
+            raise NotFoundError(unknown("suite", suite, known), choices=known)
+        loaded = known[suite]
+        run, work = self._save_run(
+            loaded,
+            model,
+            _condition(loaded, condition),
+            [task.path for task in loaded.select(evals)],
+            replicates=replicates,
+            series=series,
+            budget=budget,
+        )
+        report = self.report(run.id)
+        if report.ended and all(row.result.settled for row in report.results):
+            raise ConflictError(
+                f"run {run.id} has all these results; another series asks the model again"
+            )
+        self._engine.start_suite(run, work)
+        return _run_row(self.report(run.id))
+
+    def _save_run(
+        self,
+        suite: Suite,
+        model: str,
+        condition: Condition,
+        evals: Sequence[str],
+        *,
+        replicates: int,
+        series: str,
+        jobs: int = JOBS,
+        budget: Mapping[str, Any] | None = None,
+        allow_unisolated: bool = False,
+    ) -> tuple[SuiteRun, SuiteWork]:
+        """Stores a run, and returns it with what a worker needs to execute it."""
         id = self._writer(suite, model, condition, [suite.find(path) for path in evals])
         open_sandbox(allow_unisolated=allow_unisolated)  # refuses before anything is stored
         self._change_budget(suite.name, budget)
@@ -224,11 +297,8 @@ class Suites:
             replicates=replicates,
             evals=evals,
         )
-        on_start(run)
         work = SuiteWork(suite.version, str(suite.folder.resolve()), jobs, allow_unisolated)
-        done = self._engine.execute_suite(run, work, suite=suite, watch=watch)
-        [report] = reports(self._store, [run], done)
-        return report
+        return run, work
 
     def resume(
         self,

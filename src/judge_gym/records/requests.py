@@ -429,6 +429,20 @@ class SaveRun(OfSuiteVersion):
     created: AwareDatetime | None = None
 
 
+class StartSuite(VerbRequest):
+    """Which suite to run with which model, and how."""
+
+    suite: Annotated[Name, Field(description="The name of a suite of the lab, such as python.")]
+    model: Name
+    condition: Annotated[Name, Field(description="Its name.")] = "default"
+    evals: Annotated[
+        Sequence[Name], Field(max_length=10_000, description="Parts of paths; all if empty.")
+    ] = ()
+    replicates: Annotated[int, Field(ge=1, le=1000)] = 1
+    series: Annotated[Name, Field(description="Another name asks again for everything.")] = "0"
+    budget: Budget = {}
+
+
 class OutcomePassed(VerbRequest):
     """Every step passed, and every test."""
 

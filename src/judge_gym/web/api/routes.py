@@ -61,7 +61,8 @@ def _endpoint(verb: Verb) -> Callable[..., Response]:
             return _page(lab, verb, arguments, **paging)
         value = call(lab, verb, verb.method, arguments)
         supervisor = request.app.state.supervisor
-        if verb.noun == "runs" and verb.effect == "pays" and supervisor is not None:
+        queues = verb.noun in ("runs", "suites") and verb.effect == "pays"
+        if queues and supervisor is not None:
             supervisor.request_worker()
         return Json({verb.result: value} if verb.result else value, verb.status)
 
