@@ -58,7 +58,7 @@ def test_a_whole_run_is_posted_to_the_remote_lab(
 ) -> None:
     monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)
     words = ("suite", "run", suite, "--model", weak(suite), "--lab", remote.url)
-    said = succeed(call(*words, "--json")).json
+    [said] = succeed(call(*words, "--json")).json["runs"]
     assert said["posted"]["stored"] == 4
     assert results(remote.lab, said["posted"]["run"]) == results(here)
     with Client(remote.url, remote.read) as client:
@@ -93,7 +93,7 @@ def test_results_missed_by_an_unavailable_lab_are_posted_by_the_same_command(
     assert rows_in(remote.lab) == 0
     paid = here.reports.usage()
     with serve(remote.lab, port=int(free.rpartition(":")[2]), work=False, limits=EASY):
-        assert succeed(call(*words, "--json")).json["posted"]["missing"] == 0
+        assert succeed(call(*words, "--json")).json["runs"][0]["posted"]["missing"] == 0
     assert results(remote.lab) == results(here)
     assert here.reports.usage() == paid, "nothing was generated anew"
 
@@ -122,7 +122,7 @@ def test_the_same_run_of_two_labs_is_not_mixed(
     assert said.code == 1
     assert "0 of 4 results" in said.err and "another series" in said.err
     assert results(remote.lab) == kept
-    own = succeed(call(*other, *words, "--series", "mine", "--json")).json
+    [own] = succeed(call(*other, *words, "--series", "mine", "--json")).json["runs"]
     assert (own["posted"]["run"], own["posted"]["stored"]) == (2, 4)
 
 

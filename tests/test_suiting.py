@@ -222,7 +222,7 @@ def test_a_limit_that_is_exhausted_is_inconclusive_by_its_own_reason(lab: Lab, s
         loaded.name, loaded.version, model, default.name, default.key, "0",
         replicates=1, evals=whole,
     )  # fmt: skip
-    Engine(lab.store, models).execute_suite(run, SuiteWork(loaded.version), suite=loaded)
+    Engine(lab.store, models).execute_suites([run], SuiteWork(loaded.version), suite=loaded)
     report = lab.suites.report(run.id)
     assert report.score.inconclusive == {"rate_limit": 3}
     assert (report.score.passed, report.score.score) == (1, 1.0)

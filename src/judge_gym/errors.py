@@ -176,6 +176,21 @@ def unknown(what: str, value: object, choices: Iterable[str], where: str = "") -
     return f"unknown {what} {value!r}{place}" + (f"; choose {listed}" if listed else "")
 
 
+def nearest(value: str, choices: Iterable[str], count: int = 5) -> list[str]:
+    """Returns the choices most similar to a value, the most similar first; some always.
+
+    >>> nearest("001-slig", ["002-types/001-parse", "001-basics/001-slug"], 1)
+    ['001-basics/001-slug']
+    """
+    from difflib import SequenceMatcher
+
+    def similarity(choice: str) -> float:
+        parts = [choice, *choice.split("/")]
+        return max(SequenceMatcher(None, part.lower(), value.lower()).ratio() for part in parts)
+
+    return sorted(choices, key=similarity, reverse=True)[:count]
+
+
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Returns the seconds that a server asks to wait: milliseconds, seconds, or a date."""
     from email.utils import parsedate_to_datetime

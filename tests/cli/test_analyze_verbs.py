@@ -16,7 +16,7 @@ def suite(tmp_path: Path) -> Path:
 def run(call: Call, suite: Path, **shares: float) -> str:
     """The number of a run of a simulated coder with these faults."""
     model = f"sim:{known_by(suite, 'coder-strong', **{'logic': 0, 'lint': 0, **shares})}"
-    return str(call("suite", "run", suite, "--model", model, "--json").json["run"])
+    return str(call("suite", "run", suite, "--model", model, "--json").json["runs"][0]["run"])
 
 
 def test_a_report_adds_up_and_an_edited_one_does_not(call: Call, suite: Path) -> None:
@@ -133,7 +133,7 @@ def test_unreadable_judges_are_counted_and_fail_the_command(call: Call, suite: P
 def test_replicates_are_listed_as_results(call: Call, suite: Path) -> None:
     model = f"sim:{known_by(suite, 'coder-strong', logic=1, lint=0)}"
     words = ("suite", "run", suite, "--model", model, "--replicates", "2", "--json")
-    number = str(call(*words).json["run"])
+    number = str(call(*words).json["runs"][0]["run"])
     said = succeed(call("analyze", number))
     assert "why 6 results (3 evals) of run 1 failed" in said.out
     assert "001-values/001-value#0" in said.out and "001-values/001-value#1" in said.out

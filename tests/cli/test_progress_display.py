@@ -38,6 +38,19 @@ def test_each_model_has_its_answers_rate_calls_in_flight_and_last_error() -> Non
     assert second == "  local:slow: 15 answered, 0.1/s, 4 in flight, last error: HTTP 500"
 
 
+def test_suite_runs_that_are_executed_together_have_a_line_each() -> None:
+    runs = []
+    for label, passed, failed in (("sim:a, default", 3, 0), ("sim:b, no_guidelines", 1, 2)):
+        progress = RunProgress(label=label, targets={"generation": 16, "evals": 16})
+        for outcome in ["passed"] * passed + ["failed"] * failed:
+            progress.count_outcome(outcome)
+            progress.advance("evals", 1)
+        runs.append(progress)
+    [_, first, second] = _progress_lines(runs, 10.0, 20.0).splitlines()
+    assert first == "  sim:a, default         3/16 evals, 3 passed"
+    assert second == "  sim:b, no_guidelines   3/16 evals, 1 passed, 2 failed"
+
+
 def test_a_part_of_a_run_counts_its_calls_in_the_whole_as_well() -> None:
     whole = RunProgress()
     part = whole.part()

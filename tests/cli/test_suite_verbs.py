@@ -77,7 +77,9 @@ def test_status_lists_suite_runs_in_progress(call: Call, suite: Path) -> None:
 
 
 def test_run_board_runs_show_failed_and_debug(call: Call, suite: Path) -> None:
-    good = succeed(call("suite", "run", suite, "--model", flawless(suite), "--json")).json
+    good = succeed(call("suite", "run", suite, "--model", flawless(suite), "--json")).json["runs"][
+        0
+    ]
     assert (good["status"], good["score"], good["whole"]) == ("complete", 1.0, True)
     assert good["counts"] == {"passed": 4, "failed": 0, "inconclusive": 0}
     assert (good["calls"], good["usd"]) == (4, 0)
@@ -119,13 +121,47 @@ def test_run_board_runs_show_failed_and_debug(call: Call, suite: Path) -> None:
 def test_replicates_conditions_and_series_are_distinguished(call: Call, suite: Path) -> None:
     def run(*options: str) -> int:
         words = ("suite", "run", suite, "--model", flawless(suite), *options, "--json")
-        return int(succeed(call(*words)).json["run"])
+        return int(succeed(call(*words)).json["runs"][0]["run"])
 
     base = run("--evals", "/001-")
     assert run("--evals", "/001-", "--replicates", "2") == base
     others = [run("--evals", "/001-", "--condition", "no_guidelines")]
     others += [run("--evals", "/001-", "--series", "again")]
     assert len({base, *others}) == 3
+
+
+def test_several_models_and_conditions_are_run_by_one_command(call: Call, suite: Path) -> None:
+    models = ("--model", flawless(suite), "--model", wrong(suite))
+    conditions = ("--condition", "default", "--condition", "no_guidelines")
+    words = ("suite", "run", suite, *models, *conditions, "--limit", "2")
+    runs = succeed(call(*words, "--json")).json["runs"]
+    assert [(run["model"], run["condition"], run["score"]) for run in runs] == [
+        (flawless(suite), "default", 1.0),
+        (flawless(suite), "no_guidelines", 1.0),
+        (wrong(suite), "default", 0.0),
+        (wrong(suite), "no_guidelines", 0.0),
+    ]
+    assert {(run["targets"], run["calls"]) for run in runs} == {(2, 2)}
+    again = succeed(call(*words))
+    assert "run 4 had all its results already" in again.err
+    typo = call("suite", "run", suite, *models[:2], "--model", "sim:coder-week", "--json")
+    assert typo.code == 2, "nothing is run if one model is unknown"
+    assert len(succeed(call("suite", "runs", "--json")).json) == 4
+
+
+def test_only_what_failed_in_a_run_is_run_again(call: Call, suite: Path) -> None:
+    grader = suite / "001-values/002-value/grader/check.sh"
+    right = grader.read_text()
+    grader.write_text(right.replace("1001", "1002"))
+    first = succeed(call("suite", "run", suite, "--model", flawless(suite), "--json")).json
+    assert first["runs"][0]["counts"]["failed"] == 1
+    grader.write_text(right)
+    words = ("suite", "run", suite, "--model", flawless(suite), "--series", "b", "--json")
+    [again] = succeed(call(*words, "--failed-of", "1")).json["runs"]
+    [row] = succeed(call("suite", "show", str(again["run"]), "--json")).json["evals"]
+    assert row["path"] == "001-values/002-value"
+    passed = call(*words, "--failed-of", "2")
+    assert (passed.code, passed.json["error"]["message"]) == (2, "every eval of run 2 passed")
 
 
 def test_ablate_measures_the_effect_of_each_section(call: Call, suite: Path) -> None:
@@ -142,7 +178,7 @@ def test_ablate_measures_the_effect_of_each_section(call: Call, suite: Path) -> 
 
 def test_an_ablation_shows_its_base_on_the_evals_that_it_compares(call: Call, suite: Path) -> None:
     words = ("--model", flawless(suite), "--replicates", "1", "--json")
-    assert succeed(call("suite", "run", suite, *words)).json["targets"] == 4
+    assert succeed(call("suite", "run", suite, *words)).json["runs"][0]["targets"] == 4
     said = succeed(call("suite", "ablate", suite, "--evals", "/001-", *words)).json
     assert [run["targets"] for run in said["runs"]] == [1, 1, 1]
     assert [run["counts"]["passed"] for run in said["runs"]] == [1, 1, 1]
@@ -169,7 +205,7 @@ def test_a_condition_of_the_suite_may_search(call: Call, suite: Path) -> None:
     table = "[conditions.searching]\nguidelines = false\nweb_search = true\n"
     (suite / "suite.toml").write_text((suite / "suite.toml").read_text() + table)
     words = ("suite", "run", suite, "--model", flawless(suite), "--condition", "searching")
-    assert succeed(call(*words, "--json")).json["counts"]["passed"] == 4
+    assert succeed(call(*words, "--json")).json["runs"][0]["counts"]["passed"] == 4
     out = succeed(call("suite", "debug", "001-values/002-value")).out
     assert "1 search" in out
     assert "? simulated: Write value.py, which says: VALUE = 1001" in out
@@ -252,7 +288,10 @@ def test_a_reached_budget_has_its_exit_code(call: Call, suite: Path) -> None:
     said = call(*words, "--budget", "calls=1")
     assert said.code == 3
     assert "continue with: judge-gym" in said.err
-    assert succeed(call(*words, "--budget", "calls=9", "--json")).json["status"] == "complete"
+    assert (
+        succeed(call(*words, "--budget", "calls=9", "--json")).json["runs"][0]["status"]
+        == "complete"
+    )
 
 
 def test_a_writer_without_answers_is_refused_with_the_fix(call: Call, suite: Path) -> None:

@@ -232,7 +232,7 @@ def test_a_worker_without_the_suite_leaves_a_run_waiting_and_status_says_why(
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     run = stored(lab, suite)
-    lab.engine.start_suite(run)
+    lab.engine.start_suites([run])
     assert "no worker is running" in message(lab, run)
     assert lab.engine.idle(), "there is nothing to do for a worker of this machine"
     lab.engine.work(until_idle=True)
@@ -259,7 +259,7 @@ def test_a_worker_without_a_sandbox_leaves_a_run_waiting(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("judge_gym.suites.sandbox.isolations", lambda: ())
     run = stored(lab, suite)
-    lab.engine.start_suite(run)
+    lab.engine.start_suites([run])
     lab.engine.work(until_idle=True)
     assert "cannot take it: no sandbox works here" in message(lab, run)
 
@@ -271,12 +271,12 @@ def test_a_busy_worker_takes_a_suite_run_that_is_started_later(
     models = Slow(1)
     replace_engine(lab, Engine(lab.store, models))
     first = stored(lab, suite, 1)
-    lab.engine.start_suite(first)
+    lab.engine.start_suites([first])
     other = write_suite(tmp_path / "other", 3, name="other")
 
     def start_other() -> None:
         models.reached.wait()
-        lab.engine.start_suite(stored(lab, other, 3))
+        lab.engine.start_suites([stored(lab, other, 3)])
         wait(lambda: len(models.asked) == 4)
         models.proceed.set()
 
@@ -313,7 +313,7 @@ def test_the_commands_of_runs_take_a_suite_run(
 ) -> None:
     monkeypatch.setenv("JUDGE_GYM_DATABASE_URL", lab.store.database.url.render_as_string())
     run = stored(lab, suite)
-    lab.engine.start_suite(run)
+    lab.engine.start_suites([run])
     assert succeed(call("pause", "suite:1", "--json")).json == {"paused": ["suite:1"]}
     shown = succeed(call("status", "suite:1"))
     assert "paused" in shown.out and "0/8" in shown.out
@@ -356,7 +356,7 @@ def test_two_workers_share_a_run_and_one_continues_what_a_killed_one_left(
     workers = [ready(server), ready(server)]
     with Lab.open(server.database) as lab:
         run = stored(lab, suite, evals, f"lab:{known_by(suite, 'coder-strong', prose=0.6)}")
-        lab.engine.start_suite(run)
+        lab.engine.start_suites([run])
         wait(lambda: len(executors(server)) == 2, *workers)
         if kill:
             workers[0].kill()

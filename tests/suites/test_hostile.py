@@ -216,6 +216,9 @@ def test_an_empty_reply_is_inconclusive_and_one_without_files_is_not(
     chat = run_reply(suite, task, "I would rather not.", on)
     assert chat.outcome == Failed("filesystem", "the reply holds no file, only prose")
     assert chat.steps[0].output == "I would rather not."
+    code = run_reply(suite, task, "def add(a, b): ...", on)
+    reason = "the reply holds no file, code without a '## path' and a fence"
+    assert code.outcome == Failed("filesystem", reason)
     bare = run_reply(suite, task, "Here it is:\n```python\nx = 1\n```\n", on)
     told = "the reply holds no file: its code block stands under no '## path'"
     assert bare.outcome == Failed("filesystem", told)

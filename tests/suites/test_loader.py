@@ -138,9 +138,6 @@ def test_an_eval_is_found_by_path_or_name(make: Make) -> None:
     with pytest.raises(NotFoundError) as fault:
         suite.find("001-c")
     assert fault.value.choices == ("001-early/001-a", "002-late/001-b")
-    assert [task.name for task in suite.select(["late"])] == ["001-b"]
-    with pytest.raises(NotFoundError):
-        suite.select(["nothing"])
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def demo(
     that runs on this machine; `judge-gym models get smollm2` fetches it.
     """
     from judge_gym.cli.failures import show_analysis
-    from judge_gym.cli.suites import show_leaderboard, show_reports
+    from judge_gym.cli.suite_display import show_leaderboard, show_reports
 
     if real:
         return _real_demo(out, json)

@@ -283,6 +283,8 @@ def _progress_lines(runs: "Sequence[RunProgress]", elapsed: float, now: float) -
     seconds = seconds_left(runs, now)
     left = _left(elapsed, all_done, all_targets) if seconds is None else f"{duration(seconds)} left"
     lines = [f"{' · '.join(parts)} | {costs} | {left}"]
+    if len(runs) > 1 and all(run.label for run in runs):
+        return "\n".join([*lines, *_run_lines(runs)])
     for model in dict.fromkeys(model for run in runs for model in list(run.models)):
         seen = [run.models[model] for run in runs if model in run.models]
         answered, in_flight = sum(m.answered for m in seen), sum(m.in_flight for m in seen)
@@ -291,6 +293,22 @@ def _progress_lines(runs: "Sequence[RunProgress]", elapsed: float, now: float) -
         error = next((f", last error: {m.error[:200]}" for m in reversed(seen) if m.error), "")
         lines.append(f"  {model}: {answered:,} answered, {speed}, {in_flight} in flight{error}")
     return "\n".join(lines)
+
+
+def _run_lines(runs: "Sequence[RunProgress]") -> list[str]:
+    """Returns a line for each suite run: evals done, outcomes, calls in flight, last error."""
+    width = max(len(run.label) for run in runs)
+    lines = []
+    for run in runs:
+        total = run.targets.get("evals", 0)
+        parts = [f"{run.done.get('evals', 0):>{len(str(total))}}/{total} evals"]
+        parts += [f"{count} {outcome}" for outcome, count in sorted(run.outcomes.items())[::-1]]
+        models = list(run.models.values())
+        if in_flight := sum(model.in_flight for model in models):
+            parts.append(f"{in_flight} in flight")
+        parts += [f"last error: {model.error[:200]}" for model in models if model.error]
+        lines.append(f"  {run.label:<{width}}  {', '.join(parts)}")
+    return lines
 
 
 def seconds_left(runs: "Sequence[RunProgress]", now: float) -> float | None:

@@ -10,7 +10,7 @@ import typer
 from judge_gym.cli import display
 from judge_gym.cli.app import FAILED, app, notes, open_lab
 from judge_gym.cli.options import AsJson, Condition, Unisolated
-from judge_gym.cli.suites import end, show_reports
+from judge_gym.cli.suite_display import end, show_reports
 from judge_gym.errors import DesignError, unknown
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def check_models(
     if suite is not None:
         with open_lab() as lab:
             for id in asked:
-                lab.suites.check_model(suite, id, condition=condition, first=evals)
+                lab.suites.check_model(suite, id, condition=condition, limit=evals)
 
     async def ask() -> list[dict[str, Any]]:
         return [asdict(await check_model(registry, id)) for id in asked]
@@ -119,7 +119,7 @@ def check_models(
                     suite,
                     id,
                     condition=condition,
-                    first=evals,
+                    limit=evals,
                     series=CHECK,
                     allow_unisolated=allow_unisolated,
                 )

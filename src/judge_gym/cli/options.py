@@ -59,12 +59,37 @@ Condition = Annotated[
     str,
     typer.Option(help="default, no_guidelines, web_search, or a condition that the suite defines."),
 ]
+Models = Annotated[
+    list[str],
+    typer.Option("--model", help="A model to ask: provider:name, or a bare name; repeatable."),
+]
+Conditions = Annotated[
+    list[str],
+    typer.Option(
+        "--condition",
+        help="default, no_guidelines, web_search, or one that the suite defines; repeatable.",
+    ),
+]
 Evals = Annotated[
     list[str],
     typer.Option(
-        "--evals", metavar="PATTERN", help="Only evals whose path contains this; repeatable."
+        "--evals",
+        metavar="PATTERN",
+        help="Only evals whose path contains this, or a glob such as '*/00[12]-*'; repeatable.",
     ),
 ]
+Filter = Annotated[
+    str | None,
+    typer.Option(metavar="REGEX", help="Only evals in whose path this expression is found."),
+]
+Category = Annotated[
+    list[str],
+    typer.Option(metavar="NAME", help="Only this category: 001-basics or basics; repeatable."),
+]
+FailedOf = Annotated[
+    int | None, typer.Option(metavar="RUN", help="Only evals that did not pass in this run.")
+]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many of these evals.")]
 Replicates = Annotated[int, typer.Option(min=1, help="Answers per task.")]
 SuiteSeries = Annotated[str, typer.Option(help="Ask for everything again under this name.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Evals in sandboxes at once.")]

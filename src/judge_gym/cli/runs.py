@@ -169,15 +169,16 @@ def resume(
 
 
 def _resume_suite(target: str, budget: Mapping[str, Any], json: bool) -> None:
-    from judge_gym.cli import suites
+    from judge_gym.cli.suite_display import end as end_suite
+    from judge_gym.cli.suite_display import show_reports
 
     with read_lab() as lab, display.run_progress(quiet=json) as watch:
         report = lab.suites.resume(target.removeprefix(SUITE), budget=budget, watch=watch)
     if json:
         display.print_json(report.to_json())
     else:
-        suites.show_reports([report])
-    suites.end([report], quiet=json)
+        show_reports([report])
+    end_suite([report], quiet=json)
 
 
 @app.command()

@@ -1,23 +1,28 @@
-"""Commands over code suites: suite list, show, check, run, ablate and others, and schedule."""
+"""Commands over code suites: suite list, show, check, run, ablate and others."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from judge_gym.cli import display
-from judge_gym.cli.app import FAILED, INTERRUPTED, STOPPED, app, notes, open_lab, read_lab
+from judge_gym.cli.app import FAILED, app, notes, open_lab, read_lab
 from judge_gym.cli.options import (
     NONE,
     AsJson,
     Budget,
+    Category,
     Condition,
+    Conditions,
     Evals,
+    FailedOf,
+    Filter,
     Jobs,
+    Limit,
     ModelId,
+    Models,
     Remote,
     Replicates,
     SuiteName,
@@ -25,7 +30,14 @@ from judge_gym.cli.options import (
     Unisolated,
     parse_pairs,
 )
-from judge_gym.cli.results import first, same_command
+from judge_gym.cli.suite_display import (
+    effect_rows,
+    end,
+    show_eval,
+    show_leaderboard,
+    show_posted,
+    show_reports,
+)
 from judge_gym.errors import MissingToolError, TokenError
 
 if TYPE_CHECKING:
@@ -33,9 +45,8 @@ if TYPE_CHECKING:
     from judge_gym.client.posting import Posted
     from judge_gym.engine.suite_reports import SuiteReport
     from judge_gym.lab import Lab
-    from judge_gym.records.responses import DueRow, SuiteRunRow
     from judge_gym.store import SuiteRun
-    from judge_gym.suites import Effect, Suite
+    from judge_gym.suites import Suite
 
 REMOTE_TIMEOUT = 30.0
 """Seconds that a remote lab may take to answer."""
@@ -121,6 +132,10 @@ def show(
 def check(
     suite: SuiteName = "python",
     evals: Evals = NONE,
+    filter: Filter = None,
+    category: Category = NONE,
+    failed_of: FailedOf = None,
+    limit: Limit = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Evals at once; default: one per core.")
     ] = None,
@@ -129,7 +144,16 @@ def check(
 ) -> None:
     """Test every reference answer; each must pass."""
     with open_lab() as lab:
-        results = lab.suites.check(suite, evals=evals, jobs=jobs, allow_unisolated=allow_unisolated)
+        results = lab.suites.check(
+            suite,
+            evals=evals,
+            filter=filter,
+            category=category,
+            failed_of=failed_of,
+            limit=limit,
+            jobs=jobs,
+            allow_unisolated=allow_unisolated,
+        )
     rows = [
         {
             "eval": result.path,
@@ -154,9 +178,13 @@ def check(
 @suite_app.command("run")
 def run(
     suite: SuiteName,
-    model: ModelId,
-    condition: Condition = "default",
+    model: Models,
+    condition: Conditions = NONE,
     evals: Evals = NONE,
+    filter: Filter = None,
+    category: Category = NONE,
+    failed_of: FailedOf = None,
+    limit: Limit = None,
     replicates: Replicates = 1,
     series: SuiteSeries = "0",
     jobs: Jobs = 8,
@@ -165,18 +193,22 @@ def run(
     allow_unisolated: Unisolated = False,
     json: AsJson = False,
 ) -> None:
-    """Run a suite with a model.
+    """Run a suite with models: a run for each model under each condition, all at once.
 
     Interrupt it with Ctrl-C; the same command continues it.
     """
     with open_lab() as lab, display.run_progress(quiet=json) as watch:
-        report, posted = run_and_post(
+        finished = run_and_post(
             lab,
             remote,
             suite,
             model,
-            condition=condition,
+            conditions=condition or ["default"],
             evals=evals,
+            filter=filter,
+            category=category,
+            failed_of=failed_of,
+            limit=limit,
             replicates=replicates,
             series=series,
             jobs=jobs,
@@ -184,15 +216,15 @@ def run(
             allow_unisolated=allow_unisolated,
             watch=watch,
         )
+    reports = [report for report, _ in finished]
     if json:
-        display.print_json(posted_json(report, posted))
+        display.print_json({"runs": [posted_json(*pair) for pair in finished]})
     else:
-        show_reports([report])
-        if posted is not None:
-            show_posted(posted)
-        if report.score.failed or report.score.inconclusive:
-            notes(f"see what did not pass with: judge-gym suite failed {report.run.id}")
-    end([report], [posted] if posted else [], quiet=json)
+        show_finished(finished)
+        for report in reports:
+            if report.score.failed or report.score.inconclusive:
+                notes(f"see what did not pass with: judge-gym suite failed {report.run.id}")
+    end(reports, [posted for _, posted in finished if posted], quiet=json)
 
 
 @contextmanager
@@ -207,22 +239,40 @@ def remote_lab(url: str) -> "Iterator[Client]":
         raise TokenError(f"{error.message}; --lab takes it from JUDGE_GYM_TOKEN") from error
 
 
+Finished = tuple["SuiteReport", "Posted | None"]
+"""A run, and what a remote lab has of it; None without one."""
+
+
 def run_and_post(
-    lab: "Lab", remote: str | None, suite: str, model: str, **options: Any
-) -> "tuple[SuiteReport, Posted | None]":
+    lab: "Lab", remote: str | None, suite: str, models: Sequence[str], **options: Any
+) -> list[Finished]:
     """Runs a suite; with a remote lab, posts the results there as they arrive."""
     if remote is None:
-        return lab.suites.run(suite, model, **options), None
+        return [(report, None) for report in lab.suites.run_each(suite, models, **options)]
     from judge_gym.client.posting import Poster
 
-    with remote_lab(remote) as client, Poster(lab.suites, client) as poster:
+    posters: dict[int, Poster] = {}
+    with remote_lab(remote) as client, ExitStack() as stack:
 
         def on_start(run: "SuiteRun") -> None:
+            poster = posters[run.id] = stack.enter_context(Poster(lab.suites, client))
             poster.follow(run)
             if poster.error:
                 notes(f"{poster.error}; results are stored here meanwhile")
 
-        return lab.suites.run(suite, model, on_start=on_start, **options), poster.finish()
+        reports = lab.suites.run_each(suite, models, on_start=on_start, **options)
+        return [(report, posters[report.run.id].finish()) for report in reports]
+
+
+def show_finished(finished: Sequence[Finished]) -> None:
+    """Prints runs that were just executed, and what a remote lab has of them."""
+    show_reports([report for report, _ in finished])
+    for report, posted in finished:
+        done = report.execution.outcome if report.execution else None
+        if report.ended and done is not None and not done.paid + done.reused:
+            notes(f"run {report.run.id} had all its results already; --series NAME asks again")
+        if posted is not None:
+            show_posted(posted)
 
 
 def posted_json(report: "SuiteReport", posted: "Posted | None") -> dict[str, Any]:
@@ -239,6 +289,9 @@ def ablate(
     ] = NONE,
     condition: Condition = "default",
     evals: Evals = NONE,
+    filter: Filter = None,
+    category: Category = NONE,
+    limit: Limit = None,
     replicates: Replicates = 3,
     series: SuiteSeries = "0",
     jobs: Jobs = 8,
@@ -254,6 +307,9 @@ def ablate(
             condition=condition,
             sections=section,
             evals=evals,
+            filter=filter,
+            category=category,
+            limit=limit,
             replicates=replicates,
             series=series,
             jobs=jobs,
@@ -339,237 +395,3 @@ def debug(
         at = int(eval) if number else lab.suites.find_eval(eval, run=run, replicate=replicate)
         found = lab.suites.show_eval(at)
     display.print_json(found) if json else show_eval(found)
-
-
-# --- suite results -------------------------------------------------------------------------------
-
-PRINTED_LINES = 40
-"""Lines of a file that are printed; `--json` has all."""
-PRINTED_REFUSALS = 5
-"""Results refused by a remote lab that are named."""
-
-
-def show_reports(reports: "Sequence[SuiteReport]") -> None:
-    """Prints runs as a table."""
-    rows = [
-        {
-            "run": report.run.id,
-            "suite": report.run.suite,
-            "version": report.run.version[:8],
-            "model": report.run.model,
-            "condition": report.run.condition,
-            "series": report.run.series,
-            "status": report.status,
-            "passed": report.score.passed,
-            "failed": report.score.failed,
-            "inconclusive": sum(report.score.inconclusive.values()),
-            "evals": report.run.targets,
-            "pass rate": report.score.score,
-            "low": _number(report.score.estimate.low),
-            "high": _number(report.score.estimate.high),
-            "usd": report.score.usd,
-        }
-        for report in reports
-    ]
-    display.table("", rows, note="low, high: 95 % interval over evals")
-
-
-def end(reports: "Sequence[SuiteReport]", posted: "Sequence[Posted]" = (), *, quiet: bool) -> None:
-    """Ends the command with the exit code of its suite runs."""
-    from judge_gym.engine import Stopped
-
-    last = reports[-1]
-    if last.stopped is not None:
-        if not quiet:
-            typer.echo(f"{last.stopped.message}; continue with: {same_command()}", err=True)
-        raise typer.Exit(INTERRUPTED if type(last.stopped) is Stopped else STOPPED)
-    results = [row.result for report in reports for row in report.results]
-    inconclusive = [result for result in results if result.outcome.kind == "inconclusive"]
-    empty = sum(result.settled for result in inconclusive)
-    repeatable = len(inconclusive) - empty
-    if empty and not quiet:
-        replies = "empty replies are" if empty > 1 else "empty reply is"
-        notes(f"{empty} {replies} final; --series NAME asks again")
-    if repeatable and not quiet:
-        notes(f"{repeatable} inconclusive without an answer; repeat with: {same_command()}")
-    if any(report.failed for report in reports) or any(run.missing for run in posted):
-        raise typer.Exit(FAILED)
-
-
-def show_posted(posted: "Posted") -> None:
-    """Prints how many results of a run a remote lab has, and why not all."""
-    where = f"run {posted.run} at {posted.lab}" if posted.run is not None else posted.lab
-    total = posted.stored + posted.missing
-    typer.echo(f"{posted.stored} of {total} results are in {where}", err=True)
-    refused = [f"refused: {name}: {why}" for name, why in posted.refused.items()]
-    notes(*first(refused, PRINTED_REFUSALS))
-    if posted.error:
-        notes(posted.error)
-    if posted.missing > len(posted.refused):
-        notes(f"the other results are stored in this lab; post them with: {same_command()}")
-
-
-def show_leaderboard(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Prints a leaderboard."""
-    note = "Compare within one version and condition. usd: per run; seconds: per answer."
-    display.table("leaderboard", rows, note=note)
-    if not rows:
-        notes("no complete run of a whole suite yet")
-
-
-def effect_rows(effects: "Sequence[Effect]") -> list[dict[str, Any]]:
-    """Returns the effect of each condition, with the evals that changed."""
-    return [
-        {
-            "condition": effect.condition,
-            "verdict": effect.verdict,
-            "difference": _number(effect.difference.value),
-            "low": _number(effect.difference.low),
-            "high": _number(effect.difference.high),
-            "p": _number(effect.p),
-            "q": _number(effect.q),
-            "regressions": len(effect.regressions),
-            "improvements": len(effect.improvements),
-            "changes": [
-                {
-                    "eval": change.eval,
-                    "base": change.base,
-                    "under": change.under,
-                    "replicates": f"{change.replicates[0]}, {change.replicates[1]}",
-                    "q": _number(change.q),
-                    "beyond noise": change.beyond_noise,
-                }
-                for change in (*effect.regressions, *effect.improvements)
-            ],
-            "unpaired": list(effect.unpaired),
-        }
-        for effect in effects
-    ]
-
-
-def show_eval(found: Mapping[str, Any]) -> None:
-    """Prints everything about one eval of a run."""
-    names = ("model", "condition", "suite", "version", "path", "replicate", "outcome", "reason")
-    facts = {name: found[name] for name in (*names, "finish")}
-    display.facts("", facts)
-    columns = ("name", "status", "seconds", "reason", "tests_passed", "tests_collected")
-    display.table("steps", [{name: step[name] for name in columns} for step in found["steps"]])
-    for step in found["steps"]:
-        _show_text(f"output of {step['name']}", step["output"])
-    _show_text("task", found["task"])
-    for kind in ("files", "answer", "grader"):
-        for path, text in found[kind].items():
-            _show_text(f"{kind.removesuffix('s')}: {path}", text)
-    _show_text("gaps", found["gaps"])
-
-
-def _show_text(title: str, text: str) -> None:
-    if text.strip():
-        lines = text.rstrip().split("\n")
-        more = len(lines) - PRINTED_LINES
-        shown = "\n".join(lines[:PRINTED_LINES]) + (f"\n[{more} more lines]" if more > 0 else "")
-        display.heading(title, shown)
-
-
-def _number(value: float) -> float | None:
-    """Returns None for NaN, which JSON cannot express."""
-    return None if value != value else value
-
-
-# --- schedule ------------------------------------------------------------------------------------
-
-
-@app.command()
-def schedule(
-    suite: Annotated[
-        str, typer.Argument(metavar="[SUITE]", help="A suite's folder, or 'python'.")
-    ] = "python",
-    model: Annotated[list[str], typer.Option(help="Only this model; repeatable.")] = NONE,
-    run: Annotated[bool, typer.Option("--run", help="Run the models that are due.")] = False,
-    most: Annotated[int | None, typer.Option(min=1, help="Run at most this many models.")] = None,
-    jobs: Jobs = 8,
-    budget: Budget = NONE,
-    remote: Remote = None,
-    allow_unisolated: Unisolated = False,
-    json: AsJson = False,
-) -> None:
-    """List which models are due for another suite run.
-
-    New and cheap models are due more often.
-    """
-    today = datetime.now(UTC).date().isoformat()
-    with open_lab() as lab:
-        name, ids = lab.suites.find(suite).name, [lab.admin.resolve_model(id) for id in model]
-        if remote is None:
-            rows: list[dict[str, Any]] = [{**row} for row in lab.suites.due(name, models=ids)]
-        else:
-            due = _remote_due(lab, remote, name, ids)
-            rows = [{**row, "callable": lab.admin.can_call(row["model"])} for row in due]
-        finished = []
-        if run:
-            with display.run_progress(quiet=json) as watch:
-                for row in [row for row in rows if row["due"] and row.get("callable", True)][:most]:
-                    report, posted = run_and_post(
-                        lab,
-                        remote,
-                        suite,
-                        row["model"],
-                        series=today,
-                        jobs=jobs,
-                        budget=parse_pairs("--budget", budget),
-                        allow_unisolated=allow_unisolated,
-                        watch=watch,
-                    )
-                    finished.append((report, posted))
-                    if report.stopped is not None:
-                        break
-    reports = [report for report, _ in finished]
-    posts = [posted for _, posted in finished if posted is not None]
-    if json:
-        runs = {"runs": [posted_json(*pair) for pair in finished]} if run else {}
-        display.print_json({"schedule": rows, **runs})
-    else:
-        display.table("", rows)
-        if not rows:
-            notes("no models yet: name some with --model, or run a suite first")
-        if unable := [row["model"] for row in rows if row["due"] and not row.get("callable", True)]:
-            notes(f"due, but not callable from here: {', '.join(unable)}; see judge-gym models")
-        show_reports(reports)
-        for posted in posts:
-            show_posted(posted)
-    if reports:
-        end(reports, posts, quiet=json)
-
-
-def _remote_due(lab: "Lab", remote: str, suite: str, models: list[str]) -> "Sequence[DueRow]":
-    """Returns what is due by the runs of a remote lab, for its models and those of our files."""
-    with remote_lab(remote) as client:
-        rows = [*client.suites.due(suite, models=models)]
-        known = {row["model"] for row in rows}
-        own = [model for model in lab.suites.scheduled_models() if model not in known]
-        if own and not models:
-            rows += client.suites.due(suite, models=own)
-        return _by_own_dates(lab, rows, client.suites.list_runs(suite=suite))
-
-
-def _by_own_dates(
-    lab: "Lab", rows: "Sequence[DueRow]", runs: "Sequence[SuiteRunRow]"
-) -> "list[DueRow]":
-    """Returns the rows of a remote lab, with our own dates of models whose first day we know."""
-    from judge_gym.lab.suites import CHECK
-
-    own: dict[str, list[tuple[datetime, float | None]]] = {
-        row["model"]: [] for row in rows if lab.suites.first_seen(row["model"])
-    }
-    for run in runs:
-        if run["model"] in own and run["series"] != CHECK:
-            usd = run["cost"] if run["whole"] else None
-            own[run["model"]].append((run["created"], usd))
-    known = {due.model: due for due in lab.suites.due_by(own, datetime.now(UTC))}
-    dated: list[DueRow] = [*rows]
-    for row in dated:
-        if due := known.get(row["model"]):
-            row["due"], row["due_from"] = due.due, due.due_from
-            row["days"] = due.interval.total_seconds() / 86400
-    earliest = datetime.min.replace(tzinfo=UTC)
-    return sorted(dated, key=lambda row: row["due_from"] or earliest)

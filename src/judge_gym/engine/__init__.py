@@ -133,40 +133,48 @@ class Engine:
         outcomes = [follower.outcomes[run.id] for run in runs]
         return study_result(study, runs, outcomes, progress, follower.stopped)
 
-    def execute_suite(
+    def execute_suites(
         self,
-        run: SuiteRun,
+        runs: Sequence[SuiteRun],
         work: SuiteWork | None = None,
         *,
         suite: "Suite | None" = None,
         watch: Callable[[Sequence[RunProgress]], None] = lambda progress: None,
-    ) -> SuiteExecution:
-        """Executes a suite run, or follows the process that does, and returns when it has ended.
+    ) -> list[SuiteExecution]:
+        """Executes suite runs at once, or follows the process that does, until all have ended.
 
         Args:
-            run: whose targets are to be met.
-            work: what it needs; by default what its last order says.
+            runs: whose targets are to be met.
+            work: what they need; by default what the last order of each says.
             suite: where it is loaded already.
-            watch: called once with the live progress, before the work.
+            watch: called once with the live progress of each run, before the work.
 
         Raises:
-            SuiteMissing: this machine lacks the suite at the run's version, or a tool.
+            SuiteMissing: this machine lacks the suite at a run's version, or a tool.
         """
         if suite is not None:
             self._capabilities.suites.add(suite)
-        order = self._suite_order(run, work)
-        assert order.suite is not None
-        self._capabilities.suites.find(run, order.suite)
-        follower = self._follow([order], self._limits, watch)
-        return SuiteExecution(run, follower.outcomes[run.payer], follower.stopped)
+        orders = [self._suite_order(run, work) for run in runs]
+        for run, order in zip(runs, orders, strict=True):
+            assert order.suite is not None
+            self._capabilities.suites.find(run, order.suite)
 
-    def start_suite(self, run: SuiteRun, work: SuiteWork | None = None) -> None:
-        """Queues a suite run for the lab's workers; by default as it was ordered last."""
-        order = self._suite_order(run, work)
+        def watch_labelled(progress: Sequence[RunProgress]) -> None:
+            for run, counters in zip(runs, progress, strict=True):
+                counters.label = f"{run.model}, {run.condition}"
+            watch(progress)
+
+        follower = self._follow(orders, self._limits, watch_labelled)
+        return [SuiteExecution(run, follower.outcomes[run.payer], follower.stopped) for run in runs]
+
+    def start_suites(self, runs: Sequence[SuiteRun], work: SuiteWork | None = None) -> None:
+        """Queues suite runs for the lab's workers; by default as each was ordered last."""
+        orders = [self._suite_order(run, work) for run in runs]
         with self._confirmed_queue() as queue:
-            self._store.events.record([run.payer], "started")
-            queue.register([order])
-            queue.add(order)
+            self._store.events.record([run.payer for run in runs], "started")
+            queue.register(orders)
+            for order in orders:
+                queue.add(order)
 
     def _suite_order(self, run: SuiteRun, work: SuiteWork | None) -> WorkOrder:
         budget = BudgetSpec.model_validate(self._store.studies.budget(study_of(run.suite)))

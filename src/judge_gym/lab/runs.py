@@ -254,7 +254,7 @@ class Runs:
             stops = [] if report.ended else [report.event]
             self._refuse_exhausted(target, study_of(suite_run.suite), stops, budget or {})
             self._change_budget(study_of(suite_run.suite), budget or {})
-            self._engine.start_suite(suite_run)
+            self._engine.start_suites([suite_run])
             return [target]
         rows = self._experiments.find(target)
         progress = self._store.progress.of_tags([row["tag"] for row in rows])

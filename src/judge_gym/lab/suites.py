@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 from urllib.parse import urlsplit
 
-from judge_gym.engine import JOBS, Engine, SuiteWork, study_of
+from judge_gym.engine import JOBS, Engine, SuiteExecution, SuiteWork, study_of
 from judge_gym.engine.suite_reports import SuiteReport, eval_row, reports
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.runs import WatchProgress
@@ -52,6 +52,7 @@ from judge_gym.suites import (
     leaderboard,
     load_suite,
     open_sandbox,
+    select,
 )
 from judge_gym.suites import due as when_due
 
@@ -71,8 +72,23 @@ EXECUTION = ("calls", "reused", "usd")
 """The parts of a report that describe the command that was just run."""
 
 
-class SuiteKeywords(TypedDict, total=False):
-    """How a suite is run, as keyword arguments of `Suites.run` and `Suites.ablate`."""
+class EvalKeywords(TypedDict, total=False):
+    """Which evals of a suite are meant, as keyword arguments; an eval must satisfy all of them."""
+
+    evals: Sequence[str]
+    """Parts of paths, or globs such as `*/00[12]-*`."""
+    filter: str | None
+    """A regular expression that is searched in paths."""
+    category: Sequence[str]
+    """Names of categories, with their number or without."""
+    failed_of: int | None
+    """The number of a run: only evals that did not pass there."""
+    limit: int | None
+    """Only the first of them, this many."""
+
+
+class SuiteKeywords(EvalKeywords, total=False):
+    """How a suite is run, as keyword arguments of `Suites.run`, `run_each` and `ablate`."""
 
     replicates: int
     """Answers to each task; 1 for `run`, 3 for `ablate`."""
@@ -84,8 +100,6 @@ class SuiteKeywords(TypedDict, total=False):
     """What all runs of the suite may spend: usd, calls, tokens, minutes, run.usd, ..."""
     allow_unisolated: bool
     """Run candidates even where no sandbox works."""
-    watch: WatchProgress
-    """Called with the progress counters before the work starts."""
 
 
 class Suites:
@@ -118,14 +132,34 @@ class Suites:
         self,
         suite: str | Path,
         *,
-        evals: Sequence[str] = (),
         jobs: int | None = None,
         allow_unisolated: bool = False,
+        **which: Unpack[EvalKeywords],
     ) -> tuple[EvalResult, ...]:
         """Runs every reference answer through the steps, where each must pass; stores nothing."""
         loaded = self.find(suite)
         sandbox = open_sandbox(allow_unisolated=allow_unisolated)
-        return check_answers(loaded, sandbox, loaded.select(evals), at_once=jobs)
+        return check_answers(loaded, sandbox, self._select(loaded, which), at_once=jobs)
+
+    def _select(self, suite: Suite, which: EvalKeywords) -> tuple[CodeTask, ...]:
+        run = which.get("failed_of")
+        among = None
+        if run is not None:
+            among = {row["path"] for row in self.list_failed(run)}
+            if not among:
+                raise NotFoundError(f"every eval of run {run} passed")
+            if gone := sorted(among - {task.path for task in suite.evals}):
+                raise NotFoundError(
+                    f"run {run} failed {gone[0]}, which the suite {suite.name!r} does not have"
+                )
+        return select(
+            suite,
+            which.get("evals", ()),
+            filter=which.get("filter"),
+            categories=which.get("category", ()),
+            among=among,
+            limit=which.get("limit"),
+        )
 
     # --- runs ------------------------------------------------------------------------------------
 
@@ -135,9 +169,7 @@ class Suites:
         model: str,
         *,
         condition: str = "default",
-        evals: Sequence[str] = (),
-        first: int | None = None,
-        on_start: Callable[[SuiteRun], None] = lambda run: None,
+        watch: WatchProgress = lambda progress: None,
         **options: Unpack[SuiteKeywords],
     ) -> SuiteReport:
         """Runs a suite with a model and grades its code; an unfinished run continues.
@@ -146,15 +178,66 @@ class Suites:
             suite: a folder, or `python`.
             model: its id or bare name.
             condition: the name of one of the suite's conditions.
-            evals: only evals whose paths contain one of these.
-            first: only the first of them, this many.
-            on_start: called with the stored run before the work; an error in it ends the command.
+            watch: called with the progress counters before the work starts.
+            options: see `SuiteKeywords`.
+        """
+        [report] = self.run_each(suite, [model], conditions=[condition], watch=watch, **options)
+        return report
+
+    def run_each(
+        self,
+        suite: str | Path,
+        models: Sequence[str],
+        *,
+        conditions: Sequence[str | Condition] = ("default",),
+        on_start: Callable[[SuiteRun], None] = lambda run: None,
+        watch: WatchProgress = lambda progress: None,
+        **options: Unpack[SuiteKeywords],
+    ) -> tuple[SuiteReport, ...]:
+        """Runs a suite with every model under every condition, all at once; by model.
+
+        Args:
+            suite: a folder, or `python`.
+            models: ids or bare names.
+            conditions: names of the suite's conditions, or others.
+            on_start: called with each stored run before the work; an error in it ends the command.
+            watch: called with the progress counters of all runs before the work starts.
             options: see `SuiteKeywords`.
         """
         loaded = self.find(suite)
-        paths = [task.path for task in loaded.select(evals)[:first]]
-        chosen = _condition(loaded, condition)
-        return self._run_condition(loaded, model, chosen, paths, on_start=on_start, **options)
+        runs, work = self._store_runs(loaded, models, conditions, options)
+        for run in runs:
+            on_start(run)
+        executions = self._engine.execute_suites(runs, work, suite=loaded, watch=watch)
+        return self._executed(executions)
+
+    def start(
+        self,
+        suite: str,
+        model: str,
+        *,
+        condition: str = "default",
+        **options: Unpack[SuiteKeywords],
+    ) -> SuiteRunRow:
+        """Queues a run of a suite for the lab's workers; an unfinished run continues.
+
+        Args:
+            suite: the name of the included suite or of one in the working folder.
+            model: its id or bare name.
+            condition: the name of one of the suite's conditions.
+            options: see `SuiteKeywords`.
+        """
+        known = {found.name: found for found in self.list()}
+        if suite not in known:
+            raise NotFoundError(unknown("suite", suite, known), choices=known)
+        [run], work = self._store_runs(known[suite], [model], [condition], options)
+        report = self.report(run.id)
+        if report.ended and all(row.result.settled for row in report.results):
+            raise ConflictError(
+                f"run {run.id} has all these results; another series asks the model again"
+            )
+        self._engine.start_suites([run], work)
+        return _run_row(self.report(run.id))
 
     def check_model(
         self,
@@ -162,11 +245,11 @@ class Suites:
         model: str,
         *,
         condition: str = "default",
-        first: int | None = None,
+        limit: int | None = None,
     ) -> str:
         """Returns the id of a model that can run a suite; refuses others before any call."""
         loaded = self.find(suite)
-        return self._writer(loaded, model, _condition(loaded, condition), loaded.evals[:first])
+        return self._writer(loaded, model, _condition(loaded, condition), loaded.evals[:limit])
 
     def _writer(
         self, suite: Suite, model: str, condition: Condition, tasks: Sequence[CodeTask]
@@ -193,112 +276,58 @@ class Suites:
             )
         return id
 
-    def _run_condition(
+    def _store_runs(
         self,
         suite: Suite,
-        model: str,
-        condition: Condition,
-        evals: Sequence[str],
-        *,
-        replicates: int = 1,
-        series: str = SERIES,
-        jobs: int = JOBS,
-        budget: Mapping[str, Any] | None = None,
-        allow_unisolated: bool = False,
-        watch: WatchProgress = lambda progress: None,
-        on_start: Callable[[SuiteRun], None] = lambda run: None,
-    ) -> SuiteReport:
-        run, work = self._save_run(
-            suite,
-            model,
-            condition,
-            evals,
-            replicates=replicates,
-            series=series,
-            jobs=jobs,
-            budget=budget,
-            allow_unisolated=allow_unisolated,
-        )
-        on_start(run)
-        done = self._engine.execute_suite(run, work, suite=suite, watch=watch)
-        [report] = reports(self._store, [run], done)
-        return report
+        models: Sequence[str],
+        conditions: Sequence[str | Condition],
+        options: SuiteKeywords,
+    ) -> tuple[Sequence[SuiteRun], SuiteWork]:
+        """Stores a run for every model under every condition, and returns what they need.
 
-    def start(
-        self,
-        suite: str,
-        model: str,
-        *,
-        condition: str = "default",
-        evals: Sequence[str] = (),
-        replicates: int = 1,
-        series: str = SERIES,
-        budget: Mapping[str, Any] | None = None,
-    ) -> SuiteRunRow:
-        """Queues a run of a suite for the lab's workers; an unfinished run continues.
-
-        Args:
-            suite: the name of the included suite or of one in the working folder.
-            model: its id or bare name.
-            condition: the name of one of the suite's conditions.
-            evals: only evals whose paths contain one of these.
-            replicates: answers to each task.
-            series: of the draws; another name asks again for everything.
-            budget: what all runs of the suite may spend.
+        Whatever cannot run is refused before anything is stored.
         """
-        known = {found.name: found for found in self.list()}
-        if suite not in known:
-            raise NotFoundError(unknown("suite", suite, known), choices=known)
-        loaded = known[suite]
-        run, work = self._save_run(
-            loaded,
-            model,
-            _condition(loaded, condition),
-            [task.path for task in loaded.select(evals)],
-            replicates=replicates,
-            series=series,
-            budget=budget,
-        )
-        report = self.report(run.id)
-        if report.ended and all(row.result.settled for row in report.results):
-            raise ConflictError(
-                f"run {run.id} has all these results; another series asks the model again"
-            )
-        self._engine.start_suite(run, work)
-        return _run_row(self.report(run.id))
+        if not models:
+            raise DesignError("a suite is run with at least one model")
+        tasks = self._select(suite, options)
+        chosen = [_condition(suite, condition) for condition in conditions]
+        ids = {
+            condition: [self._writer(suite, model, condition, tasks) for model in models]
+            for condition in chosen
+        }
+        allow_unisolated = options.get("allow_unisolated", False)
+        open_sandbox(allow_unisolated=allow_unisolated)
+        self._change_budget(suite.name, options.get("budget"))
+        sources = [task.source for task in suite.evals]
+        self._store.suites.save_tasks(suite.name, suite.version, sources)
+        runs = {
+            run.id: run
+            for number, _ in enumerate(models)
+            for condition in chosen
+            for run in [
+                self._store.suites.save_run(
+                    suite.name,
+                    suite.version,
+                    ids[condition][number],
+                    condition.name,
+                    condition.key,
+                    options.get("series", SERIES),
+                    replicates=options.get("replicates", 1),
+                    evals=[task.path for task in tasks],
+                )
+            ]
+        }
+        folder = str(suite.folder.resolve())
+        work = SuiteWork(suite.version, folder, options.get("jobs", JOBS), allow_unisolated)
+        return list(runs.values()), work
 
-    def _save_run(
-        self,
-        suite: Suite,
-        model: str,
-        condition: Condition,
-        evals: Sequence[str],
-        *,
-        replicates: int,
-        series: str,
-        jobs: int = JOBS,
-        budget: Mapping[str, Any] | None = None,
-        allow_unisolated: bool = False,
-    ) -> tuple[SuiteRun, SuiteWork]:
-        """Stores a run, and returns it with what a worker needs to execute it."""
-        id = self._writer(suite, model, condition, [suite.find(path) for path in evals])
-        open_sandbox(allow_unisolated=allow_unisolated)  # refuses before anything is stored
-        self._change_budget(suite.name, budget)
-        self._store.suites.save_tasks(
-            suite.name, suite.version, [task.source for task in suite.evals]
+    def _executed(self, executions: Sequence[SuiteExecution]) -> tuple[SuiteReport, ...]:
+        """Returns the report of each run that a command just executed."""
+        return tuple(
+            report
+            for execution in executions
+            for report in reports(self._store, [execution.run], execution)
         )
-        run = self._store.suites.save_run(
-            suite.name,
-            suite.version,
-            id,
-            condition.name,
-            condition.key,
-            series,
-            replicates=replicates,
-            evals=evals,
-        )
-        work = SuiteWork(suite.version, str(suite.folder.resolve()), jobs, allow_unisolated)
-        return run, work
 
     def resume(
         self,
@@ -310,8 +339,7 @@ class Suites:
         """Continues a run that was paused, interrupted or over its budget, and follows it."""
         found = self.find_run(run)
         self._change_budget(found.suite, budget)
-        done = self._engine.execute_suite(found, watch=watch)
-        [report] = reports(self._store, [found], done)
+        [report] = self._executed(self._engine.execute_suites([found], watch=watch))
         return report
 
     def _change_budget(self, suite: str, budget: Mapping[str, Any] | None) -> None:
@@ -328,7 +356,7 @@ class Suites:
         *,
         condition: str = "default",
         sections: Sequence[str] = (),
-        evals: Sequence[str] = (),
+        watch: WatchProgress = lambda progress: None,
         **options: Unpack[SuiteKeywords],
     ) -> tuple[tuple[SuiteReport, ...], tuple[Effect, ...]]:
         """Removes the guidelines section by section; returns the runs, base first, and the effects.
@@ -342,16 +370,16 @@ class Suites:
             raise DesignError(f"the suite {loaded.name!r} has no guidelines to remove")
         base = _condition(loaded, condition)
         conditions = [base, *ablations(loaded.guidelines, sections, base)]
-        paths = [task.path for task in loaded.select(evals)]
-        compared: list[SuiteReport] = []
-        for tried in conditions:
-            report = self._run_condition(loaded, model, tried, paths, **options)
-            compared.append(report.narrowed(paths, options["replicates"]))
-            if report.stopped is not None:
-                return tuple(compared), ()
-        sides = [[row.result for row in report.results] for report in compared]
+        paths = [task.path for task in self._select(loaded, options)]
+        executed = self.run_each(
+            loaded.folder, [model], conditions=conditions, watch=watch, **options
+        )
+        compared = tuple(report.narrowed(paths, options["replicates"]) for report in executed)
+        if any(report.stopped is not None for report in compared):
+            return compared, ()
+        base_results, *others = [[row.result for row in report.results] for report in compared]
         names = [removed.name for removed in conditions[1:]]
-        return tuple(compared), ablate(sides[0], dict(zip(names, sides[1:], strict=True)))
+        return compared, ablate(base_results, dict(zip(names, others, strict=True)))
 
     # --- scores ----------------------------------------------------------------------------------
 
@@ -632,8 +660,10 @@ class Suites:
         return self._store.suites.save_posted_result(found, result, at)
 
 
-def _condition(suite: Suite, name: str) -> Condition:
-    """Returns a condition of a suite by its name."""
+def _condition(suite: Suite, name: str | Condition) -> Condition:
+    """Returns a condition of a suite by its name; any other as it is."""
+    if isinstance(name, Condition):
+        return name
     if name not in suite.conditions:
         choices = list(suite.conditions)
         raise DesignError(unknown("condition", name, choices), choices=choices)

@@ -436,8 +436,17 @@ class StartSuite(VerbRequest):
     model: Name
     condition: Annotated[Name, Field(description="Its name.")] = "default"
     evals: Annotated[
-        Sequence[Name], Field(max_length=10_000, description="Parts of paths; all if empty.")
+        Sequence[Name],
+        Field(max_length=10_000, description="Parts of paths, or globs; all if empty."),
     ] = ()
+    filter: Annotated[
+        Name | None, Field(description="A regular expression that is searched in paths.")
+    ] = None
+    category: Annotated[Sequence[Name], Field(max_length=1000)] = ()
+    failed_of: Annotated[
+        Id | None, Field(description="A run: only evals that did not pass there.")
+    ] = None
+    limit: Annotated[int | None, Field(ge=1, description="Only the first so many evals.")] = None
     replicates: Annotated[int, Field(ge=1, le=1000)] = 1
     series: Annotated[Name, Field(description="Another name asks again for everything.")] = "0"
     budget: Budget = {}

@@ -6,6 +6,7 @@ from judge_gym.suites.loader import SHIPPED, CodeTask, Step, Suite, load_suite
 from judge_gym.suites.sandbox import Interrupted, Job, JobResult, Limits, isolations, run
 from judge_gym.suites.schedule import Attempt, Due, due, interval
 from judge_gym.suites.scores import LeaderboardRow, RunScore, leaderboard, run_score
+from judge_gym.suites.selection import select
 from judge_gym.suites.steps import Sandbox, check_answers, open_sandbox, run_eval, run_reply
 
 __all__ = [
@@ -41,4 +42,5 @@ __all__ = [
     "run_eval",
     "run_reply",
     "run_score",
+    "select",
 ]

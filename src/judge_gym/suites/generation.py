@@ -16,6 +16,11 @@ LONGEST = 200
 """The most characters of a path."""
 HEADING = re.compile(r" {0,3}(#{2,6})[ \t]+(.*)")
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+CODE = re.compile(
+    r"\s*(async )?def \w+\(|\s*class \w+\b.*[:{]$|\s*from \S+ import |import [\w.]+;?$"
+    r"|\s*(export |const |let |var )+\w+.*[={(]|\s*(async )?function\*? ?\w*\(|.*[{};]$"
+)
+"""How lines of code begin or end, and lines of prose rarely do."""
 DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -72,6 +77,8 @@ class Reply:
     errors: tuple[str, ...] = ()
     unnamed: int = 0
     """Code blocks without a path."""
+    loose_code: bool = False
+    """Whether there is code outside of code blocks."""
 
 
 def read_reply(text: str) -> Reply:
@@ -83,7 +90,7 @@ def read_reply(text: str) -> Reply:
     files: dict[str, str] = {}
     errors: list[str] = []
     heading: str | None = None
-    unnamed = 0
+    unnamed, loose_code = 0, False
     fence, body = "", []  # type: str, list[str]
     for line in storable(text).split("\n"):
         line = line.removesuffix("\r")
@@ -100,11 +107,13 @@ def read_reply(text: str) -> Reply:
             fence = opened[1] if opened[1][0] not in opened[2] else ""
         elif found := HEADING.fullmatch(line):
             heading = _path_of(found[2])
+        else:
+            loose_code = loose_code or CODE.match(line) is not None
     if fence and heading is not None:
         errors.append(f"the file {heading!r} is cut off")
     folders = {str(parent) for path in files for parent in PurePosixPath(path).parents}
     errors += [f"{path!r} is both a file and a folder" for path in files if path in folders]
-    return Reply(files, tuple(dict.fromkeys(errors)), unnamed)
+    return Reply(files, tuple(dict.fromkeys(errors)), unnamed, loose_code)
 
 
 def _closes(line: str, fence: str) -> bool:

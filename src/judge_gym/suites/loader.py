@@ -126,16 +126,6 @@ class Suite:
         paths = [task.path for task in self.evals]
         raise NotFoundError(unknown("eval", path, paths, self.name), choices=paths)
 
-    def select(self, patterns: Sequence[str] = ()) -> tuple[CodeTask, ...]:
-        """Returns the evals whose paths contain one of the patterns; all without patterns."""
-        found = tuple(
-            task for task in self.evals if not patterns or any(p in task.path for p in patterns)
-        )
-        if not found:
-            paths = [task.path for task in self.evals]
-            raise NotFoundError(unknown("eval", ", ".join(patterns), paths), choices=paths)
-        return found
-
 
 @cache
 def tool_version(name: str, words: tuple[str, ...]) -> str:

@@ -116,7 +116,8 @@ def run_reply(suite: Suite, task: CodeTask, text: str, sandbox: Sandbox) -> Eval
 
 def _no_file(reply: Reply) -> str:
     if not reply.unnamed:
-        return "the reply holds no file, only prose"
+        loose = "code without a '## path' and a fence" if reply.loose_code else "only prose"
+        return f"the reply holds no file, {loose}"
     many = "its code block stands" if reply.unnamed == 1 else "its code blocks stand"
     return f"the reply holds no file: {many} under no '## path'"
 

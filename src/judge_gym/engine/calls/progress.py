@@ -37,6 +37,10 @@ class RunProgress:
     """The models that were asked."""
     expected: dict[str, float] = field(default_factory=dict)
     """The seconds that a call to a model adds, before any answer of this run is there."""
+    label: str = ""
+    """What tells this run from others that are shown beside it; empty for runs of a study."""
+    outcomes: dict[str, int] = field(default_factory=dict)
+    """The results of a suite run, by outcome."""
     whole: "RunProgress | None" = None
     """The progress that this one is a part of, which counts the same."""
 
@@ -49,6 +53,12 @@ class RunProgress:
         self.done[stage] = self.done.get(stage, 0) + count
         if self.whole is not None:
             self.whole.advance(stage, count)
+
+    def count_outcome(self, outcome: str) -> None:
+        """Counts the result of an eval."""
+        self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+        if self.whole is not None:
+            self.whole.count_outcome(outcome)
 
     def begin_call(self, model: str) -> None:
         """Counts a call in flight."""

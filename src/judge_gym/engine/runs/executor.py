@@ -98,7 +98,8 @@ class Executor:
         """The queues that this process serves."""
         self._store = store
         self._capabilities = capabilities
-        self._sandboxes: list[ThreadPoolExecutor] = []
+        self._sandboxes: dict[int, ThreadPoolExecutor] = {}
+        """By their number of jobs: runs that are executed together share them."""
         self._stop_sandboxes = threading.Event()
         self._lock = lock
         self._leases, self._claims = store.leases(self.name), store.claims(self.name)
@@ -138,7 +139,7 @@ class Executor:
     async def __aexit__(self, *_: object) -> None:
         self._listener.cancel()
         DBOS.destroy(destroy_registry=True)
-        for sandboxes in self._sandboxes:
+        for sandboxes in self._sandboxes.values():
             sandboxes.shutdown(wait=False)
         # DBOS had made its threads those of the loop, and has ended them.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
@@ -313,10 +314,12 @@ class Executor:
         assert order.suite is not None
         run = self._store.suites.find_run(-order.run)
         suite, sandbox = self._capabilities.suites.find(run, order.suite)
-        self._sandboxes.append(ThreadPoolExecutor(order.suite.jobs, "sandbox"))
+        jobs = order.suite.jobs
+        if jobs not in self._sandboxes:
+            self._sandboxes[jobs] = ThreadPoolExecutor(jobs, "sandbox")
         stoppable = replace(sandbox, stop=self._stop_sandboxes)
         return partial(
-            SuitePipeline, self._store, self.asker, run, suite, stoppable, self._sandboxes[-1]
+            SuitePipeline, self._store, self.asker, run, suite, stoppable, self._sandboxes[jobs]
         )
 
     async def perform(self, pipeline: Pipeline, step: str, shard: Shard) -> None:

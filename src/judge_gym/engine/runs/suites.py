@@ -142,17 +142,20 @@ class SuitePipeline:
             outcome = Inconclusive(
                 "rate_limit" if limited else "infrastructure", error.message, GENERATION
             )
-            unanswered = EvalResult(task.category, task.name, outcome, replicate=replicate)
-            self.store.suites.save_result(self.run, unanswered)
+            result = EvalResult(task.category, task.name, outcome, replicate=replicate)
+            self.store.suites.save_result(self.run, result)
         else:
             self.progress.advance(GENERATION, 1)
             self._refuse_to_grade()
             loop = asyncio.get_running_loop()
             try:
-                await loop.run_in_executor(self.sandboxes, self._grade, task, request, answer)
+                result = await loop.run_in_executor(
+                    self.sandboxes, self._grade, task, request, answer
+                )
             except Interrupted:
                 self._refuse_to_grade()
                 raise
+        self.progress.count_outcome(result.outcome.kind)
         self.progress.advance(EVALS, 1)
 
     def _refuse_to_grade(self) -> None:
@@ -172,8 +175,8 @@ class SuitePipeline:
             replicates=replicate + 1,
         )[replicate]
 
-    def _grade(self, task: CodeTask, request: Request, answer: Answer) -> None:
-        """Runs an answer through the suite's steps, and writes the result."""
+    def _grade(self, task: CodeTask, request: Request, answer: Answer) -> EvalResult:
+        """Runs an answer through the suite's steps, and stores the result."""
         call = self.store.suites.generation(answer.call_id)
         if answer.completion is None:
             outcome = Inconclusive("infrastructure", call.error, GENERATION)
@@ -192,3 +195,4 @@ class SuitePipeline:
             usd=answer.completion.usd if answer.completion else call.usd,
         )
         self.store.suites.save_result(self.run, result)
+        return result
