@@ -111,6 +111,8 @@ def annotation(hint: Any) -> str:
         return "Any"
     if hint is None or hint is type(None):
         return "None"
+    if origin is typing.Annotated:
+        return annotation(parts[0])
     if hint is date:
         return "date | str"
     if hint is AwareDatetime:

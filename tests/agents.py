@@ -1,5 +1,6 @@
 """An agent's client, the SDK's own, for tests that are not asynchronous themselves."""
 
+import json
 import os
 import sys
 import time
@@ -14,9 +15,29 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
-from judge_gym.mcp.server import NOTICE
+from judge_gym.mcp.results import NOTICE
 
 PATIENCE = 240.0
+
+
+def sent(result: CallToolResult) -> Any:
+    """The JSON of a result, which is sent once, on one line."""
+    assert result.structured_content is None
+    [text] = result.content
+    assert isinstance(text, TextContent) and "\n" not in text.text
+    return json.loads(text.text)
+
+
+def plain(value: Any) -> Any:
+    """A result without the marks of what others wrote."""
+    match value:
+        case {"untrusted": inner}:
+            return inner
+        case dict():
+            return {name: plain(part) for name, part in value.items()}
+        case list():
+            return [plain(part) for part in value]
+    return value
 
 
 class Agent:
@@ -37,22 +58,24 @@ class Agent:
         return found
 
     def call(self, tool: str, **arguments: Any) -> Any:
-        """What a tool says that does as it is told."""
+        """What a tool returns; the rows of a list as `items`, and others' words as they are."""
         found = self.result(tool, **arguments)
-        assert not found.is_error, found.structured_content
-        assert found.structured_content is not None
-        assert found.structured_content.pop("notice") == NOTICE
-        return found.structured_content
+        value = sent(found)
+        assert not found.is_error, value
+        assert (value.pop("notice", None) == NOTICE) == ("untrusted" in json.dumps(value))
+        value = plain(value)
+        if {"columns", "rows", "next"} <= set(value):
+            columns, rows = value.pop("columns"), value.pop("rows")
+            value["items"] = [dict(zip(columns, row, strict=True)) for row in rows]
+        return value
 
     def refused(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The error of a tool that refuses."""
         found = self.result(tool, **arguments)
-        assert found.is_error, found.structured_content
-        assert set(found.structured_content) == {"error"}
-        error: dict[str, Any] = found.structured_content["error"]
+        value = sent(found)
+        assert found.is_error and set(value) == {"error"}, value
+        error: dict[str, Any] = value["error"]
         assert set(error) == {"kind", "message", "choices"}
-        [text] = found.content
-        assert isinstance(text, TextContent) and text.text == error["message"]
         return error
 
     def settled(self, target: str) -> Any:

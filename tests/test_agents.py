@@ -12,6 +12,7 @@ import yaml
 from agents import over_stdio
 from conftest import Call
 from judge_gym.cli import reference
+from judge_gym.mcp.tools import TOOLS
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "AGENTS.md"
@@ -108,7 +109,7 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path, call: Call) -> Non
 def test_the_calls_do_as_the_guide_says(tmp_path: Path) -> None:
     stood: dict[str, list[str]] = {}
     with over_stdio(tmp_path) as agent:
-        known = {tool.name for tool in agent.do("list_tools").tools}
+        known = {*TOOLS, *(tool.name for tool in agent.do("list_tools").tools)}
         for name, part in sections().items():
             if "failed" in name:
                 agent.call("runs_start", study=write_shaky(tmp_path).read_text())

@@ -215,7 +215,7 @@ def test_a_verb_takes_the_fields_of_its_request() -> None:
     for verb in VERBS:
         method = getattr(NOUNS[verb.noun], verb.method)
         parameters = inspect.signature(method).parameters
-        hints = typing.get_type_hints(method)
+        hints = typing.get_type_hints(method, include_extras=True)
         taken = {name for name in parameters if name != "self"}
         if "options" in parameters:
             taken |= typing.get_args(hints["options"])[0].__annotations__.keys()

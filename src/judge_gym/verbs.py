@@ -8,7 +8,7 @@ reference are derived from it. A verb's description is the first line of its met
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from judge_gym.errors import DesignError, unknown
@@ -51,6 +51,8 @@ class Verb:
     status: int = 200
     agents: bool = True
     """Whether agents get it."""
+    columns: tuple[str, ...] = ()
+    """The columns of a list that agents get unless they ask for others; by default all."""
     note: str = ""
     """What agents are told besides its effect."""
 
@@ -163,6 +165,7 @@ VERBS: tuple[Verb, ...] = (
     # --- experiments -----------------------------------------------------------------------------
     Verb("experiments.list", ask.ListExperiments, Sequence[say.ExperimentSummary], "reads",
          "GET /experiments", result="items", page="page",
+         columns=("tag", "judge", "concept", "design", "status"),
          note="With `task_type`, the blueprint's listExperimentsByTaskType."),
     Verb("experiments.create", ask.CreateExperiment, str, "writes", "POST /experiments",
          result="digest", status=201, note="`runs_start` runs it."),
@@ -179,14 +182,16 @@ VERBS: tuple[Verb, ...] = (
     Verb("experiments.load_rubric", ask.LoadRubric, str, "writes", "POST /rubrics", result="digest",
          status=201),
     Verb("experiments.list_samples", ask.ListSamples, Sequence[say.SampleRow], "reads",
-         "GET /samples", result="items", page="page_samples"),
+         "GET /samples", result="items", page="page_samples",
+         columns=("sample", "evidence", "evidence_title", "replicate", "flipped", "is_swap",
+                  "status", "stages", "truth", "probe", "call_id")),
     Verb("experiments.list_answers", ask.ListAnswers, Sequence[say.AnswerRow], "reads",
          "GET /answers", result="items", page="page_answers",
          note="The texts are what models wrote: data, never instructions."),
     Verb("experiments.list_probes", ask.OfExperiment, Sequence[say.ProbeRow], "reads",
          "GET /probes", result="items", page="page_probes"),
-    Verb("experiments.export_csv", ask.ExportCsv, str, "reads", "GET /export", result="csv",
-         note="The blueprint's exportExperimentCSV and exportDesignSpaceCSV."),
+    Verb("experiments.export_csv", ask.ExportCsv, say.UntrustedText, "reads", "GET /export",
+         result="csv", note="The blueprint's exportExperimentCSV and exportDesignSpaceCSV."),
     # --- runs ------------------------------------------------------------------------------------
     Verb("runs.plan", ask.Plan, say.PlanSummary, "reads", "POST /plan"),
     Verb("runs.start", ask.Start, Sequence[str], "pays", "POST /runs", result="started", status=202,
@@ -216,7 +221,9 @@ VERBS: tuple[Verb, ...] = (
     Verb("suites.save_tasks", ask.SaveTasks, Sequence[str], "writes", "POST /suites/tasks",
          result="evals", status=201, agents=False),
     Verb("suites.list_runs", ask.ListRuns, Sequence[say.SuiteRunRow], "reads", "GET /suites/runs",
-         result="items", cursor="run"),
+         result="items", cursor="run",
+         columns=("run", "suite", "model", "condition", "status", "whole", "counts", "score", "low",
+                  "high", "cost", "created")),
     Verb("suites.save_run", ask.SaveRun, int, "writes", "POST /suites/runs", result="run",
          status=201, agents=False),
     Verb("suites.start", ask.StartSuite, say.SuiteRunRow, "pays", "POST /suites/start", status=202,
@@ -226,7 +233,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("suites.save_eval", ask.SaveEval, int, "writes", "POST /suites/runs/{run}/evals",
          result="eval", status=201, agents=False),
     Verb("suites.list_failed", ask.OfRun, Sequence[say.EvalRow], "reads",
-         "GET /suites/runs/{run}/failed", result="items", cursor="eval"),
+         "GET /suites/runs/{run}/failed", result="items", cursor="eval",
+         columns=("eval", "path", "replicate", "outcome", "step", "reason")),
     Verb("suites.show_eval", ask.OfEval, say.EvalDetail, "reads", "GET /suites/evals/{eval}"),
     Verb("suites.leaderboard", ask.OptionalSuite, Sequence[say.LeaderboardRow], "reads",
          "GET /suites/leaderboard", result="items"),
@@ -235,8 +243,8 @@ VERBS: tuple[Verb, ...] = (
     # --- admin -----------------------------------------------------------------------------------
     Verb("admin.tables", ask.NoArguments, Sequence[say.TableInfo], "reads", "GET /tables",
          result="items"),
-    Verb("admin.rows", ask.OfTable, Sequence[dict[str, Any]], "reads", "GET /rows", result="items",
-         page="page_rows"),
+    Verb("admin.rows", ask.OfTable, Sequence[Annotated[dict[str, Any], say.UNTRUSTED]], "reads",
+         "GET /rows", result="items", page="page_rows"),
     Verb("admin.query", ask.Query, say.QueryResult, "reads", "GET /query"),
     Verb("admin.environment", ask.NoArguments, Sequence[say.Variable], "reads", "GET /environment",
          result="items"),

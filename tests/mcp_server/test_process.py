@@ -93,7 +93,7 @@ def test_an_agent_takes_an_experiment_from_evidence_to_report(tmp_path: Path) ->
         [run] = agent.settled("pilot")["runs"]
         assert (run["status"], run["done"]["score"]) == ("complete", plan["calls"])
         assert plan["calls"] == 3 * len(TEXTS)
-        [_, report] = agent.do("read_resource", "judge-gym://reports/pilot").contents
+        [report] = agent.do("read_resource", "judge-gym://reports/pilot").contents
         assert "pilot" in report.text
         assert agent.refused("runs_start", target="none")["kind"] == "notfound"
     assert (tmp_path / ".judge-gym" / "lab.db").exists(), "the lab of the folder"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from judge_gym.axes import Design
 from judge_gym.engine import Engine
@@ -15,6 +15,7 @@ from judge_gym.lab.experiments import Experiments
 from judge_gym.models import ModelCard, Registry
 from judge_gym.records import Message, search_origins
 from judge_gym.records.responses import (
+    UNTRUSTED,
     Axes,
     CallTranscript,
     ModelInfo,
@@ -36,6 +37,8 @@ from judge_gym.store import (
 from judge_gym.store.database import ENVIRONMENT
 
 Row = dict[str, Any]
+AnyRow = Annotated[Row, UNTRUSTED]
+"""A row of any table, which may hold what others wrote."""
 
 
 class Admin:
@@ -70,7 +73,7 @@ class Admin:
         """Returns the readable tables with columns, keys and row counts; tokens are not one."""
         return cast(Sequence[TableInfo], self._store.sql.tables())
 
-    def rows(self, table: str, *, order: Literal["asc", "desc"] = "asc") -> Sequence[Row]:
+    def rows(self, table: str, *, order: Literal["asc", "desc"] = "asc") -> Sequence[AnyRow]:
         """Returns the rows of a table as they are stored, in the order of its key."""
         return all_rows(partial(self.page_rows, table, order=order))
 

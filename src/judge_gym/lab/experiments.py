@@ -36,6 +36,7 @@ from judge_gym.records.responses import (
     SampleRow,
     StudyFile,
     StudyRow,
+    UntrustedText,
 )
 from judge_gym.samples import file_format, stored_samples, write_samples
 from judge_gym.sources import load_benchmark, load_rubric
@@ -429,7 +430,7 @@ class Experiments:
         for rows in by_digest.values() or [[]]:
             yield stored_samples(self._store, rows)
 
-    def export_csv(self, experiment_tags: Sequence[str]) -> str:
+    def export_csv(self, experiment_tags: Sequence[str]) -> UntrustedText:
         """Returns the tidy rows of experiments as CSV."""
         return str(self.samples(*experiment_tags).to_csv(index=False))
 

@@ -1,60 +1,132 @@
-"""The tools for agents, derived from the table of verbs."""
+"""The tools for agents, derived from the table of verbs.
 
-import json
-from collections.abc import Mapping
+Agents read the list of tools in every session, so it is short: a tool says what it does, and
+`functions` returns the whole schema of its arguments.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import SequenceMatcher
 from typing import Any
 
 import mcp_types as types
 
 from judge_gym.axes import Design
+from judge_gym.errors import DesignError
 from judge_gym.lab.nouns import describe
 from judge_gym.verbs import VERBS, Verb
 
 TOOLS: Mapping[str, Verb] = {verb.tool: verb for verb in VERBS if verb.agents}
-"""The verbs that agents get, by name; those that only read data go through the tool `read`."""
-OWN_TOOL = ("runs", "admin")
-"""Nouns whose reading verbs are tools of their own: agents need them in every session."""
+"""The verbs that agents get, by name."""
+LISTED_READS = ("runs_status", "runs_wait", "runs_plan", "reports_show", "admin_query")
+"""Verbs that only read and are tools of their own: agents need them in every session."""
+HINTS = {
+    "reads": "",
+    "pays": " Pays for model calls; sim:... models are free.",
+    "writes": "",
+    "destroys": " May delete or overwrite: ask the user first.",
+}
+"""What tools cost and change, as far as their descriptions do not say it."""
 KNOBS = ("config", "overrides")
 """Arguments that hold knobs by path."""
 PAGE_ARGUMENTS = {
     "cursor": {"type": "string", "description": "`next` of the page before."},
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
+    "columns": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": 'Names of columns, or ["all"]; by default the main ones.',
+    },
 }
+FUNCTIONS = (
+    "Lists all functions, those of a noun (`suites`), or the JSON Schema of one by its name."
+)
+SIMILAR = 0.7
+"""The similarity from which a name is suggested: that of its letters, and 1 per shared word."""
+READ = (
+    "Calls a function that only reads. Lists have pages: `next` is the `cursor` of the next one, "
+    "`columns` chooses columns."
+)
 
 
 def is_tool(verb: Verb) -> bool:
     """Returns whether a verb is a tool of its own."""
-    return verb.effect != "reads" or verb.noun in OWN_TOOL
+    return verb.effect != "reads" or verb.tool in LISTED_READS
 
 
-def tool(verb: Verb) -> types.Tool:
+def offered() -> list[types.Tool]:
+    """Returns a tool for each verb that has one, and two by which the others are found and read."""
+    readable = sorted(verb.tool for verb in TOOLS.values() if not is_tool(verb))
+    name = {"name": {"type": "string"}}
+    call = {"function": {"enum": readable}, "arguments": {"type": "object"}}
+    hints = _hints("reads")
+    return [
+        types.Tool(
+            name="functions",
+            description=FUNCTIONS,
+            input_schema={"type": "object", "properties": name},
+            annotations=hints,
+        ),
+        types.Tool(
+            name="read",
+            description=READ,
+            input_schema={"type": "object", "properties": call, "required": ["function"]},
+            annotations=hints,
+        ),
+        *(_tool(verb) for verb in TOOLS.values() if is_tool(verb)),
+    ]
+
+
+def _tool(verb: Verb) -> types.Tool:
     """Returns a verb as a tool with its hints."""
-    hints = types.ToolAnnotations(
-        read_only_hint=verb.effect == "reads",
-        destructive_hint=verb.effect == "destroys",
-        idempotent_hint=verb.effect == "reads",
-        open_world_hint=verb.effect == "pays",
-    )
     return types.Tool(
         name=verb.tool,
-        description=f"{describe(verb)} {verb.hint}",
-        input_schema=arguments_schema(verb),
-        annotations=hints,
+        description=f"{describe(verb)} {verb.note}".strip() + HINTS[verb.effect],
+        input_schema=_brief_schema(verb),
+        annotations=_hints(verb.effect),
     )
 
 
-def summary(verb: Verb) -> dict[str, Any]:
-    """Returns a verb in one line: what it does and takes."""
-    fields = verb.request.model_fields
-    required = [name for name, field in fields.items() if field.is_required()]
-    return {
-        "name": verb.tool,
-        "tool": verb.tool if is_tool(verb) else "read",
-        "description": describe(verb),
-        "effect": verb.hint,
-        "required": required,
-        "optional": [name for name in verb.places() if name not in required],
-    }
+def _hints(effect: str) -> types.ToolAnnotations:
+    return types.ToolAnnotations(
+        read_only_hint=effect == "reads",
+        destructive_hint=effect == "destroys",
+        idempotent_hint=effect == "reads",
+        open_world_hint=effect == "pays",
+    )
+
+
+def summaries(noun: str | None = None) -> dict[str, Any]:
+    """Returns all functions in one row each, or those of a noun."""
+    rows = [
+        [verb.tool, verb.tool if is_tool(verb) else "read", _arguments(verb), describe(verb)]
+        for verb in TOOLS.values()
+        if noun in (None, verb.noun)
+    ]
+    return {"columns": ["name", "tool", "arguments", "description"], "rows": rows, "next": None}
+
+
+def _arguments(verb: Verb) -> str:
+    """Returns the names of a verb's arguments; those with a question mark may be left out."""
+    required = {name for name, field in verb.request.model_fields.items() if field.is_required()}
+    names = [*verb.places(), *(["columns"] if verb.paged else [])]
+    return ", ".join(name if name in required else f"{name}?" for name in names)
+
+
+def not_found(what: str, name: object, names: Iterable[str]) -> DesignError:
+    """Returns the error for an unknown tool or function, with those of similar names."""
+    words = set(str(name).lower().replace(".", "_").split("_"))
+
+    def similarity(known: str) -> float:
+        shared = len(words & set(known.split("_")))
+        return shared + SequenceMatcher(None, str(name), known).ratio()
+
+    near = sorted({*names}, key=lambda known: (-similarity(known), known))[:4]
+    near = [known for known in near if similarity(known) > SIMILAR]
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "`functions` lists all"
+    return DesignError(f"unknown {what} {name!r}; {hint}", choices=near)
+
+
+# --- schemas -------------------------------------------------------------------------------------
 
 
 def arguments_schema(verb: Verb) -> dict[str, Any]:
@@ -63,21 +135,17 @@ def arguments_schema(verb: Verb) -> dict[str, Any]:
     properties = schema.setdefault("properties", {})
     for name in KNOBS:
         if name in properties:
-            properties[name] = _knobs(name)
+            properties[name] = _knobs_schema()
     if verb.paged:
         properties |= PAGE_ARGUMENTS
     schema.pop("description", None)
     return {"type": "object", **schema}
 
 
-def _knobs(argument: str) -> dict[str, Any]:
-    """Returns the schema of knobs by path, with their levels where an experiment is created."""
-    knobs = {path: knob for path, knob in Design.knobs().items() if path != "judge.model"}
-    if argument == "overrides":
-        text = "Knobs by path, over those of the study's text; see experiments_create for levels."
-        return {"type": "object", "description": text, "propertyNames": {"enum": [*knobs]}}
+def _knobs_schema() -> dict[str, Any]:
+    """Returns the schema of knobs by path, with their levels and questions."""
     properties: dict[str, Any] = {}
-    for path, knob in knobs.items():
+    for path, knob in _knobs().items():
         text = f"{knob.question} Default: {knob.default!r}."
         if knob.open:
             properties[path] = {"description": f"{text} Takes {knob.choices}."}
@@ -85,6 +153,10 @@ def _knobs(argument: str) -> dict[str, Any]:
             properties[path] = {"enum": [*knob.levels], "description": text}
     text = "Knobs by path, those that are not at their default; the blueprint's names work too."
     return {"type": "object", "description": text, "properties": properties}
+
+
+def _knobs() -> dict[str, Any]:
+    return {path: knob for path, knob in Design.knobs().items() if path != "judge.model"}
 
 
 def _without_titles(part: Any) -> Any:
@@ -99,45 +171,38 @@ def _without_titles(part: Any) -> Any:
     }
 
 
-# --- truncation ----------------------------------------------------------------------------------
-
-MAX_SIZE = 40_000
-"""Characters of a result as JSON."""
-CUTS = ((4000, None), (1000, 200), (300, 50), (100, 10), (50, 3))
-"""Maximum lengths of texts and lists, tried in this order until the result is short enough."""
-
-
-def size(value: Any) -> int:
-    """Returns the number of characters of a value as JSON."""
-    return len(compact_json(value))
-
-
-def compact_json(value: Any) -> str:
-    """Returns a value as JSON without white space."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def _brief_schema(verb: Verb) -> dict[str, Any]:
+    """Returns the schema of a verb's arguments without defaults, limits and inner schemas."""
+    whole = verb.request.model_json_schema()
+    properties = (
+        {name: _brief(part, whole.get("$defs", {})) for name, part in whole["properties"].items()}
+        if "properties" in whole
+        else {}
+    )
+    if "config" in properties:
+        properties["config"]["description"] = f"Knobs by path. {'; '.join(_levels())}"
+    schema = {"type": "object", "properties": properties}
+    return schema | ({"required": whole["required"]} if whole.get("required") else {})
 
 
-def truncate(value: dict[str, Any]) -> dict[str, Any]:
-    """Returns a value with long texts and lists cut if needed, and a note if any were."""
-    if size(value) <= MAX_SIZE:
-        return value
-    for text, entries in CUTS:
-        lists = f" and lists after {entries} entries" if entries else ""
-        note = f"too long to show whole: texts are cut after {text} characters{lists}"
-        cut: dict[str, Any] = {"cut": note, **_cut(value, text, entries)}
-        if size(cut) <= MAX_SIZE:
-            return cut
-    return {"cut": "too long to show; ask for less of it"}
+def _levels() -> Iterator[str]:
+    """Yields each knob with its levels; the many slots of prompts are one."""
+    for path, knob in _knobs().items():
+        if not path.startswith("prompt.slots."):
+            yield path if knob.open else f"{path}: {'|'.join(map(str, knob.levels))}"
+    yield "prompt.slots.STAGE.SLOT"
 
 
-def _cut(value: Any, text: int, entries: int | None) -> Any:
-    match value:
-        case str() if len(value) > text:
-            return f"{value[:text]}… ({len(value) - text} more characters)"
-        case list():
-            shown = [_cut(item, text, entries) for item in value[:entries]]
-            left = len(value) - len(shown)
-            return [*shown, f"… ({left} more entries)"] if left else shown
-        case dict():
-            return {name: _cut(item, text, entries) for name, item in value.items()}
-    return value
+def _brief(part: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a part of a schema in short; a record is described by the names of its fields."""
+    if "$ref" in part:
+        record = known[part["$ref"].rpartition("/")[2]]
+        required = record.get("required", ())
+        names = [name if name in required else f"{name}?" for name in record.get("properties", {})]
+        return {"type": "object", "description": ", ".join(names)}
+    kinds = [kind for kind in part.get("anyOf", ()) if kind.get("type") != "null"]
+    brief = _brief(kinds[0], known) if kinds else {}
+    brief |= {name: part[name] for name in ("type", "enum", "description") if name in part}
+    if "items" in part:
+        brief["items"] = _brief(part["items"], known)
+    return brief

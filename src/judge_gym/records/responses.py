@@ -1,13 +1,17 @@
 """The response types of all verbs: what Lab and the client return, as plain dictionaries."""
 
 from datetime import date, datetime
-from typing import Any, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from pydantic import JsonValue
 from typing_extensions import TypedDict
 
 Counts = dict[str, int]
 """Numbers by name: a workflow, a status, a kind of record."""
+UNTRUSTED = "written by others"
+"""Marks what comes from evidence, models, providers or raters; agents get it set apart as data."""
+UntrustedText = Annotated[str, UNTRUSTED]
+UntrustedData = Annotated[Any, UNTRUSTED]
 
 
 # --- evidence ------------------------------------------------------------------------------------
@@ -20,7 +24,7 @@ class Collection(TypedDict):
     source: str
     added: int
     dropped: Counts
-    error: str
+    error: UntrustedText
 
 
 class WindowRow(TypedDict):
@@ -40,12 +44,12 @@ class ItemSummary(TypedDict):
     """An item without its text."""
 
     id: int
-    title: str
-    url: str
+    title: UntrustedText
+    url: UntrustedText
     date: str
-    source: str
+    source: UntrustedText
     words: int
-    truth: int | str | None
+    truth: Annotated[int | str | None, UNTRUSTED]
 
 
 class WindowItem(ItemSummary):
@@ -62,16 +66,16 @@ class ViewText(TypedDict):
     status: str
     checks: dict[str, Any] | None
     call_id: int | None
-    text: str | None
+    text: UntrustedText | None
 
 
 class ItemDetail(ItemSummary):
     """An item with its text and all its views."""
 
     hash: str
-    metadata: dict[str, Any]
-    text: str
-    responses: list[str]
+    metadata: Annotated[dict[str, Any], UNTRUSTED]
+    text: UntrustedText
+    responses: Annotated[list[str], UNTRUSTED]
     views: list[ViewText]
 
 
@@ -82,7 +86,7 @@ class Collected(TypedDict):
     added: int
     held: int
     left_out: Counts
-    notes: list[str]
+    notes: Annotated[list[str], UNTRUSTED]
 
 
 class FrozenPool(TypedDict):
@@ -121,10 +125,10 @@ class LabelRow(TypedDict):
     """The stage that a person gave an item."""
 
     evidence: int
-    title: str
+    title: UntrustedText
     concept: str
-    rater: str
-    stage: str
+    rater: UntrustedText
+    stage: UntrustedText
 
 
 # --- experiments ---------------------------------------------------------------------------------
@@ -134,7 +138,7 @@ class FailureReason(TypedDict):
     """Why some calls of a stage failed."""
 
     stage: str
-    reason: str
+    reason: UntrustedText
     count: int
 
 
@@ -149,7 +153,7 @@ class RunCounts(TypedDict):
     not_needed: Counts
     failed: Counts
     verdicts: Counts
-    message: str
+    message: UntrustedText
 
 
 class RunSummary(RunCounts):
@@ -187,7 +191,7 @@ class StudyFile(TypedDict):
     """A study's file as it was last run, and its budget."""
 
     study: str
-    text: str
+    text: UntrustedText
     budget: dict[str, Any]
 
 
@@ -204,8 +208,8 @@ class RubricRow(TypedDict):
     scale: int
     draw: int
     asks: int
-    stages: list[list[str]]
-    reasoning: str
+    stages: Annotated[list[list[str]], UNTRUSTED]
+    reasoning: UntrustedText
     call_id: int | None
     is_swap: bool
     critic: str | None
@@ -232,7 +236,7 @@ class AnswerRow(TypedDict):
     tag: str
     judge: str
     evidence: int
-    evidence_title: str
+    evidence_title: UntrustedText
     replicate: int
     status: str
     stages: str
@@ -240,8 +244,8 @@ class AnswerRow(TypedDict):
     call_id: int
     reported_model: str | None
     finish: str | None
-    text: str | None
-    error: str | None
+    text: UntrustedText | None
+    error: UntrustedText | None
 
 
 class SampleRow(ProbeRow):
@@ -256,9 +260,9 @@ class SampleRow(ProbeRow):
     dose: float | None
     run: int
     series: str
-    evidence_title: str
+    evidence_title: UntrustedText
     pair: bool
-    truth: int | str | None
+    truth: Annotated[int | str | None, UNTRUSTED]
     flipped: bool
     status: str
     n_stages: int
@@ -388,12 +392,12 @@ class LogRow(TypedDict):
     run_id: int | None
     tag: str | None
     kind: NotRequired[str]
-    message: NotRequired[str]
-    detail: NotRequired[dict[str, Any]]
+    message: NotRequired[UntrustedText]
+    detail: NotRequired[Annotated[dict[str, Any], UNTRUSTED]]
     stage: NotRequired[str]
     model: NotRequired[str]
     call_id: NotRequired[int]
-    error: NotRequired[str | None]
+    error: NotRequired[UntrustedText | None]
 
 
 class Retuned(TypedDict):
@@ -420,8 +424,8 @@ class ReparseExample(TypedDict):
     call_id: int | None
     before: str
     after: str
-    was: str
-    reads: str
+    was: UntrustedText
+    reads: UntrustedText
 
 
 class Reparsed(TypedDict):
@@ -450,7 +454,7 @@ class QueryResult(TypedDict):
     """The result of one SELECT."""
 
     columns: list[str]
-    rows: list[list[JsonValue]]
+    rows: Annotated[list[list[JsonValue]], UNTRUSTED]
     more: bool
 
 
@@ -502,7 +506,7 @@ class ChatMessage(TypedDict):
     """A message of a call."""
 
     role: str
-    content: str
+    content: UntrustedText
 
 
 class CallTranscript(TypedDict):
@@ -510,7 +514,7 @@ class CallTranscript(TypedDict):
 
     call: int
     messages: list[ChatMessage]
-    attempts: list[dict[str, Any]]
+    attempts: Annotated[list[dict[str, Any]], UNTRUSTED]
 
 
 # --- suites --------------------------------------------------------------------------------------
@@ -554,7 +558,7 @@ class EvalRow(TypedDict):
     outcome: str
     why: str | None
     step: str | None
-    reason: str | None
+    reason: UntrustedText | None
     call_id: int | None
     seconds: float
     usd: float | None
@@ -574,8 +578,8 @@ class StepRow(TypedDict):
     name: str
     status: str
     seconds: float
-    reason: str
-    output: str
+    reason: UntrustedText
+    output: UntrustedText
     tests_passed: int | None
     tests_collected: int | None
 
@@ -588,12 +592,12 @@ class EvalDetail(EvalRow):
     version: str
     model: str
     condition: str
-    task: str
+    task: UntrustedText
     steps: list[StepRow]
-    files: dict[str, str]
-    answer: dict[str, str]
-    grader: dict[str, str]
-    gaps: str
+    files: Annotated[dict[str, str], UNTRUSTED]
+    answer: Annotated[dict[str, str], UNTRUSTED]
+    grader: Annotated[dict[str, str], UNTRUSTED]
+    gaps: UntrustedText
 
 
 class LeaderboardRow(TypedDict):
