@@ -164,6 +164,41 @@ def test_only_what_failed_in_a_run_is_run_again(call: Call, suite: Path) -> None
     assert (passed.code, passed.json["error"]["message"]) == (2, "every eval of run 2 passed")
 
 
+def test_guidelines_of_a_file_are_a_condition_of_their_own(call: Call, suite: Path) -> None:
+    mine = suite.parent / "mine.md"
+    mine.write_text((suite / "guidelines.md").read_text())
+    words = ("suite", "run", suite, "--model", flawless(suite), "--limit", "1")
+    both = ("--condition", "default", "--guidelines", mine, "--json")
+    base, own = succeed(call(*words, *both)).json["runs"]
+    assert base["condition"] == "default" and own["condition"].startswith("mine@")
+    assert base["calls"] + own["calls"] == 1, "the same text asks the same"
+    mine.write_text("Prefer red.\n")
+    [other] = succeed(call(*words, "--guidelines", mine, "--json")).json["runs"]
+    assert other["condition"] not in (own["condition"], base["condition"])
+    assert other["calls"] == 1
+    mine.write_text("# Only a title\n")
+    assert "the guidelines 'mine' are empty" in call(*words, "--guidelines", mine).err
+
+
+def test_the_files_of_a_run_are_written_to_a_folder(call: Call, suite: Path) -> None:
+    folder = suite.parent / "out"
+    words = ("suite", "run", suite, "--model", wrong(suite), "--limit", "1")
+    succeed(call(*words, "--output", folder))
+    [run] = folder.iterdir()
+    place = run / "001-values/001-value"
+    assert (place / "task.md").read_text() == "Write value.py, which says: VALUE = 1000\n"
+    assert "## value.py" in (place / "reply.md").read_text()
+    assert "(1 + 1000)" in (place / "output/value.py").read_text()
+    assert "tests failed" in (place / "steps/6-tests.log").read_text()
+    (place / "old").touch()
+    succeed(call(*words, "--output", folder))
+    assert not (place / "old").exists(), "written anew"
+    exported = suite.parent / "exported"
+    succeed(call("suite", "export", "1", exported, "--eval", "001-values/001-value"))
+    assert (exported / "001-values/001-value/output/value.py").is_file()
+    assert "holds no suite run" in call("suite", "export", "1", suite).err
+
+
 def test_ablate_measures_the_effect_of_each_section(call: Call, suite: Path) -> None:
     words = ("suite", "ablate", suite, "--model", flawless(suite), "--replicates", "1")
     said = succeed(call(*words, "--section", "Colour", "--json")).json

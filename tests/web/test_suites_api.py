@@ -1,6 +1,8 @@
 """Suite runs over HTTP: what is posted is kept once and read back, by those who may."""
 
+import io
 import json
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -134,6 +136,32 @@ def test_tables_come_in_pages_and_as_files(lab: ServedLab, client: Client) -> No
     assert sorted(found) == sorted(FAILED)
     text = lab.ask("GET", "/api/suites/leaderboard?format=csv").text
     assert MODEL in text and text.count("\n") == 2
+
+
+def test_the_files_of_a_run_and_of_an_eval_are_downloaded_as_zip(
+    lab: ServedLab, client: Client
+) -> None:
+    post_tasks(client)
+    run = post_run(client)
+    files = {"../../escape.py": "x", "a": "file", "a/b.py": "below it", "fine/c.py": "c"}
+    number = post_eval(client, run, replace(SLUG, files=files), made_at(1))
+
+    def download(path: str) -> dict[str, bytes]:
+        answer = lab.ask("GET", path)
+        assert answer.headers["content-type"] == "application/zip"
+        with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+
+    found = download(f"/api/suites/runs/{run}/zip")
+    outputs = {name for name in found if name.startswith(f"{SLUG.path}/output/")}
+    assert {name.removeprefix(f"{SLUG.path}/output/") for name in outputs} == {
+        "unsafe/_..%2F..%2Fescape.py", "unsafe/_a", "a/b.py", "fine/c.py",
+    }  # fmt: skip
+    assert found[f"{SLUG.path}/task.md"].decode() == SOURCES[SLUG.path].task
+    assert json.loads(found["run.json"])["run"] == run
+    assert download(f"/api/suites/evals/{number}/zip").keys() == found.keys()
+    assert lab.ask("GET", "/api/suites/runs/99/zip").status_code == 404
+    assert lab.ask("GET", "/api/suites/evals/99/zip").status_code == 404
 
 
 # --- once and for all ----------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """Commands over code suites: suite list, show, check, run, ablate and others."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -38,7 +40,7 @@ from judge_gym.cli.suite_display import (
     show_posted,
     show_reports,
 )
-from judge_gym.errors import MissingToolError, TokenError
+from judge_gym.errors import DesignError, MissingToolError, TokenError
 
 if TYPE_CHECKING:
     from judge_gym.client import Client
@@ -46,8 +48,10 @@ if TYPE_CHECKING:
     from judge_gym.engine.suite_reports import SuiteReport
     from judge_gym.lab import Lab
     from judge_gym.store import SuiteRun
+    from judge_gym.suites import Condition as SuiteCondition
     from judge_gym.suites import Suite
 
+NO_FILES: list[Path] = []
 REMOTE_TIMEOUT = 30.0
 """Seconds that a remote lab may take to answer."""
 suite_app = typer.Typer(help="Code-generation suites.", no_args_is_help=True)
@@ -180,6 +184,13 @@ def run(
     suite: SuiteName,
     model: Models,
     condition: Conditions = NONE,
+    guidelines: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="FILE",
+            help="A condition with these guidelines instead of the suite's; repeatable.",
+        ),
+    ] = NO_FILES,
     evals: Evals = NONE,
     filter: Filter = None,
     category: Category = NONE,
@@ -190,6 +201,12 @@ def run(
     jobs: Jobs = 8,
     budget: Budget = NONE,
     remote: Remote = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Also write task, reply, files and step logs of each eval there."
+        ),
+    ] = None,
     allow_unisolated: Unisolated = False,
     json: AsJson = False,
 ) -> None:
@@ -197,13 +214,14 @@ def run(
 
     Interrupt it with Ctrl-C; the same command continues it.
     """
+    conditions = [*condition, *(_own_condition(file) for file in guidelines)]
     with open_lab() as lab, display.run_progress(quiet=json) as watch:
         finished = run_and_post(
             lab,
             remote,
             suite,
             model,
-            conditions=condition or ["default"],
+            conditions=conditions or ["default"],
             evals=evals,
             filter=filter,
             category=category,
@@ -216,15 +234,36 @@ def run(
             allow_unisolated=allow_unisolated,
             watch=watch,
         )
-    reports = [report for report, _ in finished]
+        reports = [report for report, _ in finished]
+        folders = [] if output is None else [_write_run(lab, output, report) for report in reports]
     if json:
         display.print_json({"runs": [posted_json(*pair) for pair in finished]})
     else:
         show_finished(finished)
+        notes(*(f"files are in {folder}" for folder in folders))
         for report in reports:
             if report.score.failed or report.score.inconclusive:
                 notes(f"see what did not pass with: judge-gym suite failed {report.run.id}")
     end(reports, [posted for _, posted in finished if posted], quiet=json)
+
+
+def _own_condition(file: Path) -> "SuiteCondition":
+    from judge_gym.suites import own_guidelines
+
+    try:
+        return own_guidelines(file.stem, file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DesignError(f"the guidelines {file} cannot be read: {error}") from error
+
+
+def _write_run(lab: "Lab", output: Path, report: "SuiteReport") -> Path:
+    """Writes the files of a run into a folder of its own, and returns that."""
+    from judge_gym.lab.suite_files import write_folder
+
+    run = report.run
+    name = re.sub(r"[^\w.@-]+", "-", f"run-{run.id}-{run.model}-{run.condition}")[:100]
+    write_folder(lab.suites.files(run.id), output / name)
+    return output / name
 
 
 @contextmanager
@@ -291,6 +330,7 @@ def ablate(
     evals: Evals = NONE,
     filter: Filter = None,
     category: Category = NONE,
+    failed_of: FailedOf = None,
     limit: Limit = None,
     replicates: Replicates = 3,
     series: SuiteSeries = "0",
@@ -309,6 +349,7 @@ def ablate(
             evals=evals,
             filter=filter,
             category=category,
+            failed_of=failed_of,
             limit=limit,
             replicates=replicates,
             series=series,
@@ -395,3 +436,36 @@ def debug(
         at = int(eval) if number else lab.suites.find_eval(eval, run=run, replicate=replicate)
         found = lab.suites.show_eval(at)
     display.print_json(found) if json else show_eval(found)
+
+
+@suite_app.command("export")
+def export(
+    run: Annotated[str, typer.Argument(help="The number of a run, or the address of its page.")],
+    to: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A folder, or a file that ends in .zip.")
+    ],
+    eval: Annotated[
+        str | None,
+        typer.Option(metavar="CATEGORY/NAME", help="Only this eval."),
+    ] = None,
+    replicate: Annotated[int, typer.Option(min=0, help="With --eval: which answer.")] = 0,
+    json: AsJson = False,
+) -> None:
+    """Write the files of a run: task, reply, output files and step logs of each eval."""
+    from judge_gym.lab.suite_files import write_folder, zip_parts
+
+    with read_lab() as lab:
+        found = lab.suites.find_run(run).id
+        chosen = None
+        if eval is not None:
+            chosen = lab.suites.find_eval(eval, run=found, replicate=replicate)
+        files = lab.suites.files(found, eval=chosen)
+        if to.suffix == ".zip":
+            with to.open("wb") as archive:
+                archive.writelines(zip_parts(files))
+        else:
+            write_folder(files, to)
+    if json:
+        display.print_json({"run": found, "eval": chosen, "path": str(to)})
+    else:
+        typer.echo(to)

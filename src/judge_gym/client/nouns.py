@@ -325,6 +325,7 @@ class Suites:
         model: str,
         *,
         condition: str = "default",
+        guidelines: str | None = None,
         evals: Sequence[str] = (),
         filter: str | None = None,
         category: Sequence[str] = (),

@@ -1,7 +1,7 @@
 """The noun `lab.suites`: check and run suites of coding tasks, and keep their scores."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from judge_gym.engine import JOBS, Engine, SuiteExecution, SuiteWork, study_of
 from judge_gym.engine.suite_reports import SuiteReport, eval_row, reports
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.runs import WatchProgress
+from judge_gym.lab.suite_files import RUN_FILE, File, as_json, eval_files
 from judge_gym.models import Registry
 from judge_gym.models.simulated import CODERS, CoderProfile, profile
 from judge_gym.models.simulated.coder import solution
@@ -52,6 +53,7 @@ from judge_gym.suites import (
     leaderboard,
     load_suite,
     open_sandbox,
+    own_guidelines,
     select,
 )
 from judge_gym.suites import due as when_due
@@ -217,6 +219,7 @@ class Suites:
         model: str,
         *,
         condition: str = "default",
+        guidelines: str | None = None,
         **options: Unpack[SuiteKeywords],
     ) -> SuiteRunRow:
         """Queues a run of a suite for the lab's workers; an unfinished run continues.
@@ -224,13 +227,15 @@ class Suites:
         Args:
             suite: the name of the included suite or of one in the working folder.
             model: its id or bare name.
-            condition: the name of one of the suite's conditions.
+            condition: the name of one of the suite's conditions, or for the guidelines.
+            guidelines: a text that is shown instead of the suite's guidelines.
             options: see `SuiteKeywords`.
         """
         known = {found.name: found for found in self.list()}
         if suite not in known:
             raise NotFoundError(unknown("suite", suite, known), choices=known)
-        [run], work = self._store_runs(known[suite], [model], [condition], options)
+        chosen = condition if guidelines is None else own_guidelines(condition, guidelines)
+        [run], work = self._store_runs(known[suite], [model], [chosen], options)
         report = self.report(run.id)
         if report.ended and all(row.result.settled for row in report.results):
             raise ConflictError(
@@ -499,7 +504,7 @@ class Suites:
         source = self._store.suites.source(run, row.result.category, row.result.name)
         return {
             **_eval_row(row),
-            "finish": self._finish(row.result.call_id),
+            "finish": self._last_attempt(row.result.call_id).get("finish"),
             "suite": run.suite,
             "version": run.version,
             "model": run.model,
@@ -512,10 +517,24 @@ class Suites:
             "gaps": source.gaps,
         }
 
-    def _finish(self, call: int | None) -> str | None:
-        """Returns how the provider says that an answer ended; None if the call is elsewhere."""
+    def files(self, run: int | str, *, eval: int | None = None) -> Iterator[File]:
+        """Yields the files of a run, or of one of its results, as relative paths and contents.
+
+        Each result has a folder with its task, the model's reply, the output files, the log of
+        each step, the reference answer and the grader.
+        """
+        found = self.find_run(run)
+        rows = [row.id for row in self.results(found.id)] if eval is None else [eval]
+        yield RUN_FILE, as_json(self.show_run(found.id))
+        for row in rows:
+            detail = self.show_eval(row)
+            reply = self._last_attempt(detail["call_id"]).get("body")
+            yield from eval_files(detail, reply, replicates=found.replicates)
+
+    def _last_attempt(self, call: int | None) -> Mapping[str, Any]:
+        """Returns the newest attempt at a call; empty if the call is in another lab's ledger."""
         history = self._store.ledger.transcript(call)[1] if call is not None else ()
-        return history[-1]["finish"] if history else None
+        return dict(history[-1]) if history else {}
 
     # --- schedule --------------------------------------------------------------------------------
 

@@ -435,6 +435,9 @@ class StartSuite(VerbRequest):
     suite: Annotated[Name, Field(description="The name of a suite of the lab, such as python.")]
     model: Name
     condition: Annotated[Name, Field(description="Its name.")] = "default"
+    guidelines: Annotated[
+        Long | None, Field(description="Shown instead of the suite's, as a condition.")
+    ] = None
     evals: Annotated[
         Sequence[Name],
         Field(max_length=10_000, description="Parts of paths, or globs; all if empty."),

@@ -1,7 +1,7 @@
 """Code-generation evals: load a suite, read replies, run them in a sandbox, score, schedule."""
 
 from judge_gym.suites.ablation import CONDITIONS, Condition, Effect, ablate, ablations
-from judge_gym.suites.generation import Reply, read_reply, requests
+from judge_gym.suites.generation import Reply, own_guidelines, read_reply, requests
 from judge_gym.suites.loader import SHIPPED, CodeTask, Step, Suite, load_suite
 from judge_gym.suites.sandbox import Interrupted, Job, JobResult, Limits, isolations, run
 from judge_gym.suites.schedule import Attempt, Due, due, interval
@@ -36,6 +36,7 @@ __all__ = [
     "leaderboard",
     "load_suite",
     "open_sandbox",
+    "own_guidelines",
     "read_reply",
     "requests",
     "run",

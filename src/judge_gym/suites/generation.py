@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from judge_gym.errors import DesignError
-from judge_gym.records import Draw, Message, Request, storable
+from judge_gym.records import Draw, Message, Request, content_hash, storable
 from judge_gym.suites import prompts
 from judge_gym.suites.ablation import Condition
-from judge_gym.suites.loader import CodeTask, Suite
+from judge_gym.suites.loader import CodeTask, Suite, read_guidelines
 
 MAX_TOKENS = 16_384
 LONGEST = 200
@@ -45,8 +45,7 @@ def requests(
     )
     shared = [prompts.FORMAT]
     if kept := condition.kept(suite.guidelines):
-        sections = "\n\n".join(f"## {name}\n{text}" for name, text in kept.items())
-        shared.append(f"{prompts.GUIDELINES}\n\n{sections}")
+        shared.append(_shown(kept))
     if condition.extra:
         shared.append(condition.extra)
     head = "\n\n".join(shared)
@@ -64,6 +63,24 @@ def requests(
         for task in tasks
         for replicate in range(replicates)
     )
+
+
+def _shown(guidelines: Mapping[str, str]) -> str:
+    sections = "\n\n".join(f"## {name}\n{text}" for name, text in guidelines.items())
+    return f"{prompts.GUIDELINES}\n\n{sections}"
+
+
+def own_guidelines(name: str, text: str) -> Condition:
+    """Returns the condition that shows a text of the user in place of a suite's guidelines.
+
+    Its name ends with a hash of the text, so that scores under different texts are never pooled.
+    The text of a suite's own guidelines asks the same as the condition `default`.
+    """
+    sections = read_guidelines(text, name)
+    if not sections:
+        raise DesignError(f"the guidelines {name!r} are empty")
+    shown = _shown(sections)
+    return Condition(f"{name}@{content_hash(shown)[:8]}", guidelines=False, extra=shown)
 
 
 # --- reading -------------------------------------------------------------------------------------

@@ -307,18 +307,20 @@ def _steps(table: Any, file: Path) -> dict[str, Step]:
 
 
 def _guidelines(file: Path) -> dict[str, str]:
+    return read_guidelines(_read(file), str(file)) if file.is_file() else {}
+
+
+def read_guidelines(text: str, where: str) -> dict[str, str]:
     """Returns sections by heading; text before the first one is the section `general`."""
-    if not file.is_file():
-        return {}
-    first, *rest = SECTION.split(_read(file))
+    first, *rest = SECTION.split(text)
     general = re.sub(r"\A\s*# .*", "", first).strip()
     found = {"general": general} if general else {}
-    for name, text in zip(rest[::2], rest[1::2], strict=True):
+    for name, section in zip(rest[::2], rest[1::2], strict=True):
         if name in found:
-            raise DesignError(f"two sections of {file} are called {name!r}")
-        if not text.strip():
-            raise DesignError(f"the section {name!r} of {file} is empty")
-        found[name] = text.strip()
+            raise DesignError(f"two sections of {where} are called {name!r}")
+        if not section.strip():
+            raise DesignError(f"the section {name!r} of {where} is empty")
+        found[name] = section.strip()
     return found
 
 

@@ -1,15 +1,16 @@
 """The routes that are no verbs: health, session, live events, and files to download."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
 from importlib import metadata
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from judge_gym.errors import DatabaseGone, StoreError
+from judge_gym.lab.suite_files import File, zip_parts
 from judge_gym.records.requests import Target
 from judge_gym.web import tables
 from judge_gym.web.api.errors import STREAM_ERRORS
@@ -20,6 +21,7 @@ from judge_gym.web.security import Caller
 public = APIRouter(tags=["server"])
 router = APIRouter(tags=["server"])
 TEXT = {"schema": {"type": "string"}}
+Number = Annotated[int, Path(ge=1, le=LARGEST)]
 Targets = Annotated[
     list[Target] | None,
     Query(max_length=1000, description="Tags and studies; everything where none is given."),
@@ -69,6 +71,31 @@ def report_file(
         return Response(report.markdown(), media_type="text/markdown")
     attached = {"Content-Disposition": 'attachment; filename="report.html"'}
     return Response(report.html(), media_type="text/html", headers=attached)
+
+
+ZIP = "application/zip"
+Archive: dict[int | str, dict[str, Any]] = {
+    200: {"content": {ZIP: {"schema": {"type": "string", "format": "binary"}}}}
+}
+
+
+@router.get("/suites/runs/{run}/zip", response_class=Response, responses=Archive)
+def suite_run_zip(lab: OpenLab, run: Number) -> Response:
+    """Returns the files of a suite run: task, reply, output and step logs of each eval."""
+    lab.suites.find_run(run)
+    return _archive(lab.suites.files(run), f"suite-run-{run}")
+
+
+@router.get("/suites/evals/{eval}/zip", response_class=Response, responses=Archive)
+def suite_eval_zip(lab: OpenLab, eval: Number) -> Response:
+    """Returns the files of one result of a suite run."""
+    row = lab.suites.find_result(eval)
+    return _archive(lab.suites.files(row.run_id, eval=eval), f"suite-eval-{eval}")
+
+
+def _archive(files: Iterator[File], name: str) -> Response:
+    attached = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
+    return StreamingResponse(zip_parts(files), media_type=ZIP, headers=attached)
 
 
 def _watched(request: Request, lab: OpenLab, target: Target | None = None) -> str | None:
