@@ -86,6 +86,7 @@ def hostile_pages() -> list[str]:
         f"/model/{name}",
         f"/experiment/{name}",
         run,
+        f"{run}/001-x",
         f"{run}/001-x/{name}",
         f"/experiment/{name}/run/3/001-x/{name}?replicate=1",
     ]

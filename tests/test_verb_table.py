@@ -135,6 +135,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("suites.list_failed", {"run": 1}),
     ("suites.show_eval", {"eval": 1}),
     ("suites.leaderboard", {}),
+    ("suites.history", {"suite": "s", "version": "1", "category": "a"}),
     ("suites.due", {"suite": "s"}),
     ("admin.tables", {}),
     ("admin.rows", {"table": "samples", "order": "desc"}),

@@ -238,6 +238,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("suites.show_eval", ask.OfEval, say.EvalDetail, "reads", "GET /suites/evals/{eval}"),
     Verb("suites.leaderboard", ask.OptionalSuite, Sequence[say.LeaderboardRow], "reads",
          "GET /suites/leaderboard", result="items"),
+    Verb("suites.history", ask.History, Sequence[say.ScoreRow], "reads", "GET /suites/history",
+         result="items", agents=False),
     Verb("suites.due", ask.Due, Sequence[say.DueRow], "reads", "GET /suites/schedule",
          result="items"),
     # --- admin -----------------------------------------------------------------------------------

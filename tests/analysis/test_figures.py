@@ -203,6 +203,20 @@ def spend(judges: tuple[str, ...] = JUDGES) -> Frame:
     )
 
 
+def history(names: tuple[str, ...] = JUDGES) -> Frame:
+    return Frame(
+        {
+            "name": name,
+            "at": pd.Timestamp(f"2026-0{month}-01", tz="UTC"),
+            "score": 0.1 * month + 0.2 * place,
+            "low": 0.05,
+            "high": 0.9,
+        }
+        for place, name in enumerate(names)
+        for month in (1, 2, 3)
+    )
+
+
 @dataclass(frozen=True)
 class Case:
     data: Callable[..., Frame]
@@ -288,6 +302,11 @@ CASES = {
         scores,
         {"point": 4, "rule mark": 2},
         "Accuracy of each judge; the highest is 60.0%",
+    ),
+    "history": Case(
+        history,
+        {"point": 6, "rule mark": 6, "line mark": 2},
+        "Latest pass rates: sim:alarmist 50%, sim:strict 30%",
     ),
     "spend": Case(spend, {"bar": 4}, "sim:strict accounts for 67% of 12 US $"),
 }
@@ -609,7 +628,8 @@ def test_text_and_lines_have_the_colour_of_the_page(
     inks = {text.get("fill") for text in picture.iter(f"{SVG}text")}
     assert inks == {"currentColor"} | ({"#000", "#fff"} if name == "pair" else set())
     lines = {line.get("stroke") for line in picture.iter(f"{SVG}line")}
-    assert lines <= {"currentColor", drawing.SKY}
+    named = {drawing.BLUE, drawing.ORANGE} if name == "history" else set()
+    assert lines <= {"currentColor", drawing.SKY} | named
 
 
 def test_a_figure_has_a_transparent_background(picture: ElementTree.Element) -> None:

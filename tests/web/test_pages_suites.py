@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from documents import parse, rows, text
 from judge_gym.records.outcomes import Failed
 from judge_gym.store import SuiteRun
-from judge_gym.web.failure_reports import failure_analyses
+from judge_gym.web.failure_reports import find_report
 from lab_server import ServedLab
-from made_runs import RESULTS, SLUG, SLUG_CODE, SLUG_GRADER
+from made_runs import RESULTS, SLUG, SLUG_ANSWER, SLUG_CODE, SLUG_GRADER, SOURCES
 from posted_suite_runs import BEGUN, MODEL, SUITE, VERSION
-from suite_pages import HOSTILE, NAME, hostile_pages, of_run, suites_lab, write_analysis
+from suite_pages import NAME, hostile_pages, of_run, suites_lab, write_analysis
 
 HTML = {"Accept": "text/html"}
 
@@ -36,6 +37,12 @@ def links(element: Any) -> dict[str, str]:
     return {text(link): str(link.get("href")) for link in element.iter("a")}
 
 
+def report_link(element: Any) -> str:
+    """Returns where the link to the newer of the two reports leads."""
+    [link] = [link for name, link in links(element).items() if name.endswith("_2026-03-03.md")]
+    return link
+
+
 def test_suites_lists_the_leaderboard_and_the_runs(lab: ServedLab) -> None:
     shown = page(lab, "/suites")
     assert text(shown.find(".//nav/a[@aria-current]")) == "Suites"
@@ -53,21 +60,116 @@ def test_links_lead_from_a_model_to_a_failure_and_its_analysis(lab: ServedLab) -
     model = page(lab, links(board)[MODEL])
     run = page(lab, links(model.find(".//tr[@data-run='1']"))["1"])
     figures = text(run.find(".//div[@class='figures']"))
-    assert "56%" in figures and "11 of 11" in figures
+    assert "56%" in figures and "11 of 11" in figures and "10.0 sduration" in figures
     evals = {str(row.get("data-eval")): row for row in run.iterfind(".//tr[@data-eval]")}
     assert list(evals) == sorted(result.path for result in RESULTS)
-    shares = {row[0]: row[3] for row in rows(run.find(".//table[@class='categories']"))}
-    assert shares["000-strings"] == "50%"
+    shares = {row[0]: row[1] for row in rows(run.find(".//table[@class='categories']"))}
+    assert shares["000-strings"].startswith("50%")
     assert "1 of 4 tests failed" in text(evals[SLUG.path])
-    found = page(lab, links(evals[SLUG.path])["MODEL_FAULT"].partition("#")[0])
-    analysis = text(found.find(".//*[@id='analysis']"))
-    assert "The lines decide it." in analysis and "_2026-03-03.md" in analysis
-    [step] = [row for row in rows(found.find(".//table[@class='steps']")) if row[1] == "failed"]
-    assert step[2] == "1.00"
-    assert "AssertionError: assert 'a--b' == 'a-b'" in text(found)
-    texts = ["".join(pre.itertext()).strip("\n") for pre in found.iter("pre")]
-    assert SLUG_CODE.strip("\n") in texts and SLUG_GRADER.strip("\n") in texts
+    found = page(lab, links(evals[SLUG.path])["MODEL_FAULT"])
+    assert text(found.find(".//nav[@class='tabs']/a[@aria-current]")) == "Analysis"
+    analysis = found.find(".//*[@id='analysis']")
+    assert "The lines decide it." in text(analysis) and "**" not in text(analysis)
+    assert "Class: MODEL_FAULT" in [text(item)[:18] for item in analysis.iter("li")]
+    report = page(lab, report_link(found))
+    assert text(report.find(".//h1")).startswith("Analysis of run")
+    assert links(report)[SLUG.path] == f"{of_run()}/{SLUG.path}"
     assert "Run 1" in text(page(lab, links(found)["run 1"]).find(".//h1"))
+
+
+def test_the_tab_and_the_file_of_an_eval_have_an_address(lab: ServedLab) -> None:
+    place = f"{of_run()}/{SLUG.path}"
+    steps = page(lab, place)
+    [step] = [row for row in rows(steps.find(".//table[@class='steps']")) if row[1] == "failed"]
+    assert step[2] == "1.00"
+    assert "AssertionError: assert 'a--b' == 'a-b'" in text(steps)
+    tabs = links(steps.find(".//nav[@class='tabs']"))
+    assert tabs["Output"] == f"{place}?tab=output#tabs"
+    files = {"output": SLUG_CODE, "answer": SLUG_ANSWER, "grader": SLUG_GRADER}
+    for tab, body in files.items():
+        shown = page(lab, f"{place}?tab={tab}")
+        code = [row[1] for row in code_rows(shown)]
+        assert code == body.splitlines()
+        for path, link in links(shown.find(".//nav[@aria-label='Files']")).items():
+            assert code_rows(page(lab, link.partition("#")[0])) == code_rows(shown), path
+    assert SOURCES[SLUG.path].task.split()[0] in text(page(lab, f"{place}?tab=task"))
+    assert lab.ask("GET", f"{place}?tab=nothing", headers=HTML).status_code == 422
+    missing = lab.ask("GET", f"{place}?tab=output&file=nothing.py")
+    assert (missing.status_code, missing.json()["error"]["choices"]) == (404, [*SLUG.files])
+
+
+def code_rows(element: Any) -> list[list[str]]:
+    """Returns the lines of code on a page, with their numbers and signs."""
+    return [
+        ["".join(cell.itertext()) for cell in row.iter("td")]
+        for table in element.iterfind(".//table[@class='code']")
+        for row in table.iter("tr")
+    ]
+
+
+def test_the_diff_shows_what_differs_from_the_reference_answer(lab: ServedLab) -> None:
+    shown = page(lab, f"{of_run()}/{SLUG.path}?tab=diff")
+    assert code_rows(shown) == [
+        ["1", "1", "", "def slugify(text: str) -> str:"],
+        ["2", "", "−", "    return '-'.join(text.lower().split())"],
+        ["", "2", "+", "    return text.lower().replace(' ', '-')"],
+    ]
+    assert "different, +1 −1" in text(shown.find(".//section[@class='diff']/h3"))
+
+
+def test_links_walk_over_the_failed_evals_of_a_run(lab: ServedLab) -> None:
+    failed = sorted(result.path for result in RESULTS if isinstance(result.outcome, Failed))
+    shown = page(lab, f"{of_run()}/{failed[0]}?tab=diff")
+    assert shown.find(".//a[@rel='prev']") is None
+    walked = [failed[0]]
+    while (step := shown.find(".//a[@rel='next']")) is not None:
+        shown = page(lab, step.get("href"))
+        walked.append(text(shown.find(".//h1")).split()[0])
+        assert text(shown.find(".//nav[@class='tabs']/a[@aria-current]")) == "Diff"
+    assert walked == failed
+    assert f"failed eval {len(failed)} of {len(failed)}" in text(shown)
+    assert shown.find(".//a[@rel='prev']").get("href") == f"{of_run()}/{failed[-2]}?tab=diff"
+
+
+def test_the_filter_of_a_run_is_kept_by_links(lab: ServedLab) -> None:
+    run = page(lab, f"{of_run()}?outcome=passed")
+    [first, *others] = run.findall(".//tr[@data-eval]")
+    assert len(others) == 4
+    [link] = links(first).values()
+    shown = page(lab, link)
+    assert "passed eval 1 of 5" in text(shown)
+    assert links(shown)["run 1"] == f"{of_run()}?outcome=passed"
+    assert shown.find(".//a[@rel='next']").get("href").endswith("outcome=passed&tab=steps")
+
+
+def test_a_category_has_its_evals_past_runs_and_scores_over_time(lab: ServedLab) -> None:
+    run = page(lab, of_run())
+    place = links(run.find(".//table[@class='categories']"))["000-strings"]
+    shown = page(lab, place)
+    assert text(shown.find(".//h1")) == "000-strings"
+    inside = [result.path for result in RESULTS if result.category == "000-strings"]
+    assert [row.get("data-eval") for row in shown.iterfind(".//tr[@data-eval]")] == sorted(inside)
+    past = {row[0]: row[1:] for row in rows(shown.find(".//table[@class='past']"))}
+    assert past[SLUG.name] == ["✗"]
+    later = page(lab, f"{of_run(4)}/000-strings")
+    past = {row[0]: row[1:] for row in rows(later.find(".//table[@class='past']"))}
+    assert past[SLUG.name] == ["✗", "·"], "the second run has not begun"
+    [score] = rows(shown.find(".//table[@class='history']"))
+    assert score[1:3] == ["default", "1"] and score[3].startswith("50%")
+    image = lab.ask("GET", str(shown.find(".//figure//img").get("src")), "")
+    assert image.headers["content-type"] == "image/svg+xml"
+    assert "000-strings" in image.text and "currentColor" not in image.text
+
+
+def test_a_run_over_a_part_of_its_suite_is_never_shown_as_complete(lab: ServedLab) -> None:
+    number = lab.lab.suites.save_run(SUITE, VERSION, MODEL, [SLUG.path], series="part")
+    lab.lab.suites.save_eval(number, SLUG.category, SLUG.name, {"kind": "passed"}, BEGUN)
+    for path in ("/suites", of_run(number), f"/model/{quote(MODEL, safe='')}"):
+        spans = page(lab, path).iter("span")
+        pills = [text(span) for span in spans if span.get("class", "").startswith("pill")]
+        assert "1 of 11 evals" in pills, path
+    assert "not on the leaderboard" in text(page(lab, of_run(number)))
+    assert lab.lab.suites.report(number).to_json()["suite_evals"] == 11
 
 
 def test_only_failed_evals_have_an_analysis(lab: ServedLab) -> None:
@@ -78,7 +180,9 @@ def test_only_failed_evals_have_an_analysis(lab: ServedLab) -> None:
     assert "infrastructure" in text(inconclusive)
     [path] = links(inconclusive).values()
     assert page(lab, path).find(".//*[@id='analysis']") is None
-    assert "Analysed in" in text(run) and "Analysed in" not in text(page(lab, of_run(4)))
+    assert "4 MODEL_FAULT" in text(run)
+    assert report_link(run) == f"{of_run()}/report"
+    assert lab.ask("GET", f"{of_run(4)}/report", headers=HTML).status_code == 404
 
 
 def test_the_same_pages_are_found_by_condition(lab: ServedLab) -> None:
@@ -98,6 +202,7 @@ def test_the_same_pages_are_found_by_condition(lab: ServedLab) -> None:
         "/experiment/default/run/2",
         "/model/nobody/run/1",
         of_run(99),
+        f"{of_run()}/nothing",
         f"{of_run()}/000-strings/nothing",
         f"{of_run()}/{SLUG.path}?replicate=1",
     ],
@@ -108,13 +213,26 @@ def test_a_page_that_does_not_exist_is_not_found(lab: ServedLab, path: str) -> N
     assert "Not found" in answer.text
 
 
+def foreign(main: Any) -> list[Any]:
+    """Returns the elements of a page that its texts tried to become."""
+    drawn = {id(image) for image in main.iterfind(".//figure[@class='history']//img")}
+    return [
+        found
+        for found in main.iter()
+        if found.tag in ("script", "img", "i") and id(found) not in drawn
+    ]
+
+
 def test_hostile_text_is_escaped(lab: ServedLab) -> None:
     for path in hostile_pages():
         shown = page(lab, path)
         main = shown.find(".//main")
         assert NAME in "".join(main.itertext())
-        assert not [one for one in main.iter() if one.tag in ("script", "img", "i")]
-    assert HOSTILE in ["".join(pre.itertext()).strip("\n") for pre in main.iter("pre")]
+        assert foreign(main) == []
+    for tab in ("steps", "output", "diff", "task", "answer", "grader"):
+        main = page(lab, f"{path}&tab={tab}").find(".//main")
+        assert foreign(main) == [], tab
+        assert "<script>alert(1)</script>" in "".join(main.itertext()), tab
     run = page(lab, links(page(lab, "/suites").find(".//tr[@data-run='3']"))["3"])
     [path, *_] = links(run.find(".//tr[@data-eval]")).values()
     assert NAME in "".join(page(lab, path).find(".//h1").itertext())
@@ -133,13 +251,14 @@ def test_scores_are_public_and_nothing_else_is(lab: ServedLab) -> None:
 def test_only_reports_on_the_same_run_and_version_are_used(tmp_path: Path) -> None:
     key = "0123456789abcdef" * 4
     run = SuiteRun(7, key, SUITE, VERSION, MODEL, "default", {}, "0", 1, (SLUG.path,), BEGUN)
-    assert failure_analyses(tmp_path, run) == {}
+    assert find_report(tmp_path, run) is None
     path = write_analysis(run, tmp_path, "2026-03-02", "MODEL_FAULT")
-    found = failure_analyses(tmp_path, run)
-    assert set(found) == {result.path for result in RESULTS if isinstance(result.outcome, Failed)}
-    assert found[SLUG.path].classification == "MODEL_FAULT"
-    assert found[SLUG.path].source == path.relative_to(tmp_path).as_posix()
-    assert failure_analyses(tmp_path, replace(run, key=key[::-1])) == {}
-    assert failure_analyses(tmp_path, replace(run, version="another")) == {}
+    found = find_report(tmp_path, run)
+    assert found is not None and found.source == path.relative_to(tmp_path).as_posix()
+    failed = {result.path for result in RESULTS if isinstance(result.outcome, Failed)}
+    assert set(found.failures) == failed
+    assert found.classes() == [("MODEL_FAULT", len(failed))]
+    assert find_report(tmp_path, replace(run, key=key[::-1])) is None
+    assert find_report(tmp_path, replace(run, version="another")) is None
     path.write_text("an older report on this run")
-    assert failure_analyses(tmp_path, run) == {}
+    assert find_report(tmp_path, run) is None

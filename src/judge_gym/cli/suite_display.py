@@ -30,7 +30,7 @@ def show_reports(reports: "Sequence[SuiteReport]") -> None:
             "model": report.run.model,
             "condition": report.run.condition,
             "series": report.run.series,
-            "status": report.status,
+            "status": report.label,
             "passed": f"{report.score.passed} of {report.run.targets}",
             "failed": report.score.failed,
             "inconclusive": sum(report.score.inconclusive.values()),

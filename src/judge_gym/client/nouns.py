@@ -372,6 +372,18 @@ class Suites:
         """Returns the last complete runs of each model, condition and version; the best first."""
         return self._call("suites.leaderboard", locals())
 
+    def history(
+        self,
+        suite: str,
+        version: str,
+        *,
+        model: str | None = None,
+        condition: str | None = None,
+        category: str | None = None,
+    ) -> Sequence[responses.ScoreRow]:
+        """Returns the scores of comparable runs over time: of a whole suite, or of a category."""
+        return self._call("suites.history", locals())
+
     def due(
         self, suite: str = "python", *, models: Sequence[str] = ()
     ) -> Sequence[responses.DueRow]:

@@ -24,8 +24,8 @@ class SuiteReport:
     run: SuiteRun
     score: "RunScore"
     results: tuple[SuiteResult, ...]
-    whole: bool
-    """Whether it is over all evals of its suite; only such runs enter a leaderboard."""
+    size: int
+    """The number of evals of its suite."""
     event: Event | None = None
     """The last event of its execution; None where it was posted, or made by an older version."""
     execution: SuiteExecution | None = None
@@ -42,6 +42,19 @@ class SuiteReport:
             return "inconclusive"
         inconclusive = sum(self.score.inconclusive.values())
         return "complete-with-failures" if inconclusive else "complete"
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is over all evals of its suite; only such runs enter a leaderboard."""
+        return len(self.run.evals) == self.size
+
+    @property
+    def label(self) -> str:
+        """The status for readers; a run over a part of its suite is never plainly complete."""
+        if self.whole:
+            return self.status
+        part = f"{len(self.run.evals)} of {self.size} evals"
+        return part if self.status == "complete" else f"{self.status}, {part}"
 
     @property
     def ended(self) -> bool:
@@ -97,6 +110,7 @@ class SuiteReport:
             "replicates": self.run.replicates,
             "status": self.status,
             "whole": self.whole,
+            "suite_evals": self.size,
             "targets": self.run.targets,
             "counts": {
                 "passed": self.score.passed,
@@ -130,10 +144,10 @@ def reports(
     made = []
     for run in runs:
         own = tuple(rows.get(run.id, ()))
-        whole = len(run.evals) == sizes.get((run.suite, run.version))
-        score, event = _score(run, own, whole), events.get(run.payer)
+        size = sizes[run.suite, run.version]
+        score, event = _score(run, own, len(run.evals) == size), events.get(run.payer)
         awaited = run.payer in executing
-        made.append(SuiteReport(run, score, own, whole, event, execution, awaited))
+        made.append(SuiteReport(run, score, own, size, event, execution, awaited))
     return tuple(made)
 
 

@@ -33,6 +33,7 @@ from judge_gym.records.responses import (
     EvalDetail,
     EvalRow,
     LeaderboardRow,
+    ScoreRow,
     StepRow,
     SuiteRunDetail,
     SuiteRunRow,
@@ -347,6 +348,10 @@ class Suites:
         [report] = self._executed(self._engine.execute_suites([found], watch=watch))
         return report
 
+    def budget(self, suite: str) -> Mapping[str, Any]:
+        """Returns what all runs of a suite may spend."""
+        return self._store.studies.budget(study_of(suite))
+
     def _change_budget(self, suite: str, budget: Mapping[str, Any] | None) -> None:
         if budget:
             study = study_of(suite)
@@ -472,6 +477,54 @@ class Suites:
             }
             for row in leaderboard(scores)
         ]
+
+    def history(
+        self,
+        suite: str,
+        version: str,
+        *,
+        model: str | None = None,
+        condition: str | None = None,
+        category: str | None = None,
+    ) -> Sequence[ScoreRow]:
+        """Returns the scores of comparable runs over time: of a whole suite, or of a category.
+
+        Only runs with a result of every eval count, of the suite or of the category.
+        """
+        paths = [
+            path
+            for path in self._store.suites.paths(suite, version)
+            if category is None or path.startswith(f"{category}/")
+        ]
+        rows: list[ScoreRow] = []
+        for report in self.reports(suite=suite, model=model):
+            run = report.run
+            results = [row for row in report.results if row.result.path in paths]
+            if (
+                run.version != version
+                or run.series == CHECK
+                or condition not in (None, run.condition)
+                or len(results) < len(paths) * run.replicates
+            ):
+                continue
+            score = report.score.within(category) if category is not None else report.score
+            if score.score is not None:
+                estimate = score.estimate
+                rows.append(
+                    {
+                        "run": run.id,
+                        "model": run.model,
+                        "condition": run.condition,
+                        "series": run.series,
+                        "at": max(row.at for row in results),
+                        "score": score.score,
+                        "low": estimate.low,
+                        "high": estimate.high,
+                        "passed": score.passed,
+                        "failed": score.failed,
+                    }
+                )
+        return sorted(rows, key=lambda row: (row["at"], row["run"]))
 
     def list_failed(self, run: int) -> Sequence[EvalRow]:
         """Returns the evals of a run that did not pass, with the step and the reason."""

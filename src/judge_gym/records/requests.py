@@ -533,6 +533,14 @@ class OptionalSuite(VerbRequest):
     suite: Name | None = None
 
 
+class History(OfSuiteVersion):
+    """Whose scores over time, and on which category of evals."""
+
+    model: Name | None = None
+    condition: Name | None = None
+    category: Name | None = None
+
+
 class Due(VerbRequest):
     """For which suite and models the schedule is shown."""
 

@@ -533,6 +533,7 @@ class SuiteRunRow(TypedDict):
     replicates: int
     status: str
     whole: bool
+    suite_evals: int
     targets: int
     counts: Counts
     inconclusive: Counts
@@ -544,6 +545,21 @@ class SuiteRunRow(TypedDict):
     seconds: float | None
     isolation: list[str]
     created: datetime
+
+
+class ScoreRow(TypedDict):
+    """The score of a run at the time of its last result, with its 95 % interval."""
+
+    run: int
+    model: str
+    condition: str
+    series: str
+    at: datetime
+    score: float
+    low: float
+    high: float
+    passed: int
+    failed: int
 
 
 class EvalRow(TypedDict):

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,12 @@ class RunScore:
     def estimate(self) -> "Estimate":
         """The score with its interval: Wilson's, or clustered by eval with replicates."""
         return pooled([self])
+
+    def within(self, category: str) -> "RunScore":
+        """Returns the score over the evals of a category."""
+        prefix = f"{category}/"
+        own = {path: n for path, n in self.evals.items() if path.startswith(prefix)}
+        return replace(self, evals=own)
 
     def categories(self) -> dict[str, tuple[int, int]]:
         """Returns passed and conclusive results by category."""

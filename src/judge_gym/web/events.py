@@ -19,6 +19,8 @@ REST_FACTOR = 4
 """After a slow query, the next one waits this many times as long as it took."""
 MAX_STREAMS = 200
 """Streams that may be open at once."""
+SUITE_RUN = "suite:"
+"""The beginning of a target that names a suite run."""
 STATUS_KEYS = ("tag", "study", "status", "runs")
 
 
@@ -52,9 +54,16 @@ class RunWatcher:
             raise BusyError(f"{MAX_STREAMS} event streams are open already", wait=PERIOD)
 
     def query(self, target: str | None) -> Sequence[Mapping[str, Any]]:
-        """Returns the experiments of a study, the one of a tag, or all, with their progress."""
+        """Returns the experiments of a study, the one of a tag, or all, with their progress.
+
+        A suite run, `suite:NUMBER`, is returned as an experiment of one run.
+        """
         if target is None:
             return self._lab.experiments.list()
+        if target.startswith(SUITE_RUN):
+            [state] = self._lab.runs.status(target)["runs"]
+            run = {**state, "run": -state["run"]}  # as events name it
+            return [{"tag": target, "study": None, "status": state["status"], "runs": [run]}]
         rows = self._lab.experiments.list(study=target)
         return rows or [self._lab.experiments.show(target)]
 
@@ -120,6 +129,6 @@ def _payload(event: Event, tag: str) -> dict[str, Any]:
         "at": event.at.isoformat(),
         "kind": event.kind,
         "message": event.message,
-        "run": event.run_id,
+        "run": abs(event.run_id),
         "tag": tag,
     }

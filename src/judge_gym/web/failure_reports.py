@@ -1,5 +1,7 @@
-"""Finds what the reports under `reports/` say about the failures of a suite run."""
+"""Finds what the reports under `reports/` say about a suite run and its failures."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,15 +16,29 @@ MAX_BYTES = 4_000_000
 class FailureAnalysis:
     """What a report says about one failure."""
 
-    source: str
-    """The report's path in the folder that is served."""
     classification: str
     text: str
     """The report's section, as Markdown."""
 
 
-def failure_analyses(folder: Path, run: SuiteRun) -> dict[str, FailureAnalysis]:
-    """Returns what the newest report on a run says about each failure, by the failure's name.
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """A report on a run."""
+
+    source: str
+    """Its path in the folder that is served."""
+    text: str
+    """The whole report, as Markdown."""
+    failures: Mapping[str, FailureAnalysis]
+    """By the failure's name."""
+
+    def classes(self) -> list[tuple[str, int]]:
+        """Returns how many failures each class has, the most frequent first."""
+        return Counter(found.classification for found in self.failures.values()).most_common()
+
+
+def find_report(folder: Path, run: SuiteRun) -> RunReport | None:
+    """Returns the newest report on a run, or None.
 
     Args:
         folder: the folder that holds `reports/`.
@@ -30,8 +46,7 @@ def failure_analyses(folder: Path, run: SuiteRun) -> dict[str, FailureAnalysis]:
     """
     head = RunInfo(run.key, run.model, run.condition, run.suite, run.version, "")
     reports = (folder / report_path(head, "day")).parent
-    newest = ""
-    found: dict[str, FailureAnalysis] = {}
+    newest, found = "", None
     for path in sorted(reports.glob("*.md")):
         if not path.is_file() or path.stat().st_size > MAX_BYTES:
             continue
@@ -41,10 +56,9 @@ def failure_analyses(folder: Path, run: SuiteRun) -> dict[str, FailureAnalysis]:
         matches = report.run and run.key.startswith(report.run) and report.version == run.version
         if matches and report.date >= newest:
             newest = report.date
-            found = {
-                part.eval.removesuffix("#0"): FailureAnalysis(
-                    source, part.classification, part.text
-                )
+            failures = {
+                part.eval.removesuffix("#0"): FailureAnalysis(part.classification, part.text)
                 for part in read_failure_sections(text)
             }
+            found = RunReport(source, text, failures)
     return found

@@ -1,6 +1,7 @@
 """Renders pages: one Jinja environment for all templates, with the filters that they share."""
 
 import json
+from datetime import timedelta
 from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,8 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Scope
+
+from judge_gym.web.markdown import markdown
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -64,6 +67,7 @@ def environment() -> "Environment":
     )
     env.globals.update(version=metadata.version("judge-gym"), terms=TERMS)
     env.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug, term=term)
+    env.filters.update(duration=duration, markdown=markdown)
     return env
 
 
@@ -111,6 +115,23 @@ def usd(value: float | None) -> str:
     if value is None or value != value:
         return "–"
     return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.4f}"
+
+
+def duration(value: timedelta | None) -> str:
+    """Returns a duration in its two largest units, or a dash if it is unknown.
+
+    >>> duration(timedelta(seconds=7.5)), duration(timedelta(seconds=192)), duration(None)
+    ('7.5 s', '3 min 12 s', '–')
+    """
+    if value is None:
+        return "–"
+    seconds = value.total_seconds()
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, hours, days = round(seconds) // 60, round(seconds) // 3600, round(seconds) // 86400
+    if days:
+        return f"{days} d {hours % 24} h"
+    return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min {round(seconds) % 60} s"
 
 
 def percent(value: float | None) -> str:

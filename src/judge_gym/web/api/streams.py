@@ -15,7 +15,7 @@ from judge_gym.records.requests import Target
 from judge_gym.web import tables
 from judge_gym.web.api.errors import STREAM_ERRORS
 from judge_gym.web.api.parameters import LARGEST, OpenLab
-from judge_gym.web.events import RunWatcher
+from judge_gym.web.events import SUITE_RUN, RunWatcher
 from judge_gym.web.security import Caller
 
 public = APIRouter(tags=["server"])
@@ -102,7 +102,9 @@ def _watched(request: Request, lab: OpenLab, target: Target | None = None) -> st
     """Refuses an unknown target before the stream starts: later, an error has no status."""
     watcher: RunWatcher = request.app.state.watcher
     watcher.check_capacity()
-    if target is not None:
+    if target is not None and target.startswith(SUITE_RUN):
+        lab.runs.status(target)
+    elif target is not None:
         lab.experiments.find(target)
     return target
 

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from judge_gym.web.pages import (
+    calls,
     compare,
     evidence,
     experiment,
@@ -12,6 +13,8 @@ from judge_gym.web.pages import (
     report,
     sample,
     study,
+    suite_evals,
+    suite_runs,
     suites,
     usage,
 )
@@ -20,5 +23,6 @@ __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
 _STUDIES = (home, new_study, study, experiment, sample, compare, figures, report, evidence, usage)
-for _page in (*_STUDIES, suites):
+_SUITES = (suite_evals, suite_runs, suites)  # the most specific paths come first
+for _page in (*_STUDIES, calls, *_SUITES):
     router.include_router(_page.router)

@@ -1,143 +1,162 @@
-"""Suite runs: the leaderboard, each run with its evals, and each eval with its answer and steps."""
+"""Suites: the leaderboard, scores over time, and the runs of a condition or a model."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
-from urllib.parse import quote
+from datetime import datetime
+from functools import lru_cache
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.engine.suite_reports import SuiteReport, eval_row
+from judge_gym.engine.suite_reports import SuiteReport
 from judge_gym.errors import NotFoundError
 from judge_gym.lab import Lab
-from judge_gym.triage import result_name
-from judge_gym.web.api.parameters import LARGEST, OpenLab
-from judge_gym.web.failure_reports import failure_analyses
+from judge_gym.records.responses import ScoreRow
+from judge_gym.web.analysis_cache import INKS
+from judge_gym.web.api.parameters import LARGEST, Name, OpenLab
+from judge_gym.web.pages.filters import Text
+from judge_gym.web.pages.suite_paths import KINDS, SuitePlace
 from judge_gym.web.rendering import render
 
 router = APIRouter()
 PAGE = 50
 """Runs per page."""
-Number = Annotated[int, Path(ge=1, le=LARGEST)]
 Before = Annotated[int | None, Query(ge=1, le=LARGEST)]
-KINDS = {"experiment": "condition", "model": "model"}
-"""What the first part of a page's path names, by that part."""
+Point = tuple[str, datetime, float, float, float]
+"""A name, and the time, score and interval of a run."""
 
 
 @router.get("/suites")
-def suites(request: Request, lab: OpenLab, before: Before = None) -> Response:
-    """Shows the leaderboard, conditions, models, and the runs, newest first."""
+def suites(
+    request: Request,
+    lab: OpenLab,
+    before: Before = None,
+    version: Text = None,
+    category: Text = None,
+) -> Response:
+    """Shows the leaderboard, scores over time, conditions, models, and the runs, newest first."""
     reports = lab.suites.reports()
+    newest = {report.run.condition: report for report in reports}
+    condition = "default" if "default" in newest else next(reversed(newest), None)
     return render(
         request,
         "suites.html.j2",
         boards=_boards(lab.suites.leaderboard()),
+        history=history(lab, reports, version, category, condition=condition),
         conditions=_counts(reports, "experiment"),
         models=_counts(reports, "model"),
         **_page(reports, before),
     )
 
 
-@router.get("/experiment/{name:path}/run/{run}/{category}/{eval}")
-@router.get("/model/{name:path}/run/{run}/{category}/{eval}")
-def one_eval(
-    request: Request,
+@router.get("/suites/history.svg")
+def history_image(
     lab: OpenLab,
-    name: str,
-    run: Number,
-    category: str,
-    eval: str,
-    replicate: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
+    suite: Name,
+    version: Name,
+    model: Text = None,
+    condition: Text = None,
+    category: Text = None,
+    theme: Literal["light", "dark"] = "light",
 ) -> Response:
-    """Shows an eval of a run: its steps, the model's answer, the reference, and the analysis."""
-    of, report = _find(request, lab, name, run)
-    key = (category, eval, replicate)
-    for row in report.results:
-        result = row.result
-        if (result.category, result.name, result.replicate) == key:
-            known = failure_analyses(lab.folder, report.run)
-            return render(
-                request,
-                "suite_eval.html.j2",
-                kind=KINDS[of],
-                name=name,
-                home=_home(of, name),
-                run=run,
-                eval=lab.suites.show_eval(row.id),
-                analysis=known.get(result_name(result)),
-                replicates=range(report.run.replicates),
-            )
-    raise NotFoundError(f"run {run} has no result of {category}/{eval}, replicate {replicate}")
+    """Returns scores over time as an image; a colour is a model, or a condition of one model."""
+    rows = lab.suites.history(suite, version, model=model, condition=condition, category=category)
+    by: Literal["model", "condition"] = "condition" if model is not None else "model"
+    points = tuple((row[by], row["at"], row["score"], row["low"], row["high"]) for row in rows)
+    if not points:
+        raise NotFoundError(f"no complete run of version {version!r} of the suite {suite!r}")
+    title = f"Pass rate over time, {category or 'all evals'} of {suite}"
+    svg = _drawn(points, title).replace("currentColor", INKS[theme])
+    return Response(svg, media_type="image/svg+xml", headers={"Cache-Control": "no-cache"})
 
 
-@router.get("/experiment/{name:path}/run/{run}")
-@router.get("/model/{name:path}/run/{run}")
-def one_run(request: Request, lab: OpenLab, name: str, run: Number) -> Response:
-    """Shows a run: its pass rate, categories, and every eval."""
-    of, report = _find(request, lab, name, run)
-    known = failure_analyses(lab.folder, report.run)
-    rows = [
-        {
-            **eval_row(row),
-            "analysis": known.get(result_name(row.result)),
-            "link": _eval_link(of, name, row.run_id, row.result.path, row.result.replicate),
-        }
-        for row in report.results
-    ]
-    return render(
-        request,
-        "suite_run.html.j2",
-        kind=KINDS[of],
-        name=name,
-        home=_home(of, name),
-        run=_run_row(report, of),
-        evals=rows,
-        analysed=sorted({analysis.source for analysis in known.values()}),
+@lru_cache(maxsize=64)
+def _drawn(points: tuple[Point, ...], title: str) -> str:
+    import pandas as pd
+
+    from judge_gym.analysis import figures
+
+    frame = pd.DataFrame(points, columns=["name", "at", "score", "low", "high"])
+    return figures.svg(figures.history_figure(frame, title))
+
+
+def history(
+    lab: Lab,
+    reports: Sequence[SuiteReport],
+    version: str | None,
+    category: str | None,
+    *,
+    model: str | None = None,
+    condition: str | None = None,
+) -> dict[str, Any] | None:
+    """Returns what a page shows of scores over time, in one version of a suite; None without runs.
+
+    Args:
+        lab: the lab.
+        reports: of the runs whose versions can be chosen.
+        version: the chosen one; by default that of the newest run.
+        category: only the evals of this category.
+        model: only runs of this model; their conditions are compared.
+        condition: only runs under this condition.
+    """
+    known = {report.run.version: report.run for report in reports}
+    if not known:
+        return None
+    chosen = known.get(version or "", [*known.values()][-1])
+    categories = sorted({path.partition("/")[0] for path in chosen.evals})
+    rows: Sequence[ScoreRow] = lab.suites.history(
+        chosen.suite, chosen.version, model=model, condition=condition, category=category
     )
+    of: Literal["experiment", "model"] = "model" if model is None else "experiment"
+    return {
+        "suite": chosen.suite,
+        "version": chosen.version,
+        "versions": [(run.suite, run.version) for run in reversed(known.values())],
+        "category": category,
+        "categories": categories,
+        "condition": condition,
+        "query": {
+            "suite": chosen.suite,
+            "version": chosen.version,
+            **({"model": model} if model is not None else {}),
+            **({"condition": condition} if condition is not None else {}),
+            **({"category": category} if category is not None else {}),
+        },
+        "by": KINDS[of],
+        "rows": [
+            {**row, "link": SuitePlace("model", row["model"]).run(row["run"])}
+            for row in reversed(rows)
+        ],
+    }
 
 
 @router.get("/experiment/{name:path}")
 @router.get("/model/{name:path}")
-def group(request: Request, lab: OpenLab, name: str, before: Before = None) -> Response:
-    """Shows the runs of a condition or of a model, with their part of the leaderboard."""
-    of = _of(request)
-    reports = [report for report in lab.suites.reports() if getattr(report.run, KINDS[of]) == name]
+def group(
+    request: Request,
+    lab: OpenLab,
+    name: str,
+    before: Before = None,
+    version: Text = None,
+    category: Text = None,
+) -> Response:
+    """Shows the runs of a condition or of a model, with their scores over time."""
+    place = SuitePlace.of_request(request, name)
+    reports = [report for report in lab.suites.reports() if place.has(report.run)]
     if not reports:
-        raise NotFoundError(f"there is no suite run of the {KINDS[of]} {name!r}")
+        raise NotFoundError(f"there is no suite run of the {place.kind} {name!r}")
     rows: Sequence[Mapping[str, Any]] = lab.suites.leaderboard()
     return render(
         request,
         "suite_group.html.j2",
-        of=of,
-        kind=KINDS[of],
+        of=place.of,
+        kind=place.kind,
         name=name,
-        boards=_boards([row for row in rows if row[KINDS[of]] == name]),
-        **_page(reports, before, of),
+        boards=_boards([row for row in rows if row[place.kind] == name]),
+        history=history(lab, reports, version, category, **{place.kind: name}),
+        **_page(reports, before, place.of),
     )
-
-
-def _of(request: Request) -> str:
-    """Returns the first part of a page's path: `experiment` or `model`."""
-    return request.url.path.split("/")[1]
-
-
-def _find(request: Request, lab: Lab, name: str, run: int) -> tuple[str, SuiteReport]:
-    of = _of(request)
-    report = lab.suites.report(run)
-    if getattr(report.run, KINDS[of]) != name:
-        raise NotFoundError(f"run {run} does not belong to the {KINDS[of]} {name!r}")
-    return of, report
-
-
-def _home(of: str, name: str) -> str:
-    return f"/{of}/{quote(name, safe='')}"
-
-
-def _eval_link(of: str, name: str, run: int, path: str, replicate: int) -> str:
-    parts = "/".join(quote(part, safe="") for part in path.split("/", 1))
-    query = f"?replicate={replicate}" if replicate else ""
-    return f"{_home(of, name)}/run/{run}/{parts}{query}"
 
 
 def _page(
@@ -145,18 +164,22 @@ def _page(
 ) -> dict[str, Any]:
     """Returns a page of runs, newest first, and where the next one begins."""
     older = [report for report in reversed(reports) if before is None or report.run.id < before]
-    rows = [_run_row(report, of) for report in older[:PAGE]]
+    rows = [run_row(report, of) for report in older[:PAGE]]
     return {"runs": rows, "next": rows[-1]["run"] if len(older) > PAGE else None}
 
 
-def _run_row(report: SuiteReport, of: str) -> dict[str, Any]:
+def run_row(report: SuiteReport, of: str) -> dict[str, Any]:
+    """Returns a run as the tables of runs show it."""
     run = report.run
+    label = report.label.replace("complete-with-failures", "some inconclusive")
     return {
         **report.to_json(),
+        "label": "running" if report.in_progress else label,
+        "state": "running" if report.in_progress else report.status,
         "created": run.created,
-        "link": f"{_home(of, getattr(run, KINDS[of]))}/run/{run.id}",
-        "condition_link": _home("experiment", run.condition),
-        "model_link": _home("model", run.model),
+        "link": SuitePlace.of_run(of, run).run(run.id),
+        "condition_link": SuitePlace.of_run("experiment", run).home,
+        "model_link": SuitePlace.of_run("model", run).home,
     }
 
 
@@ -164,14 +187,14 @@ def _boards(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Returns a leaderboard for each set of comparable rows: a suite's version, one condition."""
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:
-        linked = {**row, "link": _home("model", row["model"])}
+        linked = {**row, "link": SuitePlace("model", row["model"]).home}
         found.setdefault((row["suite"], row["version"], row["condition"]), []).append(linked)
     return [
         {
             "suite": suite,
             "version": version,
             "condition": condition,
-            "condition_link": _home("experiment", condition),
+            "condition_link": SuitePlace("experiment", condition).home,
             "rows": comparable,
         }
         for (suite, version, condition), comparable in found.items()
@@ -181,6 +204,6 @@ def _boards(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _counts(reports: Sequence[SuiteReport], of: str) -> list[dict[str, Any]]:
     names = [getattr(report.run, KINDS[of]) for report in reports]
     return [
-        {"name": name, "runs": names.count(name), "link": _home(of, name)}
+        {"name": name, "runs": names.count(name), "link": SuitePlace(of, name).home}
         for name in sorted(set(names))
     ]

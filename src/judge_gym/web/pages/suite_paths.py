@@ -1,0 +1,85 @@
+"""The addresses of the pages on suite runs, and what their routes share."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+from urllib.parse import quote, urlencode
+
+from fastapi import Path, Query
+from starlette.requests import Request
+
+from judge_gym.engine.suite_reports import SuiteReport
+from judge_gym.errors import NotFoundError
+from judge_gym.lab import Lab
+from judge_gym.records import SuiteRun
+from judge_gym.web.api.parameters import LARGEST
+from judge_gym.web.pages.filters import EMPTY_IS_NONE
+
+KINDS = {"experiment": "condition", "model": "model"}
+"""What the first part of a page's path names, by that part."""
+OutcomeKind = Literal["passed", "failed", "inconclusive"]
+RunNumber = Annotated[int, Path(ge=1, le=LARGEST)]
+Replicate = Annotated[int, Query(ge=0, le=LARGEST)]
+OutcomeFilter = Annotated[OutcomeKind | None, EMPTY_IS_NONE, Query()]
+
+
+@dataclass(frozen=True, slots=True)
+class SuitePlace:
+    """A condition or a model, under whose address the pages of its runs are."""
+
+    of: str
+    """`experiment` or `model`, the first part of the address."""
+    name: str
+
+    @classmethod
+    def of_request(cls, request: Request, name: str) -> "SuitePlace":
+        """Returns the place that a page's path names."""
+        return cls(request.url.path.split("/")[1], name)
+
+    @classmethod
+    def of_run(cls, of: str, run: SuiteRun) -> "SuitePlace":
+        """Returns the place of a run's condition or model."""
+        return cls(of, getattr(run, KINDS[of]))
+
+    @property
+    def kind(self) -> str:
+        """The word for what it names."""
+        return KINDS[self.of]
+
+    @property
+    def home(self) -> str:
+        """The address of its own page."""
+        return f"/{self.of}/{quote(self.name, safe='')}"
+
+    def has(self, run: SuiteRun) -> bool:
+        """Returns whether a run belongs to it."""
+        return bool(getattr(run, self.kind) == self.name)
+
+    def find(self, lab: Lab, run: int) -> SuiteReport:
+        """Returns the report of one of its runs."""
+        report = lab.suites.report(run)
+        if not self.has(report.run):
+            raise NotFoundError(f"run {run} does not belong to the {self.kind} {self.name!r}")
+        return report
+
+    def run(self, run: int, **query: Any) -> str:
+        """Returns the address of a run."""
+        return f"{self.home}/run/{run}{_query(query)}"
+
+    def report(self, run: int) -> str:
+        """Returns the address of the report on a run."""
+        return f"{self.home}/run/{run}/report"
+
+    def category(self, run: int, category: str) -> str:
+        """Returns the address of a category of a run."""
+        return f"{self.home}/run/{run}/{quote(category, safe='')}"
+
+    def eval(self, run: int, path: str, replicate: int = 0, **query: Any) -> str:
+        """Returns the address of an eval of a run."""
+        parts = "/".join(quote(part, safe="") for part in path.split("/", 1))
+        chosen = {"replicate": replicate or None, **query}
+        return f"{self.home}/run/{run}/{parts}{_query(chosen)}"
+
+
+def _query(values: dict[str, Any]) -> str:
+    given = {name: value for name, value in values.items() if value not in (None, "")}
+    return f"?{urlencode(given)}" if given else ""

@@ -1,0 +1,255 @@
+"""Suite runs: a run with its evals, controls and report, its categories, and the form for a run."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from judge_gym.engine.suite_reports import SuiteReport, eval_row
+from judge_gym.errors import NotFoundError, ScopeError, TokenError
+from judge_gym.models.simulated import CODERS
+from judge_gym.records import SuiteResult
+from judge_gym.store import Event
+from judge_gym.triage import result_name
+from judge_gym.web.api.parameters import OpenLab
+from judge_gym.web.failure_reports import RunReport, find_report
+from judge_gym.web.pages.filters import Text
+from judge_gym.web.pages.suite_paths import OutcomeFilter, RunNumber, SuitePlace
+from judge_gym.web.pages.suites import history, run_row
+from judge_gym.web.rendering import render
+
+router = APIRouter()
+PAST_RUNS = 10
+"""Runs whose outcomes are shown for each eval."""
+MARKS = {"passed": "✓", "failed": "✗", "inconclusive": "?", "missing": "·"}
+
+
+class Mark(NamedTuple):
+    """The outcome of an eval in one run, over its replicates."""
+
+    kind: str
+    """passed, failed, inconclusive, mixed or missing."""
+    text: str
+    run: int
+    link: str
+    title: str
+
+
+@router.get("/suites/new")
+def new_run(
+    request: Request,
+    lab: OpenLab,
+    suite: Text = None,
+    model: Text = None,
+    condition: Text = None,
+    series: Text = None,
+) -> Response:
+    """Shows the form that starts a run; the query fills it in."""
+    caller = request.state.caller
+    if caller is None:
+        raise TokenError("starting a run needs a token that may write")
+    if caller.scope != "write":
+        raise ScopeError("the token may read only; starting a run needs one that may write")
+    known = lab.suites.list()
+    chosen = next((found for found in known if found.name == suite), known[0])
+    callable_models = [id for id in lab.admin.named_models() if lab.admin.can_call(id)]
+    return render(
+        request,
+        "suite_new.html.j2",
+        suites=known,
+        chosen=chosen,
+        categories=Counter(task.category for task in chosen.evals),
+        models=[*(f"sim:{name}" for name in CODERS), *callable_models],
+        model=model or "",
+        condition=condition or "default",
+        series=series or "0",
+        budget=lab.suites.budget(chosen.name).get("usd"),
+    )
+
+
+@router.get("/experiment/{name:path}/run/{run}/report")
+@router.get("/model/{name:path}/run/{run}/report")
+def run_report(request: Request, lab: OpenLab, name: str, run: RunNumber) -> Response:
+    """Shows the newest report on the failures of a run."""
+    place = SuitePlace.of_request(request, name)
+    report = place.find(lab, run)
+    found = find_report(lab.folder, report.run)
+    if found is None:
+        raise NotFoundError(f"there is no report on run {run}; judge-gym analyze {run} writes one")
+    links = {
+        result_name(row.result): place.eval(run, row.result.path, row.result.replicate)
+        for row in report.results
+    }
+    return render(request, "suite_report.html.j2", place=place, run=run, report=found, links=links)
+
+
+@router.get("/experiment/{name:path}/run/{run}/{category}")
+@router.get("/model/{name:path}/run/{run}/{category}")
+def run_category(
+    request: Request, lab: OpenLab, name: str, run: RunNumber, category: str
+) -> Response:
+    """Shows a category of a run: its evals, how they went in past runs, and scores over time."""
+    place = SuitePlace.of_request(request, name)
+    report = place.find(lab, run)
+    rows = [row for row in report.results if row.result.category == category]
+    targets = [path for path in report.run.evals if path.startswith(f"{category}/")]
+    if not targets:
+        known = sorted({path.partition("/")[0] for path in report.run.evals})
+        raise NotFoundError(f"run {run} has no category {category!r}", choices=known)
+    every = lab.suites.reports(suite=report.run.suite)
+    past = comparable(every, report)
+    compared = [other for other in every if place.has(other.run)]
+    return render(
+        request,
+        "suite_category.html.j2",
+        place=place,
+        run=run_row(report, place.of),
+        category=category,
+        categories=sorted({path.partition("/")[0] for path in report.run.evals}),
+        score=score_row(report, category),
+        targets=len(targets) * report.run.replicates,
+        evals=_eval_rows(place, rows, find_report(lab.folder, report.run), None),
+        runs=past,
+        marks={path: [eval_mark(place, other, path) for other in past] for path in targets},
+        history=history(lab, compared, report.run.version, category, **{place.kind: place.name}),
+    )
+
+
+@router.get("/experiment/{name:path}/run/{run}")
+@router.get("/model/{name:path}/run/{run}")
+def one_run(
+    request: Request, lab: OpenLab, name: str, run: RunNumber, outcome: OutcomeFilter = None
+) -> Response:
+    """Shows a run: its progress and controls, its score, its categories, and its evals."""
+    place = SuitePlace.of_request(request, name)
+    report = place.find(lab, run)
+    found = find_report(lab.folder, report.run)
+    earlier = comparable(lab.suites.reports(suite=report.run.suite), report)[:-1]
+    events = lab.runs.events(0, [report.run.payer])
+    unfinished = report.event is not None and not report.ended
+    kinds = Counter(row.result.outcome.kind for row in report.results)
+    shown = [row for row in report.results if outcome in (None, row.result.outcome.kind)]
+    return render(
+        request,
+        "suite_run.html.j2",
+        place=place,
+        run=run_row(report, place.of),
+        state=lab.runs.status(f"suite:{run}")["runs"][0] if unfinished else None,
+        repeatable=sum(not row.result.settled for row in report.results) if report.ended else 0,
+        follows=report.event is not None,
+        duration=duration(report, events, datetime.now(UTC)),
+        events=list(reversed(events)),
+        categories=[
+            {
+                "name": category,
+                "link": place.category(run, category),
+                **score_row(report, category),
+                "marks": [
+                    eval_mark(place, report, path)
+                    for path in report.run.evals
+                    if path.startswith(f"{category}/")
+                ],
+            }
+            for category in sorted({path.partition("/")[0] for path in report.run.evals})
+        ],
+        evals=_eval_rows(place, shown, found, outcome),
+        results=len(report.results),
+        earlier={
+            path: [eval_mark(place, other, path) for other in earlier] for path in report.run.evals
+        },
+        kinds=kinds,
+        outcome=outcome,
+        report=found,
+    )
+
+
+def comparable(reports: Sequence[SuiteReport], report: SuiteReport) -> list[SuiteReport]:
+    """Returns the last runs that a run can be compared with, oldest first, itself included."""
+
+    def identity(found: SuiteReport) -> tuple[str, ...]:
+        run = found.run
+        return run.suite, run.version, run.model, run.condition
+
+    same = [
+        other
+        for other in reports
+        if identity(other) == identity(report)
+        and (other.run.created, other.run.id) <= (report.run.created, report.run.id)
+    ]
+    return sorted(same, key=lambda found: (found.run.created, found.run.id))[-PAST_RUNS:]
+
+
+def eval_mark(place: SuitePlace, report: SuiteReport, path: str) -> Mark:
+    """Returns how an eval went in a run."""
+    own = [row.result for row in report.results if row.result.path == path]
+    passed, n = report.score.evals.get(path, (0, 0))
+    if not own:
+        kind = "missing"
+    elif n == 0:
+        kind = "inconclusive"
+    else:
+        kind = {0: "failed", n: "passed"}.get(passed, "mixed")
+    text = MARKS.get(kind) or f"{passed}/{n}"
+    when = report.run.created.strftime("%Y-%m-%d")
+    outcome = f"{passed} of {n} passed" if kind == "mixed" else kind
+    first = min((result.replicate for result in own), default=0)
+    link = place.eval(report.run.id, path, first) if own else ""
+    return Mark(
+        kind, text, report.run.id, link, f"{path}: {outcome} in run {report.run.id}, {when}"
+    )
+
+
+def score_row(report: SuiteReport, category: str) -> dict[str, Any]:
+    """Returns the score of a run on a category, with its interval."""
+    score = report.score.within(category)
+    known = score.score is not None
+    return {
+        "score": score.score,
+        "low": score.estimate.low if known else None,
+        "high": score.estimate.high if known else None,
+        "passed": score.passed,
+        "failed": score.failed,
+    }
+
+
+def duration(report: SuiteReport, events: Sequence[Event], now: datetime) -> timedelta | None:
+    """Returns how long a run was worked on; a posted run has no events but its first and last time.
+
+    Args:
+        report: the run.
+        events: all of its events, oldest first.
+        now: the end of a run that is in progress.
+    """
+    last = max((row.at for row in report.results), default=report.run.created)
+    if not events:
+        return last - report.run.created if report.results else None
+    total, since = timedelta(), None
+    for event in events:
+        if event.kind == "started":
+            since = since or event.at
+        elif event.kind not in ("retuned", "waiting") and since is not None:
+            total, since = total + (event.at - since), None
+    if since is not None:
+        total += max(timedelta(), (now if report.in_progress else last) - since)
+    return total
+
+
+def _eval_rows(
+    place: SuitePlace,
+    rows: Sequence[SuiteResult],
+    report: RunReport | None,
+    outcome: str | None,
+) -> list[Mapping[str, Any]]:
+    analyses = report.failures if report is not None else {}
+    return [
+        {
+            **eval_row(row),
+            "analysis": analyses.get(result_name(row.result)),
+            "link": place.eval(row.run_id, row.result.path, row.result.replicate, outcome=outcome),
+        }
+        for row in rows
+    ]

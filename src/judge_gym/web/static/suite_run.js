@@ -1,0 +1,34 @@
+// A suite run, live: each event loads the page again and replaces what it shows of the run.
+"use strict";
+
+const run = document.getElementById("run");
+let loading = false, again = false;
+
+function announce(text) {
+  const place = run.querySelector("[data-live]");
+  if (place) place.textContent = text;
+}
+
+async function refresh() {
+  if (loading) { again = true; return; }
+  loading = true;
+  try {
+    const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (response.ok) {
+      const fresh = new DOMParser().parseFromString(await response.text(), "text/html").getElementById("run");
+      const focused = run.contains(document.activeElement) ? document.activeElement.id : "";
+      run.replaceChildren(...fresh.childNodes);
+      if (focused) document.getElementById(focused)?.focus();
+      announce("Updates automatically.");
+    }
+  } finally {
+    loading = false;
+    if (again) { again = false; setTimeout(refresh, 500); }
+  }
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  announce("Updates automatically.");
+  const source = lab.follow(run.dataset.target, { status: refresh, event: refresh, end: refresh });
+  source.onerror = () => announce("Connection lost. Reconnecting …");
+});
