@@ -40,6 +40,17 @@ def plain(value: Any) -> Any:
     return value
 
 
+def unpacked(result: CallToolResult) -> Any:
+    """What a tool returned: the rows of a list as `items`, and others' words as they are."""
+    value = sent(result)
+    assert (value.pop("notice", None) == NOTICE) == ("untrusted" in json.dumps(value))
+    value = plain(value)
+    if {"columns", "rows", "next"} <= set(value):
+        columns, rows = value.pop("columns"), value.pop("rows")
+        value["items"] = [dict(zip(columns, row, strict=True)) for row in rows]
+    return value
+
+
 class Agent:
     """A client that is connected."""
 
@@ -58,16 +69,10 @@ class Agent:
         return found
 
     def call(self, tool: str, **arguments: Any) -> Any:
-        """What a tool returns; the rows of a list as `items`, and others' words as they are."""
+        """What a tool returns that does not refuse."""
         found = self.result(tool, **arguments)
-        value = sent(found)
-        assert not found.is_error, value
-        assert (value.pop("notice", None) == NOTICE) == ("untrusted" in json.dumps(value))
-        value = plain(value)
-        if {"columns", "rows", "next"} <= set(value):
-            columns, rows = value.pop("columns"), value.pop("rows")
-            value["items"] = [dict(zip(columns, row, strict=True)) for row in rows]
-        return value
+        assert not found.is_error, sent(found)
+        return unpacked(found)
 
     def refused(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The error of a tool that refuses."""

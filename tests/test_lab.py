@@ -78,7 +78,7 @@ def status(lab: Lab, tag: str = "pilot") -> str:
 
 
 def test_the_blueprints_runbook_on_one_experiment(lab: Lab, window: int) -> None:
-    create(lab, window, ground_truth={"source": "index", "value": 0.2})
+    create(lab, window, task_type="control", ground_truth={"source": "index", "value": 0.2})
     seen = [status(lab)]
     lab.start_evidence_pipeline("pilot")
     seen.append(status(lab))
@@ -105,7 +105,7 @@ def test_the_blueprints_runbook_on_one_experiment(lab: Lab, window: int) -> None
     summary = lab.get_experiment_summary("pilot")
     assert summary["judge"] == "sim:balanced"
     assert (summary["task_type"], summary["concept"], summary["country"]) == (
-        "ecc", "fascism", "Valdoria",
+        "control", "fascism", "Valdoria",
     )  # fmt: skip
     assert summary["truth"] is not None and summary["truth"]["value"] == 0.2
     samples = lab.list_experiment_samples("pilot")
@@ -160,7 +160,8 @@ def test_experiments_are_listed_by_type_and_exported_alone_and_together(
         ({"config": {"scaleSice": 4}}, DesignError, "scaleSice"),
         ({"model_id": "sim:nobody"}, DesignError, "sim:balanced"),
         ({"task_type": "poll"}, DesignError, "benchmark"),
-        ({"ground_truth": {"value": 0.5}}, DesignError, "source"),
+        ({"task_type": "control", "ground_truth": {"value": 0.5}}, DesignError, "source"),
+        ({"ground_truth": {"source": "x", "value": 0.5}}, DesignError, "ecc.*no ground truth"),
     ],
 )
 def test_a_faulty_experiment_is_refused_and_not_made(
@@ -184,8 +185,8 @@ def test_windows_and_what_is_not_there_are_checked(lab: Lab, tmp_path: Path) -> 
     with pytest.raises(NotFoundError, match="7"):
         lab.load_evidence(7, "*.md", folder=tmp_path)
     empty = lab.create_window("2026-01-01", "2026-01-31", "Valdoria")
-    with pytest.raises(ConflictError, match="no evidence for 'fascism'"):
-        create(lab, empty)
+    with pytest.raises(ConflictError, match=f"no experiment was created on the window {empty}"):
+        lab.start_evidence_pipeline(empty)
     for verb in (
         lab.get_experiment_summary, lab.list_experiment_rubrics, lab.list_experiment_samples,
         lab.list_experiment_probes, lab.export_experiment_csv, lab.start_scoring_trial,
@@ -643,7 +644,7 @@ def test_an_edited_study_moves_its_tags_and_keeps_what_they_meant(
     assert new.tag == old.tag
     assert new.run != old.run
     assert lab.get_experiment_summary(old.tag)["digest"] != digest
-    kept = f"{old.tag}@{digest[:8]}"
+    kept = f"{old.tag}@{str(digest)[:8]}"
     assert lab.get_experiment_summary(kept)["digest"] == digest
     assert set(lab.experiments.samples(kept)["run"]) == {old.run}
     assert set(lab.experiments.samples(new.tag)["run"]) == {new.run}

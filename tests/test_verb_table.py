@@ -96,6 +96,8 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("runs.plan", {"study": STUDY, "overrides": {"verdict.method": "subset"}, "samples": 2}),
     ("runs.start", {"study": STUDY, "budget": {"calls": 100}}),
     ("runs.start", {"target": "later", "samples": 1}),
+    ("runs.start_evidence", {"window_id": 1, "experiment_tag": "later"}),
+    ("runs.start_evidence", {"window_id": 2}),
     ("experiments.list_studies", {}),
     ("experiments.show_study", {"name": "sent"}),
     ("runs.pause", {"target": "later"}),
@@ -197,7 +199,7 @@ def test_a_client_returns_what_the_lab_returns(labs: tuple[Lab, Client]) -> None
             conforms(BY_NAME[name], own)
     assert {name for name, _ in CALLS} == set(BY_NAME), "every verb is called"
     expected = {"evidence.freeze_pool", "evidence.collect", "labels.add", "experiments.show"}
-    assert refused == expected | {"admin.query"}
+    assert refused == expected | {"admin.query", "runs.start_evidence"}
 
 
 def conforms(verb: Verb, value: Any) -> None:

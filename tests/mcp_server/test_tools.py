@@ -17,7 +17,14 @@ from judge_gym.mcp.tools import TOOLS, is_tool
 from judge_gym.verbs import VERBS
 from lab_server import OURS, ServedLab, serve_lab, without_workers
 
-PAID = {"runs_start", "runs_resume", "runs_retry", "evidence_collect", "suites_start"}
+PAID = {
+    "runs_start",
+    "runs_start_evidence",
+    "runs_resume",
+    "runs_retry",
+    "evidence_collect",
+    "suites_start",
+}
 DESTRUCTIVE = {
     "experiments_cleanup",
     "evidence_drop",

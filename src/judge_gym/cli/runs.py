@@ -319,7 +319,12 @@ def _lines(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns a line for each run of an experiment, or one for an experiment without runs."""
     from judge_gym.engine import WORKFLOWS
 
-    none: dict[str, Any] = {"status": "pending", "series": "", "done": {}, "verdicts": {}}
+    none: dict[str, Any] = {
+        "status": row["status"],
+        "series": "",
+        "done": {},
+        "verdicts": {},
+    }
     return [
         {
             "tag": row["tag"],

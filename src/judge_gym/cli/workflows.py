@@ -1,7 +1,7 @@
 """Commands for the five workflows W1 to W5, one by one, and what each has produced."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -10,6 +10,11 @@ from judge_gym.cli import display
 from judge_gym.cli.app import app, open_lab, read_lab
 from judge_gym.cli.options import NONE, AsJson, Samples, Series, Set, Target, parse_pairs
 from judge_gym.cli.results import end, execute, show_result
+from judge_gym.errors import DesignError
+from judge_gym.records.inputs import ARTICLES
+
+if TYPE_CHECKING:
+    from judge_gym.engine import Result
 
 SAMPLE_COLUMNS = (
     "sample evidence replicate is_swap rubric_author display status stages probe call_id"
@@ -46,9 +51,38 @@ probe_app = _group("probe", "W5: ask whether experts would agree.")
 
 
 @evidence_app.command("make")
-def make_views(target: Target, set: Set = NONE, json: AsJson = False) -> None:
-    """Make the neutral views that a study's judges read."""
-    _run("evidence", target, set, json)
+def make_views(
+    target: Annotated[
+        str | None, typer.Argument(help="A study file, a study's name, or an experiment's tag.")
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(help="Instead, the experiments that were created on a window.")
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=1000, help=f"Most articles that the search of a draft keeps ({ARTICLES})."
+        ),
+    ] = None,
+    set: Set = NONE,
+    json: AsJson = False,
+) -> None:
+    """Make the views that judges read; evidence of drafts is searched for first."""
+    if (target is None) == (window is None):
+        raise DesignError("name a study or an experiment, or a window with --window ID")
+    if target is not None and limit is None:
+        _run("evidence", target, set, json)
+        return
+    if set:
+        raise DesignError("--set changes a study file's base design; an experiment has its design")
+    with open_lab() as lab:
+        result = execute(
+            lambda watch: lab.runs.run_evidence(
+                window_id=window, experiment_tag=target, limit=limit or ARTICLES, watch=watch
+            ),
+            json,
+        )
+    _end(result, json)
 
 
 @rubric_app.command("make")
@@ -140,7 +174,7 @@ def list_probes(tag: str, json: AsJson = False) -> None:
 
 
 def _run(workflow: Any, target: str, set: Sequence[str], json: bool, **options: Any) -> None:
-    """Executes one workflow; that others are still to be done is no failure."""
+    """Executes one workflow."""
     with open_lab() as lab:
         result = execute(
             lambda watch: lab.runs.run(
@@ -152,5 +186,10 @@ def _run(workflow: Any, target: str, set: Sequence[str], json: bool, **options: 
             ),
             json,
         )
+    _end(result, json)
+
+
+def _end(result: "Result", json: bool) -> None:
+    """Prints the result of one workflow; that others are still to be done is no failure."""
     show_result(result, json)
     end(result, quiet=json, ok={run.status for run in result.runs} - {"failed"})

@@ -131,8 +131,8 @@ class Experiments:
         ground_truth: Mapping[str, Any] | None = None,
         *,
         seed: int = 0,
-    ) -> str:
-        """Creates an experiment on the current evidence of a window, and returns its digest."""
+    ) -> str | None:
+        """Creates an experiment on a window's evidence; returns its digest, null for a draft."""
         return self._call("experiments.create", locals())
 
     def show(self, experiment_tag: str) -> responses.ExperimentSummary:
@@ -217,6 +217,12 @@ class Runs:
     ) -> Sequence[str]:
         """Queues a study or an experiment for a worker and returns the tags at once."""
         return self._call("runs.start", locals())
+
+    def start_evidence(
+        self, *, window_id: int | None = None, experiment_tag: str | None = None, limit: int = 15
+    ) -> Sequence[str]:
+        """Starts W1 of a window's experiments or of one: searches for drafts, then makes views."""
+        return self._call("runs.start_evidence", locals())
 
     def resume(
         self,

@@ -19,6 +19,7 @@ from judge_gym.lab.runs import Runs
 from judge_gym.models import Registry
 from judge_gym.models.model_card import Limits
 from judge_gym.records import TaskType
+from judge_gym.records.inputs import ARTICLES
 from judge_gym.records.responses import ExperimentSummary, ProbeRow, RubricRow, SampleRow
 from judge_gym.store import Store
 
@@ -137,7 +138,7 @@ class Lab:
         ground_truth: Mapping[str, Any] | None = None,
         *,
         seed: int = 0,
-    ) -> str:
+    ) -> str | None:
         """Calls `experiments.create`."""
         point = (experiment_tag, window_id, model_id, task_type, concept, config, ground_truth)
         return self.experiments.create(*point, seed=seed)
@@ -146,9 +147,22 @@ class Lab:
         """Calls `experiments.load_rubric_file`."""
         return self.experiments.load_rubric_file(experiment_tag, rubric_path)
 
-    def start_evidence_pipeline(self, experiment_tag: str) -> Result:
-        """Runs W1: makes the views that an experiment's judge reads."""
-        return self.runs.run(experiment_tag, workflows=["evidence"])
+    def start_evidence_pipeline(
+        self,
+        target: int | str | None = None,
+        limit: int = ARTICLES,
+        *,
+        window_id: int | None = None,
+        experiment_tag: str | None = None,
+    ) -> Result:
+        """Runs W1 of a window's experiments, or of one by its tag: `runs.run_evidence`."""
+        if isinstance(target, str):
+            experiment_tag = target
+        elif target is not None:
+            window_id = target
+        return self.runs.run_evidence(
+            window_id=window_id, experiment_tag=experiment_tag, limit=limit
+        )
 
     def start_rubric_generation(self, experiment_tag: str) -> Result:
         """Runs W2: has the rubric written and criticised."""

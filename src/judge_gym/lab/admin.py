@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, cast
 from judge_gym.axes import Design
 from judge_gym.engine import Engine
 from judge_gym.errors import DesignError, NotFoundError, unknown
+from judge_gym.lab.collection import SEARCH_VARIABLE
 from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.experiments import Experiments
 from judge_gym.models import ModelCard, Registry
@@ -186,7 +187,7 @@ class Admin:
     def environment(self) -> Sequence[Variable]:
         """Returns the variables that the lab reads and whether each is set, without values."""
         entries = self._models.entries
-        known = {ENVIRONMENT: "the lab's database"}
+        known = {ENVIRONMENT: "the lab's database", SEARCH_VARIABLE: "source of drafts' evidence"}
         for origin in search_origins().values():
             known |= origin.variables
         for name, provider in entries.providers.items():

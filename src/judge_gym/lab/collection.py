@@ -1,13 +1,19 @@
 """Collects evidence into windows and records what was added and what was left out."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from judge_gym.errors import DesignError, SourceError
-from judge_gym.records import Evidence, Window, bare_endpoint, content_hash
+from judge_gym.records import Evidence, Window, bare_endpoint, content_hash, find_origin
 from judge_gym.sources import FileSource, OnItem, OnProgress, SearchResult, Source, open_search
 from judge_gym.store import Store
-from judge_gym.studies import PoolSpec
+from judge_gym.studies import PoolSpec, WindowSpec
+
+SEARCH_VARIABLE = "JUDGE_GYM_SEARCH"
+"""Names the source of the lab: `gdelt`, `firecrawl`, or `feeds` and the addresses of feeds."""
+DEFAULT_SEARCH = "gdelt"
+ALLOW_PRIVATE = "--allow-private"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,34 @@ class CollectionResult:
             f"them with 'judge-gym pool freeze NAME --window {id}', and pool: NAME in the study"
         )
         raise SourceError(self.found.error + (hint if self.held else ""))
+
+
+@dataclass(frozen=True, slots=True)
+class LabSearch:
+    """The source that a lab searches for the evidence of drafts."""
+
+    origin: str
+    addresses: tuple[str, ...]
+    allow_private: bool
+    """Whether loopback and private addresses may be fetched."""
+
+    @classmethod
+    def configured(cls) -> "LabSearch":
+        """Returns the source that the lab's setting names; refuses an unknown one."""
+        words = os.environ.get(SEARCH_VARIABLE, "").split() or [DEFAULT_SEARCH]
+        origin, *addresses = [word for word in words if word != ALLOW_PRIVATE]
+        try:
+            find_origin(origin)
+        except DesignError as error:
+            raise DesignError(
+                f"{SEARCH_VARIABLE}: {error.message}", choices=error.choices
+            ) from None
+        return cls(origin, tuple(addresses), ALLOW_PRIVATE in words)
+
+    def spec(self, concept: str, window: Window, limit: int) -> PoolSpec:
+        """Returns the search for a concept in a window; each concept has a search of its own."""
+        chosen = WindowSpec(country=window.country, start=window.start, end=window.end)
+        return PoolSpec.for_search(self.origin, concept, self.addresses, limit=limit, window=chosen)
 
 
 def window_of(spec: PoolSpec) -> Window | None:

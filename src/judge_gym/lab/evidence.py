@@ -1,6 +1,7 @@
 """The noun `lab.evidence`: windows, items and frozen pools."""
 
 import json
+import threading
 from collections.abc import Collection as AnyOf
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -10,7 +11,14 @@ from typing import Any, cast
 from judge_gym.axes import Design
 from judge_gym.engine import WORKFLOWS, Engine
 from judge_gym.errors import ConflictError, DesignError
-from judge_gym.lab.collection import CollectionResult, collect, collected_window, window_of
+from judge_gym.lab.collection import (
+    SEARCH_VARIABLE,
+    CollectionResult,
+    LabSearch,
+    collect,
+    collected_window,
+    window_of,
+)
 from judge_gym.lab.prepare import read_file
 from judge_gym.lab.texts import files_of
 from judge_gym.models import Registry
@@ -42,6 +50,7 @@ class EvidenceLibrary:
         self._store = store
         self._models = models
         self._engine = engine
+        self._searching = threading.Lock()
 
     # --- windows ---------------------------------------------------------------------------------
 
@@ -175,6 +184,43 @@ class EvidenceLibrary:
             for name, window in windows.items()
             if window and not collected_window(self._store, window)
         ]
+
+    def search(
+        self,
+        concept: str,
+        window: Window,
+        *,
+        limit: int,
+        watch: OnProgress = lambda done, total: None,
+    ) -> Pool:
+        """Searches a window for a concept with the lab's source; a finished search is not repeated.
+
+        Each concept has a window of its own, so that what was found for one is not judged for
+        another.
+        """
+        source = LabSearch.configured()
+        spec = source.spec(concept, window, limit)
+        check_pool(spec, ())
+        searched = window_of(spec)
+        assert searched is not None, "a search has a window"
+        with self._searching:  # two searches at once would find different evidence
+            id = collected_window(self._store, searched)
+            items = self._store.evidence.window_items(id) if id else ()
+            if not items:
+                result = self.collect_pool(spec, allow_private=source.allow_private, watch=watch)
+                result.raise_error()
+                if result.found.interrupted:
+                    raise KeyboardInterrupt
+                items = self._store.evidence.window_items(result.window_id)
+        if not items:
+            left_out = ", ".join(f"{n} {reason}" for reason, n in result.found.dropped.items())
+            raise ConflictError(
+                f"the search ({searched.search}) found nothing for {window.country} from "
+                f"{window.start} to {window.end}"
+                + (f" (left out: {left_out})" if left_out else "")
+                + f"; change the lab's source ({SEARCH_VARIABLE}), or load evidence into the window"
+            )
+        return Pool(items, searched)
 
     # --- items -----------------------------------------------------------------------------------
 

@@ -17,9 +17,11 @@ from judge_gym.lab.cursors import all_rows, read_row
 from judge_gym.lab.prepare import (
     PreparedStudy,
     prepare_file,
+    prepare_rows,
     prepare_study,
     prepare_tags,
     read_file,
+    refuse_draft,
 )
 from judge_gym.lab.texts import files_of, prepare_text
 from judge_gym.models import Registry
@@ -84,30 +86,49 @@ class Experiments:
         ground_truth: Mapping[str, Any] | None = None,
         *,
         seed: int = 0,
-    ) -> str:
-        """Creates an experiment on the current evidence of a window, and returns its digest."""
+    ) -> str | None:
+        """Creates an experiment on a window's evidence; returns its digest, null for a draft.
+
+        On a window without evidence it is a draft, which `freeze` gives its evidence.
+        """
         window = self._store.evidence.find_window(window_id)
         pool = Pool(self._store.evidence.window_items(window_id), window)
-        if not pool.items:
-            raise ConflictError(
-                f"the window {window_id} holds no evidence for {concept!r}; load it first"
-            )
         knobs = read_knobs(config or {}, resolve=self._models.resolve)
         if task_type not in get_args(TaskType):
             raise DesignError(unknown("task type", task_type, get_args(TaskType)))
-        truth = read_truth(ground_truth) if ground_truth else None
-        task = Task(task_type, concept, f"window-{window_id}", pool, truth=truth)
-        if task_type != "benchmark":
-            with_rubric(task, None)  # pairs need one
+        truth = read_truth(ground_truth, task_type) if ground_truth else None
+        task = Task(task_type, concept, pool_of(window_id), pool, truth=truth)
         chosen = {**knobs, "judge.model": self._models.resolve(model_id)}
         if task_type == "benchmark":  # its rubric is loaded next
             chosen["rubric.author"] = "provided"
-        design, _ = resolve_design(task, chosen)
-        if task_type != "benchmark":
-            check_roles([design.judge.model], task, design)
         if any(row["tag"] == experiment_tag for row in self._store.experiments.rows()):
             raise ConflictError(f"there is an experiment {experiment_tag!r} already")
-        return self.save("", Experiment(experiment_tag, task, design, seed)).digest
+        experiment = self._resolved(experiment_tag, task, chosen, seed)
+        saved = self.save("", experiment)
+        return None if saved.draft else saved.digest
+
+    def freeze(self, draft: Experiment, pool: Pool) -> Experiment:
+        """Gives a draft its evidence for good; without any it stays a draft."""
+        if not pool.items:
+            return draft
+        task = replace(draft.task, pool=pool)
+        frozen = self._resolved(draft.tag, task, _chosen(draft.design), draft.seed)
+        return self._replace(draft, frozen, "")
+
+    def _resolved(self, tag: str, task: Task, chosen: Mapping[str, Any], seed: int) -> Experiment:
+        """Returns the experiment of a task; a benchmark's rubric is loaded later."""
+        design, _ = resolve_design(task, chosen)
+        if task.type != "benchmark":
+            with_rubric(task, None)  # pairs need one
+            check_roles([design.judge.model], task, design)
+        return Experiment(tag, task, design, seed)
+
+    def _replace(self, old: Experiment, new: Experiment, study: str) -> Experiment:
+        """Stores an experiment in place of an incomplete one, which was never run."""
+        saved = self.save(study, new)
+        if saved.digest != old.digest:
+            self._store.experiments.delete(f"{old.tag}@{old.digest[:8]}", ledger=False)
+        return saved
 
     def load_rubric(self, experiment_tag: str, rubric: Mapping[str, Any]) -> str:
         """Gives a benchmark its rubric, and its known answers their stages; its new digest.
@@ -122,21 +143,28 @@ class Experiments:
         experiment, study = self._store.experiments.find(experiment_tag)
         if experiment.task.type != "benchmark":
             raise DesignError(f"{experiment_tag} is no benchmark: its judge writes the rubric")
+        if experiment.draft:
+            experiment = self.freeze(*self.find_draft(experiment_tag))
+        refuse_draft(experiment)
         path = Path(rubric_path)
         rubric = load_rubric(path, experiment.task.concept, experiment.task.country)
         task = with_rubric(experiment.task, rubric)
         if (path.parent / "benchmark.toml").exists():  # it says how to ask
             task = replace(task, defaults=load_benchmark(path.parent).design)
-        # The view was settled when the experiment was created: here the default means a choice.
-        chosen = {"evidence.view": experiment.design.evidence.view, **experiment.design.chosen()}
-        design, _ = resolve_design(task, chosen)
+        design, _ = resolve_design(task, _chosen(experiment.design))
         check_roles([design.judge.model], task, design)
-        saved = self.save(study, replace(experiment, task=task, design=design))
-        if experiment.task.rubric is None and saved.digest != experiment.digest:
-            # The experiment without a rubric was never run; its name now means this one.
-            old = f"{experiment_tag}@{experiment.digest[:8]}"
-            self._store.experiments.delete(old, ledger=False)
-        return saved.digest
+        new = replace(experiment, task=task, design=design)
+        if experiment.task.rubric is None:
+            return self._replace(experiment, new, study).digest
+        return self.save(study, new).digest
+
+    def find_draft(self, experiment_tag: str) -> tuple[Experiment, Pool]:
+        """Returns a draft, and what its window holds by now, which may be nothing."""
+        draft, _ = self._store.experiments.find(experiment_tag)
+        window = draft.task.pool.window
+        assert window is not None, "a draft is created on a window"
+        id = self._store.evidence.save_window(window)
+        return draft, Pool(self._store.evidence.window_items(id), window)
 
     def save(self, study: str, experiment: Experiment) -> Experiment:
         """Stores an experiment with its pool and rubric."""
@@ -211,6 +239,11 @@ class Experiments:
         checked = read_study(text, "", resolve=self._models.resolve, overrides=given)
         return prepare_study(checked, text, Path(), self._models, self._store, given)
 
+    def prepare_found(self, experiment_tags: Sequence[str]) -> PreparedStudy:
+        """Prepares experiments without a study by their tags."""
+        rows = self._store.experiments.rows(tags=experiment_tags)
+        return prepare_rows(rows, self._store, self._models)
+
     def study_name(self, target: str) -> str:
         """Returns the name in a study file, or the target itself."""
         path = Path(target)
@@ -251,6 +284,11 @@ class Experiments:
         """Returns the stored rows of experiments, in the order of their tags."""
         rows = self._store.experiments.rows(tags=experiment_tags) if experiment_tags else []
         return sorted(rows, key=lambda row: experiment_tags.index(row["tag"]))
+
+    def created_on(self, window_id: int) -> Sequence[dict[str, Any]]:
+        """Returns the stored rows of the experiments that were created on a window."""
+        self._store.evidence.find_window(window_id)
+        return self._store.experiments.rows(study="", pool_name=pool_of(window_id))
 
     def find_study(self, study: str) -> Sequence[dict[str, Any]]:
         """Returns the stored rows of a study's experiments; none if there is no such study."""
@@ -444,20 +482,35 @@ class Experiments:
         return len(frame)
 
 
+def pool_of(window_id: int) -> str:
+    """Returns the name of the pool of experiments that were created on a window."""
+    return f"window-{window_id}"
+
+
+def _chosen(design: Design) -> dict[str, Any]:
+    """Returns the knobs of an incomplete experiment.
+
+    Its view was settled when it was created: here even the default is a choice.
+    """
+    return {"evidence.view": design.evidence.view, **design.chosen()}
+
+
 def _summary(row: Mapping[str, Any], runs: list[RunSummary]) -> ExperimentSummary:
     design = Design.of(row["design"])
+    waiting = "draft" if row["draft"] else "pending"
     return {
         "tag": row["tag"],
         "study": row["study"],
         "task_type": row["task_type"],
         "concept": row["concept"],
         "country": row["country"],
+        "window_id": row["window_id"],
         "dose": row["dose"],
         "truth": row["truth"],
-        "digest": row["digest"],
+        "digest": None if row["draft"] else row["digest"],
         "judge": design.judge.model,
         "design": design.chosen(),
-        "status": runs[-1]["status"] if runs else "pending",
+        "status": runs[-1]["status"] if runs else waiting,
         "runs": runs,
     }
 

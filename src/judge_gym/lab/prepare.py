@@ -127,9 +127,17 @@ def read_file(path: Path, models: Registry, overrides: Mapping[str, Any] | None 
 def prepare_tags(target: str, store: Store, models: Registry) -> PreparedStudy:
     """Prepares stored experiments, by study or by tag; each once even if it has several tags."""
     rows = store.experiments.rows(study=target) or store.experiments.rows(tags=[target])
+    return prepare_rows(rows, store, models)
+
+
+def prepare_rows(
+    rows: Sequence[Mapping[str, Any]], store: Store, models: Registry
+) -> PreparedStudy:
+    """Prepares the stored experiments of one study, given as rows of `store.experiments`."""
     named: dict[str, Experiment] = {}
     for row in rows:
         experiment, _ = store.experiments.find(row["tag"])
+        refuse_draft(experiment)
         if experiment.task.rubric is None and experiment.design.rubric.author == "provided":
             raise ConflictError(f"{experiment.tag} has no rubric yet; load its file first")
         named.setdefault(experiment.digest, experiment)
@@ -141,6 +149,20 @@ def prepare_tags(target: str, store: Store, models: Registry) -> PreparedStudy:
     notes = (*_simulated(judges, models), *_hosted(designs, models))
     budget = BudgetSpec.model_validate(store.studies.budget(study))
     return PreparedStudy(study, Sweep(tuple(found)), targets, budget, None, notes)
+
+
+def refuse_draft(experiment: Experiment) -> None:
+    """Refuses an experiment without evidence, and says where its evidence comes from."""
+    if not experiment.draft:
+        return
+    if experiment.task.type == "benchmark":
+        how = "load the benchmark's items into its window first (load_benchmark_evidence)"
+    else:
+        how = (
+            "run its evidence step first (start_evidence_pipeline, or "
+            f"'judge-gym evidence make {experiment.tag}')"
+        )
+    raise ConflictError(f"{experiment.tag} is a draft without evidence; {how}")
 
 
 def targets_of(

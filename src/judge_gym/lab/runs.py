@@ -35,6 +35,7 @@ from judge_gym.lab.experiments import Experiments, run_counts
 from judge_gym.lab.prepare import PreparedStudy, targets_of
 from judge_gym.models import Registry
 from judge_gym.records import SuiteRun
+from judge_gym.records.inputs import ARTICLES, STUDY_SUFFIXES
 from judge_gym.records.responses import (
     LabStatus,
     LogRow,
@@ -238,6 +239,71 @@ class Runs:
             )
         return [run.experiment.tag for run in runs]
 
+    def run_evidence(
+        self,
+        *,
+        window_id: int | None = None,
+        experiment_tag: str | None = None,
+        limit: int = ARTICLES,
+        watch: WatchProgress = lambda progress: None,
+    ) -> Result:
+        """Runs W1 to its end; see `start_evidence`."""
+        prepared = self._with_evidence(window_id, experiment_tag, limit)
+        return self.run(prepared, workflows=["evidence"], watch=watch)
+
+    def start_evidence(
+        self,
+        *,
+        window_id: int | None = None,
+        experiment_tag: str | None = None,
+        limit: int = ARTICLES,
+    ) -> Sequence[str]:
+        """Starts W1 of a window's experiments or of one: searches for drafts, then makes views.
+
+        Each concept of a draft is searched once with the lab's source, unless the window holds
+        evidence; what is found is frozen as the draft's pool. Returns the tags.
+
+        Args:
+            window_id: the window on which experiments were created.
+            experiment_tag: one experiment alone.
+            limit: the most articles that a search keeps.
+        """
+        return self.start(
+            self._with_evidence(window_id, experiment_tag, limit), workflows=["evidence"]
+        )
+
+    def _with_evidence(
+        self, window_id: int | None, experiment_tag: str | None, limit: int
+    ) -> PreparedStudy:
+        """Prepares experiments whose drafts are given their evidence first."""
+        if window_id is None and experiment_tag is None:
+            raise DesignError("give a window or an experiment's tag")
+        rows = self._experiments.created_on(window_id) if window_id is not None else None
+        if experiment_tag is not None:
+            [row] = self._experiments.find(experiment_tag)
+            if rows is not None and row not in rows:
+                raise DesignError(f"{experiment_tag} was not created on the window {window_id}")
+            rows = [row]
+        if not rows:
+            raise ConflictError(
+                f"no experiment was created on the window {window_id}; create one first: its "
+                "concept is what is searched for"
+            )
+        self._freeze_drafts(rows, limit)
+        return self._experiments.prepare_found([row["tag"] for row in rows])
+
+    def _freeze_drafts(self, rows: Sequence[Mapping[str, Any]], limit: int) -> None:
+        """Gives drafts what their window holds, else what a search for their concept finds."""
+        for row in rows:
+            if not row["draft"]:
+                continue
+            draft, pool = self._experiments.find_draft(row["tag"])
+            if not pool.items and draft.task.type != "benchmark":
+                self._engine.refuse_uncallable(draft.design, (), ["evidence"])
+                assert pool.window is not None, "a draft is created on a window"
+                pool = self._evidence.search(draft.task.concept, pool.window, limit=limit)
+            self._experiments.freeze(draft, pool)
+
     def resume(
         self,
         target: str,
@@ -359,6 +425,8 @@ class Runs:
                 result.raise_error()
                 if result.found.interrupted:
                     raise KeyboardInterrupt
+            if "evidence" in options.workflows and Path(target).suffix not in STUDY_SUFFIXES:
+                self._freeze_drafts(self._experiments.find(str(target)), ARTICLES)
         return self._prepared(target, None, options.overrides)
 
     def _stored(
@@ -489,6 +557,7 @@ class Runs:
             "active": self._store.progress.has_worker(),
             "experiments": len(all_tags),
             "shown": len(tags),
+            "drafts": [row["tag"] for row in rows if row["draft"]][:limit],
             "in_progress": len(active) > limit or any(run["in_progress"] for run in runs),
             "runs": runs,
         }

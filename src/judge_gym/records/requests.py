@@ -17,7 +17,7 @@ from pydantic import (
 
 from judge_gym.errors import NotFoundError
 from judge_gym.records.evidence import TaskType
-from judge_gym.records.inputs import LARGEST, STUDY_SUFFIXES
+from judge_gym.records.inputs import ARTICLES, LARGEST, STUDY_SUFFIXES
 from judge_gym.records.outcomes import InconclusiveReason, StepStatus
 from judge_gym.records.verdicts import Status
 
@@ -295,6 +295,14 @@ class Start(Plan):
     budget: Budget = {}
     pause_after: Workflow | None = None
     only_failed: bool = False
+
+
+class StartEvidence(VerbRequest):
+    """A window with experiments on it, or one of them."""
+
+    window_id: Id | None = None
+    experiment_tag: Tag | None = None
+    limit: Annotated[int, Field(ge=1, le=1000, description="Articles of a search.")] = ARTICLES
 
 
 class Resume(OfTarget):

@@ -170,9 +170,12 @@ class ExperimentSummary(TypedDict):
     task_type: str
     concept: str
     country: str
+    window_id: int | None
+    """The window of its evidence, which a search makes anew for each concept."""
     dose: float | None
     truth: dict[str, Any] | None
-    digest: str
+    digest: str | None
+    """Null for a draft, which has no evidence yet."""
     judge: str
     design: dict[str, Any]
     status: str
@@ -378,6 +381,8 @@ class LabStatus(TypedDict):
     active: bool
     experiments: int
     shown: int
+    drafts: list[str]
+    """Experiments that wait for their evidence."""
     in_progress: bool
     runs: list[RunState]
     usd: NotRequired[float]

@@ -7,13 +7,16 @@ import sqlalchemy as sa
 
 from judge_gym.axes import Design, complete
 from judge_gym.errors import NotFoundError
-from judge_gym.records import Rubric
+from judge_gym.records import Pool, Rubric
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.ledger import Ledger
 from judge_gym.store.rubrics import Rubrics
 from judge_gym.studies import Experiment, Task
+
+NO_EVIDENCE = Pool(()).hash
+"""The hash of a pool without items: an experiment on it is a draft."""
 
 
 class Page(NamedTuple):
@@ -93,19 +96,38 @@ class Experiments:
         return Experiment(tag, task, Design.of(complete(row.design)), row.seed), row.study
 
     def rows(
-        self, *, study: str | None = None, task_type: str | None = None, tags: Sequence[str] = ()
+        self,
+        *,
+        study: str | None = None,
+        task_type: str | None = None,
+        tags: Sequence[str] = (),
+        pool_name: str | None = None,
     ) -> list[dict[str, Any]]:
         """Returns experiments by their tags, with annotations and the value of every knob."""
         e = t.experiments.c
-        query = sa.select(
-            t.tags, e.task_type, e.concept, e.country, e.seed, e.design, e.pool_id
-        ).join(t.experiments, e.digest == t.tags.c.digest)
+        draft = (t.pools.c.hash == NO_EVIDENCE).label("draft")
+        query = (
+            sa.select(
+                t.tags,
+                e.task_type,
+                e.concept,
+                e.country,
+                e.seed,
+                e.design,
+                t.pools.c.window_id,
+                draft,
+            )
+            .join(t.experiments, e.digest == t.tags.c.digest)
+            .join(t.pools, t.pools.c.id == t.tags.c.pool_id)
+        )
         if study is not None:
             query = query.where(t.tags.c.study == study)
         if task_type is not None:
             query = query.where(e.task_type == task_type)
         if tags:
             query = query.where(t.tags.c.tag.in_(tags))
+        if pool_name is not None:
+            query = query.where(t.tags.c.pool_name == pool_name)
         rows = self._database.rows(query.order_by(t.tags.c.tag))
         for row in rows:
             row["design"] = complete(row["design"])

@@ -115,13 +115,13 @@ class Study(Spec):
         return tuple(dict.fromkeys(author for author in authors if author != judge))
 
 
-def read_truth(given: Mapping[str, Any]) -> dict[str, Any]:
+def read_truth(given: Mapping[str, Any], task_type: TaskType) -> dict[str, Any]:
     """Returns a reference answer that is given outside of a study file, checked."""
     try:
         spec = TruthSpec.model_validate(given)
     except ValidationError as error:
         raise _refusal(error) from error
-    check_truth(spec, ())
+    check_truth(spec, (), task_type)
     if spec.vdem is not None:
         raise DesignError("a truth can be looked up in V-Dem's table by a study file only")
     return spec.reference()
@@ -237,7 +237,7 @@ def _check_task(study: Study, task: TaskSpec, path: Path) -> None:
             f"the benchmark {task.concept!r} needs its rubric: rubric: FILE.json", path=path
         )
     if task.truth is not None:
-        check_truth(task.truth, (*path, "truth"))
+        check_truth(task.truth, (*path, "truth"), task.type)
 
 
 def read_knobs(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from judge_gym.errors import DesignError, unknown
-from judge_gym.records import find_origin, search_origins
+from judge_gym.records import TaskType, find_origin, search_origins
 from judge_gym.studies.lines import Path
 
 
@@ -202,8 +202,14 @@ def _check_searches(pool: PoolSpec, path: Path) -> None:
             )
 
 
-def check_truth(truth: TruthSpec, path: Path) -> None:
-    """Refuses a reference that is both given and looked up, or neither."""
+def check_truth(truth: TruthSpec, path: Path, task_type: TaskType) -> None:
+    """Refuses a reference of a contested task, and one that is given and looked up, or neither."""
+    if task_type == "ecc":
+        raise DesignError(
+            "a contested task (ecc) has no ground truth: its answer is what judges may disagree "
+            "about; leave the truth out, or choose the type control or benchmark",
+            path=path,
+        )
     if truth.vdem is None and not truth.source:
         raise DesignError("truth.source is not given", path=path)
     looked_up = {"index", "country", "year"} & truth.model_fields_set

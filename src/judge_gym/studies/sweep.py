@@ -78,6 +78,11 @@ class Experiment:
         )
 
     @property
+    def draft(self) -> bool:
+        """Whether it still has no evidence, so that its digest identifies nothing."""
+        return not self.task.pool.items
+
+    @property
     def orders(self) -> tuple[bool, ...]:
         """For each time an item is shown, whether in reverse; only pairs are shown twice."""
         return self.design.presentation.resolve().flips if self.task.pool.paired else (False,)
@@ -297,7 +302,9 @@ def _forced(task: Task) -> dict[str, Any]:
 
 def _idle(task: Task, design: Design) -> set[str]:
     """Returns the knobs that have no effect on a task."""
-    prefixes = [] if task.pool.paired else ["presentation.pair_order"]
+    # Whether the evidence of a draft will be pairs is not known yet.
+    single = bool(task.pool.items) and not task.pool.paired
+    prefixes = ["presentation.pair_order"] if single else []
     if task.rubric:
         prefixes += ["rubric.", "prompt.slots.rubricer.", "prompt.slots.critic."]
     if task.pool.paired:  # a summary of two responses would be a third response
