@@ -56,7 +56,7 @@ def window(lab: Lab, tmp_path: Path) -> int:
     return window_id
 
 
-def create(lab: Lab, window: int, tag: str = "pilot", **changes: Any) -> str:
+def create(lab: Lab, window: int, tag: str = "pilot", **changes: Any) -> str | None:
     given = {
         "experiment_tag": tag,
         "window_id": window,

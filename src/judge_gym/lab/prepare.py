@@ -158,10 +158,7 @@ def refuse_draft(experiment: Experiment) -> None:
     if experiment.task.type == "benchmark":
         how = "load the benchmark's items into its window first (load_benchmark_evidence)"
     else:
-        how = (
-            "run its evidence step first (start_evidence_pipeline, or "
-            f"'judge-gym evidence make {experiment.tag}')"
-        )
+        how = f"run its evidence step first with 'judge-gym evidence make {experiment.tag}'"
     raise ConflictError(f"{experiment.tag} is a draft without evidence; {how}")
 
 

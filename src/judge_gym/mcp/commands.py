@@ -29,6 +29,7 @@ CALLS: Mapping[str, Call] = {
     "pause": Call("runs_pause", "target"),
     "evidence": Call("runs_start", "target", '"workflows": ["evidence"]'),
     "rubric": Call("runs_start", "target", '"workflows": ["rubric"]'),
+    "evidence make": Call("runs_start_evidence", "experiment_tag"),
     "evidence list": Call("evidence_list_windows"),
     "evidence show": Call("evidence_show", "id"),
     "evidence add": Call("evidence_load", "window_id"),
